@@ -1,9 +1,11 @@
-/* bench_kernels.c - every inner loop at real shapes, as a fraction of what the core can do at that moment.
+/* bench_kernels.c - every inner loop at real shapes, as a fraction of what the core can do at that
+ * moment.
  *
- * The machine may be shared, so CPU time is taken, each timing of a kernel stands between two of a loop that only
- * multiplies and adds in registers (same level, same core) and one that only reads as many bytes as the kernel's
- * operands take, and what counts is the median of the ratios: "of peak" of the first loop's rate, "of reading" of the
- * second's. A kernel that reaches one of them is at the machine's limit. Usage: bench_kernels [filter [level]] */
+ * The machine may be shared, so CPU time is taken, each timing of a kernel stands between two of a
+ * loop that only multiplies and adds in registers (same level, same core) and one that only reads
+ * as many bytes as the kernel's operands take, and what counts is the median of the ratios: "of
+ * peak" of the first loop's rate, "of reading" of the second's. A kernel that reaches one of them
+ * is at the machine's limit. Usage: bench_kernels [filter [level]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +38,8 @@ static double reading(double bytes) {
     static const size_t most = (size_t)64 << 20;
     if (!memory && (memory = aligned_alloc(64, most + 64 * AHEAD))) memset(memory, 1, most);
     if (!memory) exit(1);
-    size_t lines = bytes < (double)most ? (size_t)bytes / 64 + 1 : most / 64, repeat = ((size_t)1 << 14) / lines + 1;
+    size_t lines = bytes < (double)most ? (size_t)bytes / 64 + 1 : most / 64,
+           repeat = ((size_t)1 << 14) / lines + 1;
     double start = now();
     for (size_t r = 0; r < repeat; r++) {
         uint64_t sum[LINE] = { 0 };
@@ -54,8 +57,8 @@ static double median(double *x) {
     return x[ROUNDS / 2];
 }
 
-/* Operations a second of the loop that only multiplies and adds. Its first turns go untimed: a core that only read for
- * a while takes some microseconds to run wide registers at their speed. */
+/* Operations a second of the loop that only multiplies and adds. Its first turns go untimed: a core
+ * that only read for a while takes some microseconds to run wide registers at their speed. */
 static double peak(pith__isa isa) {
     peak_burst *burst = peak_burst_of(pith__isa_name(isa));
     double work = 0, start = now(), end;
@@ -69,8 +72,8 @@ static double peak(pith__isa isa) {
 }
 
 /* Calls run(arguments) often enough for about 2 ms a timing, interleaved with the two loops. */
-static void measure(const char *name, pith__isa isa, void (*run)(const void *), const void *arguments, double flop,
-                    double bytes) {
+static void measure(const char *name, pith__isa isa, void (*run)(const void *),
+                    const void *arguments, double flop, double bytes) {
     double share[ROUNDS], memory[ROUNDS], seconds[ROUNDS], start;
     char text[80];
     snprintf(text, sizeof text, "%s %s", pith__isa_name(isa), name);
@@ -90,8 +93,8 @@ static void measure(const char *name, pith__isa isa, void (*run)(const void *), 
     double per_call = median(seconds), of_peak = median(share);
     printf("%-44s %10.1f us %8.2f GFLOP/s %7.2f GB/s", text, per_call * 1e6, flop / per_call * 1e-9,
            bytes / per_call * 1e-9);
-    printf("   %5.1f %% of peak (%.1f to %.1f), %5.1f %% of reading\n", 100 * of_peak, 100 * share[1],
-           100 * share[ROUNDS - 2], 100 * median(memory));
+    printf("   %5.1f %% of peak (%.1f to %.1f), %5.1f %% of reading\n", 100 * of_peak,
+           100 * share[1], 100 * share[ROUNDS - 2], 100 * median(memory));
     fflush(stdout);
 }
 
@@ -115,8 +118,8 @@ static void run_gemm(const void *arguments) {
     c->fn(&c->g, 0, c->g.m, 0, c->g.n);
 }
 
-/* The products of a network of MiniLM's shape, one after the other: no weight is in a near cache when its turn comes.
- */
+/* The products of a network of MiniLM's shape, one after the other: no weight is in a near cache
+ * when its turn comes. */
 enum { LAYERS = 6, PRODUCTS = 4 };
 static void run_network(const void *arguments) {
     const gemm_case *c = arguments;
@@ -125,7 +128,9 @@ static void run_network(const void *arguments) {
 
 static void bench_network(pith__isa isa) {
     static const int64_t rows[] = { 1, 7, 12, 32, 112, 128, 256, 512 };
-    static const int64_t shapes[PRODUCTS][2] = { { 384, 1152 }, { 384, 384 }, { 384, 1536 }, { 1536, 384 } };
+    static const int64_t shapes[PRODUCTS][2] = {
+        { 384, 1152 }, { 384, 384 }, { 384, 1536 }, { 1536, 384 }
+    };
     enum { FLOATS = 384 * (1152 + 384 + 1536 + 1536) };
     gemm_case c[LAYERS * PRODUCTS];
     float *x = numbers(512 * 384), *wide = numbers(512 * 1536), *bias = numbers(1536);
@@ -149,13 +154,15 @@ static void bench_network(pith__isa isa) {
         }
         char name[64];
         snprintf(name, sizeof name, "gemm network m=%d", (int)rows[r]);
-        measure(name, isa, run_network, c, 2.0 * (double)rows[r] * LAYERS * FLOATS, 4.0 * LAYERS * FLOATS);
+        measure(name, isa, run_network, c, 2.0 * (double)rows[r] * LAYERS * FLOATS,
+                4.0 * LAYERS * FLOATS);
     }
     free(x), free(wide), free(bias), free(weights);
 }
 
-/* The feed-forward half of the same network on 512 rows, `block` of them through both products at a time: a small
- * block's [block, 1536] between the products stays in L2, a large one's weights are read less often. */
+/* The feed-forward half of the same network on 512 rows, `block` of them through both products at a
+ * time: a small block's [block, 1536] between the products stays in L2, a large one's weights are
+ * read less often. */
 typedef struct feed_forward {
     gemm_case up[LAYERS], down[LAYERS];
     int64_t rows, block;
@@ -183,9 +190,12 @@ static void bench_feed_forward(pith__isa isa) {
         float *w = weights + (size_t)i * 2 * D * N;
         pith__gemm_f32_fn *fn = PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, isa);
         f.up[i] = f.down[i] = (gemm_case){ .fn = fn };
-        f.up[i].g = (pith__gemm){ .a = x, .b = w, .c = wide, .bias = bias, .n = N, .k = D, .lda = D, .ldc = N };
+        f.up[i].g = (pith__gemm){
+            .a = x, .b = w, .c = wide, .bias = bias, .n = N, .k = D, .lda = D, .ldc = N
+        };
         f.up[i].g.activation = PITH_ACT_GELU_ERF;
-        f.down[i].g = (pith__gemm){ .a = wide, .b = w + D * N, .c = x, .bias = bias, .n = D, .k = N };
+        f.down[i].g =
+            (pith__gemm){ .a = wide, .b = w + D * N, .c = x, .bias = bias, .n = D, .k = N };
         f.down[i].g.lda = N, f.down[i].g.ldc = D;
     }
     for (f.block = 32; f.block <= M; f.block *= 2) {
@@ -199,18 +209,29 @@ static void bench_feed_forward(pith__isa isa) {
 
 static void bench_gemm(pith__isa isa) {
     static const int64_t rows[] = { 512, 112, 12, 1 };
-    static const int64_t shapes[][2] = { { 384, 384 }, { 384, 1152 }, { 384, 1536 }, { 1536, 384 } };
-    pith__gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
+    static const int64_t shapes[][2] = {
+        { 384, 384 }, { 384, 1152 }, { 384, 1536 }, { 1536, 384 }
+    };
+    pith__gemm_pack_f32_fn *pack =
+        PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
     gemm_case c = { .fn = PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, isa) };
-    float *a = numbers(512 * 1536), *b = numbers(1536 * 1536), *out = numbers(512 * 1536), *bias = numbers(1536);
+    float *a = numbers(512 * 1536), *b = numbers(1536 * 1536), *out = numbers(512 * 1536),
+          *bias = numbers(1536);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             char name[64];
             int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
             float *packed = numbers((size_t)pith__gemm_f32_packed_size(k, n));
             pack(packed, b, n, 1, k, n, 0, n);
-            c.g =
-                (pith__gemm){ .a = a, .b = packed, .c = out, .bias = bias, .m = m, .n = n, .k = k, .lda = k, .ldc = n };
+            c.g = (pith__gemm){ .a = a,
+                                .b = packed,
+                                .c = out,
+                                .bias = bias,
+                                .m = m,
+                                .n = n,
+                                .k = k,
+                                .lda = k,
+                                .ldc = n };
             snprintf(name, sizeof name, "gemm m=%d k=%d n=%d", (int)m, (int)k, (int)n);
             double bytes = 4.0 * (double)(m * k + k * n + m * n);
             measure(name, isa, run_gemm, &c, 2.0 * (double)(m * n * k), bytes);
@@ -263,13 +284,15 @@ static void run_int8(const void *arguments) {
     c->fn(&c->g, 0, c->g.m, 0, c->g.n);
 }
 
-/* Two operations a product, so the fraction is of the f32 peak: what int8 gains over the best f32. */
+/* Two operations a product, so the fraction is of the f32 peak: what int8 gains over the best f32.
+ */
 static void bench_int8(pith__isa isa) {
     uint8_t *a = calloc(512, 1536);
     int8_t *b = calloc(1536, 1536);
     float *scale = numbers(1536), *out = numbers(512 * 1536);
     if (!a || !b) exit(1);
-    for (size_t i = 0; i < 1536 * 1536; i++) b[i] = (int8_t)(i % 127 - 63), a[i % (512 * 1536)] = (uint8_t)i;
+    for (size_t i = 0; i < 1536 * 1536; i++)
+        b[i] = (int8_t)(i % 127 - 63), a[i % (512 * 1536)] = (uint8_t)i;
     for (size_t r = 0; r < 2; r++) {
         for (size_t s = 0; s < 2; s++) {
             for (int way = 0; way < 3; way++) {
@@ -277,7 +300,8 @@ static void bench_int8(pith__isa isa) {
                 int64_t m = small_rows[r], k = small_shapes[s][0], n = small_shapes[s][1];
                 void *packed = numbers((size_t)pith__gemm_int8_packed_size(k, n) / 4);
                 char name[64];
-                PITH_KERNEL_FIND(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(packed, b, n, 1, k, n, 0, n);
+                PITH_KERNEL_FIND(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)
+                (packed, b, n, 1, k, n, 0, n);
                 int8_case c = { way ? PITH_KERNEL_FIND(pith__gemm_i8_fn, "gemm", PITH_I8, isa)
                                     : pith__gemm_i8_find(NULL, k, isa),
                                 { .a = a,
@@ -291,8 +315,10 @@ static void bench_int8(pith__isa isa) {
                                   .lda = k,
                                   .ldc = n,
                                   .narrow = way == 1 } };
-                snprintf(name, sizeof name, "gemm i8 %s m=%d k=%d n=%d", names[way], (int)m, (int)k, (int)n);
-                measure(name, isa, run_int8, &c, 2.0 * (double)(m * n * k), (double)(m * k + k * n + 4 * m * n));
+                snprintf(name, sizeof name, "gemm i8 %s m=%d k=%d n=%d", names[way], (int)m, (int)k,
+                         (int)n);
+                measure(name, isa, run_int8, &c, 2.0 * (double)(m * n * k),
+                        (double)(m * k + k * n + 4 * m * n));
                 free(packed);
             }
         }
@@ -317,12 +343,16 @@ static void bench_bf16(pith__isa isa) {
             float *a = calloc((size_t)(m * k), sizeof *a), *c = numbers((size_t)(m * n));
             void *b = calloc(1, (size_t)pith__gemm_half_packed_size(k, n));
             int wide;
-            half_case bf16 = { PITH_KERNEL_FIND(pith__gemm_half_fn, pith__gemm_bf16_family(&wide, isa), PITH_BF16, isa),
-                               { .a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .lda = k, .ldc = n } };
+            half_case bf16 = {
+                PITH_KERNEL_FIND(pith__gemm_half_fn, pith__gemm_bf16_family(&wide, isa), PITH_BF16,
+                                 isa),
+                { .a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .lda = k, .ldc = n }
+            };
             if (!a || !b) exit(1);
             char name[64];
             snprintf(name, sizeof name, "gemm bf16 m=%d k=%d n=%d", (int)m, (int)k, (int)n);
-            measure(name, isa, run_half, &bf16, 2.0 * (double)(m * n * k), (double)(2 * m * k + 2 * k * n + 4 * m * n));
+            measure(name, isa, run_half, &bf16, 2.0 * (double)(m * n * k),
+                    (double)(2 * m * k + 2 * k * n + 4 * m * n));
             free(a), free(b), free(c);
         }
     }
@@ -387,7 +417,14 @@ static void bench_rows(pith__isa isa) {
     enum { ROWS = 112, N = 384 };
     float *x = numbers(ROWS * N), *r = numbers(ROWS * N), *y = numbers(ROWS * N), *g = numbers(N);
     norm_case c = { PITH_KERNEL_FIND(pith__layer_norm_f32_fn, "layer_norm", PITH_F32, isa),
-                    { .x = x, .residual = r, .gamma = g, .beta = g, .y = y, .rows = ROWS, .n = N, .epsilon = 1e-12f },
+                    { .x = x,
+                      .residual = r,
+                      .gamma = g,
+                      .beta = g,
+                      .y = y,
+                      .rows = ROWS,
+                      .n = N,
+                      .epsilon = 1e-12f },
                     NULL };
     measure("layer_norm + residual 112 x 384", isa, run_norm, &c, ROWS * N, 12.0 * ROWS * N);
     c.norm = NULL;
@@ -410,9 +447,13 @@ static void run_pack(const void *arguments) {
 
 static void bench_pack(pith__isa isa) {
     enum { K = 384, N = 1536 };
-    pack_case c = {
-        PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa), numbers(K * N), numbers(K * N), N, 1, K, N
-    };
+    pack_case c = { PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa),
+                    numbers(K * N),
+                    numbers(K * N),
+                    N,
+                    1,
+                    K,
+                    N };
     measure("gemm_pack [k, n] 384 x 1536", isa, run_pack, &c, K * N, 8.0 * K * N);
     c.row = 1, c.column = K;
     measure("gemm_pack [n, k] 384 x 1536", isa, run_pack, &c, K * N, 8.0 * K * N);
@@ -423,16 +464,20 @@ int main(int argc, char **argv) {
     const pith__cpu *cpu = pith__cpu_get();
     if (argc > 1) filter = argv[1];
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
-        if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith__isa_name((pith__isa)level)) != 0))
+        if (!(cpu->supported >> level & 1) ||
+            (argc > 2 && strcmp(argv[2], pith__isa_name((pith__isa)level)) != 0))
             continue;
         bench_gemm((pith__isa)level);
         bench_network((pith__isa)level);
         bench_feed_forward((pith__isa)level);
         bench_int8((pith__isa)level);
         bench_bf16((pith__isa)level);
-        bench_attention((pith__isa)level,
-                        PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level), "attention");
-        bench_attention((pith__isa)level, pith__attention_i16_find((pith__isa)level), "attention i16");
+        bench_attention(
+            (pith__isa)level,
+            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level),
+            "attention");
+        bench_attention((pith__isa)level, pith__attention_i16_find((pith__isa)level),
+                        "attention i16");
         bench_rows((pith__isa)level);
         bench_pack((pith__isa)level);
         bench_unary((pith__isa)level);

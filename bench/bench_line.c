@@ -1,9 +1,11 @@
-/* bench_line.c - how long a cache line takes from one processor to another and back, in nanoseconds.
+/* bench_line.c - how long a cache line takes from one processor to another and back, in
+ * nanoseconds.
  *
- * Two threads, on the first two processors that this process may use, write a line in turns; the mean of 500 turns is
- * taken 20 times and the least one printed, once a second. Processors that share a cache take some 60 to 100 ns, others
- * 350 to 400. A virtual machine's processors may lie either way and move from one to the other, and whatever several
- * threads do together, step by step, depends on it. Usage: bench_line [times] */
+ * Two threads, on the first two processors that this process may use, write a line in turns; the
+ * mean of 500 turns is taken 20 times and the least one printed, once a second. Processors that
+ * share a cache take some 60 to 100 ns, others 350 to 400. A virtual machine's processors may lie
+ * either way and move from one to the other, and whatever several threads do together, step by
+ * step, depends on it. Usage: bench_line [times] */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -53,7 +55,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < CPU_SETSIZE && count < 2; i++)
         if (CPU_ISSET(i, &usable)) processors[count++] = i;
     pthread_t other;
-    if (count < 2 || pthread_create(&other, NULL, answer, NULL)) return fputs("two processors are needed\n", stderr), 1;
+    if (count < 2 || pthread_create(&other, NULL, answer, NULL))
+        return fputs("two processors are needed\n", stderr), 1;
     stay_on(processors[0]);
     for (int i = 0; i < times; i++) {
         if (i) sleep(1);

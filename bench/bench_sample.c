@@ -1,8 +1,10 @@
-/* bench_sample.c - how fast the cells are collected that a model reads: the sampler of src/tables, on its own.
+/* bench_sample.c - how fast the cells are collected that a model reads: the sampler of src/tables,
+ * on its own.
  *
- * Packs of the training rows of a task are drawn for half a second with 1, then 2 ... threads, without and with the
- * lists of keys that attention reads; the median of five is printed, as JSON: millions of cells per second of the
- * world's time. Usage: bench_sample DATABASE TASK [threads [config]] */
+ * Packs of the training rows of a task are drawn for half a second with 1, then 2 ... threads,
+ * without and with the lists of keys that attention reads; the median of five is printed, as JSON:
+ * millions of cells per second of the world's time. Usage: bench_sample DATABASE TASK [threads
+ * [config]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -59,9 +59,10 @@ const command program = {
     .summary = "text to vectors, and any ONNX model",
     .forms = "COMMAND [options] [arguments]\nhelp COMMAND\n--version",
     .description = "pith turns text into vectors and runs any ONNX model.",
-    .notes =
-        "A model is a directory in Hugging Face layout, an .onnx file, a compiled .pith file, or a name in the model "
-        "cache ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith). The default is " DEFAULT_MODEL ".",
+    .notes = "A model is a directory in Hugging Face layout, an .onnx file, a compiled .pith file, "
+             "or a name in the model "
+             "cache ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith). The default "
+             "is " DEFAULT_MODEL ".",
     .examples = examples,
     .options = options,
 };
@@ -77,13 +78,15 @@ static int unknown_command(const char *name) {
     size_t best = SIZE_MAX;
     for (size_t i = 0; left_out[i].name; i++)
         if (!strcmp(name, left_out[i].name)) {
-            note("pith: this selective build leaves out the command '%s'; add to its list, and build again: %s", name,
-                 left_out[i].lines);
+            note("pith: this selective build leaves out the command '%s'; add to its list, and "
+                 "build again: %s",
+                 name, left_out[i].lines);
             return EXIT_FAILED;
         }
     for (const command *const *verb = verbs; *verb; verb++)
         if (is_near(name, (*verb)->name, &best)) near = (*verb)->name;
-    note("pith: unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    note("pith: unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "",
+         near ? "'?" : "");
     note("'pith --help' lists the commands");
     return EXIT_USAGE;
 }
@@ -99,7 +102,8 @@ static int program_run(int argc, char **argv) {
     string_list rest = { NULL, 0 };
     int code = take_options(&program, &s, argc, argv, &rest);
     if (code >= 0) return code;
-    if (rest.count) return usage(&program, "options of a command follow its name: pith %s ...", rest.items[0]);
+    if (rest.count)
+        return usage(&program, "options of a command follow its name: pith %s ...", rest.items[0]);
     if (s.version) return print_version();
     const command *page = !s.man ? NULL : strcmp(s.man, "pith") ? find_verb(s.man) : &program;
     if (s.man && !page) return unknown_command(s.man);
@@ -108,7 +112,8 @@ static int program_run(int argc, char **argv) {
     return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Standard streams that the caller has closed are made unusable, so that no file that is opened takes their place. */
+/* Standard streams that the caller has closed are made unusable, so that no file that is opened
+ * takes their place. */
 static void hold_standard_streams(void) {
     static const int flags[] = { O_WRONLY, O_RDONLY, O_RDONLY };
     for (int fd = 0; fd <= 2; fd++)

@@ -1,11 +1,13 @@
 /* allocator.c - the library with the host's own allocator, and under a limit.
  *
- * Everything that belongs to a model comes from the allocator it was opened with: weights in packed form, sessions,
- * the work of calls. Weights that are mapped from files do not. The allocator is called from any thread of the library,
- * so it must be thread-safe; this one counts with an atomic number. With a memory_limit the library counts by itself: a
- * call that would need more fails with PITH_ERR_MEMORY, and the model stays usable.
+ * Everything that belongs to a model comes from the allocator it was opened with: weights in packed
+ * form, sessions, the work of calls. Weights that are mapped from files do not. The allocator is
+ * called from any thread of the library, so it must be thread-safe; this one counts with an atomic
+ * number. With a memory_limit the library counts by itself: a call that would need more fails with
+ * PITH_ERR_MEMORY, and the model stays usable.
  *
- *     cc allocator.c $(pkg-config --cflags --libs pith) -o allocator && ./allocator all-MiniLM-L6-v2
+ *     cc allocator.c $(pkg-config --cflags --libs pith) -o allocator
+ *     ./allocator all-MiniLM-L6-v2
  */
 #include <pith/pith.h>
 #include <stdatomic.h>
@@ -16,7 +18,8 @@ typedef struct counter {
     atomic_size_t blocks, total; /* blocks that are held now; blocks since the start */
 } counter;
 
-/* malloc aligns to 16 bytes on 64-bit systems, which is what the library asks for. NULL is an answer it can take. */
+/* malloc aligns to 16 bytes on 64-bit systems, which is what the library asks for. NULL is an
+ * answer it can take. */
 static void *counted_alloc(void *user, size_t bytes) {
     counter *c = user;
     void *memory = malloc(bytes);

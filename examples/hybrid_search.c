@@ -1,14 +1,18 @@
-/* Ranks texts by dense and by sparse vectors, and joins the two ranks by reciprocal rank fusion: the sum of
- * 1 / (60 + rank). Source: Cormack, Clarke and Buettcher, 2009.
+/* Ranks texts by dense and by sparse vectors, and joins the two ranks by reciprocal rank fusion:
+ * the sum of 1 / (60 + rank). Source: Cormack, Clarke and Buettcher, 2009.
  *
- *   hybrid_search MODEL [SPARSE_MODEL]      without SPARSE_MODEL, MODEL makes both in one pass, as BGE-M3 does */
+ *     ./hybrid_search MODEL [SPARSE_MODEL]
+ *
+ * Without SPARSE_MODEL, MODEL makes both in one pass, as BGE-M3 does.
+ */
 #include <pith/pith.h>
 #include <stdio.h>
 
 enum { TEXTS = 6 }; /* the first one is the query */
 static const pith_str texts[TEXTS] = {
-    { "where is the cat", 16 },    { "a cat sat on the mat", 20 },   { "interest rates rose", 19 },
-    { "the dog walked home", 19 }, { "a red house and a tree", 22 }, { "find the mat , the cat is there", 31 },
+    { "where is the cat", 16 },       { "a cat sat on the mat", 20 },
+    { "interest rates rose", 19 },    { "the dog walked home", 19 },
+    { "a red house and a tree", 22 }, { "find the mat , the cat is there", 31 },
 };
 
 static pith_encoded *encode(const pith_model *model, uint32_t what) {
@@ -68,7 +72,8 @@ int main(int argc, char **argv) {
     add_ranks(fused, dense);
     add_ranks(fused, sparse);
     for (int i = 1; i < TEXTS; i++)
-        printf("%.5f  dense %6.3f  sparse %6.3f  %s\n", fused[i], dense[i], sparse[i], texts[i].data);
+        printf("%.5f  dense %6.3f  sparse %6.3f  %s\n", fused[i], dense[i], sparse[i],
+               texts[i].data);
 
     if (other) pith_encoded_free(second);
     pith_encoded_free(first);

@@ -1,11 +1,10 @@
 /* image_search.c - finds pictures by words, with a model of texts and pictures such as CLIP.
  *
- * The pictures and the question become vectors in one space. Pictures are read one at a time here; pith_embed_images
- * takes many at once and shares them among threads.
+ * The pictures and the question become vectors in one space. Pictures are read one at a time here;
+ * pith_embed_images takes many at once and shares them among threads.
  *
  *     cc image_search.c $(pkg-config --cflags --libs pith) -o image_search
- *     ./image_search clip-vit-base-patch32 "a dog on the beach" photos/1.jpg photos/2.jpg
- */
+ *     ./image_search clip-vit-base-patch32 "a dog on the beach" photos/1.jpg photos/2.jpg */
 #include <pith/image.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,9 @@
 enum { HITS = 3 };
 
 /* The vectors of all pictures that can be read; paths keeps their names. */
-static pith_status read_pictures(float *vectors, size_t *count, const char **paths, size_t path_count, size_t dim,
-                                 const pith_model *model, pith_error *err) {
+static pith_status read_pictures(float *vectors, size_t *count, const char **paths,
+                                 size_t path_count, size_t dim, const pith_model *model,
+                                 pith_error *err) {
     pith_status status = PITH_OK;
     *count = 0;
     for (size_t i = 0; !status && i < path_count; i++) {
@@ -34,18 +34,21 @@ static pith_status read_pictures(float *vectors, size_t *count, const char **pat
 }
 
 /* Prints the pictures that are nearest to the words. */
-static pith_status ask(const pith_model *model, const float *vectors, size_t count, size_t dim, const char *question,
-                       const char **paths, pith_error *err) {
-    pith_search_index_options options = PITH_SEARCH_INDEX_OPTIONS_INIT; /* the cosine: lengths do not matter */
+static pith_status ask(const pith_model *model, const float *vectors, size_t count, size_t dim,
+                       const char *question, const char **paths, pith_error *err) {
+    /* the cosine: lengths do not matter */
+    pith_search_index_options options = PITH_SEARCH_INDEX_OPTIONS_INIT;
     pith_search_index *index;
     pith_str text = { question, strlen(question) };
     pith_hit hits[HITS];
     size_t best = count < HITS ? count : HITS;
     float *vector = malloc(dim * sizeof *vector);
     pith_status status = pith_embed(vector, model, &text, 1, NULL, err);
-    if (!status && !(status = pith_search_index_create(&index, vectors, count, dim, &options, err))) {
+    if (!status &&
+        !(status = pith_search_index_create(&index, vectors, count, dim, &options, err))) {
         status = pith_search(hits, index, vector, 1, best, NULL, err);
-        for (size_t i = 0; !status && i < best; i++) printf("%.3f  %s\n", hits[i].score, paths[hits[i].index]);
+        for (size_t i = 0; !status && i < best; i++)
+            printf("%.3f  %s\n", hits[i].score, paths[hits[i].index]);
         pith_search_index_destroy(index);
     }
     free(vector);

@@ -1,10 +1,11 @@
 /* profile.c - where the time goes: a trace of every step of a model, for ui.perfetto.dev.
  *
- * A profile may be given to any number of calls. It records the steps of the graph with their kernels and shapes, and
- * the phases around them; the host can add phases of its own. Without a profile nothing is recorded and nothing is
- * paid.
+ * A profile may be given to any number of calls. It records the steps of the graph with their
+ * kernels and shapes, and the phases around them; the host can add phases of its own. Without a
+ * profile nothing is recorded and nothing is paid.
  *
- *     cc profile.c $(pkg-config --cflags --libs pith) -o profile && ./profile all-MiniLM-L6-v2 >trace.json
+ *     cc profile.c $(pkg-config --cflags --libs pith) -o profile
+ *     ./profile all-MiniLM-L6-v2 >trace.json
  */
 #include <pith/pith.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ int main(int argc, char **argv) {
     embed.profile = profile;
     size_t dim = pith_embed_dim(model, &embed);
     float *vectors = malloc(2 * dim * sizeof *vectors);
-    if (!vectors || pith_embed(vectors, model, texts, 2, &embed, &err)) return fputs(err.message, stderr), 1;
+    if (!vectors || pith_embed(vectors, model, texts, 2, &embed, &err))
+        return fputs(err.message, stderr), 1;
 
     uint64_t begin = pith_profile_now(); /* a phase of the host's own */
     for (size_t i = 0; i < dim; i++) sum += vectors[i] * vectors[dim + i];
@@ -39,7 +41,8 @@ int main(int argc, char **argv) {
 
     free(vectors);
     pith_model_close(model); /* the profile holds copies, so it may outlive the model */
-    if (pith_profile_write(profile, write_piece, stdout, &err)) return fputs(err.message, stderr), 1;
+    if (pith_profile_write(profile, write_piece, stdout, &err))
+        return fputs(err.message, stderr), 1;
     pith_profile_destroy(profile);
     return 0;
 }

@@ -1,9 +1,11 @@
 /* rerank.c - the best answers to a query among passages, by a cross-encoder.
  *
- * A cross-encoder reads the query and a passage together, so it judges better than a comparison of two vectors, and
- * takes one run of the model per passage. A usual search ranks all passages by vectors and the best hundred so.
+ * A cross-encoder reads the query and a passage together, so it judges better than a comparison of
+ * two vectors, and takes one run of the model per passage. A usual search ranks all passages by
+ * vectors and the best hundred so.
  *
- *     cc rerank.c $(pkg-config --cflags --libs pith) -o rerank && ./rerank bge-reranker-base "capital of France" A B …
+ *     cc rerank.c $(pkg-config --cflags --libs pith) -o rerank
+ *     ./rerank bge-reranker-base "capital of France" A B …
  */
 #include <pith/pith.h>
 #include <stdio.h>

@@ -8,9 +8,10 @@
 #include <cstdio>
 
 int main(int argc, char **argv) try {
-    const std::vector<std::string> texts = { "the cat sleeps in the barn",  "interest rates rose again",
-                                             "bread needs flour and water", "the stock market fell today",
-                                             "a dog lay by the fire",       "the train was an hour late" };
+    const std::vector<std::string> texts = {
+        "the cat sleeps in the barn",  "interest rates rose again", "bread needs flour and water",
+        "the stock market fell today", "a dog lay by the fire",     "the train was an hour late"
+    };
     const std::string question = argc > 2 ? argv[2] : "where do animals sleep";
     const pith::Model model(argc > 1 ? argv[1] : "all-MiniLM-L6-v2");
     const pith::Vectors vectors = model.embed(texts);

@@ -1,10 +1,12 @@
 /* streaming.c - texts from a pipe, one per line, in bounded memory.
  *
- * Texts are gathered until there are BATCH of them and then embedded together: the library spreads a batch over all
- * threads, so larger batches are faster, up to some hundred texts. The vector of a text does not depend on the batch it
- * came in. This program prints, for each line, how close it is to the line before.
+ * Texts are gathered until there are BATCH of them and then embedded together: the library spreads
+ * a batch over all threads, so larger batches are faster, up to some hundred texts. The vector of a
+ * text does not depend on the batch it came in. This program prints, for each line, how close it is
+ * to the line before.
  *
- *     cc streaming.c $(pkg-config --cflags --libs pith) -o streaming && ./streaming all-MiniLM-L6-v2 <texts.txt
+ *     cc streaming.c $(pkg-config --cflags --libs pith) -o streaming
+ *     ./streaming all-MiniLM-L6-v2 <texts.txt
  */
 #define _POSIX_C_SOURCE 200809L /* getline */
 #include <pith/pith.h>
@@ -29,7 +31,8 @@ static void read_batch(batch *b, FILE *in) {
         ssize_t size = getline(line, &capacity, in);
         if (size < 0) break;
         if ((*line)[size - 1] == '\n') size--;
-        b->texts[b->count] = (pith_str){ *line, (size_t)size }; /* a length, so lines may hold NUL bytes */
+        /* a length, so lines may hold NUL bytes */
+        b->texts[b->count] = (pith_str){ *line, (size_t)size };
     }
     if (b->count < BATCH) free(b->lines[b->count]); /* of the getline that met the end */
 }
@@ -45,7 +48,8 @@ int main(int argc, char **argv) {
     pith_model *model;
     batch b;
     unsigned long number = 0;
-    if (pith_model_open(&model, argc > 1 ? argv[1] : "all-MiniLM-L6-v2", NULL, &err)) return puts(err.message), 1;
+    if (pith_model_open(&model, argc > 1 ? argv[1] : "all-MiniLM-L6-v2", NULL, &err))
+        return puts(err.message), 1;
     size_t dim = pith_embed_dim(model, NULL);
     if (!dim) return puts("this model does not embed text"), 1;
     /* Row 0 is the last vector of the batch before. */
@@ -54,7 +58,8 @@ int main(int argc, char **argv) {
     do {
         read_batch(&b, stdin);
         /* A failure names the text: "text 3: invalid UTF-8 at byte 17". */
-        if (pith_embed(rows + dim, model, b.texts, b.count, NULL, &err)) return puts(err.message), 1;
+        if (pith_embed(rows + dim, model, b.texts, b.count, NULL, &err))
+            return puts(err.message), 1;
         for (size_t i = 0; i < b.count; i++)
             printf("%lu %.4f\n", ++number, dot(rows + i * dim, rows + (i + 1) * dim, dim));
         memcpy(rows, rows + b.count * dim, dim * sizeof *rows);

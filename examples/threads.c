@@ -1,10 +1,12 @@
 /* threads.c - one model, several threads, a session each.
  *
- * A model never changes once it is open, so all threads share it, with its weights in memory once. What a run needs
- * besides (activations, the shapes it has seen) is in a session, and each thread makes its own. A server that answers
- * requests in threads has this form. For vectors of many texts pith_embed is simpler: it starts threads by itself.
+ * A model never changes once it is open, so all threads share it, with its weights in memory once.
+ * What a run needs besides (activations, the shapes it has seen) is in a session, and each thread
+ * makes its own. A server that answers requests in threads has this form. For vectors of many texts
+ * pith_embed is simpler: it starts threads by itself.
  *
- *     cc threads.c $(pkg-config --cflags --libs pith) -pthread -o threads && ./threads all-MiniLM-L6-v2
+ *     cc threads.c $(pkg-config --cflags --libs pith) -pthread -o threads
+ *     ./threads all-MiniLM-L6-v2
  */
 #include <pith/pith.h>
 #include <pthread.h>
@@ -59,20 +61,24 @@ static void *answer(void *context) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const texts[THREADS] = { "a cat", "a cat sat on the mat", "interest rates rose", "a cat" };
+    static const char *const texts[THREADS] = { "a cat", "a cat sat on the mat",
+                                                "interest rates rose", "a cat" };
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     pthread_t threads[THREADS];
     request requests[THREADS];
-    if (pith_model_open(&model, argc > 1 ? argv[1] : "all-MiniLM-L6-v2", NULL, &err)) return puts(err.message), 1;
+    if (pith_model_open(&model, argc > 1 ? argv[1] : "all-MiniLM-L6-v2", NULL, &err))
+        return puts(err.message), 1;
     for (int i = 0; i < THREADS; i++) {
         requests[i] = (request){ .model = model, .text = texts[i] };
-        if (pthread_create(&threads[i], NULL, answer, &requests[i])) return puts("no thread can be made"), 1;
+        if (pthread_create(&threads[i], NULL, answer, &requests[i]))
+            return puts("no thread can be made"), 1;
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
         if (requests[i].err.code) return puts(requests[i].err.message), 1;
-        printf("%-22s %d tokens, first number %.6f\n", texts[i], (int)requests[i].rows, requests[i].first);
+        printf("%-22s %d tokens, first number %.6f\n", texts[i], (int)requests[i].rows,
+               requests[i].first);
     }
     pith_model_close(model);
     return 0;

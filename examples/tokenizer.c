@@ -1,10 +1,11 @@
 /* tokenizer.c - a tokenizer alone: text to tokens with their places, and back.
  *
- * No weights are needed: a directory with a tokenizer.json is enough, or such a file by itself. A tokenizer never
- * changes once it is open and may be shared by threads; the tokens are a buffer of the caller's, reused from text to
- * text.
+ * No weights are needed: a directory with a tokenizer.json is enough, or such a file by itself. A
+ * tokenizer never changes once it is open and may be shared by threads; the tokens are a buffer of
+ * the caller's, reused from text to text.
  *
- *     cc tokenizer.c $(pkg-config --cflags --libs pith) -o tokenizer && ./tokenizer tokenizer.json "a cat sat"
+ *     cc tokenizer.c $(pkg-config --cflags --libs pith) -o tokenizer
+ *     ./tokenizer tokenizer.json "a cat sat"
  */
 #include <pith/pith.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ int main(int argc, char **argv) {
     pith_tokens tokens = PITH_TOKENS_INIT;
     if (pith_tokenizer_open(&tokenizer, path, NULL, &err)) return puts(err.message), 1;
 
-    /* NULL for the pair: one text. NULL for the options: nothing is cut, special tokens are added. */
+    /* NULL for the pair: one text. NULL for the options: nothing is cut, special tokens are added.
+     */
     if (pith_tokenize(&tokens, tokenizer, text, NULL, NULL, &err)) return puts(err.message), 1;
     for (size_t i = 0; i < tokens.count; i++) {
         pith_str token = pith_token_text(tokenizer, tokens.ids[i]);
@@ -27,11 +29,12 @@ int main(int argc, char **argv) {
         if (tokens.special[i]) /* [CLS] and the like come from no text */
             puts("special");
         else
-            printf("bytes %u to %u: '%.*s'\n", tokens.begin[i], tokens.end[i], (int)(tokens.end[i] - tokens.begin[i]),
-                   given + tokens.begin[i]);
+            printf("bytes %u to %u: '%.*s'\n", tokens.begin[i], tokens.end[i],
+                   (int)(tokens.end[i] - tokens.begin[i]), given + tokens.begin[i]);
     }
 
-    /* Back to text, id by id, as a program that generates tokens would: text that is not whole yet is held back. */
+    /* Back to text, id by id, as a program that generates tokens would: text that is not whole yet
+     * is held back. */
     pith_text_stream *stream;
     pith_str piece;
     if (pith_text_stream_create(&stream, tokenizer, 1, &err)) return puts(err.message), 1;

@@ -16,10 +16,11 @@ pith_image_outcome pith__png_encode(pith_image_encode_call *call);
 pith_image_outcome pith__webp_encode(pith_image_encode_call *call);
 
 /* Sets the message, without control characters, and returns the outcome. */
-pith_image_outcome pith__codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+pith_image_outcome pith__codec_fail(pith_image_call *call, pith_image_outcome outcome,
+                                    const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The orientation of an EXIF block (a TIFF header and what follows) and, where the header has none, its resolution. */
+/* The orientation of an EXIF block (a TIFF header and what follows) and, where the header has none,
+ * its resolution. */
 void pith__exif_read(pith_image_header *header, const uint8_t *exif, size_t size);
 /* An EXIF block that says nothing but a resolution. Returns its size. */
 enum { PITH_EXIF_DOTS = 66 };

@@ -1,5 +1,5 @@
-/* exif.c - what is used of EXIF blocks: the orientation, and the resolution. Source: TIFF 6.0 and EXIF 2.3, whose first
- * directory has both. */
+/* exif.c - what is used of EXIF blocks: the orientation, and the resolution. Source: TIFF 6.0 and
+ * EXIF 2.3, whose first directory has both. */
 #include <string.h>
 
 #include "codec.h"
@@ -15,7 +15,8 @@ typedef struct exif_block {
 
 static uint32_t exif_number(const exif_block *e, size_t at, int bytes) {
     uint32_t n = 0;
-    for (int i = 0; i < bytes; i++) n = n << 8 | e->bytes[at + (size_t)(e->big ? i : bytes - 1 - i)];
+    for (int i = 0; i < bytes; i++)
+        n = n << 8 | e->bytes[at + (size_t)(e->big ? i : bytes - 1 - i)];
     return n;
 }
 
@@ -40,9 +41,11 @@ void pith__exif_read(pith_image_header *header, const uint8_t *exif, size_t size
     if (at > size - 2) return;
     uint32_t count = exif_number(&e, at, 2);
     at += 2;
-    for (; count && size - at >= EXIF_ENTRY; count--, at += EXIF_ENTRY) switch (exif_number(&e, at, 2)) {
+    for (; count && size - at >= EXIF_ENTRY; count--, at += EXIF_ENTRY)
+        switch (exif_number(&e, at, 2)) {
         case EXIF_ORIENTATION:
-            if (!header->orientation && exif_short(&e, at) <= 8) header->orientation = exif_short(&e, at);
+            if (!header->orientation && exif_short(&e, at) <= 8)
+                header->orientation = exif_short(&e, at);
             break;
         case EXIF_ACROSS: dots[0] = exif_rational(&e, at); break;
         case EXIF_DOWN: dots[1] = exif_rational(&e, at); break;
@@ -69,6 +72,7 @@ size_t pith__exif_of_dots(uint8_t exif[PITH_EXIF_DOTS], const double dots[2]) {
     to = exif_entry(to, EXIF_ACROSS, EXIF_RATIONAL, VALUES);
     to = exif_entry(to, EXIF_DOWN, EXIF_RATIONAL, VALUES + 8);
     to = exif_put(exif_entry(to, EXIF_UNIT, EXIF_SHORT, EXIF_INCHES), 0, 4);
-    for (int i = 0; i < 2; i++) to = exif_put(exif_put(to, (uint32_t)(dots[i] * PARTS + 0.5), 4), PARTS, 4);
+    for (int i = 0; i < 2; i++)
+        to = exif_put(exif_put(to, (uint32_t)(dots[i] * PARTS + 0.5), 4), PARTS, 4);
     return (size_t)(to - exif);
 }

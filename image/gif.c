@@ -1,7 +1,7 @@
 /* gif.c - GIF by giflib: the first picture, on its canvas.
  *
- * As in Pillow, what the picture leaves of the canvas has the transparent colour, or colour 0 if there is none; colours
- * that the palette lacks are black; a file without a palette is grey. */
+ * As in Pillow, what the picture leaves of the canvas has the transparent colour, or colour 0 if
+ * there is none; colours that the palette lacks are black; a file without a palette is grey. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,9 @@ typedef struct gif_state {
 
 static int gif_read(GifFileType *gif, GifByteType *to, int count) {
     gif_state *s = gif->UserData;
-    const size_t left = s->call->size - s->at, size = count < 0 ? 0 : (size_t)count < left ? (size_t)count : left;
+    const size_t left = s->call->size - s->at, size = count < 0              ? 0
+                                                      : (size_t)count < left ? (size_t)count
+                                                                             : left;
     memcpy(to, s->call->data + s->at, size);
     s->at += size;
     return (int)size;
@@ -34,7 +36,8 @@ static pith_image_outcome gif_fail(gif_state *s) {
     if (error == D_GIF_ERR_EOF_TOO_SOON || s->at == s->call->size)
         return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "it is cut off");
     const char *text = GifErrorString(error);
-    return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text ? text : "its bytes are no picture");
+    return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s",
+                            text ? text : "its bytes are no picture");
 }
 
 static int gif_extension(gif_state *s) {
@@ -42,7 +45,8 @@ static int gif_extension(gif_state *s) {
     GifByteType *block;
     GraphicsControlBlock graphics;
     if (DGifGetExtension(s->gif, &code, &block) == GIF_ERROR) return 0;
-    if (code == GIF_GRAPHICS && block && DGifExtensionToGCB(block[0], block + 1, &graphics) == GIF_OK)
+    if (code == GIF_GRAPHICS && block &&
+        DGifExtensionToGCB(block[0], block + 1, &graphics) == GIF_OK)
         s->transparent = graphics.TransparentColor;
     while (block)
         if (DGifGetExtensionNext(s->gif, &block) == GIF_ERROR) return 0;
@@ -81,10 +85,12 @@ static pith_image_outcome gif_rows(gif_state *s, uint8_t *to, const pith_image_h
     const GifImageDesc *d = &s->gif->Image;
     const size_t pixel = h->channels;
     for (int pass = 0; pass < (d->Interlace ? 4 : 1); pass++)
-        for (int y = d->Interlace ? first[pass] : 0; y < d->Height; y += d->Interlace ? step[pass] : 1) {
+        for (int y = d->Interlace ? first[pass] : 0; y < d->Height;
+             y += d->Interlace ? step[pass] : 1) {
             if (DGifGetLine(s->gif, s->row, d->Width) == GIF_ERROR) return gif_fail(s);
             uint8_t *at = to + ((size_t)(d->Top + y) * h->width + (size_t)d->Left) * pixel;
-            for (int x = 0; x < d->Width; x++) memcpy(at + (size_t)x * pixel, s->colours[s->row[x]], pixel);
+            for (int x = 0; x < d->Width; x++)
+                memcpy(at + (size_t)x * pixel, s->colours[s->row[x]], pixel);
         }
     return PITH_IMAGE_DECODED;
 }
@@ -94,12 +100,15 @@ static pith_image_outcome gif_run(gif_state *s) {
     if (outcome) return outcome;
     const GifImageDesc *d = &s->gif->Image;
     const int right = d->Left + d->Width, bottom = d->Top + d->Height;
-    pith_image_header header = { .width = (uint32_t)(right > s->gif->SWidth ? right : s->gif->SWidth),
-                                 .height = (uint32_t)(bottom > s->gif->SHeight ? bottom : s->gif->SHeight),
-                                 .channels = s->transparent < 0 ? 3 : 4 };
+    pith_image_header header = {
+        .width = (uint32_t)(right > s->gif->SWidth ? right : s->gif->SWidth),
+        .height = (uint32_t)(bottom > s->gif->SHeight ? bottom : s->gif->SHeight),
+        .channels = s->transparent < 0 ? 3 : 4
+    };
     if (d->Width < 1 || d->Height < 1)
         return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "its picture has no pixels");
-    header.meaning = s->gif->Image.ColorMap || s->gif->SColorMap || header.channels == 4 ? header.channels : 1;
+    header.meaning =
+        s->gif->Image.ColorMap || s->gif->SColorMap || header.channels == 4 ? header.channels : 1;
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     if (!(s->row = malloc((size_t)d->Width))) return PITH_IMAGE_NO_MEMORY;
@@ -120,7 +129,8 @@ pith_image_outcome pith__gif_decode(pith_image_call *call) {
     pith_image_outcome outcome = s->gif                              ? gif_run(s)
                                  : error == D_GIF_ERR_NOT_ENOUGH_MEM ? PITH_IMAGE_NO_MEMORY
                                                                      : PITH_IMAGE_DAMAGED;
-    if (!s->gif && outcome == PITH_IMAGE_DAMAGED) pith__codec_fail(call, outcome, "its header is broken");
+    if (!s->gif && outcome == PITH_IMAGE_DAMAGED)
+        pith__codec_fail(call, outcome, "its header is broken");
     if (s->gif) DGifCloseFile(s->gif, &error);
     free(s->row);
     free(s);

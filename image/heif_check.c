@@ -1,5 +1,5 @@
-/* heif_check.c - see heif_check.h. A file is boxes in boxes (ISO/IEC 14496-12; the items of pictures are in 23008-12).
- */
+/* heif_check.c - see heif_check.h. A file is boxes in boxes (ISO/IEC 14496-12; the items of
+ * pictures are in 23008-12). */
 #include "heif_check.h"
 
 #include <stdlib.h>
@@ -52,7 +52,8 @@ static int span_box(span *rest, char kind[4], span *body) {
 
 static int is(const char kind[4], const char *name) { return !memcmp(kind, name, 4); }
 
-/* The parameter sets of HEVC: 22 bytes, a count of arrays; of each its kind, a count, and units with their lengths. */
+/* The parameter sets of HEVC: 22 bytes, a count of arrays; of each its kind, a count, and units
+ * with their lengths. */
 static pith_image_outcome check_hevc_settings(check *c, span s) {
     pith_image_outcome outcome = PITH_IMAGE_DECODED;
     span_skip(&s, 22);
@@ -100,7 +101,8 @@ static void item_kind(char kind[4], const check *c, uint64_t id) {
     }
 }
 
-/* A grid or an overlay states the size that it makes; its flags say whether in two bytes or four. */
+/* A grid or an overlay states the size that it makes; its flags say whether in two bytes or four.
+ */
 static pith_image_outcome check_made(check *c, span s, size_t skip) {
     span_skip(&s, 1);
     const int bytes = span_take(&s, 1) & 1 ? 4 : 2;
@@ -120,7 +122,8 @@ typedef struct place_form {
     int version, offset, length, base, index;
 } place_form;
 
-/* The bytes of an item, which may lie in pieces; those of several are put together in memory from malloc. */
+/* The bytes of an item, which may lie in pieces; those of several are put together in memory from
+ * malloc. */
 static pith_image_outcome check_place(check *c, span *s, const place_form *f) {
     char kind[4];
     span whole = { NULL, 0 };
@@ -170,10 +173,12 @@ static pith_image_outcome check_places(check *c) {
     f.base = sizes >> 4 & 15;
     f.index = f.version ? sizes & 15 : 0;
     if (f.offset > 8 || f.length > 8 || f.base > 8 || f.index > 8)
-        return pith__codec_fail(c->call, PITH_IMAGE_DAMAGED, "the places of its items are no numbers");
+        return pith__codec_fail(c->call, PITH_IMAGE_DAMAGED,
+                                "the places of its items are no numbers");
     const uint64_t count = span_take(&s, f.version < 2 ? 2 : 4);
     if (count > ITEMS_MOST)
-        return pith__codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has more than %d items", ITEMS_MOST);
+        return pith__codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has more than %d items",
+                                ITEMS_MOST);
     for (uint64_t i = 0; i < count && s.size && !outcome; i++) outcome = check_place(c, &s, &f);
     return outcome;
 }

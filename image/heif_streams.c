@@ -1,9 +1,11 @@
-/* heif_streams.c - the sizes in the headers of HEVC (ITU-T H.265, 7.3.2.2) and AV1 (AV1 bitstream, 5.5). */
+/* heif_streams.c - the sizes in the headers of HEVC (ITU-T H.265, 7.3.2.2) and AV1 (AV1 bitstream,
+ * 5.5). */
 #include <stdlib.h>
 
 #include "heif_check.h"
 
-/* Pictures are coded in blocks of at most so many pixels; what lies beyond the picture's edge is cut off. */
+/* Pictures are coded in blocks of at most so many pixels; what lies beyond the picture's edge is
+ * cut off. */
 enum { LARGEST_BLOCK = 128 };
 
 typedef struct bits {
@@ -19,7 +21,8 @@ static int bits_one(bits *b) {
         b->ended = 1;
         return 0;
     }
-    if (b->escapes && b->at % 8 == 0 && byte >= 2 && b->data[byte] == 3 && !b->data[byte - 1] && !b->data[byte - 2]) {
+    if (b->escapes && b->at % 8 == 0 && byte >= 2 && b->data[byte] == 3 && !b->data[byte - 1] &&
+        !b->data[byte - 2]) {
         b->at += 8;
         return bits_one(b);
     }
@@ -45,9 +48,10 @@ pith_image_outcome pith__heif_check_size(pith_image_call *call, uint64_t width, 
     const uint64_t w = width > LARGEST_BLOCK ? width - LARGEST_BLOCK : 1,
                    h = height > LARGEST_BLOCK ? height - LARGEST_BLOCK : 1;
     if (width > UINT32_MAX || height > UINT32_MAX || w * h > call->max_pixels)
-        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN,
-                                "a part of it has %llu x %llu pixels, which is more than max_pixels",
-                                (unsigned long long)width, (unsigned long long)height);
+        return pith__codec_fail(
+            call, PITH_IMAGE_UNKNOWN,
+            "a part of it has %llu x %llu pixels, which is more than max_pixels",
+            (unsigned long long)width, (unsigned long long)height);
     return PITH_IMAGE_DECODED;
 }
 
@@ -56,7 +60,8 @@ static pith_image_outcome bits_ended(pith_image_call *call) {
 }
 
 /* The unit with the parameters of a sequence; others are passed over. */
-pith_image_outcome pith__heif_check_hevc_unit(pith_image_call *call, const uint8_t *unit, size_t size) {
+pith_image_outcome pith__heif_check_hevc_unit(pith_image_call *call, const uint8_t *unit,
+                                              size_t size) {
     enum { SEQUENCE = 33, PROFILE = 88, LEVEL = 8 };
     bits b = { unit, size, 16, 1, 0 };
     int profiles[8], levels[8];
@@ -69,7 +74,8 @@ pith_image_outcome pith__heif_check_hevc_unit(pith_image_call *call, const uint8
         profiles[i] = i < layers && profile;
         levels[i] = i < layers && level;
     }
-    for (int i = 0; i < layers; i++) bits_skip(&b, (profiles[i] ? PROFILE : 0) + (levels[i] ? LEVEL : 0));
+    for (int i = 0; i < layers; i++)
+        bits_skip(&b, (profiles[i] ? PROFILE : 0) + (levels[i] ? LEVEL : 0));
     bits_golomb(&b);
     if (bits_golomb(&b) == 3) bits_skip(&b, 1); /* 4:4:4 */
     const uint64_t width = bits_golomb(&b), height = bits_golomb(&b);
@@ -78,8 +84,10 @@ pith_image_outcome pith__heif_check_hevc_unit(pith_image_call *call, const uint8
 
 pith_image_outcome pith__heif_check_hevc(pith_image_call *call, const uint8_t *data, size_t size) {
     while (size >= 4) {
-        const size_t unit = (size_t)data[0] << 24 | (size_t)data[1] << 16 | (size_t)data[2] << 8 | data[3];
-        if (unit > size - 4) return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "a unit of its stream is cut off");
+        const size_t unit =
+            (size_t)data[0] << 24 | (size_t)data[1] << 16 | (size_t)data[2] << 8 | data[3];
+        if (unit > size - 4)
+            return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "a unit of its stream is cut off");
         pith_image_outcome outcome = pith__heif_check_hevc_unit(call, data + 4, unit);
         if (outcome) return outcome;
         data += 4 + unit;
@@ -126,7 +134,8 @@ pith_image_outcome pith__heif_check_av1(pith_image_call *call, const uint8_t *da
         const int head = data[at++], kind = head >> 3 & 15;
         uint64_t unit = 0;
         if (head & 0x80 || (kind > LAST_KIND && kind < PADDING) || !kind)
-            return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its stream has units of an unknown kind");
+            return pith__codec_fail(call, PITH_IMAGE_DAMAGED,
+                                    "its stream has units of an unknown kind");
         if (head & EXTENDED) at++;
         for (int i = 0, more = head & SIZED; more && i < 8; i++) {
             if (at >= size) return bits_ended(call);
@@ -136,7 +145,8 @@ pith_image_outcome pith__heif_check_av1(pith_image_call *call, const uint8_t *da
         if (!(head & SIZED)) unit = at < size ? size - at : 0;
         if (at > size || unit > size - at)
             return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "a unit of its stream is cut off");
-        pith_image_outcome outcome = kind == SEQUENCE ? av1_sequence(call, data + at, unit) : PITH_IMAGE_DECODED;
+        pith_image_outcome outcome =
+            kind == SEQUENCE ? av1_sequence(call, data + at, unit) : PITH_IMAGE_DECODED;
         if (outcome) return outcome;
         at += unit;
     }

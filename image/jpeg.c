@@ -1,7 +1,8 @@
 /* jpeg.c - JPEG by libjpeg-turbo: baseline and progressive, grey, YCbCr, RGB, CMYK and YCCK.
  *
- * libjpeg reports errors by longjmp; all that is live across it is in `jpeg_state`. A file that ends too early is an
- * error only if bits were missing: some lack nothing but their end marker. Memory beyond that of libjpeg is one row. */
+ * libjpeg reports errors by longjmp; all that is live across it is in `jpeg_state`. A file that
+ * ends too early is an error only if bits were missing: some lack nothing but their end marker.
+ * Memory beyond that of libjpeg is one row. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 
 #include "codec.h"
 
-/* Scans of a progressive file. Encoders write about ten; each may cost as much time as the whole picture, so a large
- * one may have fewer. */
+/* Scans of a progressive file. Encoders write about ten; each may cost as much time as the whole
+ * picture, so a large one may have fewer. */
 enum { MAX_SCANS = 100, SURE_SCANS = 30, SCANNED_PIXELS = 1500000000 };
 
 /* Markers that jpeglib.h does not name. */
@@ -62,7 +63,8 @@ static int jpeg_most_scans(uint64_t pixels) {
 static void jpeg_monitor(j_common_ptr info) {
     jpeg_state *s = (jpeg_state *)(void *)info->err;
     if (s->jpeg.input_scan_number > s->most_scans)
-        jpeg_leave(s, pith__codec_fail(s->call, PITH_IMAGE_UNKNOWN, "it has more than %d scans", s->most_scans));
+        jpeg_leave(s, pith__codec_fail(s->call, PITH_IMAGE_UNKNOWN, "it has more than %d scans",
+                                       s->most_scans));
 }
 
 static void jpeg_source_nothing(j_decompress_ptr jpeg) { (void)jpeg; }
@@ -97,8 +99,9 @@ static void jpeg_row_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, uint32_t width
     }
 }
 
-/* The segments in front of the first scan, found without libjpeg, which keeps markers in a list that it walks for each
- * further one. A segment is 0xFF, a marker and a length of two bytes; bytes between segments are passed over. */
+/* The segments in front of the first scan, found without libjpeg, which keeps markers in a list
+ * that it walks for each further one. A segment is 0xFF, a marker and a length of two bytes; bytes
+ * between segments are passed over. */
 typedef struct jpeg_segments {
     const uint8_t *at, *end;
 } jpeg_segments;
@@ -189,9 +192,10 @@ static void jpeg_run(jpeg_state *s) {
     int grey = jpeg->jpeg_color_space == JCS_GRAYSCALE;
     jpeg->out_color_space = ink ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
     uint32_t channels = grey ? 1 : 3;
-    pith_image_header header = {
-        .width = jpeg->image_width, .height = jpeg->image_height, .channels = channels, .meaning = channels
-    };
+    pith_image_header header = { .width = jpeg->image_width,
+                                 .height = jpeg->image_height,
+                                 .channels = channels,
+                                 .meaning = channels };
     jpeg_details(&header, s);
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) jpeg_leave(s, PITH_IMAGE_REFUSED);

@@ -1,8 +1,8 @@
-/* jpeg2000.c - JPEG 2000 by OpenJPEG: JP2 files and bare codestreams; grey, RGB and sYCC, with or without alpha, up to
- * 16 bits, components of half width or height.
+/* jpeg2000.c - JPEG 2000 by OpenJPEG: JP2 files and bare codestreams; grey, RGB and sYCC, with or
+ * without alpha, up to 16 bits, components of half width or height.
  *
- * OpenJPEG takes memory by the counts that the codestream declares, before anything is decoded; jpeg2000_cost.c counts
- * first. */
+ * OpenJPEG takes memory by the counts that the codestream declares, before anything is decoded;
+ * jpeg2000_cost.c counts first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,8 +55,9 @@ typedef struct jpeg2000_boxes {
     const uint8_t *at, *end;
 } jpeg2000_boxes;
 
-/* The next box of a file or of a box: its type, and its contents up to *end. A box is its length and its type; length
- * 1: a length of 8 bytes follows, 0: up to the end. ISO/IEC 15444-1, annex I. NULL: there is none. */
+/* The next box of a file or of a box: its type, and its contents up to *end. A box is its length
+ * and its type; length 1: a length of 8 bytes follows, 0: up to the end. ISO/IEC 15444-1, annex I.
+ * NULL: there is none. */
 static const uint8_t *jpeg2000_box(jpeg2000_boxes *b, const uint8_t **type, const uint8_t **end) {
     if (b->end - b->at < 16) return NULL;
     const uint8_t *p = b->at;
@@ -93,7 +94,8 @@ static void jpeg2000_dots(pith_image_header *header, const uint8_t *p) {
     }
 }
 
-/* The box jp2h has boxes with the profile (colr, of method 2 or 3) and with the resolution (res, and in it resc). */
+/* The box jp2h has boxes with the profile (colr, of method 2 or 3) and with the resolution (res,
+ * and in it resc). */
 static void jpeg2000_details(pith_image_header *header, const pith_image_call *call) {
     jpeg2000_boxes file = { call->data, call->data + call->size }, inner, res;
     const uint8_t *type, *end, *p, *q;
@@ -102,7 +104,8 @@ static void jpeg2000_details(pith_image_header *header, const pith_image_call *c
         if (memcmp(type, "jp2h", 4) != 0) continue;
         inner = (jpeg2000_boxes){ p, end };
         while ((p = jpeg2000_box(&inner, &type, &end)))
-            if (!memcmp(type, "colr", 4) && end - p > 3 && (p[0] == 2 || p[0] == 3) && !header->profile) {
+            if (!memcmp(type, "colr", 4) && end - p > 3 && (p[0] == 2 || p[0] == 3) &&
+                !header->profile) {
                 header->profile = p + 3;
                 header->profile_size = (size_t)(end - p - 3);
             } else if (!memcmp(type, "res ", 4)) {
@@ -117,7 +120,8 @@ static void jpeg2000_details(pith_image_header *header, const pith_image_call *c
 /* Sample of a component at a pixel of the picture as a byte. */
 static int jpeg2000_sample(const opj_image_t *image, int component, uint32_t x, uint32_t y) {
     const opj_image_comp_t *c = &image->comps[component];
-    uint32_t cx = x / c->dx < c->w ? x / c->dx : c->w - 1, cy = y / c->dy < c->h ? y / c->dy : c->h - 1;
+    uint32_t cx = x / c->dx < c->w ? x / c->dx : c->w - 1,
+             cy = y / c->dy < c->h ? y / c->dy : c->h - 1;
     int64_t value = c->data[(size_t)cy * c->w + cx];
     int bits = (int)c->prec;
     if (c->sgnd) value += (int64_t)1 << (bits - 1);
@@ -138,34 +142,40 @@ static void jpeg2000_from_ycc(uint8_t rgb[3]) {
     rgb[2] = jpeg2000_clip(y + 1.772 * cb);
 }
 
-static void jpeg2000_copy(uint8_t *to, const opj_image_t *image, uint32_t width, uint32_t height, int channels) {
+static void jpeg2000_copy(uint8_t *to, const opj_image_t *image, uint32_t width, uint32_t height,
+                          int channels) {
     int grey = image->numcomps < 3;
-    int ycc = !grey && (image->color_space == OPJ_CLRSPC_SYCC || image->comps[1].dx > 1 || image->comps[1].dy > 1);
+    int ycc = !grey && (image->color_space == OPJ_CLRSPC_SYCC || image->comps[1].dx > 1 ||
+                        image->comps[1].dy > 1);
     for (uint32_t y = 0; y < height; y++)
         for (uint32_t x = 0; x < width; x++, to += channels) {
-            for (int c = 0; c < channels && c < 3; c++) to[c] = (uint8_t)jpeg2000_sample(image, grey ? 0 : c, x, y);
+            for (int c = 0; c < channels && c < 3; c++)
+                to[c] = (uint8_t)jpeg2000_sample(image, grey ? 0 : c, x, y);
             if (channels == 4) to[3] = (uint8_t)jpeg2000_sample(image, grey ? 1 : 3, x, y);
             if (ycc) jpeg2000_from_ycc(to);
         }
 }
 
-static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec, opj_stream_t *stream,
-                                       opj_image_t **image) {
+static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec,
+                                       opj_stream_t *stream, opj_image_t **image) {
     opj_dparameters_t parameters;
     opj_set_default_decoder_parameters(&parameters);
-    if (!opj_setup_decoder(codec, &parameters) || !opj_read_header(stream, codec, image)) return PITH_IMAGE_DAMAGED;
+    if (!opj_setup_decoder(codec, &parameters) || !opj_read_header(stream, codec, image))
+        return PITH_IMAGE_DAMAGED;
     const opj_image_t *read = *image;
     uint32_t count = read->numcomps, channels = count == 1 ? 1 : count == 3 ? 3 : 4;
-    pith_image_header header = {
-        .width = read->x1 - read->x0, .height = read->y1 - read->y0, .channels = channels, .meaning = channels
-    };
+    pith_image_header header = { .width = read->x1 - read->x0,
+                                 .height = read->y1 - read->y0,
+                                 .channels = channels,
+                                 .meaning = channels };
     jpeg2000_details(&header, call);
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     if (!opj_decode(codec, stream, *image)) return PITH_IMAGE_DAMAGED;
     read = *image;
     /* A palette, which OpenJPEG has applied, makes three components of one. */
-    if (read->numcomps != count) return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a palette; save it as RGB");
+    if (read->numcomps != count)
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a palette; save it as RGB");
     if (read->color_space == OPJ_CLRSPC_CMYK)
         return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "its colours are CMYK; save it as RGB");
     for (uint32_t i = 0; i < read->numcomps; i++) {
@@ -180,9 +190,11 @@ static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec
 pith_image_outcome pith__jpeg2000_decode(pith_image_call *call) {
     jpeg2000_state state = { call, 0 };
     opj_image_t *image = NULL;
-    pith_image_outcome outcome = pith__jpeg2000_cost(call, jpeg2000_codestream(call), call->data + call->size);
+    pith_image_outcome outcome =
+        pith__jpeg2000_cost(call, jpeg2000_codestream(call), call->data + call->size);
     if (outcome) return outcome;
-    opj_codec_t *codec = opj_create_decompress(call->data[0] == 0xFF ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
+    opj_codec_t *codec =
+        opj_create_decompress(call->data[0] == 0xFF ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
     opj_stream_t *stream = opj_stream_default_create(OPJ_TRUE);
     outcome = PITH_IMAGE_NO_MEMORY;
     if (codec && stream) {
@@ -196,7 +208,8 @@ pith_image_outcome pith__jpeg2000_decode(pith_image_call *call) {
         opj_stream_set_user_data_length(stream, call->size);
         outcome = jpeg2000_run(call, codec, stream, &image);
     }
-    if (outcome == PITH_IMAGE_DAMAGED && !call->message[0]) pith__codec_fail(call, outcome, "its codestream is broken");
+    if (outcome == PITH_IMAGE_DAMAGED && !call->message[0])
+        pith__codec_fail(call, outcome, "its codestream is broken");
     opj_image_destroy(image);
     if (stream) opj_stream_destroy(stream);
     if (codec) opj_destroy_codec(codec);

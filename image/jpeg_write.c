@@ -1,6 +1,7 @@
 /* jpeg_write.c - JPEG by libjpeg-turbo: baseline, colours sampled at half size below quality 90.
  *
- * The file is made in memory, which takes less than the picture. Errors come by longjmp, as in jpeg.c. */
+ * The file is made in memory, which takes less than the picture. Errors come by longjmp, as in
+ * jpeg.c. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static void jpeg_write_exit(j_common_ptr info) {
     char text[JMSG_LENGTH_MAX];
     s->errors.format_message(info, text);
     snprintf(s->call->message, sizeof s->call->message, "%s", text);
-    s->outcome = s->errors.msg_code == JERR_OUT_OF_MEMORY ? PITH_IMAGE_NO_MEMORY : PITH_IMAGE_UNKNOWN;
+    s->outcome =
+        s->errors.msg_code == JERR_OUT_OF_MEMORY ? PITH_IMAGE_NO_MEMORY : PITH_IMAGE_UNKNOWN;
     longjmp(s->leave, 1);
 }
 
@@ -53,10 +55,11 @@ static void jpeg_write_run(jpeg_writer *s) {
         s->jpeg.Y_density = (UINT16)(call->dots[1] + 0.5);
     }
     jpeg_start_compress(&s->jpeg, TRUE);
-    if (call->profile) jpeg_write_icc_profile(&s->jpeg, call->profile, (unsigned)call->profile_size);
+    if (call->profile)
+        jpeg_write_icc_profile(&s->jpeg, call->profile, (unsigned)call->profile_size);
     while (s->jpeg.next_scanline < call->height) {
-        JSAMPROW row =
-            (JSAMPROW)(uintptr_t)(call->pixels + (size_t)s->jpeg.next_scanline * call->width * call->channels);
+        JSAMPROW row = (JSAMPROW)(uintptr_t)(call->pixels + (size_t)s->jpeg.next_scanline *
+                                                                call->width * call->channels);
         jpeg_write_scanlines(&s->jpeg, &row, 1);
     }
     jpeg_finish_compress(&s->jpeg);
@@ -64,7 +67,8 @@ static void jpeg_write_run(jpeg_writer *s) {
 
 pith_image_outcome pith__jpeg_encode(pith_image_encode_call *call) {
     if (call->profile_size > PROFILE_MOST) {
-        snprintf(call->message, sizeof call->message, "its colour profile is larger than %d bytes", PROFILE_MOST);
+        snprintf(call->message, sizeof call->message, "its colour profile is larger than %d bytes",
+                 PROFILE_MOST);
         return PITH_IMAGE_UNKNOWN;
     }
     jpeg_writer *s = calloc(1, sizeof *s);

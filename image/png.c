@@ -1,5 +1,5 @@
-/* png.c - PNG by libpng: all depths and colour types, palettes with transparency, interlaced pictures; of an animated
- * one the default picture.
+/* png.c - PNG by libpng: all depths and colour types, palettes with transparency, interlaced
+ * pictures; of an animated one the default picture.
  *
  * libpng reports errors by longjmp; all that is live across it is in `png_state`. */
 #include <setjmp.h>
@@ -40,7 +40,9 @@ static void png_on_read(png_structp png, png_bytep to, size_t count) {
 
 /* Whether gAMA and cHRM say something else than sRGB does. */
 static int png_other_colours(png_state *s) {
-    static const png_fixed_point usual[8] = { 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000 };
+    static const png_fixed_point usual[8] = {
+        31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000
+    };
     png_fixed_point gamma, n[8];
     int other = 0;
     if (png_get_gAMA_fixed(s->png, s->info, &gamma)) other = abs(gamma - 45455) > 500;
@@ -49,7 +51,8 @@ static int png_other_colours(png_state *s) {
     return other;
 }
 
-/* Whether cICP says something else than sRGB does: primaries 1, transfer function 13 (ITU-T H.273). */
+/* Whether cICP says something else than sRGB does: primaries 1, transfer function 13 (ITU-T H.273).
+ */
 static int png_coded_colours(png_state *s) {
 #ifdef PNG_cICP_SUPPORTED
     png_byte primaries, transfer, matrix, range;
@@ -86,8 +89,8 @@ static void png_details(pith_image_header *header, png_state *s) {
     if (png_coded_colours(s)) header->colours = "its colours are not those of sRGB, by cICP";
 }
 
-/* Chunks with texts and palettes are passed over: 8 KB of them unpack to 8 MB, and nothing reads them. Of profiles
- * libpng reads the first, up to 8 MB. */
+/* Chunks with texts and palettes are passed over: 8 KB of them unpack to 8 MB, and nothing reads
+ * them. Of profiles libpng reads the first, up to 8 MB. */
 static void png_pass_over(png_structp png) {
     static const png_byte chunks[] = "iTXt\0sPLT\0tEXt\0zTXt";
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, chunks, sizeof chunks / 5);
@@ -96,7 +99,8 @@ static void png_pass_over(png_structp png) {
 /* To 8 bits grey, RGB or RGBA; returns the channels. */
 static uint32_t png_transform(png_state *s) {
     int type = png_get_color_type(s->png, s->info);
-    int transparent = png_get_valid(s->png, s->info, PNG_INFO_tRNS) != 0 || (type & PNG_COLOR_MASK_ALPHA);
+    int transparent =
+        png_get_valid(s->png, s->info, PNG_INFO_tRNS) != 0 || (type & PNG_COLOR_MASK_ALPHA);
     png_set_strip_16(s->png);
     png_set_expand(s->png);
     if (transparent && !(type & PNG_COLOR_MASK_COLOR)) png_set_gray_to_rgb(s->png);
@@ -125,7 +129,8 @@ static void png_run(png_state *s) {
     int passes = png_set_interlace_handling(s->png);
     png_read_update_info(s->png, s->info);
     size_t row = (size_t)header.width * channels;
-    if (png_get_rowbytes(s->png, s->info) != row) png_error(s->png, "rows have another length than expected");
+    if (png_get_rowbytes(s->png, s->info) != row)
+        png_error(s->png, "rows have another length than expected");
     for (int pass = 0; pass < passes; pass++)
         for (uint32_t y = 0; y < header.height; y++) png_read_row(s->png, to + y * row, NULL);
 }

@@ -43,16 +43,18 @@ static void png_write_run(png_writer *s) {
                                            : PNG_COLOR_TYPE_RGBA;
     png_set_user_limits(s->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_write_fn(s->png, s, png_write_bytes, png_write_nothing);
-    png_set_IHDR(s->png, s->info, call->width, call->height, 8, type, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(s->png, s->info, call->width, call->height, 8, type, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     if (call->dots[0] > 0 && call->dots[1] > 0)
         png_set_pHYs(s->png, s->info, (png_uint_32)(call->dots[0] / 0.0254 + 0.5),
                      (png_uint_32)(call->dots[1] / 0.0254 + 0.5), PNG_RESOLUTION_METER);
     if (call->profile) {
-        png_set_benign_errors(s->png, 1); /* what libpng finds fault with is a warning and not written */
+        png_set_benign_errors(s->png, 1); /* what libpng finds fault with is a warning and not
+                                             written */
         png_set_iCCP(s->png, s->info, "ICC profile", PNG_COMPRESSION_TYPE_BASE, call->profile,
                      (png_uint_32)call->profile_size);
-        if (!png_get_valid(s->png, s->info, PNG_INFO_iCCP)) png_error(s->png, "its colour profile is damaged");
+        if (!png_get_valid(s->png, s->info, PNG_INFO_iCCP))
+            png_error(s->png, "its colour profile is damaged");
     }
     png_write_info(s->png, s->info);
     for (uint32_t y = 0; y < call->height; y++)
@@ -65,7 +67,8 @@ pith_image_outcome pith__png_encode(pith_image_encode_call *call) {
     if (!s) return PITH_IMAGE_NO_MEMORY;
     s->call = call;
     if (!setjmp(s->leave)) {
-        s->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, s, png_write_error, png_write_warning);
+        s->png =
+            png_create_write_struct(PNG_LIBPNG_VER_STRING, s, png_write_error, png_write_warning);
         s->info = s->png ? png_create_info_struct(s->png) : NULL;
         if (s->info)
             png_write_run(s);

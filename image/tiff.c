@@ -1,8 +1,8 @@
-/* tiff.c - TIFF by libtiff's RGBA interface: strips and tiles, palettes, CMYK, YCbCr, Lab, up to 16 bits per sample,
- * every compression that libtiff was built with; the first page.
+/* tiff.c - TIFF by libtiff's RGBA interface: strips and tiles, palettes, CMYK, YCbCr, Lab, up to 16
+ * bits per sample, every compression that libtiff was built with; the first page.
  *
- * Rows of 4 channels come from libtiff whatever the picture is. Alpha is taken as it is stored, not multiplied into the
- * colours. */
+ * Rows of 4 channels come from libtiff whatever the picture is. Alpha is taken as it is stored, not
+ * multiplied into the colours. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 /* Samples per pixel: CMYK with alpha has 5. More would let a small file ask for large strips. */
 enum { MAX_SAMPLES = 8 };
 
-/* The bytes that strips and tiles may have in all, for each byte of the file and each pixel; the pixels a tile may have
- * for each of the picture's, and what it may have in any case. */
+/* The bytes that strips and tiles may have in all, for each byte of the file and each pixel; the
+ * pixels a tile may have for each of the picture's, and what it may have in any case. */
 enum { PACKED_PER_BYTE = 4, PACKED_PER_PIXEL = 16, PIXELS_OF_TILE = 8, FREE_TILE = 1 << 20 };
 
 typedef struct tiff_state {
@@ -39,7 +39,9 @@ static tmsize_t tiff_write(thandle_t handle, void *from, tmsize_t count) {
 
 static toff_t tiff_seek(thandle_t handle, toff_t offset, int whence) {
     tiff_state *s = handle;
-    s->at = whence == SEEK_SET ? offset : whence == SEEK_CUR ? s->at + offset : s->call->size + offset;
+    s->at = whence == SEEK_SET   ? offset
+            : whence == SEEK_CUR ? s->at + offset
+                                 : s->call->size + offset;
     return s->at;
 }
 
@@ -57,10 +59,13 @@ static int tiff_map(thandle_t handle, void **base, toff_t *size) {
     return 1;
 }
 
-static void tiff_unmap(thandle_t handle, void *base, toff_t size) { (void)handle, (void)base, (void)size; }
+static void tiff_unmap(thandle_t handle, void *base, toff_t size) {
+    (void)handle, (void)base, (void)size;
+}
 
 /* The first error is the cause. */
-static int tiff_on_error(TIFF *tiff, void *user, const char *module, const char *format, va_list args) {
+static int tiff_on_error(TIFF *tiff, void *user, const char *module, const char *format,
+                         va_list args) {
     pith_image_call *call = user;
     char text[sizeof call->message];
     (void)tiff, (void)module;
@@ -69,7 +74,8 @@ static int tiff_on_error(TIFF *tiff, void *user, const char *module, const char 
     return 1;
 }
 
-static int tiff_on_warning(TIFF *tiff, void *user, const char *module, const char *format, va_list args) {
+static int tiff_on_warning(TIFF *tiff, void *user, const char *module, const char *format,
+                           va_list args) {
     (void)tiff, (void)user, (void)module, (void)format, (void)args;
     return 1;
 }
@@ -77,12 +83,13 @@ static int tiff_on_warning(TIFF *tiff, void *user, const char *module, const cha
 static TIFF *tiff_open(tiff_state *s) {
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
     if (!options) return NULL;
-    uint64_t most = s->call->max_pixels < (uint64_t)1 << 40 ? s->call->max_pixels * 2 * MAX_SAMPLES : (uint64_t)1 << 44;
+    uint64_t most = s->call->max_pixels < (uint64_t)1 << 40 ? s->call->max_pixels * 2 * MAX_SAMPLES
+                                                            : (uint64_t)1 << 44;
     TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)(most + (1 << 20)));
     TIFFOpenOptionsSetErrorHandlerExtR(options, tiff_on_error, s->call);
     TIFFOpenOptionsSetWarningHandlerExtR(options, tiff_on_warning, s->call);
-    TIFF *tiff = TIFFClientOpenExt("picture", "r", s, tiff_read, tiff_write, tiff_seek, tiff_close, tiff_size, tiff_map,
-                                   tiff_unmap, options);
+    TIFF *tiff = TIFFClientOpenExt("picture", "r", s, tiff_read, tiff_write, tiff_seek, tiff_close,
+                                   tiff_size, tiff_map, tiff_unmap, options);
     TIFFOpenOptionsFree(options);
     return tiff;
 }
@@ -93,13 +100,15 @@ static pith_image_header tiff_header(TIFF *tiff, uint16_t samples) {
     TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &header.width);
     TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &header.height);
     TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric);
-    if (TIFFGetField(tiff, TIFFTAG_ORIENTATION, &orientation) && orientation <= 8) header.orientation = orientation;
+    if (TIFFGetField(tiff, TIFFTAG_ORIENTATION, &orientation) && orientation <= 8)
+        header.orientation = orientation;
     TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra, &kinds);
     int alpha = extra && (kinds[0] == EXTRASAMPLE_ASSOCALPHA || kinds[0] == EXTRASAMPLE_UNASSALPHA);
     int grey = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
     header.meaning = alpha ? 4 : grey && samples == 1 ? 1 : 3;
     /* libtiff multiplies the colours with alpha unless it believes that it was done before. */
-    if (alpha && kinds[0] == EXTRASAMPLE_UNASSALPHA) TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, (uint16_t[]){ 1 });
+    if (alpha && kinds[0] == EXTRASAMPLE_UNASSALPHA)
+        TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, (uint16_t[]){ 1 });
     return header;
 }
 
@@ -130,24 +139,29 @@ static void tiff_order_bytes(uint8_t *pixels, uint64_t count) {
     }
 }
 
-/* Strips and tiles may lie over each other, and each may hold bytes that give no pixel. All of them together may be as
- * large as the file and the pixels, some times over. libtiff takes memory for a whole tile. */
-static pith_image_outcome tiff_check(pith_image_call *call, TIFF *tiff, const pith_image_header *header) {
+/* Strips and tiles may lie over each other, and each may hold bytes that give no pixel. All of them
+ * together may be as large as the file and the pixels, some times over. libtiff takes memory for a
+ * whole tile. */
+static pith_image_outcome tiff_check(pith_image_call *call, TIFF *tiff,
+                                     const pith_image_header *header) {
     const uint64_t pixels = (uint64_t)header->width * header->height;
     const uint64_t most = PACKED_PER_BYTE * (uint64_t)call->size + PACKED_PER_PIXEL * pixels;
-    uint32_t width = 0, height = 0, count = TIFFIsTiled(tiff) ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+    uint32_t width = 0, height = 0,
+             count = TIFFIsTiled(tiff) ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
     TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
     TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
     if (TIFFIsTiled(tiff) && (uint64_t)width * height > FREE_TILE + PIXELS_OF_TILE * pixels)
-        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "its tiles of %u x %u pixels are larger than the picture",
-                                width, height);
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN,
+                                "its tiles of %u x %u pixels are larger than the picture", width,
+                                height);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count && sum <= most; i++) {
         const uint64_t bytes = TIFFGetStrileByteCount(tiff, i);
         sum += bytes < call->size ? bytes : call->size;
     }
     if (sum <= most) return PITH_IMAGE_DECODED;
-    return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "its %u strips or tiles lie over each other in the file", count);
+    return pith__codec_fail(call, PITH_IMAGE_UNKNOWN,
+                            "its %u strips or tiles lie over each other in the file", count);
 }
 
 static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
@@ -156,7 +170,8 @@ static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
     TIFFRGBAImage image;
     TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
     if (samples > MAX_SAMPLES)
-        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "it has %d samples per pixel; %d are the most", samples,
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN,
+                                "it has %d samples per pixel; %d are the most", samples,
                                 MAX_SAMPLES);
     if (!TIFFRGBAImageOK(tiff, text)) return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "%s", text);
     pith_image_header header = tiff_header(tiff, samples);
@@ -165,7 +180,8 @@ static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
     tiff_details(&header, tiff);
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
-    if (!TIFFRGBAImageBegin(&image, tiff, 1, text)) return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
+    if (!TIFFRGBAImageBegin(&image, tiff, 1, text))
+        return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
     image.req_orientation = image.orientation;
     int done = TIFFRGBAImageGet(&image, (uint32_t *)(void *)to, header.width, header.height);
     TIFFRGBAImageEnd(&image);
@@ -180,8 +196,9 @@ pith_image_outcome pith__tiff_decode(pith_image_call *call) {
     tiff_state state = { call, 0 };
     TIFF *tiff = tiff_open(&state);
     if (!tiff)
-        return call->message[0] ? PITH_IMAGE_DAMAGED
-                                : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its header is broken");
+        return call->message[0]
+                   ? PITH_IMAGE_DAMAGED
+                   : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its header is broken");
     pith_image_outcome outcome = tiff_page(call, tiff);
     TIFFClose(tiff);
     return outcome;

@@ -26,14 +26,17 @@ static void webp_details(pith_image_header *header, const WebPData *data) {
 static pith_image_outcome webp_fail(pith_image_call *call, VP8StatusCode status) {
     switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY: return PITH_IMAGE_NO_MEMORY;
-    case VP8_STATUS_NOT_ENOUGH_DATA: return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+        return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
-        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a feature that libwebp does not know");
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN,
+                                "it has a feature that libwebp does not know");
     default: return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its bit stream is broken");
     }
 }
 
-static pith_image_outcome webp_first_frame(pith_image_call *call, const WebPData *data, uint8_t *to, size_t size) {
+static pith_image_outcome webp_first_frame(pith_image_call *call, const WebPData *data, uint8_t *to,
+                                           size_t size) {
     WebPAnimDecoderOptions options;
     WebPAnimDecoderOptionsInit(&options);
     options.color_mode = MODE_RGBA;
@@ -43,7 +46,8 @@ static pith_image_outcome webp_first_frame(pith_image_call *call, const WebPData
     int done = decoder && WebPAnimDecoderGetNext(decoder, &canvas, &time);
     if (done) memcpy(to, canvas, size);
     WebPAnimDecoderDelete(decoder);
-    return done ? PITH_IMAGE_DECODED : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its first frame is broken");
+    return done ? PITH_IMAGE_DECODED
+                : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its first frame is broken");
 }
 
 pith_image_outcome pith__webp_decode(pith_image_call *call) {

@@ -1,4 +1,5 @@
-/* webp_write.c - WebP by libwebp: lossy, and lossless with quality 100; colour profile, and the resolution as EXIF. */
+/* webp_write.c - WebP by libwebp: lossy, and lossless with quality 100; colour profile, and the
+ * resolution as EXIF. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,10 +8,12 @@
 
 #include "codec.h"
 
-/* The file as a container of the picture, its profile and its resolution. The chunks are not copied. */
+/* The file as a container of the picture, its profile and its resolution. The chunks are not
+ * copied. */
 static pith_image_outcome webp_wrap(pith_image_encode_call *call, const WebPData *file, int dots) {
     uint8_t exif[PITH_EXIF_DOTS];
-    WebPData profile = { call->profile, call->profile_size }, block = { exif, 0 }, whole = { NULL, 0 };
+    WebPData profile = { call->profile, call->profile_size }, block = { exif, 0 },
+             whole = { NULL, 0 };
     WebPMux *mux = WebPMuxNew();
     int good = mux && WebPMuxSetImage(mux, file, 0) == WEBP_MUX_OK;
     if (dots) block.size = pith__exif_of_dots(exif, call->dots);
@@ -30,15 +33,17 @@ pith_image_outcome pith__webp_encode(pith_image_encode_call *call) {
     size_t size;
     const int w = (int)call->width, h = (int)call->height, row = w * (int)call->channels;
     if (call->width > WEBP_MAX_DIMENSION || call->height > WEBP_MAX_DIMENSION) {
-        snprintf(call->message, sizeof call->message, "an edge has more than %d pixels", WEBP_MAX_DIMENSION);
+        snprintf(call->message, sizeof call->message, "an edge has more than %d pixels",
+                 WEBP_MAX_DIMENSION);
         return PITH_IMAGE_UNKNOWN;
     }
     if (call->quality == 100)
         size = call->channels == 3 ? WebPEncodeLosslessRGB(call->pixels, w, h, row, &file)
                                    : WebPEncodeLosslessRGBA(call->pixels, w, h, row, &file);
     else
-        size = call->channels == 3 ? WebPEncodeRGB(call->pixels, w, h, row, (float)call->quality, &file)
-                                   : WebPEncodeRGBA(call->pixels, w, h, row, (float)call->quality, &file);
+        size = call->channels == 3
+                   ? WebPEncodeRGB(call->pixels, w, h, row, (float)call->quality, &file)
+                   : WebPEncodeRGBA(call->pixels, w, h, row, (float)call->quality, &file);
     if (!size) return PITH_IMAGE_NO_MEMORY;
     const int dots = call->dots[0] > 0 && call->dots[1] > 0;
     const WebPData bare = { file, size };

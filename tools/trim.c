@@ -1,8 +1,10 @@
-/* trim.c - makes the lists of a selective build: those of src/select without what the build does not need.
+/* trim.c - makes the lists of a selective build: those of src/select without what the build does
+ * not need.
  *
- * CMake compiles it for the building machine and runs it when it configures (cmake/select.cmake). It reads the lists as
- * text, the wanted pieces from files of `pith select` and from names, and writes the trimmed lists to another folder,
- * from which select/tables.c is compiled. A piece that does not exist is an error that names those nearest to it. */
+ * CMake compiles it for the building machine and runs it when it configures (cmake/select.cmake).
+ * It reads the lists as text, the wanted pieces from files of `pith select` and from names, and
+ * writes the trimmed lists to another folder, from which select/tables.c is compiled. A piece that
+ * does not exist is an error that names those nearest to it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,8 @@ static const struct {
     const char *file, *macro, *other; /* other: a second macro for the same kind, or NULL */
 } sources[] = {
     { PIECE_OPERATORS, "ops", "OP", NULL },
-    { PIECE_OPERATORS, "extra_ops", "EXTRA_OP", NULL }, /* of programs: their second argument is the name */
+    /* of programs: their second argument is the name */
+    { PIECE_OPERATORS, "extra_ops", "EXTRA_OP", NULL },
     { PIECE_KERNELS, "kernels", "KERNEL", "PLAIN" },
     { PIECE_PASSES, "passes", "PASS", NULL },
     { PIECE_RAGGED, "ragged", "RAGGED", NULL },
@@ -33,7 +36,12 @@ static const struct {
     { PIECE_RUNTIMES, "runtimes", "RUNTIME", NULL },
     { PIECE_PARTS, "parts", "PART", NULL },
 };
-enum { SOURCES = sizeof sources / sizeof *sources, NAME_MOST = 256, LINE_MOST = 1024, EXTRAS_MOST = 64 };
+enum {
+    SOURCES = sizeof sources / sizeof *sources,
+    NAME_MOST = 256,
+    LINE_MOST = 1024,
+    EXTRAS_MOST = 64
+};
 
 /* What a verb of the command cannot work without: any of these pieces, of one kind. */
 static const struct {
@@ -59,7 +67,8 @@ typedef struct trim {
     const char *extras[EXTRAS_MOST]; /* lists of operators outside the tree */
     size_t extra_count;
     piece_list asked;         /* kernels that pieces of the build may look for */
-    piece_list wanted, known; /* known: symbols; of operators outside the tree, names with their domain */
+    piece_list wanted, known; /* known: symbols; of operators outside the tree, names with their
+                                 domain */
     bool dtypes;
 } trim;
 
@@ -81,7 +90,8 @@ static void keep(piece_list *list, piece_kind kind, const char *name, uint32_t f
 static void symbol_of(char *symbol, const char *name) { piece_symbol(symbol, NAME_MOST, name); }
 static void name_of(char *name, const char *symbol) { piece_name(name, NAME_MOST, symbol); }
 
-/* Insertions, deletions and changes that make one name of the other; letters count as equal in both cases. */
+/* Insertions, deletions and changes that make one name of the other; letters count as equal in both
+ * cases. */
 static size_t distance(const char *a, const char *b) {
     size_t row[NAME_MOST + 1], n = strlen(b);
     if (n > NAME_MOST) n = NAME_MOST;
@@ -90,16 +100,21 @@ static size_t distance(const char *a, const char *b) {
         size_t corner = row[0];
         row[0] = i + 1;
         for (size_t k = 0; k < n; k++) {
-            size_t change = corner + ((a[i] | 32) != (b[k] | 32)), shorter = row[k] + 1, longer = row[k + 1] + 1;
+            size_t change = corner + ((a[i] | 32) != (b[k] | 32)), shorter = row[k] + 1,
+                   longer = row[k + 1] + 1;
             corner = row[k + 1];
-            row[k + 1] = change < shorter ? change < longer ? change : longer : shorter < longer ? shorter : longer;
+            row[k + 1] = change < shorter   ? change < longer ? change : longer
+                         : shorter < longer ? shorter
+                                            : longer;
         }
     }
     return row[n];
 }
 
 /* Whether a name is a part of another. */
-static size_t rate(const char *typed, const char *name) { return strstr(name, typed) ? 1 : distance(typed, name); }
+static size_t rate(const char *typed, const char *name) {
+    return strstr(name, typed) ? 1 : distance(typed, name);
+}
 
 static void die_unknown(const trim *t, piece_kind kind, const char *typed) {
     const piece_names *known = &t->known.kinds[kind];
@@ -109,7 +124,9 @@ static void die_unknown(const trim *t, piece_kind kind, const char *typed) {
         size_t best = SIZE_MAX, at = 0;
         for (size_t i = 0; i < known->count && i < sizeof shown; i++) {
             name_of(name, known->items[i].name);
-            size_t r = shown[i] ? SIZE_MAX : rate(typed, kind == PIECE_OPERATORS ? name : known->items[i].name);
+            size_t r = shown[i]
+                           ? SIZE_MAX
+                           : rate(typed, kind == PIECE_OPERATORS ? name : known->items[i].name);
             if (r < best) best = r, at = i;
         }
         if (best == SIZE_MAX) break;
@@ -154,18 +171,20 @@ static int entry_of(const char *file, const char *line, char *first, char *secon
 }
 
 /* A line of a list outside the tree, which has nothing but entries and comments. */
-static void check_extra(const trim *t, const char *path, const char *line, const char *name, int source) {
+static void check_extra(const trim *t, const char *path, const char *line, const char *name,
+                        int source) {
     char symbol[NAME_MOST], plain[NAME_MOST];
     const size_t blanks = strspn(line, " \t\r\n");
     if (source < 0 && (!line[blanks] || strchr("/*", line[blanks]))) return;
     if (source < 0 || !name[0])
-        die("EXTRA_OPS: %s: '%.*s' is no entry; write EXTRA_OP(symbol, domain::Name)", path, (int)strcspn(line, "\r\n"),
-            line);
+        die("EXTRA_OPS: %s: '%.*s' is no entry; write EXTRA_OP(symbol, domain::Name)", path,
+            (int)strcspn(line, "\r\n"), line);
     symbol_of(symbol, name);
     name_of(plain, symbol);
     if (piece_list_find(&t->known, PIECE_OPERATORS, symbol) && !strcmp(plain, name))
         die("EXTRA_OPS: %s: Pith has an operator '%s'; choose another domain or name", path, name);
-    if (piece_list_find(&t->known, PIECE_OPERATORS, name)) die("EXTRA_OPS: %s: '%s' is listed twice", path, name);
+    if (piece_list_find(&t->known, PIECE_OPERATORS, name))
+        die("EXTRA_OPS: %s: '%s' is listed twice", path, name);
 }
 
 /* List n of a file; lists outside the tree stand behind the tree's own. NULL: there is none. */
@@ -187,7 +206,8 @@ static void read_known(trim *t) {
                 const int source = entry_of(sources[i].file, line, first, second);
                 if (n) check_extra(t, t->extras[n - 1], line, second, source);
                 if (source != i || !strncmp(line, "REFUSED", 7)) continue;
-                int dtype = sources[i].kind == PIECE_KERNELS ? piece_dtype_find(second, strlen(second)) : 0;
+                int dtype =
+                    sources[i].kind == PIECE_KERNELS ? piece_dtype_find(second, strlen(second)) : 0;
                 if (dtype < 0) die("%s.def: dtype '%s' is unknown", sources[i].file, second);
                 keep(&t->known, sources[i].kind, first, 1u << dtype);
             }
@@ -211,7 +231,8 @@ static void check_wanted(trim *t) {
             char symbol[NAME_MOST];
             snprintf(symbol, sizeof symbol, "%s", names->items[i].name);
             if (k == PIECE_OPERATORS) key_of(t, symbol, names->items[i].name);
-            if (!piece_list_find(&t->known, (piece_kind)k, symbol)) die_unknown(t, (piece_kind)k, names->items[i].name);
+            if (!piece_list_find(&t->known, (piece_kind)k, symbol))
+                die_unknown(t, (piece_kind)k, names->items[i].name);
         }
     }
     piece_names given = t->wanted.kinds[PIECE_OPERATORS];
@@ -229,22 +250,28 @@ static bool wants(const trim *t, piece_kind kind, const char *name) {
     return !t->wanted.kinds[kind].listed || piece_list_find(&t->wanted, kind, name);
 }
 
-/* The rows of a family that work on the dtypes: their own; those of f32 for the halves, which it computes; all, if
- * there is none, because the family then computes in another dtype. */
+/* The rows of a family that work on the dtypes: their own; those of f32 for the halves, which it
+ * computes; all, if there is none, because the family then computes in another dtype. */
 static void keep_family(trim *t, const char *family, uint32_t dtypes) {
     const piece_item *known = piece_list_find(&t->known, PIECE_KERNELS, family);
     if (!known) die("needs.def: there is no kernel family '%s'", family);
     const uint32_t halves = 1u << piece_dtype_find("f16", 3) | 1u << piece_dtype_find("bf16", 4);
     if (dtypes & halves)
-        dtypes = (dtypes & ~halves) | 1u << piece_dtype_find("f32", 3) | (dtypes & halves & known->facts);
-    const piece_item *quick = strncmp(family, "map_", 4) ? NULL : piece_list_find(&t->known, PIECE_KERNELS, family + 4);
-    if (dtypes && quick && !(dtypes & ~quick->facts)) return; /* map_add is asked for where add has no row */
-    keep(&t->wanted, PIECE_KERNELS, family, dtypes & known->facts ? dtypes & known->facts : known->facts);
+        dtypes = (dtypes & ~halves) | 1u << piece_dtype_find("f32", 3) |
+                 (dtypes & halves & known->facts);
+    const piece_item *quick =
+        strncmp(family, "map_", 4) ? NULL : piece_list_find(&t->known, PIECE_KERNELS, family + 4);
+    /* map_add is asked for where add has no row */
+    if (dtypes && quick && !(dtypes & ~quick->facts)) return;
+    keep(&t->wanted, PIECE_KERNELS, family,
+         dtypes & known->facts ? dtypes & known->facts : known->facts);
 }
 
 /* Calls act for each word of the rest of an entry "MACRO(kind, piece, words …)". */
 static bool for_needs(const trim *t, const char *macro,
-                      bool (*act)(void *user, const char *kind, const char *piece, const char *word), void *user) {
+                      bool (*act)(void *user, const char *kind, const char *piece,
+                                  const char *word),
+                      void *user) {
     char line[LINE_MOST];
     FILE *f = open_list(t->source, "needs", "r");
     bool good = true;
@@ -253,20 +280,25 @@ static bool for_needs(const trim *t, const char *macro,
         if (strncmp(line, macro, strlen(macro)) || !close) continue;
         *close = 0;
         char *kind = strtok(line + strlen(macro) + 1, ", "), *piece = strtok(NULL, ", ");
-        for (char *word; kind && piece && (word = strtok(NULL, " "));) good &= act(user, kind, piece, word);
+        for (char *word; kind && piece && (word = strtok(NULL, " "));)
+            good &= act(user, kind, piece, word);
     }
     fclose(f);
     return good;
 }
 
-/* Whether the line of needs.def speaks of no piece, but of code that is always there, or of what a verb takes. */
-static bool is_library(const char *kind) { return !strcmp(kind, "library") || !strcmp(kind, "vectors"); }
+/* Whether the line of needs.def speaks of no piece, but of code that is always there, or of what a
+ * verb takes. */
+static bool is_library(const char *kind) {
+    return !strcmp(kind, "library") || !strcmp(kind, "vectors");
+}
 
 static bool add_kernels(void *user, const char *kind, const char *piece, const char *family) {
     trim *t = user;
     const bool library = is_library(kind);
     const piece_names *heads = &t->wanted.kinds[PIECE_HEADS];
-    if (!strcmp(kind, "verbs") || (!strcmp(kind, "vectors") && heads->listed && !heads->count)) return true;
+    if (!strcmp(kind, "verbs") || (!strcmp(kind, "vectors") && heads->listed && !heads->count))
+        return true;
     const piece_kind k = library ? PIECE_KINDS : piece_kind_find(kind, strlen(kind));
     if (!library && !wants(t, k, piece)) return true;
     const piece_item *item = library ? NULL : piece_list_find(&t->wanted, k, piece);
@@ -294,7 +326,8 @@ static bool has_made(void *user, const char *kind, const char *piece, const char
     return wants(l->t, PIECE_OPERATORS, symbol);
 }
 
-/* With operators but no passes in the list, those passes stay whose operators are there. The same holds for rules. */
+/* With operators but no passes in the list, those passes stay whose operators are there. The same
+ * holds for rules. */
 static void derive_makers(trim *t, piece_kind kind) {
     if (!t->wanted.kinds[PIECE_OPERATORS].listed || t->wanted.kinds[kind].listed) return;
     for (size_t i = 0; i < t->known.kinds[kind].count; i++) {
@@ -306,11 +339,13 @@ static void derive_makers(trim *t, piece_kind kind) {
 
 /* ---- writing ---- */
 
-static bool keeps_entry(const trim *t, int source, const char *first, const char *second, const char *line) {
+static bool keeps_entry(const trim *t, int source, const char *first, const char *second,
+                        const char *line) {
     piece_kind kind = sources[source].kind;
     if (!strncmp(line, "REFUSED", 7)) return !t->wanted.kinds[kind].listed;
     if (!wants(t, kind, first)) return false;
-    const piece_item *item = kind == PIECE_KERNELS && t->dtypes ? piece_list_find(&t->wanted, kind, first) : NULL;
+    const piece_item *item =
+        kind == PIECE_KERNELS && t->dtypes ? piece_list_find(&t->wanted, kind, first) : NULL;
     uint32_t dtypes = item ? item->facts & ~PIECE_UPGRADED : 0;
     return !dtypes || dtypes >> piece_dtype_find(second, strlen(second)) & 1;
 }
@@ -333,8 +368,9 @@ static void write_list(const trim *t, const char *file) {
 
 /* Kinds whose pieces models name in other words, see base/left_out_pieces.h. */
 static bool is_small(piece_kind kind) {
-    return kind == PIECE_READERS || kind == PIECE_FAMILIES || kind == PIECE_TASKS || kind == PIECE_MODULES ||
-           kind == PIECE_HEADS || kind == PIECE_TOKENIZER_SOURCES || kind == PIECE_RUNTIMES || kind == PIECE_PARTS;
+    return kind == PIECE_READERS || kind == PIECE_FAMILIES || kind == PIECE_TASKS ||
+           kind == PIECE_MODULES || kind == PIECE_HEADS || kind == PIECE_TOKENIZER_SOURCES ||
+           kind == PIECE_RUNTIMES || kind == PIECE_PARTS;
 }
 
 /* FNV-1a, as base/left_out_pieces.c has it. */
@@ -358,7 +394,8 @@ static void write_dropped_levels(FILE *to, const trim *t, const char *levels) {
 static bool note_asked(void *user, const char *kind, const char *piece, const char *family) {
     trim *t = user;
     const bool other = is_library(kind) || !strcmp(kind, "verbs");
-    if (other || wants(t, piece_kind_find(kind, strlen(kind)), piece)) keep(&t->asked, PIECE_KERNELS, family, 0);
+    if (other || wants(t, piece_kind_find(kind, strlen(kind)), piece))
+        keep(&t->asked, PIECE_KERNELS, family, 0);
     return true;
 }
 
@@ -390,24 +427,30 @@ static void write_dropped(trim *t, const char *levels) {
         const piece_names *known = &t->known.kinds[k];
         for (size_t i = 0; i < known->count; i++) {
             if (is_unasked(t, (piece_kind)k, known->items[i].name)) continue;
-            const piece_item *item = piece_list_find(&t->wanted, (piece_kind)k, known->items[i].name);
+            const piece_item *item =
+                piece_list_find(&t->wanted, (piece_kind)k, known->items[i].name);
             const bool kept = wants(t, (piece_kind)k, known->items[i].name);
             uint32_t left = item && t->dtypes ? item->facts & ~PIECE_UPGRADED : 0;
             left = !kept ? known->items[i].facts : left ? known->items[i].facts & ~left : 0;
             for (int d = 0; k == PIECE_KERNELS && d < PIECE_DTYPES; d++)
-                if (left >> d & 1) write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
+                if (left >> d & 1)
+                    write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
             if (kept || k == PIECE_KERNELS) continue;
             name_of(name, known->items[i].name);
-            if (k == PIECE_PASSES) write_hash(to, "passes", name, ""); /* for options that ask for one */
+            /* for options that ask for one */
+            if (k == PIECE_PASSES) write_hash(to, "passes", name, "");
             if (k == PIECE_PASSES || k == PIECE_RAGGED)
-                fprintf(to, "DROPPED_SPEED(\"%s %s\")\n", piece_kind_names[k], known->items[i].name);
+                fprintf(to, "DROPPED_SPEED(\"%s %s\")\n", piece_kind_names[k],
+                        known->items[i].name);
             else if (is_small((piece_kind)k))
                 fprintf(to, "DROPPED_NAME(\"%s %s\")\n", piece_kind_names[k], known->items[i].name);
             else
-                write_hash(to, piece_kind_names[k], k == PIECE_OPERATORS ? name : known->items[i].name, "");
+                write_hash(to, piece_kind_names[k],
+                           k == PIECE_OPERATORS ? name : known->items[i].name, "");
         }
     }
-    if (t->wanted.kinds[PIECE_ISAS].listed && !wants(t, PIECE_ISAS, "scalar")) write_hash(to, "isas", "scalar", "");
+    if (t->wanted.kinds[PIECE_ISAS].listed && !wants(t, PIECE_ISAS, "scalar"))
+        write_hash(to, "isas", "scalar", "");
     write_dropped_levels(to, t, levels);
     if (fclose(to)) die("%s/dropped.def cannot be written", t->output);
 }
@@ -423,7 +466,9 @@ static void write_isas(const trim *t, const char *levels) {
         snprintf(level, sizeof level, " %s ", isa);
         if (!strstr(all, level)) die("isas: this target has no '%s'; it has %s", isa, levels);
     }
-    fprintf(to, "/* The instruction set levels of this build, worst first. */\n#define PITH_ISAS(X, ...)");
+    fprintf(
+        to,
+        "/* The instruction set levels of this build, worst first. */\n#define PITH_ISAS(X, ...)");
     for (const char *at = levels; sscanf(at, "%255s", level) == 1; at += strlen(level) + 1) {
         if (wants(t, PIECE_ISAS, level)) {
             fprintf(to, " X(%s, __VA_ARGS__)", level);
@@ -439,12 +484,14 @@ static void write_isas(const trim *t, const char *levels) {
 typedef struct verb_lacks {
     const trim *t;
     const char *verb;
-    char text[LINE_MOST]; /* lines to add to the list, as messages of the library have them; "": the verb works */
+    char text[LINE_MOST]; /* lines to add to the list, as messages of the library have them; "": the
+                             verb works */
 } verb_lacks;
 
 static void verb_note(verb_lacks *v, const char *before, const char *piece, const char *kind) {
     const size_t used = strlen(v->text);
-    snprintf(v->text + used, sizeof v->text - used, "%s'- %s' under '%s:'", used ? before : "", piece, kind);
+    snprintf(v->text + used, sizeof v->text - used, "%s'- %s' under '%s:'", used ? before : "",
+             piece, kind);
 }
 
 /* Notes a family that the verb cannot work without and that is not there. */
@@ -472,9 +519,12 @@ static bool verb_works(verb_lacks *v) {
     v->text[0] = 0;
     for_needs(v->t, "KERNELS", verb_has, v);
     for (size_t i = 0; i < sizeof verb_needs / sizeof *verb_needs; i++)
-        if (!strcmp(verb_needs[i].verb, v->verb)) verb_check(v, verb_needs[i].kind, verb_needs[i].pieces);
-    if (!strcmp(v->verb, "select") && v->t->wanted.kinds[PIECE_OPERATORS].listed) /* it would miss what is left out */
-        snprintf(v->text, sizeof v->text, "all pieces, because it lists which of them a model uses");
+        if (!strcmp(verb_needs[i].verb, v->verb))
+            verb_check(v, verb_needs[i].kind, verb_needs[i].pieces);
+    /* it would miss what is left out */
+    if (!strcmp(v->verb, "select") && v->t->wanted.kinds[PIECE_OPERATORS].listed)
+        snprintf(v->text, sizeof v->text,
+                 "all pieces, because it lists which of them a model uses");
     return !v->text[0];
 }
 
@@ -501,7 +551,10 @@ static void take_file(trim *t, const char *path, bool first) {
     if (!piece_file_read(read, path, message, sizeof message)) die("%s", message);
     bool limits = false;
     for (int k = 0; k < PIECE_KINDS; k++) limits = limits || read->kinds[k].listed;
-    if (!limits) die("%s: the list names no kind of piece, so it would leave nothing out; write what it limits", path);
+    if (!limits)
+        die("%s: the list names no kind of piece, so it would leave nothing out; write what it "
+            "limits",
+            path);
     if (!first && !piece_list_unite(&t->wanted, &next)) die("out of memory");
     piece_list_free(&next);
 }
@@ -515,21 +568,25 @@ static uint32_t take_dtypes(char *name) {
         *at++ = 0;
         if (next) *next = 0;
         const int dtype = piece_dtype_find(at, strlen(at));
-        if (dtype < 0) die("operators: '%s' behind %s is no dtype; write names such as f32, i64 and bool", at, name);
+        if (dtype < 0)
+            die("operators: '%s' behind %s is no dtype; write names such as f32, i64 and bool", at,
+                name);
         facts |= 1u << dtype;
         at = next;
     }
     return facts;
 }
 
-/* A name of OPS_LIST: an operator, or a piece of another kind with the kind before it, such as parts:branches. */
+/* A name of OPS_LIST: an operator, or a piece of another kind with the kind before it, such as
+ * parts:branches. */
 static void take_name(piece_list *own, char *name) {
     const size_t size = strcspn(name, ":");
     piece_kind kind = PIECE_OPERATORS;
     if (name[size] == ':' && name[size + 1] != ':') {
         kind = piece_kind_find(name, size);
         if (kind == PIECE_KINDS || kind == PIECE_ISAS)
-            die("'%s': '%.*s' is no kind of piece; write an operator, or a kind and a piece such as parts:branches",
+            die("'%s': '%.*s' is no kind of piece; write an operator, or a kind and a piece such "
+                "as parts:branches",
                 name, (int)size, name);
         name += size + 1;
     }
@@ -537,8 +594,8 @@ static void take_name(piece_list *own, char *name) {
     keep(own, kind, name, kind == PIECE_OPERATORS || kind == PIECE_KERNELS ? take_dtypes(name) : 0);
 }
 
-/* What a build for operators alone holds beside them and what needs.def says of them: it runs ONNX files and compiled
- * ones. */
+/* What a build for operators alone holds beside them and what needs.def says of them: it runs ONNX
+ * files and compiled ones. */
 static void limit_to_runs(trim *t) {
     static const struct {
         piece_kind kind;
@@ -552,7 +609,8 @@ static void limit_to_runs(trim *t) {
         const bool derived = k == PIECE_KERNELS || k == PIECE_PASSES;
         t->wanted.kinds[k].listed = !derived && k != PIECE_ISAS;
     }
-    for (size_t i = 0; i < sizeof held / sizeof *held; i++) keep(&t->wanted, held[i].kind, held[i].name, 0);
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+        keep(&t->wanted, held[i].kind, held[i].name, 0);
 }
 
 static bool add_own_kernels(void *user, const char *kind, const char *piece, const char *family) {
@@ -561,15 +619,17 @@ static bool add_own_kernels(void *user, const char *kind, const char *piece, con
 
 static bool add_parts(void *user, const char *kind, const char *piece, const char *part) {
     trim *t = user;
-    if (piece_list_find(&t->wanted, piece_kind_find(kind, strlen(kind)), piece)) keep(&t->wanted, PIECE_PARTS, part, 0);
+    if (piece_list_find(&t->wanted, piece_kind_find(kind, strlen(kind)), piece))
+        keep(&t->wanted, PIECE_PARTS, part, 0);
     return true;
 }
 
-/* What OPS_LIST names, added to what files list. The operators bring their kernels and parts. Pieces of other kinds go
- * to *more. alone: there are no files. */
+/* What OPS_LIST names, added to what files list. The operators bring their kernels and parts.
+ * Pieces of other kinds go to *more. alone: there are no files. */
 static void take_operators(trim *t, char *names, bool alone, piece_list *more) {
     trim own = { .source = t->source, .known = t->known };
-    for (char *name = strtok(names, ",; "); name; name = strtok(NULL, ",; ")) take_name(&own.wanted, name);
+    for (char *name = strtok(names, ",; "); name; name = strtok(NULL, ",; "))
+        take_name(&own.wanted, name);
     bool any = false;
     for (int k = 0; k < PIECE_KINDS; k++) any = any || own.wanted.kinds[k].count;
     if (!any || (alone && !own.wanted.kinds[PIECE_OPERATORS].count))
@@ -589,7 +649,8 @@ static void take_operators(trim *t, char *names, bool alone, piece_list *more) {
 static void add_more(trim *t, const piece_list *more) {
     for (int k = PIECE_KERNELS; k < PIECE_KINDS; k++)
         for (size_t i = 0; i < more->kinds[k].count && t->wanted.kinds[k].listed; i++)
-            keep(&t->wanted, (piece_kind)k, more->kinds[k].items[i].name, more->kinds[k].items[i].facts);
+            keep(&t->wanted, (piece_kind)k, more->kinds[k].items[i].name,
+                 more->kinds[k].items[i].facts);
 }
 
 int main(int argc, char **argv) {

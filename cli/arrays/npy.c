@@ -1,7 +1,8 @@
 /* npy.c - reading and writing .npy files.
  *
- * One table pairs NumPy's type strings with dtypes. A file is hostile: its header is parsed for exactly the three keys
- * that NumPy writes, and every size is checked against the bytes that are there. */
+ * One table pairs NumPy's type strings with dtypes. A file is hostile: its header is parsed for
+ * exactly the three keys that NumPy writes, and every size is checked against the bytes that are
+ * there. */
 #include "cli/arrays/npy.h"
 #include "cli/base/cut_text.h"
 
@@ -17,14 +18,18 @@ static const struct {
     const char *descr;
     bool raw; /* NumPy has no such type: the bits are written as unsigned integers */
 } types[] = {
-    { PITH_F32, "<f4", false },       { PITH_F64, "<f8", false },       { PITH_F16, "<f2", false },
-    { PITH_I8, "|i1", false },        { PITH_I16, "<i2", false },       { PITH_I32, "<i4", false },
-    { PITH_I64, "<i8", false },       { PITH_U8, "|u1", false },        { PITH_U16, "<u2", false },
-    { PITH_U32, "<u4", false },       { PITH_U64, "<u8", false },       { PITH_BOOL, "|b1", false },
-    { PITH_C64, "<c8", false },       { PITH_C128, "<c16", false },     { PITH_BF16, "<u2", true },
-    { PITH_F8E4M3FN, "|u1", true },   { PITH_F8E4M3FNUZ, "|u1", true }, { PITH_F8E5M2, "|u1", true },
-    { PITH_F8E5M2FNUZ, "|u1", true }, { PITH_F8E8M0, "|u1", true },     { PITH_U4, "|u1", false },
-    { PITH_I4, "|i1", false },        { PITH_U2, "|u1", false },        { PITH_I2, "|i1", false },
+    { PITH_F32, "<f4", false },       { PITH_F64, "<f8", false },
+    { PITH_F16, "<f2", false },       { PITH_I8, "|i1", false },
+    { PITH_I16, "<i2", false },       { PITH_I32, "<i4", false },
+    { PITH_I64, "<i8", false },       { PITH_U8, "|u1", false },
+    { PITH_U16, "<u2", false },       { PITH_U32, "<u4", false },
+    { PITH_U64, "<u8", false },       { PITH_BOOL, "|b1", false },
+    { PITH_C64, "<c8", false },       { PITH_C128, "<c16", false },
+    { PITH_BF16, "<u2", true },       { PITH_F8E4M3FN, "|u1", true },
+    { PITH_F8E4M3FNUZ, "|u1", true }, { PITH_F8E5M2, "|u1", true },
+    { PITH_F8E5M2FNUZ, "|u1", true }, { PITH_F8E8M0, "|u1", true },
+    { PITH_U4, "|u1", false },        { PITH_I4, "|i1", false },
+    { PITH_U2, "|u1", false },        { PITH_I2, "|i1", false },
     { PITH_F4E2M1, "|u1", true },
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
@@ -55,10 +60,12 @@ static bool parse_shape(const char *p, pith_tensor *t) {
 }
 
 /* U and S arrays: fixed width, padded with NULs; width in elements of unit bytes. */
-static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, size_t width, size_t unit) {
+static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, size_t width,
+                          size_t unit) {
     size_t items, text, per, total;
-    if (__builtin_mul_overflow(count, sizeof(pith_str), &items) || __builtin_mul_overflow(width, 4, &per) ||
-        __builtin_mul_overflow(count, per, &text) || __builtin_add_overflow(items, text, &total))
+    if (__builtin_mul_overflow(count, sizeof(pith_str), &items) ||
+        __builtin_mul_overflow(width, 4, &per) || __builtin_mul_overflow(count, per, &text) ||
+        __builtin_add_overflow(items, text, &total))
         return false;
     pith_str *strings = grow(NULL, total);
     char *out = (char *)(strings + count);
@@ -91,7 +98,8 @@ static bool refuse(char *message, size_t size, const char *why) {
     return false;
 }
 
-/* What a header says: the tensor without data or dtype, NumPy's name of its type, and the bytes that follow. */
+/* What a header says: the tensor without data or dtype, NumPy's name of its type, and the bytes
+ * that follow. */
 typedef struct npy_head {
     pith_tensor tensor;
     char type[16];
@@ -99,7 +107,8 @@ typedef struct npy_head {
     size_t have;
 } npy_head;
 
-static bool parse_head(npy_head *head, const void *data, size_t size, char *message, size_t message_size) {
+static bool parse_head(npy_head *head, const void *data, size_t size, char *message,
+                       size_t message_size) {
     const unsigned char *p = data;
     pith_tensor t = { 0 };
     if (size < 12 || memcmp(p, "\x93NUMPY", 6))
@@ -117,13 +126,18 @@ static bool parse_head(npy_head *head, const void *data, size_t size, char *mess
     bool known = descr && order && shape && descr[0] == '\'' && parse_shape(shape, &t);
     bool fortran = known && !strncmp(order, "True", 4) && t.rank > 1;
     *head = (npy_head){ .contents = p + prefix + length, .have = size - prefix - length };
-    if (known) snprintf(head->type, sizeof head->type, "%.*s", (int)strcspn(descr + 1, "'"), descr + 1);
+    if (known)
+        snprintf(head->type, sizeof head->type, "%.*s", (int)strcspn(descr + 1, "'"), descr + 1);
     free(header);
-    if (!known) return refuse(message, message_size, "the header cannot be read; structured types are not supported");
+    if (!known)
+        return refuse(message, message_size,
+                      "the header cannot be read; structured types are not supported");
     if (fortran)
-        return refuse(message, message_size, "the array is in Fortran order: save numpy.ascontiguousarray(x) instead");
+        return refuse(message, message_size,
+                      "the array is in Fortran order: save numpy.ascontiguousarray(x) instead");
 
-    if (pith_shape_count(t.dims, t.rank) < 0) return refuse(message, message_size, "the shape is too large");
+    if (pith_shape_count(t.dims, t.rank) < 0)
+        return refuse(message, message_size, "the shape is too large");
     head->tensor = t;
     return true;
 }
@@ -140,9 +154,11 @@ static bool view_numbers(npy_head *head, char *message, size_t message_size) {
     for (size_t i = 0; i < TYPE_COUNT && t->dtype == PITH_UNDEFINED; i++)
         if (!strcmp(types[i].descr, head->type)) t->dtype = types[i].dtype;
     if (t->dtype == PITH_UNDEFINED) {
-        const char *why = head->type[0] == '>'        ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
-                          : !strcmp(head->type, "|O") ? "means Python objects: save an array of numbers or strings"
-                                                      : "is not supported";
+        const char *why = head->type[0] == '>'
+                              ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
+                          : !strcmp(head->type, "|O")
+                              ? "means Python objects: save an array of numbers or strings"
+                              : "is not supported";
         cut_print(message, message_size, "the element type '%s' %s", head->type, why);
         return false;
     }
@@ -152,25 +168,29 @@ static bool view_numbers(npy_head *head, char *message, size_t message_size) {
     return true;
 }
 
-bool npy_view(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size) {
+bool npy_view(pith_tensor *tensor, const void *data, size_t size, char *message,
+              size_t message_size) {
     npy_head head;
     if (!parse_head(&head, data, size, message, message_size)) return false;
-    if (string_unit(&head)) return refuse(message, message_size, "the elements are strings, not numbers");
+    if (string_unit(&head))
+        return refuse(message, message_size, "the elements are strings, not numbers");
     if (!view_numbers(&head, message, message_size)) return false;
     *tensor = head.tensor;
     return true;
 }
 
-bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size) {
+bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message,
+               size_t message_size) {
     npy_head head;
     if (!parse_head(&head, data, size, message, message_size)) return false;
     pith_tensor *t = &head.tensor;
     const size_t unit = string_unit(&head), count = (size_t)pith_shape_count(t->dims, t->rank);
     if (unit) {
         size_t width = strtoul(head.type + 2, NULL, 10), need;
-        if (!width && count) return refuse(message, message_size, "strings of width 0 are not supported");
-        if (__builtin_mul_overflow(width, unit, &need) || __builtin_mul_overflow(need, count, &need) ||
-            need > head.have)
+        if (!width && count)
+            return refuse(message, message_size, "strings of width 0 are not supported");
+        if (__builtin_mul_overflow(width, unit, &need) ||
+            __builtin_mul_overflow(need, count, &need) || need > head.have)
             return refuse(message, message_size, "the contents are shorter than the shape");
         if (!parse_strings(t, head.contents, count, width, unit))
             return refuse(message, message_size, "the shape is too large");
@@ -190,7 +210,8 @@ void npy_free(pith_tensor *tensor) {
 
 /* ---- writing ---- */
 
-static void write_header(bytes *out, const char *descr, int rank, const int64_t *dims, int rows_width) {
+static void write_header(bytes *out, const char *descr, int rank, const int64_t *dims,
+                         int rows_width) {
     bytes header = { NULL, 0, 0 };
     size_t digits = 0;
     bytes_print(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
@@ -203,15 +224,23 @@ static void write_header(bytes *out, const char *descr, int rank, const int64_t 
     while (rows_width > 0 && digits < (size_t)rows_width + 2) bytes_add(&header, " ", 1), digits++;
     while ((10 + header.size + 1) % 64) bytes_add(&header, " ", 1);
     bytes_add(&header, "\n", 1);
-    unsigned char start[10] = {
-        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(header.size & 0xFF), (unsigned char)(header.size >> 8)
-    };
+    unsigned char start[10] = { 0x93,
+                                'N',
+                                'U',
+                                'M',
+                                'P',
+                                'Y',
+                                1,
+                                0,
+                                (unsigned char)(header.size & 0xFF),
+                                (unsigned char)(header.size >> 8) };
     bytes_add(out, start, sizeof start);
     bytes_add(out, header.data, header.size);
     free(header.data);
 }
 
-bool npy_header(bytes *out, int32_t dtype, int rank, const int64_t *dims, int rows_width, bool *raw) {
+bool npy_header(bytes *out, int32_t dtype, int rank, const int64_t *dims, int rows_width,
+                bool *raw) {
     for (size_t i = 0; i < TYPE_COUNT; i++)
         if (types[i].dtype == dtype) {
             if (raw) *raw = types[i].raw;
@@ -226,7 +255,8 @@ static void write_strings(bytes *out, const pith_tensor *t, size_t count) {
     size_t width = 1;
     for (size_t i = 0; i < count; i++) {
         size_t n = 0;
-        for (size_t k = 0; k < strings[i].size; k++) n += ((unsigned char)strings[i].data[k] & 0xC0) != 0x80;
+        for (size_t k = 0; k < strings[i].size; k++)
+            n += ((unsigned char)strings[i].data[k] & 0xC0) != 0x80;
         if (n > width) width = n;
     }
     char descr[32];
@@ -236,7 +266,8 @@ static void write_strings(bytes *out, const pith_tensor *t, size_t count) {
         const char *p = strings[i].data, *end = p + strings[i].size;
         for (size_t k = 0; k < width; k++) {
             int32_t c = 0;
-            utf8proc_ssize_t n = p < end ? utf8proc_iterate((const unsigned char *)p, end - p, &c) : 0;
+            utf8proc_ssize_t n =
+                p < end ? utf8proc_iterate((const unsigned char *)p, end - p, &c) : 0;
             if (n < 0) c = 0xFFFD, n = 1;
             p += n;
             bytes_add(out, &c, 4);
@@ -261,7 +292,8 @@ bool npy_write(bytes *out, const pith_tensor *t, bool *raw) {
     if (packed.dtype == PITH_F4E2M1) packed.dtype = PITH_U4; /* its bits */
     bool is_signed = t->dtype == PITH_I4 || t->dtype == PITH_I2;
     bytes_reserve(out, count);
-    if (pith_tensor_convert(out->data + out->size, is_signed ? PITH_I8 : PITH_U8, &packed, 0, count, NULL))
+    if (pith_tensor_convert(out->data + out->size, is_signed ? PITH_I8 : PITH_U8, &packed, 0, count,
+                            NULL))
         return false;
     out->size += count;
     return true;

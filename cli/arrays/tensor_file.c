@@ -15,7 +15,8 @@
 #include "cli/base/safe_text.h"
 #include "cli/output/output.h"
 
-/* Maps a regular file, whose descriptor is closed; *data is NULL for an empty one. NULL or what is wrong. */
+/* Maps a regular file, whose descriptor is closed; *data is NULL for an empty one. NULL or what is
+ * wrong. */
 static const char *map_file(void **data, size_t *size, int fd) {
     struct stat st;
     const char *why = NULL;
@@ -39,7 +40,8 @@ static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_
     size_t size;
     char text[200];
     /* O_NONBLOCK: a pipe without a writer is refused and not waited for. */
-    const char *why = map_file(&data, &size, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    const char *why =
+        map_file(&data, &size, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (why) return cleaned_print(message, message_size, "%s: %s", path, why), false;
     bool good = npy_parse(tensor, data, size, text, sizeof text);
     if (!good) cut_print(message, message_size, "%s: %s", path, text);
@@ -53,7 +55,8 @@ int32_t tensor_file_kind_of(const pith_port *port) {
     return port->dtype == PITH_UNDEFINED ? PITH_F32 : port->dtype;
 }
 
-bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *message, size_t size) {
+bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *message,
+                      size_t size) {
     size_t n = strlen(path);
     pith_error err = PITH_ERROR_INIT;
     *file = (tensor_file){ .value = NULL };
@@ -66,9 +69,10 @@ bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *m
 void tensor_file_reinterpret(tensor_file *file, int32_t wanted) {
     pith_tensor *t = &file->tensor;
     int bits = pith_element_bits(wanted);
-    bool unsigned_raw = t->dtype == PITH_U8 || t->dtype == PITH_U16, raw = unsigned_raw || t->dtype == PITH_I8;
-    bool lacking =
-        wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) || wanted == PITH_F8E8M0;
+    bool unsigned_raw = t->dtype == PITH_U8 || t->dtype == PITH_U16,
+         raw = unsigned_raw || t->dtype == PITH_I8;
+    bool lacking = wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) ||
+                   wanted == PITH_F8E8M0;
     if (file->value || !raw) return;
     if (lacking && unsigned_raw && bits == pith_element_bits(t->dtype)) t->dtype = wanted;
     if ((bits != 2 && bits != 4) || t->dtype == PITH_U16) return;
@@ -91,7 +95,8 @@ void tensor_file_close(tensor_file *file) {
     *file = (tensor_file){ .value = NULL };
 }
 
-static int tensor_file_write_bytes(const tensor_sink *sink, const char *path, const bytes *contents) {
+static int tensor_file_write_bytes(const tensor_sink *sink, const char *path,
+                                   const bytes *contents) {
     output out;
     int code = output_open(&out, sink->command, path, sink->inputs);
     if (code) return code;
@@ -114,7 +119,8 @@ int tensor_file_write(const tensor_sink *sink, const pith_tensor *t, const char 
     bytes contents = { NULL, 0, 0 };
     bool here = false;
     if (!npy_write(&contents, t, &here))
-        code = fail(sink->command, "%s cannot be written as .npy; use --pb", pith_element_name(t->dtype));
+        code = fail(sink->command, "%s cannot be written as .npy; use --pb",
+                    pith_element_name(t->dtype));
     *raw |= here;
     snprintf(name, sizeof name, "%s.npy", path);
     if (!code) code = tensor_file_write_bytes(sink, name, &contents);
@@ -122,7 +128,9 @@ int tensor_file_write(const tensor_sink *sink, const pith_tensor *t, const char 
     return code;
 }
 
-static void tensor_file_add(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void tensor_file_add(void *user, const char *text, size_t size) {
+    bytes_add(user, text, size);
+}
 
 /* What the file holds: a map is a sequence of tensors whose port has maps as items. */
 static int32_t tensor_file_kind(const pith_tensor *t, const pith_port *port) {
@@ -134,15 +142,16 @@ static int32_t tensor_file_kind(const pith_tensor *t, const pith_port *port) {
     return t->dtype;
 }
 
-int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const pith_port *port) {
+int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path,
+                         const pith_port *port) {
     char file[4096];
     bytes contents = { NULL, 0, 0 };
     snprintf(file, sizeof file, "%s.pb", path);
     pith_error err = PITH_ERROR_INIT;
-    pith_status status =
-        pith_value_write(tensor, port->name, tensor_file_kind(tensor, port), tensor_file_add, &contents, &err);
-    int code =
-        status ? fail(sink->command, "%s: %s", file, err.message) : tensor_file_write_bytes(sink, file, &contents);
+    pith_status status = pith_value_write(tensor, port->name, tensor_file_kind(tensor, port),
+                                          tensor_file_add, &contents, &err);
+    int code = status ? fail(sink->command, "%s: %s", file, err.message)
+                      : tensor_file_write_bytes(sink, file, &contents);
     free(contents.data);
     return code;
 }

@@ -19,11 +19,15 @@ static bool sets_find(char path[PATH_MAX], const char *folder, const char *name,
     static const char *const ends[] = { "npy", "pb" };
     struct stat st;
     for (int i = 0; i < 2; i++)
-        if (snprintf(path, PATH_MAX, "%s/%s.%s", folder, name, ends[i]) < PATH_MAX && !stat(path, &st)) return true;
-    return snprintf(path, PATH_MAX, "%s/input_%zu.pb", folder, place) < PATH_MAX && !stat(path, &st);
+        if (snprintf(path, PATH_MAX, "%s/%s.%s", folder, name, ends[i]) < PATH_MAX &&
+            !stat(path, &st))
+            return true;
+    return snprintf(path, PATH_MAX, "%s/input_%zu.pb", folder, place) < PATH_MAX &&
+           !stat(path, &st);
 }
 
-static int sets_read_one(tensor_sets *s, const command *c, const pith_model *model, const char *folder) {
+static int sets_read_one(tensor_sets *s, const command *c, const pith_model *model,
+                         const char *folder) {
     char path[PATH_MAX], message[1200];
     const size_t from = s->count * s->inputs;
     s->tensors = grow(s->tensors, (from + s->inputs + 1) * sizeof *s->tensors);
@@ -37,7 +41,8 @@ static int sets_read_one(tensor_sets *s, const command *c, const pith_model *mod
             if (port.optional) continue;
             return fail(c, "%s: there is no %s.npy for the input of that name", folder, port.name);
         }
-        if (!tensor_file_open(&s->files[from + i], path, tensor_file_kind_of(&port), message, sizeof message)) {
+        if (!tensor_file_open(&s->files[from + i], path, tensor_file_kind_of(&port), message,
+                              sizeof message)) {
             memset(&s->files[from + i], 0, sizeof *s->files);
             return fail(c, "%s", message);
         }
@@ -47,13 +52,15 @@ static int sets_read_one(tensor_sets *s, const command *c, const pith_model *mod
     return EXIT_DONE;
 }
 
-static int sets_read_folders(tensor_sets *s, const command *c, const pith_model *model, const char *folder) {
+static int sets_read_folders(tensor_sets *s, const command *c, const pith_model *model,
+                             const char *folder) {
     struct dirent **entries = NULL;
     const int count = scandir(folder, &entries, NULL, alphasort);
     int code = count < 0 ? fail(c, "%s: %s", folder, strerror(errno)) : EXIT_DONE;
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX];
-        const bool fits = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < (int)sizeof path;
+        const bool fits =
+            snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < (int)sizeof path;
         if (!code && fits && entries[i]->d_name[0] != '.' && sets_is_folder(path))
             code = sets_read_one(s, c, model, path);
         free(entries[i]);

@@ -1,5 +1,6 @@
-/* tensor_sets.h - sets of input tensors in a directory: each of its folders is one, or the directory itself if it has
- * none. An input NAME is in NAME.npy or NAME.pb, or in input_N.pb, N its place. */
+/* tensor_sets.h - sets of input tensors in a directory: each of its folders is one, or the
+ * directory itself if it has none. An input NAME is in NAME.npy or NAME.pb, or in input_N.pb, N its
+ * place. */
 #ifndef PITH_CLI_ARRAYS_TENSOR_SETS_H
 #define PITH_CLI_ARRAYS_TENSOR_SETS_H
 
@@ -11,8 +12,8 @@ typedef struct tensor_sets {
     size_t count, inputs;
 } tensor_sets;
 
-/* *sets is zeroed before. EXIT_DONE, or another exit code after a message that names the input that is missing. Free
- * what was read in either case. */
+/* *sets is zeroed before. EXIT_DONE, or another exit code after a message that names the input that
+ * is missing. Free what was read in either case. */
 int tensor_sets_read(tensor_sets *sets, const command *c, const char *model, const char *folder);
 void tensor_sets_free(tensor_sets *sets);
 

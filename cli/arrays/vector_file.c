@@ -1,4 +1,5 @@
-/* vector_file.c - see vector_file.h. Files are hostile: sizes are checked against the bytes that are there. */
+/* vector_file.c - see vector_file.h. Files are hostile: sizes are checked against the bytes that
+ * are there. */
 #include "cli/arrays/vector_file.h"
 
 #include <jansson.h>
@@ -27,15 +28,20 @@ static int opened(vector_file *f, int code) {
 /* ---- .npy ---- */
 
 static size_t element_size(int32_t dtype) {
-    return dtype == PITH_F32 ? 4 : dtype == PITH_F16 ? 2 : dtype == PITH_I8 || dtype == PITH_U8 ? 1 : 0;
+    return dtype == PITH_F32                      ? 4
+           : dtype == PITH_F16                    ? 2
+           : dtype == PITH_I8 || dtype == PITH_U8 ? 1
+                                                  : 0;
 }
 
 /* Takes the shape of an array of vectors. */
-static int take_shape(vector_file *f, const command *c, const pith_tensor *t, const vector_reading *how) {
+static int take_shape(vector_file *f, const command *c, const pith_tensor *t,
+                      const vector_reading *how) {
     char shape[300];
     if (!element_size(t->dtype))
-        return fail(c, "%s: %s cannot be searched; save x.astype(numpy.float32), or float16, int8, uint8", f->path,
-                    tensor_text(t, shape, sizeof shape));
+        return fail(
+            c, "%s: %s cannot be searched; save x.astype(numpy.float32), or float16, int8, uint8",
+            f->path, tensor_text(t, shape, sizeof shape));
     if (t->rank < 1 || t->rank > 3)
         return fail(c, "%s: %s; vectors are the rows of an array with two axes", f->path,
                     tensor_text(t, shape, sizeof shape));
@@ -50,18 +56,20 @@ static int take_shape(vector_file *f, const command *c, const pith_tensor *t, co
     if (f->bits) {
         f->dim = how->dim ? how->dim : last * 8;
         if ((f->dim + 7) / 8 != last)
-            return fail(c, "%s: rows have %zu bytes, which are not %zu bits", f->path, last, f->dim);
+            return fail(c, "%s: rows have %zu bytes, which are not %zu bits", f->path, last,
+                        f->dim);
     } else if (how->dim && how->dim != last)
         return fail(c, "%s: vectors have %zu components, not %zu", f->path, last, how->dim);
-    return f->dim
-               ? EXIT_DONE
-               : fail(c, "%s: %s; vectors have at least one component", f->path, tensor_text(t, shape, sizeof shape));
+    return f->dim ? EXIT_DONE
+                  : fail(c, "%s: %s; vectors have at least one component", f->path,
+                         tensor_text(t, shape, sizeof shape));
 }
 
 static int open_npy(vector_file *f, const command *c, const vector_reading *how) {
     char message[300];
     pith_tensor t;
-    if (!npy_view(&t, f->file.data, f->file.size, message, sizeof message)) return fail(c, "%s: %s", f->path, message);
+    if (!npy_view(&t, f->file.data, f->file.size, message, sizeof message))
+        return fail(c, "%s: %s", f->path, message);
     int code = take_shape(f, c, &t, how);
     if (code) return code;
     f->rows = t.data;
@@ -81,7 +89,8 @@ int vector_file_integers(int64_t **numbers, size_t *count, const command *c, con
     if (!npy_view(&t, file.data, file.size, message, sizeof message)) {
         code = fail(c, "%s: %s", path, message);
     } else if (t.rank != 1 || (t.dtype != PITH_I64 && t.dtype != PITH_I32)) {
-        code = fail(c, "%s: %s; offsets are int64 with one axis", path, tensor_text(&t, shape, sizeof shape));
+        code = fail(c, "%s: %s; offsets are int64 with one axis", path,
+                    tensor_text(&t, shape, sizeof shape));
     } else {
         *count = (size_t)t.dims[0];
         *numbers = grow(NULL, *count * sizeof **numbers + 1);
@@ -104,8 +113,10 @@ static int open_raw(vector_file *f, const command *c, const vector_reading *how)
     if (!how->dim) return fail(c, "%s: a file of raw floats needs --dim", f->path);
     const size_t row = how->dim * sizeof(float);
     if (f->file.size % row)
-        return fail(c, "%s: %zu bytes are not whole vectors of %zu floats; it is cut off, or --dim is another", f->path,
-                    f->file.size, how->dim);
+        return fail(
+            c,
+            "%s: %zu bytes are not whole vectors of %zu floats; it is cut off, or --dim is another",
+            f->path, f->file.size, how->dim);
     f->dtype = PITH_F32;
     f->rank = 2;
     f->groups = 1;
@@ -140,8 +151,10 @@ static const char *take_line(vector_file *f, bytes *rows, const json_t *line, co
     if (dim != f->dim) return "it has another number of components than the vector before it";
     for (size_t i = 0; i < dim; i++) {
         const json_t *number = json_array_get(array, i);
-        if (!json_is_number(number) && !json_is_null(number)) return "it holds something else than numbers";
-        const float x = json_is_null(number) ? NAN : (float)json_number_value(number); /* as print_floats writes it */
+        if (!json_is_number(number) && !json_is_null(number))
+            return "it holds something else than numbers";
+        /* as print_floats writes it */
+        const float x = json_is_null(number) ? NAN : (float)json_number_value(number);
         bytes_add(rows, &x, sizeof x);
     }
     f->count++;
@@ -193,13 +206,15 @@ static int open_jsonl(vector_file *f, const command *c, const vector_reading *ho
 
 /* ---- all ---- */
 
-int vector_file_open(vector_file *f, const command *c, const char *path, const vector_reading *how) {
+int vector_file_open(vector_file *f, const command *c, const char *path,
+                     const vector_reading *how) {
     *f = (vector_file){ .path = path };
     const size_t length = strlen(path);
     int code = mapped_open(&f->file, c, path);
     if (code) return code;
     const bool npy = f->file.size >= 6 && !memcmp(f->file.data, "\x93NUMPY", 6);
-    if (npy || (length > 4 && !strcmp(path + length - 4, ".npy"))) return opened(f, open_npy(f, c, how));
+    if (npy || (length > 4 && !strcmp(path + length - 4, ".npy")))
+        return opened(f, open_npy(f, c, how));
     if (length > 4 && !strcmp(path + length - 4, ".f32")) return opened(f, open_raw(f, c, how));
     return opened(f, open_jsonl(f, c, how));
 }
@@ -218,13 +233,16 @@ float *vector_file_floats(const vector_file *f) {
     for (size_t i = 0; i < f->count * f->dim; i++) {
         const size_t row = i / f->dim, at = i % f->dim;
         if (f->bits)
-            floats[i] = ((const uint8_t *)f->rows)[row * packed + at / 8] >> (7 - at % 8) & 1 ? 1.0f : -1.0f;
+            floats[i] = ((const uint8_t *)f->rows)[row * packed + at / 8] >> (7 - at % 8) & 1
+                            ? 1.0f
+                            : -1.0f;
         else if (f->dtype == PITH_F32)
             floats[i] = ((const float *)f->rows)[i];
         else if (f->dtype == PITH_F16)
             floats[i] = float_of_half(((const uint16_t *)f->rows)[i]);
         else
-            floats[i] = f->dtype == PITH_I8 ? ((const int8_t *)f->rows)[i] : ((const uint8_t *)f->rows)[i];
+            floats[i] =
+                f->dtype == PITH_I8 ? ((const int8_t *)f->rows)[i] : ((const uint8_t *)f->rows)[i];
     }
     return floats;
 }

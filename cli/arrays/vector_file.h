@@ -1,4 +1,5 @@
-/* vector_file.h - reading vectors: .npy arrays and raw floats as they lie in the file, JSON lines into memory. */
+/* vector_file.h - reading vectors: .npy arrays and raw floats as they lie in the file, JSON lines
+ * into memory. */
 #ifndef PITH_CLI_ARRAYS_VECTOR_FILE_H
 #define PITH_CLI_ARRAYS_VECTOR_FILE_H
 
@@ -6,7 +7,8 @@
 
 /* How a file is read. */
 typedef struct vector_reading {
-    size_t dim;        /* components of a vector, which a file of raw floats does not say; 0: not known */
+    size_t dim;        /* components of a vector, which a file of raw floats does not say; 0: not
+                          known */
     bool bits;         /* vectors of uint8 are packed bits, dim of them or all */
     const char *field; /* JSON lines: the member that holds the vector, where lines are objects */
 } vector_reading;
@@ -17,14 +19,16 @@ typedef struct vector_file {
     int32_t dtype;            /* PITH_F32, PITH_F16, PITH_I8 or PITH_U8 */
     bool bits;                /* packed in uint8 */
     size_t count, dim;        /* vectors, and components (or bits) of one */
-    size_t groups, per_group; /* of an array with three axes: the first and the second one; else 1 and count */
+    size_t groups, per_group; /* of an array with three axes: the first and the second one; else 1
+                                 and count */
     int rank;                 /* axes of the array; 1: it is one vector */
     mapped file;
     void *owned;
 } vector_file;
 
-/* .npy by its first bytes, .f32 by its name; everything else is JSON lines. Rows are little-endian as Pith's machines
- * are. EXIT_DONE, or another exit code after a message; then there is nothing to close. */
+/* .npy by its first bytes, .f32 by its name; everything else is JSON lines. Rows are little-endian
+ * as Pith's machines are. EXIT_DONE, or another exit code after a message; then there is nothing to
+ * close. */
 int vector_file_open(vector_file *f, const command *c, const char *path, const vector_reading *how);
 void vector_file_close(vector_file *f);
 
@@ -33,8 +37,8 @@ float *vector_file_floats(const vector_file *f);
 /* IEEE 754 binary16: exact in f32. */
 float float_of_half(uint16_t half);
 
-/* The whole numbers of a .npy file with one axis, which the caller frees. EXIT_DONE, or another exit code after a
- * message. */
+/* The whole numbers of a .npy file with one axis, which the caller frees. EXIT_DONE, or another
+ * exit code after a message. */
 int vector_file_integers(int64_t **numbers, size_t *count, const command *c, const char *path);
 
 #endif

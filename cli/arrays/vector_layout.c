@@ -11,9 +11,11 @@ static bool layout_is_bytes8(const layout_settings *s) {
 }
 
 int vector_layout_check(const command *c, const layout_settings *s) {
-    if (s->ranges && !layout_is_bytes8(s)) return usage(c, "--ranges goes with --dtype int8 or uint8");
+    if (s->ranges && !layout_is_bytes8(s))
+        return usage(c, "--ranges goes with --dtype int8 or uint8");
     if (s->type != PITH_VECTOR_F32 && s->format == FORMAT_F32)
-        return usage(c, "--format f32 holds 32-bit floats; use --format npy, jsonl or csv with --dtype");
+        return usage(
+            c, "--format f32 holds 32-bit floats; use --format npy, jsonl or csv with --dtype");
     return EXIT_DONE;
 }
 
@@ -25,10 +27,13 @@ static int layout_ranges(float **ranges, const command *c, const char *path, siz
     int code = vector_file_open(&file, c, path, &how);
     if (code) return code;
     if (file.count < 2)
-        code =
-            fail(c, "%s: one vector gives no ranges; give the minima and the maxima, or three vectors or more", path);
+        code = fail(c,
+                    "%s: one vector gives no ranges; give the minima and the maxima, or three "
+                    "vectors or more",
+                    path);
     if (!code && file.dim != dim)
-        code = fail(c, "%s: its rows have %zu components and vectors here have %zu", path, file.dim, dim);
+        code = fail(c, "%s: its rows have %zu components and vectors here have %zu", path, file.dim,
+                    dim);
     float *rows = code ? NULL : vector_file_floats(&file);
     if (!code) *ranges = grow(NULL, 2 * dim * sizeof **ranges);
     if (!code && file.count == 2)
@@ -40,7 +45,8 @@ static int layout_ranges(float **ranges, const command *c, const char *path, siz
     return code;
 }
 
-int vector_layout_make(vector_layout *layout, const command *c, const layout_settings *s, size_t dim) {
+int vector_layout_make(vector_layout *layout, const command *c, const layout_settings *s,
+                       size_t dim) {
     pith_error err = PITH_ERROR_INIT;
     float *ranges = NULL;
     *layout = (vector_layout){ (vector_format)s->format, dim, PITH_QUANTIZE_OPTIONS_INIT };

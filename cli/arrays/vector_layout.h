@@ -12,9 +12,10 @@ typedef struct layout_settings {
 
 /* EXIT_DONE, or EXIT_USAGE after a message if they do not go together. */
 int vector_layout_check(const command *c, const layout_settings *s);
-/* For vectors of dim components; reads the ranges, which vector_layout_free frees. EXIT_DONE, or another exit code
- * after a message. */
-int vector_layout_make(vector_layout *layout, const command *c, const layout_settings *s, size_t dim);
+/* For vectors of dim components; reads the ranges, which vector_layout_free frees. EXIT_DONE, or
+ * another exit code after a message. */
+int vector_layout_make(vector_layout *layout, const command *c, const layout_settings *s,
+                       size_t dim);
 void vector_layout_free(vector_layout *layout);
 
 #endif

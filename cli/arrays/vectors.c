@@ -1,9 +1,9 @@
 /* vectors.c - writing vectors.
  *
- * The header of a .npy file holds the number of rows, which is known only at the end. If the output can seek, the
- * header is written last into a gap left for it; otherwise the rows are spooled to a temporary file. Resuming is safe
- * because a vector depends only on its text and the model: the last row that is there is computed again and compared.
- */
+ * The header of a .npy file holds the number of rows, which is known only at the end. If the output
+ * can seek, the header is written last into a gap left for it; otherwise the rows are spooled to a
+ * temporary file. Resuming is safe because a vector depends only on its text and the model: the
+ * last row that is there is computed again and compared. */
 #include "cli/arrays/vectors.h"
 
 #include <errno.h>
@@ -48,7 +48,8 @@ static void print_numbers(vector_writer *w, const void *row) {
         float x = 0;
         if (i) *p++ = ',';
         if (whole) {
-            p += sprintf(p, "%d", dtype == PITH_I8 ? ((const int8_t *)row)[i] : ((const uint8_t *)row)[i]);
+            p += sprintf(p, "%d",
+                         dtype == PITH_I8 ? ((const int8_t *)row)[i] : ((const uint8_t *)row)[i]);
             continue;
         }
         if (half)
@@ -71,7 +72,9 @@ static void header(vector_writer *w) {
     npy_header(&w->text, dtype, 2, dims, ROWS_WIDTH, NULL);
 }
 
-static bool is_raw(const vector_writer *w) { return w->layout.format == FORMAT_NPY || w->layout.format == FORMAT_F32; }
+static bool is_raw(const vector_writer *w) {
+    return w->layout.format == FORMAT_NPY || w->layout.format == FORMAT_F32;
+}
 
 /* What a row is in the file. prefix: empty, or the JSON object it goes into. */
 static void print_row(vector_writer *w, const void *row, pith_str prefix) {
@@ -93,12 +96,13 @@ static const char *code_rows(vector_writer *w, const float *rows, size_t count) 
     if (w->layout.as.type == PITH_VECTOR_F32) return (const char *)rows;
     w->coded.size = 0;
     bytes_reserve(&w->coded, count * w->row_bytes + 1);
-    pith_status status =
-        pith_quantize_vectors(w->coded.data, rows, count, w->layout.dim, &w->layout.as, &w->conversion);
+    pith_status status = pith_quantize_vectors(w->coded.data, rows, count, w->layout.dim,
+                                               &w->layout.as, &w->conversion);
     return status ? NULL : w->coded.data;
 }
 
-/* The whole rows in the file from the place begin on: their number, and where the last of them begins and ends. */
+/* The whole rows in the file from the place begin on: their number, and where the last of them
+ * begins and ends. */
 static uint64_t find_rows(vector_writer *w, off_t begin, off_t *last, off_t *end) {
     FILE *f = w->out->file;
     off_t row = (off_t)w->row_bytes, at = begin;
@@ -133,7 +137,8 @@ static int resume(vector_writer *w, const command *c) {
         w->last.size = 0;
         bytes_reserve(&w->last, (size_t)(end - last));
         w->last.size = (size_t)(end - last);
-        good = good && fread(w->last.data, 1, w->last.size, f) == w->last.size && !fseeko(f, last, SEEK_SET);
+        good = good && fread(w->last.data, 1, w->last.size, f) == w->last.size &&
+               !fseeko(f, last, SEEK_SET);
     }
     w->found = true;
     return good ? EXIT_DONE : fail(c, "%s: %s", w->out->temporary, strerror(errno ? errno : EIO));
@@ -143,7 +148,8 @@ static int resume(vector_writer *w, const command *c) {
 static bool go_on(vector_writer *w, const void *row, pith_str prefix) {
     FILE *f = w->out->file;
     print_row(w, row, prefix);
-    if (w->last.size && (w->text.size != w->last.size || memcmp(w->text.data, w->last.data, w->last.size)))
+    if (w->last.size &&
+        (w->text.size != w->last.size || memcmp(w->text.data, w->last.data, w->last.size)))
         return false;
     w->found = false;
     if (!ftruncate(fileno(f), ftello(f))) return true;
@@ -151,26 +157,31 @@ static bool go_on(vector_writer *w, const void *row, pith_str prefix) {
     return false;
 }
 
-int vector_writer_open(vector_writer *w, const command *c, output *out, const vector_layout *layout) {
+int vector_writer_open(vector_writer *w, const command *c, output *out,
+                       const vector_layout *layout) {
     *w = (vector_writer){ .out = out, .layout = *layout };
     w->row_bytes = pith_quantize_row_bytes(layout->as.type, layout->dim);
     if (layout->format == FORMAT_NPY) header(w);
     if (out->resumable) return resume(w, c);
     if (layout->format == FORMAT_NPY && fseek(out->file, 0, SEEK_CUR)) {
         w->spool = tmpfile();
-        return w->spool ? EXIT_DONE : fail(c, "no temporary file for the rows: %s", strerror(errno));
+        return w->spool ? EXIT_DONE
+                        : fail(c, "no temporary file for the rows: %s", strerror(errno));
     }
     output_header(out, w->text.data, w->text.size);
     return EXIT_DONE;
 }
 
 static pith_str prefix_of(const char *prefixes, const size_t *begins, size_t i) {
-    return prefixes ? (pith_str){ prefixes + begins[i], begins[i + 1] - begins[i] } : (pith_str){ NULL, 0 };
+    return prefixes ? (pith_str){ prefixes + begins[i], begins[i + 1] - begins[i] }
+                    : (pith_str){ NULL, 0 };
 }
 
-bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes, const size_t *begins) {
+bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes,
+                        const size_t *begins) {
     const char *coded = code_rows(w, rows, count);
-    if (!coded || (w->found && count && !go_on(w, coded, prefix_of(prefixes, begins, 0)))) return false;
+    if (!coded || (w->found && count && !go_on(w, coded, prefix_of(prefixes, begins, 0))))
+        return false;
     w->rows += count;
     if (w->spool) {
         if (fwrite(coded, w->row_bytes, count, w->spool) == count) return true;
@@ -193,7 +204,8 @@ static bool copy_spool(vector_writer *w) {
     header(w);
     bool good = output_header(w->out, w->text.data, w->text.size);
     rewind(w->spool);
-    while (good && (n = fread(block, 1, sizeof block, w->spool)) > 0) good = output_write(w->out, block, n);
+    while (good && (n = fread(block, 1, sizeof block, w->spool)) > 0)
+        good = output_write(w->out, block, n);
     return good && !ferror(w->spool);
 }
 
@@ -204,7 +216,8 @@ bool vector_writer_close(vector_writer *w) {
         fclose(w->spool);
     } else if (w->layout.format == FORMAT_NPY && good) {
         header(w);
-        good = !fseek(w->out->file, 0, SEEK_SET) && output_header(w->out, w->text.data, w->text.size) &&
+        good = !fseek(w->out->file, 0, SEEK_SET) &&
+               output_header(w->out, w->text.data, w->text.size) &&
                !fseek(w->out->file, 0, SEEK_END);
         if (!good && !w->out->error) w->out->error = errno;
     }

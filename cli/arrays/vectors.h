@@ -1,5 +1,5 @@
-/* vectors.h - rows of floats as JSON lines, CSV, raw little-endian floats or one .npy array; new, or more of them in a
- * file that an earlier call left. */
+/* vectors.h - rows of floats as JSON lines, CSV, raw little-endian floats or one .npy array; new,
+ * or more of them in a file that an earlier call left. */
 #ifndef PITH_CLI_ARRAYS_VECTORS_H
 #define PITH_CLI_ARRAYS_VECTORS_H
 
@@ -23,16 +23,21 @@ typedef struct vector_writer {
     FILE *spool;      /* npy to a pipe: the rows wait here until their number is known */
     bytes text, coded;
     bool found;            /* a file of an earlier call, of which nothing has been changed yet */
-    bytes last;            /* its last whole row, to be compared with the first one written; empty: none */
-    pith_error conversion; /* why a row is not written, though no write failed; code PITH_OK: none */
+    bytes last;            /* its last whole row, to be compared with the first one written; empty:
+                              none */
+    pith_error conversion; /* why a row is not written, though no write failed; code PITH_OK:
+                              none */
 } vector_writer;
 
-/* Rows that a resumable output holds already are kept, but for the last: the first row written must be the same again,
- * to the byte, or nothing is written (found stays). rows says how many rows the caller has to leave out. */
-int vector_writer_open(vector_writer *w, const command *c, output *out, const vector_layout *layout);
-/* prefixes: NULL, or at begins[i] to begins[i + 1] the JSON object that row i goes into, without the closing brace.
- * False: a write failed, or `conversion` says what did. */
-bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes, const size_t *begins);
+/* Rows that a resumable output holds already are kept, but for the last: the first row written must
+ * be the same again, to the byte, or nothing is written (found stays). rows says how many rows the
+ * caller has to leave out. */
+int vector_writer_open(vector_writer *w, const command *c, output *out,
+                       const vector_layout *layout);
+/* prefixes: NULL, or at begins[i] to begins[i + 1] the JSON object that row i goes into, without
+ * the closing brace. False: a write failed, or `conversion` says what did. */
+bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes,
+                        const size_t *begins);
 /* Whether a last row was found that no row written has been equal to. */
 bool vector_writer_unmet(const vector_writer *w);
 /* Puts the number of rows where it belongs. False: a write failed. */

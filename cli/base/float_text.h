@@ -7,7 +7,8 @@
 /* Characters of the longest number, the final NUL included. */
 enum { NUMBER_CHARS = 17 };
 
-/* Writes x as printf's %.9g does, from which the float can be read back, and returns the number of characters. */
+/* Writes x as printf's %.9g does, from which the float can be read back, and returns the number of
+ * characters. */
 size_t number_print(char text[NUMBER_CHARS], float x);
 
 #endif

@@ -10,8 +10,8 @@ typedef struct mapped {
     void *map; /* NULL: nothing is mapped */
 } mapped;
 
-/* Maps a regular file, which must not become shorter while it is used. EXIT_DONE, or another exit code after a message.
- */
+/* Maps a regular file, which must not become shorter while it is used. EXIT_DONE, or another exit
+ * code after a message. */
 int mapped_open(mapped *m, const command *c, const char *path);
 void mapped_close(mapped *m);
 

@@ -1,7 +1,7 @@
 /* message.c - see message.h.
  *
- * Names come from files and from arguments, and a terminal obeys what it is sent. So every message is formatted first,
- * and then copied without what a terminal would obey. */
+ * Names come from files and from arguments, and a terminal obeys what it is sent. So every message
+ * is formatted first, and then copied without what a terminal would obey. */
 #include "cli/base/message.h"
 
 #include <stdarg.h>

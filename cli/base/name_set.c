@@ -20,7 +20,9 @@ static size_t name_slot(const name_set *s, const char *name) {
     return i;
 }
 
-bool name_set_has(const name_set *s, const char *name) { return s->room && s->slots[name_slot(s, name)]; }
+bool name_set_has(const name_set *s, const char *name) {
+    return s->room && s->slots[name_slot(s, name)];
+}
 
 static void name_set_grow(name_set *s) {
     name_set larger = { .room = s->room ? s->room * 2 : 64, .count = s->count };
@@ -35,7 +37,8 @@ static void name_set_grow(name_set *s) {
 char *name_set_add(name_set *s, char *name) {
     if (s->count * 2 >= s->room) name_set_grow(s);
     if (name_set_has(s, name)) {
-        const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *dot = strrchr(last, '.');
+        const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name,
+                   *dot = strrchr(last, '.');
         const size_t stem = dot && dot > last ? (size_t)(dot - name) : strlen(name);
         char *other = grow(NULL, strlen(name) + 24);
         for (size_t n = 2; n == 2 || name_set_has(s, other); n++)

@@ -12,8 +12,8 @@ typedef struct name_set {
 
 /* Whether the name is there. */
 bool name_set_has(const name_set *s, const char *name);
-/* Adds the name, from malloc, and returns it; if it is there already, with -2, -3 and so on before its ending: the
- * first that is not there. The set keeps a copy. */
+/* Adds the name, from malloc, and returns it; if it is there already, with -2, -3 and so on before
+ * its ending: the first that is not there. The set keeps a copy. */
 char *name_set_add(name_set *s, char *name);
 void name_set_free(name_set *s);
 

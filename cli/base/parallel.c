@@ -18,7 +18,8 @@ static void *parallel_take(void *context) {
     return NULL;
 }
 
-void parallel_run(void (*work)(void *context, size_t part), void *context, size_t parts, int32_t threads) {
+void parallel_run(void (*work)(void *context, size_t part), void *context, size_t parts,
+                  int32_t threads) {
     pool p = { .work = work, .context = context, .parts = parts };
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);

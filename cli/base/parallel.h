@@ -4,9 +4,10 @@
 
 #include "cli/base/cli.h"
 
-/* Calls work(context, part) once for every part below parts, on up to `threads` threads (0: all that the process may
- * use), the calling one among them. Any thread may take any part. Returns when all are done. If a thread cannot be
- * started, the others do its work. */
-void parallel_run(void (*work)(void *context, size_t part), void *context, size_t parts, int32_t threads);
+/* Calls work(context, part) once for every part below parts, on up to `threads` threads (0: all
+ * that the process may use), the calling one among them. Any thread may take any part. Returns when
+ * all are done. If a thread cannot be started, the others do its work. */
+void parallel_run(void (*work)(void *context, size_t part), void *context, size_t parts,
+                  int32_t threads);
 
 #endif

@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-/* Prints to message[size], as the library prints its own messages: control characters and bytes that are not UTF-8
- * appear as \xNN, and a message that is too long is cut. */
-void cleaned_print(char *message, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Prints to message[size], as the library prints its own messages: control characters and bytes
+ * that are not UTF-8 appear as \xNN, and a message that is too long is cut. */
+void cleaned_print(char *message, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

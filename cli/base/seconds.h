@@ -4,8 +4,8 @@
 
 #include <time.h>
 
-/* CLOCK_MONOTONIC is the time of the world. CLOCK_THREAD_CPUTIME_ID and CLOCK_PROCESS_CPUTIME_ID are what the calling
- * thread, or the whole process, had of the processors. */
+/* CLOCK_MONOTONIC is the time of the world. CLOCK_THREAD_CPUTIME_ID and CLOCK_PROCESS_CPUTIME_ID
+ * are what the calling thread, or the whole process, had of the processors. */
 static inline double seconds_on(clockid_t clock) {
     struct timespec t;
     clock_gettime(clock, &t);

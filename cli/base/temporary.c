@@ -1,5 +1,5 @@
-/* temporary.c - see temporary.h. Names are kept in static storage, so that a signal handler can read them at any time.
- */
+/* temporary.c - see temporary.h. Names are kept in static storage, so that a signal handler can
+ * read them at any time. */
 #include "cli/base/temporary.h"
 
 #include <limits.h>
@@ -41,7 +41,8 @@ static void watch(void) {
     for (int i = 0; i < DEADLY; i++) {
         struct sigaction old, action = { .sa_handler = remove_and_die, .sa_flags = SA_RESETHAND };
         sigemptyset(&action.sa_mask);
-        if (!sigaction(deadly[i], NULL, &old) && old.sa_handler == SIG_DFL) sigaction(deadly[i], &action, NULL);
+        if (!sigaction(deadly[i], NULL, &old) && old.sa_handler == SIG_DFL)
+            sigaction(deadly[i], &action, NULL);
     }
 }
 
@@ -63,5 +64,6 @@ int temporary_make(char *name) {
 
 void temporary_forget(const char *name) {
     for (int i = 0; i < PLACES; i++)
-        if (atomic_load(&places[i].taken) && !strcmp(places[i].name, name)) atomic_store(&places[i].taken, false);
+        if (atomic_load(&places[i].taken) && !strcmp(places[i].name, name))
+            atomic_store(&places[i].taken, false);
 }

@@ -1,7 +1,8 @@
 /* text_input.c - lines of any length from files and pipes.
  *
- * One buffer is filled by read(2), and a line is copied out of it piece by piece. So memory is bounded by the limit,
- * whatever the length of the line. Only the part that is kept is checked to be UTF-8. */
+ * One buffer is filled by read(2), and a line is copied out of it piece by piece. So memory is
+ * bounded by the limit, whatever the length of the line. Only the part that is kept is checked to
+ * be UTF-8. */
 #include "cli/base/cut_text.h"
 #include "cli/base/text_input.h"
 
@@ -15,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes per read(2). Larger saves system calls, which are few already; smaller stays in the L2 cache. */
+/* Bytes per read(2). Larger saves system calls, which are few already; smaller stays in the L2
+ * cache. */
 #define BUFFER_BYTES ((size_t)256 << 10)
 
 void bytes_reserve(bytes *b, size_t more) {
@@ -61,14 +63,17 @@ void text_input_close(text_input *in) {
 
 static const char *path_of(const text_input *in) { return in->paths[in->path_at]; }
 
-const char *text_input_path(const text_input *in) { return strcmp(path_of(in), "-") ? path_of(in) : NULL; }
+const char *text_input_path(const text_input *in) {
+    return strcmp(path_of(in), "-") ? path_of(in) : NULL;
+}
 
 const char *text_input_place(const text_input *in) {
     static char place[300];
     if (!strcmp(path_of(in), "-"))
         snprintf(place, sizeof place, "line %llu", (unsigned long long)in->line);
     else
-        snprintf(place, sizeof place, CUT_FORMAT ":%llu", CUT(path_of(in), 250), (unsigned long long)in->line);
+        snprintf(place, sizeof place, CUT_FORMAT ":%llu", CUT(path_of(in), 250),
+                 (unsigned long long)in->line);
     return place;
 }
 
@@ -78,7 +83,8 @@ static bool open_file(text_input *in) {
     in->line = 0;
     in->fd = strcmp(path_of(in), "-") ? open(path_of(in), O_RDONLY | O_CLOEXEC) : 0;
     if (in->fd < 0)
-        cut_print(in->message, sizeof in->message, CUT_FORMAT ": %s", CUT(path_of(in), 400), strerror(errno));
+        cut_print(in->message, sizeof in->message, CUT_FORMAT ": %s", CUT(path_of(in), 400),
+                  strerror(errno));
     return in->fd >= 0;
 }
 
@@ -126,16 +132,20 @@ bool text_input_ready(text_input *in) {
             memmove(in->buffer, in->buffer + in->begin, in->end);
             in->begin = 0;
         }
-        if (in->end == BUFFER_BYTES) return false; /* a line longer than the buffer, which may not be there in full */
+        if (in->end == BUFFER_BYTES)
+            return false; /* a line longer than the buffer, which may not
+                                                      be there in full */
         seen = in->end;
         int state = fill(in);
         bool last = in->path_at + 1 == in->path_count;
-        if (state < 0 || (!state && (last || in->begin < in->end))) return true; /* the next call tells */
+        /* the next call tells */
+        if (state < 0 || (!state && (last || in->begin < in->end))) return true;
         if (!state) return is_plain(in->paths[in->path_at + 1]);
     }
 }
 
-/* Bytes of the invalid sequence at s: the longest prefix of a valid one, or 1 (Unicode, section 3.9, U+FFFD). */
+/* Bytes of the invalid sequence at s: the longest prefix of a valid one, or 1 (Unicode, section
+ * 3.9, U+FFFD). */
 static size_t invalid_length(const unsigned char *s, size_t size) {
     size_t wanted = s[0] >= 0xF0 && s[0] <= 0xF4  ? 4
                     : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
@@ -179,7 +189,9 @@ void bytes_replace_invalid(bytes *b, size_t from) {
 /* Takes off the bytes of a character that does not fit whole. */
 static void cut_to_character(bytes *b, size_t from) {
     size_t back = 0;
-    while (back < 3 && b->size - back > from && ((unsigned char)b->data[b->size - back - 1] & 0xC0) == 0x80) back++;
+    while (back < 3 && b->size - back > from &&
+           ((unsigned char)b->data[b->size - back - 1] & 0xC0) == 0x80)
+        back++;
     if (b->size - back == from) return;
     unsigned char lead = (unsigned char)b->data[b->size - back - 1];
     size_t wanted = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC0 ? 1 : 0;
@@ -193,7 +205,9 @@ static int copy_line(text_input *in, bytes *out, size_t from, bool *over) {
         if (in->begin == in->end) {
             int state = fill(in);
             if (state < 0) return -1;
-            if (state == 0 && any) return 1; /* the last line lacks its end; the file is closed by the next call */
+            if (state == 0 && any)
+                return 1; /* the last line lacks its end; the file is closed by
+                                                the next call */
             if (state == 0) {
                 next_file(in);
                 if (in->path_at == in->path_count) {
@@ -209,7 +223,9 @@ static int copy_line(text_input *in, bytes *out, size_t from, bool *over) {
         const char *p = in->buffer + in->begin;
         const char *stop = memchr(p, in->separator, in->end - in->begin);
         size_t n = stop ? (size_t)(stop - p) : in->end - in->begin;
-        size_t room = in->limit ? in->limit - (out->size - from < in->limit ? out->size - from : in->limit) : n;
+        size_t room =
+            in->limit ? in->limit - (out->size - from < in->limit ? out->size - from : in->limit)
+                      : n;
         if (n > room) *over = true;
         bytes_add(out, p, n < room ? n : room);
         in->begin += n + (stop != NULL);
@@ -235,7 +251,8 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
         bytes_replace_invalid(out, from);
         return 1;
     }
-    cut_print(in->message, sizeof in->message, "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
+    cut_print(in->message, sizeof in->message,
+              "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
               text_input_place(in), valid + 1);
     out->size = from;
     in->bad = true;

@@ -29,7 +29,8 @@ void bytes_reserve(bytes *b, size_t more);
 void bytes_add(bytes *b, const void *data, size_t size);
 /* Those at `begin` to before `end`; where there are none yet, the text is "", not NULL. */
 pith_str bytes_text(const bytes *b, size_t begin, size_t end);
-/* Puts U+FFFD in the place of what is not UTF-8 behind `from`, one for each maximal part of a character. */
+/* Puts U+FFFD in the place of what is not UTF-8 behind `from`, one for each maximal part of a
+ * character. */
 void bytes_replace_invalid(bytes *b, size_t from);
 void bytes_print(bytes *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -37,10 +38,12 @@ void bytes_print(bytes *b, const char *format, ...) __attribute__((format(printf
 void text_input_open(text_input *in, const string_list *paths);
 void text_input_close(text_input *in);
 
-/* Appends the next line, without its end and a CR before it, to out. 1: done; 0: there is none; -1: message says why.
- * *cut (may be NULL) tells whether bytes beyond the limit were passed over. A line is cut between characters. */
+/* Appends the next line, without its end and a CR before it, to out. 1: done; 0: there is none; -1:
+ * message says why. *cut (may be NULL) tells whether bytes beyond the limit were passed over. A
+ * line is cut between characters. */
 int text_input_next(text_input *in, bytes *out, bool *cut);
-/* Whether a whole line, or the end, can be had without waiting for a program that writes it. Reads what is there. */
+/* Whether a whole line, or the end, can be had without waiting for a program that writes it. Reads
+ * what is there. */
 bool text_input_ready(text_input *in);
 /* "file:12" or "line 12" for messages; valid until the next call. */
 const char *text_input_place(const text_input *in);

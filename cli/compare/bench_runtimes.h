@@ -1,4 +1,5 @@
-/* bench_runtimes.h - pith bench --runtime A,B: one model on two runtimes, after a check that both give the same. */
+/* bench_runtimes.h - pith bench --runtime A,B: one model on two runtimes, after a check that both
+ * give the same. */
 #ifndef PITH_CLI_COMPARE_BENCH_RUNTIMES_H
 #define PITH_CLI_COMPARE_BENCH_RUNTIMES_H
 
@@ -19,7 +20,8 @@ typedef struct bench_runtimes {
     runtime_choice *choice;
     const int32_t *threads; /* [thread_count] */
     size_t thread_count;
-    const bench_texts *loads; /* [load_count], for a model that embeds text; any other gets random inputs */
+    const bench_texts *loads; /* [load_count], for a model that embeds text; any other gets random
+                                 inputs */
     size_t load_count;
     const string_list *shapes; /* NAME=1x3x480x640, of inputs */
     int32_t rounds;

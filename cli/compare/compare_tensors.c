@@ -1,4 +1,5 @@
-/* compare_tensors.c - comparing tensors as ONNX's own test runner does (numpy.testing.assert_allclose). */
+/* compare_tensors.c - comparing tensors as ONNX's own test runner does
+ * (numpy.testing.assert_allclose). */
 #include "cli/compare/compare_tensors.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@
 /* Elements that are converted at a time. */
 enum { BLOCK = 256 };
 
-/* The parts of a complex tensor (2 per element) as a tensor of real numbers; any other tensor as it is. */
+/* The parts of a complex tensor (2 per element) as a tensor of real numbers; any other tensor as it
+ * is. */
 static pith_tensor parts_of(const pith_tensor *t, size_t count) {
     bool complex = t->dtype == PITH_C64 || t->dtype == PITH_C128;
     if (!complex) return *t;
@@ -28,7 +30,8 @@ typedef struct difference {
     double largest, got, wanted;
 } difference;
 
-static void compare_numbers(difference *d, double a, double b, size_t place, tolerance t, double *worst) {
+static void compare_numbers(difference *d, double a, double b, size_t place, tolerance t,
+                            double *worst) {
     if (a == b || (isnan(a) && isnan(b))) return;
     double by = isnan(a) || isnan(b) || isinf(a) || isinf(b) ? INFINITY : fabs(a - b);
     if (worst && by > *worst) *worst = by;
@@ -41,8 +44,8 @@ static void compare_numbers(difference *d, double a, double b, size_t place, tol
 }
 
 /* As doubles, as NumPy compares them too. */
-static bool numbers_agree(const pith_tensor *got, const pith_tensor *wanted, size_t count, tolerance t, double *worst,
-                          char *message, size_t size) {
+static bool numbers_agree(const pith_tensor *got, const pith_tensor *wanted, size_t count,
+                          tolerance t, double *worst, char *message, size_t size) {
     double a[BLOCK], b[BLOCK];
     pith_tensor x = parts_of(got, count), y = parts_of(wanted, count);
     size_t parts = x.dtype == got->dtype ? 1 : 2;
@@ -51,20 +54,22 @@ static bool numbers_agree(const pith_tensor *got, const pith_tensor *wanted, siz
     if (got->dtype == PITH_BF16 && t.rtol < t.rtol_bf16) t.rtol = t.rtol_bf16;
     for (size_t at = 0, n; at < count * parts; at += n) {
         n = count * parts - at < BLOCK ? count * parts - at : BLOCK;
-        if (pith_tensor_convert(a, PITH_F64, &x, at, n, &err) || pith_tensor_convert(b, PITH_F64, &y, at, n, &err)) {
+        if (pith_tensor_convert(a, PITH_F64, &x, at, n, &err) ||
+            pith_tensor_convert(b, PITH_F64, &y, at, n, &err)) {
             cut_print(message, size, "%s", err.message);
             return false;
         }
         for (size_t i = 0; i < n; i++) compare_numbers(&d, a[i], b[i], (at + i) / parts, t, worst);
     }
     if (!d.count) return true;
-    cut_print(message, size, "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)", d.count,
-              count, d.place, d.got, d.wanted, d.largest);
+    cut_print(message, size,
+              "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)",
+              d.count, count, d.place, d.got, d.wanted, d.largest);
     return false;
 }
 
-static bool sequences_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance t, double *worst,
-                            char *message, size_t size) {
+static bool sequences_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance t,
+                            double *worst, char *message, size_t size) {
     const pith_tensor *x = got->data, *y = wanted->data;
     char why[300];
     for (int64_t i = 0; i < got->dims[0]; i++)
@@ -78,23 +83,26 @@ static bool sequences_agree(const pith_tensor *got, const pith_tensor *wanted, t
 /* The beginning of a string, for messages. */
 #define SHOWN(s) (int)((s).size < 200 ? (s).size : 200), (s).data ? (s).data : ""
 
-static bool strings_agree(const pith_tensor *got, const pith_tensor *wanted, size_t count, char *message, size_t size) {
+static bool strings_agree(const pith_tensor *got, const pith_tensor *wanted, size_t count,
+                          char *message, size_t size) {
     const pith_str *x = got->data, *y = wanted->data;
     for (size_t i = 0; i < count; i++)
         if (x[i].size != y[i].size || (x[i].size && memcmp(x[i].data, y[i].data, x[i].size))) {
-            cut_print(message, size, "element %zu: '%.*s' instead of '%.*s'", i, SHOWN(x[i]), SHOWN(y[i]));
+            cut_print(message, size, "element %zu: '%.*s' instead of '%.*s'", i, SHOWN(x[i]),
+                      SHOWN(y[i]));
             return false;
         }
     return true;
 }
 
-bool tensors_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance t, double *worst, char *message,
-                   size_t size) {
+bool tensors_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance t, double *worst,
+                   char *message, size_t size) {
     char a[300], b[300];
     bool same_shape = got->dtype == wanted->dtype && got->rank == wanted->rank;
     for (int i = 0; same_shape && i < got->rank; i++) same_shape = got->dims[i] == wanted->dims[i];
     if (!same_shape) {
-        cut_print(message, size, "%s instead of %s", tensor_text(got, a, sizeof a), tensor_text(wanted, b, sizeof b));
+        cut_print(message, size, "%s instead of %s", tensor_text(got, a, sizeof a),
+                  tensor_text(wanted, b, sizeof b));
         return false;
     }
     size_t count = (size_t)pith_shape_count(got->dims, got->rank);

@@ -16,7 +16,8 @@ static int compile_append(void *user, const void *data, size_t size, uint64_t to
     return 0;
 }
 
-pith_status reopen_compiled(pith_model **model, void **file, const pith_open_options *options, pith_error *err) {
+pith_status reopen_compiled(pith_model **model, void **file, const pith_open_options *options,
+                            pith_error *err) {
     saved s = { NULL, 0 };
     pith_status status = pith_model_save(*model, compile_append, &s, err);
     pith_model_close(*model);

@@ -7,10 +7,12 @@
 
 enum { BLOCK = 256 };
 
-void two_runtimes_prepare(two_runtimes *t, pith_open_options *open, runtime_choice *choice, int32_t threads) {
+void two_runtimes_prepare(two_runtimes *t, pith_open_options *open, runtime_choice *choice,
+                          int32_t threads) {
     choice->strict = true;
     runtime_choice_apply(open, choice, threads);
-    for (int i = 0; i < RUNTIMES; i++) t->reports[i] = (pith_runtime_report)PITH_RUNTIME_REPORT_INIT;
+    for (int i = 0; i < RUNTIMES; i++)
+        t->reports[i] = (pith_runtime_report)PITH_RUNTIME_REPORT_INIT;
 }
 
 /* What only the builtin runtime takes is meant for it alone. */
@@ -25,7 +27,8 @@ static pith_open_options two_runtimes_options(const pith_open_options *open, con
     return own;
 }
 
-int two_runtimes_open_one(two_runtimes *t, const command *c, const char *model, pith_open_options *open, int i) {
+int two_runtimes_open_one(two_runtimes *t, const command *c, const char *model,
+                          pith_open_options *open, int i) {
     pith_error err = PITH_ERROR_INIT;
     const pith_open_options own = two_runtimes_options(open, t->names[i]);
     double began = now_seconds();
@@ -54,10 +57,12 @@ void two_runtimes_close(two_runtimes *t) {
     }
 }
 
-int two_runtimes_run(two_runtimes *t, const command *c, const model_inputs *in, const pith_run_options *run) {
+int two_runtimes_run(two_runtimes *t, const command *c, const model_inputs *in,
+                     const pith_run_options *run) {
     pith_error err = PITH_ERROR_INIT;
     for (int i = 0; i < RUNTIMES; i++)
-        if (pith_session_run(t->sessions[i], t->outputs[i], in->names, in->tensors, in->count, run, &err))
+        if (pith_session_run(t->sessions[i], t->outputs[i], in->names, in->tensors, in->count, run,
+                             &err))
             return fail(c, "%s: %s", t->names[i], err.message);
     return EXIT_DONE;
 }
@@ -79,7 +84,9 @@ static void compare_pair(difference_of *d, double a, double b, size_t at) {
 /* Strings are equal or not. */
 static void compare_strings(difference_of *d, const pith_str *a, const pith_str *b) {
     for (size_t i = 0; i < d->count; i++)
-        compare_pair(d, 0, a[i].size != b[i].size || memcmp(a[i].data, b[i].data, a[i].size) ? INFINITY : 0, i);
+        compare_pair(
+            d, 0, a[i].size != b[i].size || memcmp(a[i].data, b[i].data, a[i].size) ? INFINITY : 0,
+            i);
 }
 
 int two_runtimes_compare(difference_of *d, const two_runtimes *t, const command *c, size_t i) {
@@ -98,7 +105,8 @@ int two_runtimes_compare(difference_of *d, const two_runtimes *t, const command 
     }
     for (size_t at = 0, n; at < d->count; at += n) {
         n = d->count - at < BLOCK ? d->count - at : BLOCK;
-        if (pith_tensor_convert(a, PITH_F64, x, at, n, &err) || pith_tensor_convert(b, PITH_F64, y, at, n, &err))
+        if (pith_tensor_convert(a, PITH_F64, x, at, n, &err) ||
+            pith_tensor_convert(b, PITH_F64, y, at, n, &err))
             return fail(c, "output '%s': %s", d->name, err.message);
         for (size_t k = 0; k < n; k++) compare_pair(d, a[k], b[k], at + k);
     }

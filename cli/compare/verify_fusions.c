@@ -1,4 +1,5 @@
-/* verify_fusions.c - compares the optimised forms of models with the models as written, on made-up inputs. */
+/* verify_fusions.c - compares the optimised forms of models with the models as written, on made-up
+ * inputs. */
 #include "cli/compare/verify_fusions.h"
 
 #include <math.h>
@@ -18,16 +19,19 @@ static void fusion_found(void *user, const pith_check_finding *f) {
     fusion_report *r = user;
     if (r->as_json) {
         json_t *finding =
-            json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:f}", "model", r->model, "level", (int)f->level, "pass", f->pass,
-                      "node", f->node, "output", f->output, "inputs", f->inputs, "allowed", f->allowed);
+            json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:f}", "model", r->model, "level",
+                      (int)f->level, "pass", f->pass, "node", f->node, "output", f->output,
+                      "inputs", f->inputs, "allowed", f->allowed);
         json_t *difference = isfinite(f->difference) ? json_real(f->difference) : json_null();
         if (finding) json_object_set_new(finding, "difference", difference);
         json_array_append_new(r->findings, finding ? finding : json_null());
         return;
     }
-    printf("%s: level %d, pass %s, %s: output '%s' ", r->model, (int)f->level, f->pass, f->node, f->output);
+    printf("%s: level %d, pass %s, %s: output '%s' ", r->model, (int)f->level, f->pass, f->node,
+           f->output);
     if (isfinite(f->difference))
-        printf("differs by %.3g of its largest number (%.3g is allowed)", f->difference, f->allowed);
+        printf("differs by %.3g of its largest number (%.3g is allowed)", f->difference,
+               f->allowed);
     else
         printf("has another shape, or other elements that are not finite");
     printf("; inputs: %s\n", f->inputs);
@@ -37,7 +41,8 @@ static void fusion_found(void *user, const pith_check_finding *f) {
 static int fusion_refused(fusion_report *r, const command *c, const pith_error *err) {
     if (!r->as_json) return fail_model(c, err, r->model);
     note("pith %s: %s: %s", c->name, r->model, err->message);
-    json_array_append_new(r->errors, json_pack("{s:s, s:o}", "model", r->model, "error", json_text(err->message)));
+    json_array_append_new(
+        r->errors, json_pack("{s:s, s:o}", "model", r->model, "error", json_text(err->message)));
     return EXIT_FAILED;
 }
 
@@ -69,8 +74,9 @@ int verify_fusions(const command *c, const string_list *models, const fusion_che
         }
     }
     if (check->as_json)
-        json_print(json_pack("{s:I, s:I, s:o, s:o}", "passed", (json_int_t)passed, "failed", (json_int_t)failed,
-                             "findings", report.findings, "errors", report.errors));
+        json_print(json_pack("{s:I, s:I, s:o, s:o}", "passed", (json_int_t)passed, "failed",
+                             (json_int_t)failed, "findings", report.findings, "errors",
+                             report.errors));
     else {
         json_decref(report.findings);
         json_decref(report.errors);

@@ -9,7 +9,8 @@ typedef struct fusion_check {
     bool as_json;
 } fusion_check;
 
-/* Checks each model (files, directories, names) and prints what was found. Returns the exit code. */
+/* Checks each model (files, directories, names) and prints what was found. Returns the exit code.
+ */
 int verify_fusions(const command *c, const string_list *models, const fusion_check *check);
 
 #endif

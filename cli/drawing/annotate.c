@@ -10,13 +10,17 @@ static const uint8_t green[] = { 0, 255, 0 }, red[] = { 255, 0, 0 }, yellow[] = 
                      blue[] = { 0, 128, 255 };
 
 /* From x0, y0 up to, but without, x1, y1. */
-static void fill(pith_image *image, double x0, double y0, double x1, double y1, const uint8_t *colour) {
+static void fill(pith_image *image, double x0, double y0, double x1, double y1,
+                 const uint8_t *colour) {
     const double w = image->width, h = image->height;
-    const int32_t left = (int32_t)(x0 > 0 ? x0 < w ? x0 : w : 0), right = (int32_t)(x1 > 0 ? x1 < w ? x1 : w : 0);
-    const int32_t top = (int32_t)(y0 > 0 ? y0 < h ? y0 : h : 0), bottom = (int32_t)(y1 > 0 ? y1 < h ? y1 : h : 0);
+    const int32_t left = (int32_t)(x0 > 0 ? x0 < w ? x0 : w : 0),
+                  right = (int32_t)(x1 > 0 ? x1 < w ? x1 : w : 0);
+    const int32_t top = (int32_t)(y0 > 0 ? y0 < h ? y0 : h : 0),
+                  bottom = (int32_t)(y1 > 0 ? y1 < h ? y1 : h : 0);
     for (int32_t y = top; y < bottom; y++)
         for (int32_t x = left; x < right; x++) {
-            uint8_t *to = image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
+            uint8_t *to = image->pixels +
+                          ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
             memcpy(to, colour, 3);
             if (image->channels == 4) to[3] = 255;
         }
@@ -25,7 +29,8 @@ static void fill(pith_image *image, double x0, double y0, double x1, double y1, 
 void annotate_faces(pith_image *image, const pith_faces *faces) {
     const uint8_t *colours[PITH_FACE_LANDMARKS] = { red, blue, yellow, red, blue };
     int32_t side = image->width < image->height ? image->width : image->height;
-    const double line = side / PIXELS_PER_WIDTH > WIDTH_LEAST ? side / PIXELS_PER_WIDTH : WIDTH_LEAST;
+    const double line =
+        side / PIXELS_PER_WIDTH > WIDTH_LEAST ? side / PIXELS_PER_WIDTH : WIDTH_LEAST;
     for (size_t i = 0; i < faces->count; i++) {
         const pith_face *f = &faces->faces[i];
         const double x0 = (double)f->box[0], y0 = (double)f->box[1], x1 = x0 + (double)f->box[2],

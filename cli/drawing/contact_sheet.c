@@ -23,8 +23,8 @@ static void put_escaped(bytes *out, const char *text) {
 static void put_link(bytes *out, const char *path) {
     for (; *path; path++) {
         const unsigned char ch = (unsigned char)*path;
-        const bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-                           strchr("-._~/", ch) != NULL;
+        const bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+                           (ch >= '0' && ch <= '9') || strchr("-._~/", ch) != NULL;
         if (plain)
             bytes_add(out, path, 1);
         else
@@ -65,7 +65,8 @@ static char *folder_of(const char *path) {
     return whole;
 }
 
-int contact_sheet_open(contact_sheet *s, const command *c, const char *path, const string_list *inputs) {
+int contact_sheet_open(contact_sheet *s, const command *c, const char *path,
+                       const string_list *inputs) {
     *s = (contact_sheet){ .folder = folder_of(path) };
     if (!s->folder) return fail(c, "%s: its folder: %s", path, strerror(errno));
     int code = output_open(&s->out, c, path, inputs);
@@ -76,7 +77,8 @@ int contact_sheet_open(contact_sheet *s, const command *c, const char *path, con
     return code;
 }
 
-void contact_sheet_add(contact_sheet *s, const char *dir, const char *name, const char *from, const char *caption) {
+void contact_sheet_add(contact_sheet *s, const char *dir, const char *name, const char *from,
+                       const char *caption) {
     if (!s->folder) return;
     bytes path = { NULL, 0, 0 };
     bytes_print(&path, "%s/%s", dir, name);
@@ -116,7 +118,8 @@ static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Crops</title>\n"
     "<meta name=\"viewport\" content=\"width=device-width\">\n<style>\n"
     "body { font: 14px sans-serif; margin: 1em; background: #fff; color: #222 }\n"
-    "section { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: 12px }\n"
+    "section { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: "
+    "12px }\n"
     "figure { margin: 0; padding: 8px; border: 1px solid #ccc; overflow-wrap: anywhere }\n"
     "img { width: 100%; height: 180px; object-fit: contain; background: #eee }\n"
     "b { color: #a00 }\n</style></head><body>\n";
@@ -136,7 +139,8 @@ int contact_sheet_close(contact_sheet *s, const command *c, int code) {
     bytes_print(&title, "</section>\n<h1>%zu left out</h1>\n<section>\n", s->other_count);
     write_bytes(&s->out, &title);
     write_bytes(&s->out, &s->others);
-    output_write(&s->out, "</section>\n</body></html>\n", sizeof "</section>\n</body></html>\n" - 1);
+    output_write(&s->out, "</section>\n</body></html>\n",
+                 sizeof "</section>\n</body></html>\n" - 1);
     code = output_close(&s->out, c, true, code);
     free(title.data);
     free(s->crops.data);

@@ -1,8 +1,8 @@
 /* database_diagram.c - see database_diagram.h.
  *
- * A graph in layers, as Sugiyama, Tagawa and Toda describe (1981): cycles are broken, each table gets the layer after
- * those of its parents, links that cross layers get a bend in each, and the order within layers follows the mean place
- * of the neighbours. */
+ * A graph in layers, as Sugiyama, Tagawa and Toda describe (1981): cycles are broken, each table
+ * gets the layer after those of its parents, links that cross layers get a bend in each, and the
+ * order within layers follows the mean place of the neighbours. */
 #include "cli/drawing/database_diagram.h"
 
 #include <stdbool.h>
@@ -13,7 +13,16 @@
 #include "cli/drawing/svg_chart.h"
 
 enum { MOST_TABLES = 400, MOST_LINKS = 1000, SHOWN_COLUMNS = 12, SHOWN_LETTERS = 26, SWEEPS = 8 };
-enum { BOX_WIDTH = 250, BOX_HEAD = 30, BOX_LINE = 18, BOX_FOOT = 8, GAP_X = 90, GAP_Y = 24, MARGIN = 20, TITLE = 44 };
+enum {
+    BOX_WIDTH = 250,
+    BOX_HEAD = 30,
+    BOX_LINE = 18,
+    BOX_FOOT = 8,
+    GAP_X = 90,
+    GAP_Y = 24,
+    MARGIN = 20,
+    TITLE = 44
+};
 
 typedef struct diagram_link {
     const json_t *link;
@@ -49,7 +58,8 @@ static size_t diagram_find(const diagram *d, const char *table) {
     return d->tables;
 }
 
-/* Turns links that lead back to a table on the way. state: 0 not seen, 1 on the way, 2 done. Depth: MOST_TABLES. */
+/* Turns links that lead back to a table on the way. state: 0 not seen, 1 on the way, 2 done. Depth:
+ * MOST_TABLES. */
 static void diagram_break_cycles(diagram *d, size_t table, char *state) {
     state[table] = 1;
     for (size_t i = 0; i < d->link_count; i++) {
@@ -63,8 +73,12 @@ static void diagram_break_cycles(diagram *d, size_t table, char *state) {
     state[table] = 2;
 }
 
-static size_t diagram_left(const diagram_link *link) { return link->turned ? link->child : link->parent; }
-static size_t diagram_right(const diagram_link *link) { return link->turned ? link->parent : link->child; }
+static size_t diagram_left(const diagram_link *link) {
+    return link->turned ? link->child : link->parent;
+}
+static size_t diagram_right(const diagram_link *link) {
+    return link->turned ? link->parent : link->child;
+}
 
 static void diagram_layer(diagram *d) {
     char *state = grow(NULL, d->tables + 1);
@@ -90,7 +104,8 @@ static void diagram_layer(diagram *d) {
 static void diagram_bend(diagram *d) {
     for (size_t i = 0; i < d->link_count; i++) {
         diagram_link *link = &d->links[i];
-        const size_t from = d->nodes[diagram_left(link)].layer, to = d->nodes[diagram_right(link)].layer;
+        const size_t from = d->nodes[diagram_left(link)].layer,
+                     to = d->nodes[diagram_right(link)].layer;
         for (size_t layer = from + 1; layer < to; layer++) {
             d->nodes = grow_for(d->nodes, d->node_count, sizeof *d->nodes);
             link->bends = grow_for(link->bends, link->count, sizeof *link->bends);
@@ -181,17 +196,20 @@ static const char diagram_style[] =
     ".back{fill:#0d1117}.box{fill:#151b23;stroke:#656c76}.head{fill:#1b3a5c;stroke:#656c76}"
     ".ink{fill:#f0f6fc}.faint{fill:#9198a1}.bad{fill:#f0883e}"
     ".link{stroke:#4493f8}.tip{fill:#4493f8}.link.off{stroke:#f0883e}.tip.off{fill:#f0883e}}"
-    "text{font-family:system-ui,sans-serif;font-size:12px}.title{font-size:15px;font-weight:600}.name{font-weight:600}";
+    "text{font-family:system-ui,sans-serif;font-size:12px}.title{font-size:15px;font-weight:600}."
+    "name{font-weight:600}";
 
 /* A text of at most so many letters; the whole of it where a reader points at it. */
-static void diagram_write(FILE *out, const char *class, double x, double y, bool end, const char *text, size_t most) {
+static void diagram_write(FILE *out, const char *class, double x, double y, bool end,
+                          const char *text, size_t most) {
     char shown[4 * SHOWN_LETTERS + 8];
     size_t letters = 0, bytes = 0;
     for (; text[bytes] && letters < most; letters++)
         for (bytes++; ((unsigned char)text[bytes] & 0xC0) == 0x80;) bytes++;
     const bool cut = text[bytes] && letters == most;
     snprintf(shown, sizeof shown, "%.*s%s", (int)bytes, text, cut ? "\xE2\x80\xA6" : "");
-    fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\"%s>", class, x, y, end ? " text-anchor=\"end\"" : "");
+    fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\"%s>", class, x, y,
+            end ? " text-anchor=\"end\"" : "");
     svg_escape(out, shown);
     if (cut) {
         fputs("<title>", out);
@@ -219,12 +237,15 @@ static double diagram_line_y(const diagram_node *n, size_t line) {
 static void diagram_box(FILE *out, const diagram *d, size_t table) {
     const diagram_node *n = &d->nodes[table];
     const json_t *columns = json_object_get(n->table, "columns");
-    const size_t count = json_array_size(columns), shown = count > SHOWN_COLUMNS ? SHOWN_COLUMNS - 1 : count;
+    const size_t count = json_array_size(columns),
+                 shown = count > SHOWN_COLUMNS ? SHOWN_COLUMNS - 1 : count;
     char text[48];
-    fprintf(out, "<rect class=\"box\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" rx=\"4\"/>\n", n->x, n->y,
-            BOX_WIDTH, n->height);
-    fprintf(out, "<rect class=\"head\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", n->x, n->y,
-            BOX_WIDTH, BOX_HEAD - 4);
+    fprintf(out,
+            "<rect class=\"box\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" rx=\"4\"/>\n",
+            n->x, n->y, BOX_WIDTH, n->height);
+    fprintf(out,
+            "<rect class=\"head\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n",
+            n->x, n->y, BOX_WIDTH, BOX_HEAD - 4);
     diagram_write(out, "ink name", n->x + 10, n->y + 17, false, diagram_text(n->table, "name"), 18);
     const long long rows = json_integer_value(json_object_get(n->table, "rows"));
     snprintf(text, sizeof text, "%lld row%s", rows, rows == 1 ? "" : "s");
@@ -243,11 +264,13 @@ static void diagram_box(FILE *out, const diagram *d, size_t table) {
         const json_t *column = json_array_get(columns, i);
         const double y = diagram_line_y(n, n->links + i);
         diagram_write(out, "ink", n->x + 10, y, false, diagram_text(column, "name"), 20);
-        diagram_write(out, "faint", n->x + BOX_WIDTH - 10, y, true, diagram_text(column, "stype"), SHOWN_LETTERS);
+        diagram_write(out, "faint", n->x + BOX_WIDTH - 10, y, true, diagram_text(column, "stype"),
+                      SHOWN_LETTERS);
     }
     snprintf(text, sizeof text, "and %zu more columns", count - shown);
     if (shown < count)
-        diagram_write(out, "faint", n->x + 10, diagram_line_y(n, n->links + shown), false, text, SHOWN_LETTERS);
+        diagram_write(out, "faint", n->x + 10, diagram_line_y(n, n->links + shown), false, text,
+                      SHOWN_LETTERS);
 }
 
 static void diagram_curve(FILE *out, double *x, double *y, double to_x, double to_y) {
@@ -261,9 +284,11 @@ static void diagram_curve(FILE *out, double *x, double *y, double to_x, double t
 static void diagram_arrow(FILE *out, const diagram *d, const diagram_link *link) {
     const diagram_node *child = &d->nodes[link->child], *parent = &d->nodes[link->parent];
     const char *off = diagram_dangles(link) ? " off" : "";
-    const bool loop = child == parent, back = loop || link->turned; /* begins at the right of the child */
+    /* begins at the right of the child */
+    const bool loop = child == parent, back = loop || link->turned;
     double x = child->x + (back ? BOX_WIDTH : 0), y = diagram_line_y(child, link->line) - 4;
-    const double tip_x = parent->x + (back && !loop ? 0 : BOX_WIDTH), tip_y = parent->y + BOX_HEAD / 2.0 - 2;
+    const double tip_x = parent->x + (back && !loop ? 0 : BOX_WIDTH),
+                 tip_y = parent->y + BOX_HEAD / 2.0 - 2;
     const double tail = back && !loop ? -8 : 8;
     fprintf(out, "<path class=\"link%s\" d=\"M%.1f,%.1f", off, x, y);
     for (size_t k = 0; k < link->count; k++) {
@@ -273,30 +298,36 @@ static void diagram_arrow(FILE *out, const diagram *d, const diagram_link *link)
         fprintf(out, " L%.1f,%.1f", x, y);
     }
     if (loop)
-        fprintf(out, " C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x + 44, y, tip_x + 44, tip_y, tip_x + tail, tip_y);
+        fprintf(out, " C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x + 44, y, tip_x + 44, tip_y, tip_x + tail,
+                tip_y);
     else
         diagram_curve(out, &x, &y, tip_x + tail, tip_y);
     fputs("\"><title>", out);
     svg_escape(out, diagram_text(link->link, "name"));
     fputs(" names a row of ", out);
     svg_escape(out, diagram_text(link->link, "parent"));
-    fprintf(out, "</title></path>\n<path class=\"tip%s\" d=\"M%.1f,%.1f l%.1f,-5 v10 z\"/>\n", off, tip_x, tip_y, tail);
+    fprintf(out, "</title></path>\n<path class=\"tip%s\" d=\"M%.1f,%.1f l%.1f,-5 v10 z\"/>\n", off,
+            tip_x, tip_y, tail);
 }
 
 static void diagram_draw(FILE *out, const diagram *d, const json_t *database) {
-    double height = TITLE + MARGIN, width = MARGIN * 2 + (double)d->layers * (BOX_WIDTH + GAP_X) - 30;
+    double height = TITLE + MARGIN,
+           width = MARGIN * 2 + (double)d->layers * (BOX_WIDTH + GAP_X) - 30;
     for (size_t i = 0; i < d->node_count; i++) {
         const double end = d->nodes[i].y + d->nodes[i].height + MARGIN;
         height = end > height ? end : height;
     }
     fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
+            "height=\"%.0f\" "
             "role=\"img\">\n<title>Tables of ",
             width, height, width, height);
     svg_escape(out, diagram_text(database, "name"));
-    fprintf(out, "</title>\n<style>%s</style>\n<rect class=\"back\" width=\"%.0f\" height=\"%.0f\"/>\n", diagram_style,
-            width, height);
-    diagram_write(out, "ink title", MARGIN, 30, false, diagram_text(database, "name"), SHOWN_LETTERS);
+    fprintf(out,
+            "</title>\n<style>%s</style>\n<rect class=\"back\" width=\"%.0f\" height=\"%.0f\"/>\n",
+            diagram_style, width, height);
+    diagram_write(out, "ink title", MARGIN, 30, false, diagram_text(database, "name"),
+                  SHOWN_LETTERS);
     for (size_t i = 0; i < d->link_count; i++) diagram_arrow(out, d, &d->links[i]);
     for (size_t i = 0; i < d->tables; i++) diagram_box(out, d, i);
     fputs("</svg>\n", out);
@@ -305,7 +336,8 @@ static void diagram_draw(FILE *out, const diagram *d, const json_t *database) {
 /* ---- the whole ---- */
 
 static void diagram_read(diagram *d, const json_t *database) {
-    const json_t *tables = json_object_get(database, "tables"), *links = json_object_get(database, "links");
+    const json_t *tables = json_object_get(database, "tables"),
+                 *links = json_object_get(database, "links");
     for (; d->node_count < d->tables; d->node_count++) {
         d->nodes = grow_for(d->nodes, d->node_count, sizeof *d->nodes);
         d->nodes[d->node_count] = (diagram_node){ .table = json_array_get(tables, d->node_count) };
@@ -320,7 +352,8 @@ static void diagram_read(diagram *d, const json_t *database) {
     }
     for (size_t i = 0; i < d->tables; i++) {
         const size_t columns = json_array_size(json_object_get(d->nodes[i].table, "columns"));
-        const size_t lines = d->nodes[i].links + (columns > SHOWN_COLUMNS ? SHOWN_COLUMNS : columns);
+        const size_t lines =
+            d->nodes[i].links + (columns > SHOWN_COLUMNS ? SHOWN_COLUMNS : columns);
         d->nodes[i].height = BOX_HEAD + BOX_LINE * (double)lines + BOX_FOOT;
     }
 }

@@ -1,5 +1,5 @@
-/* svg_chart.h - charts as SVG without scripts: lines and points between two axes, or bars. Colours follow the reader's
- * light or dark setting. */
+/* svg_chart.h - charts as SVG without scripts: lines and points between two axes, or bars. Colours
+ * follow the reader's light or dark setting. */
 #ifndef PITH_CLI_DRAWING_SVG_CHART_H
 #define PITH_CLI_DRAWING_SVG_CHART_H
 
@@ -27,7 +27,8 @@ void svg_chart_point(svg_chart *chart, svg_series series, double x, double y, co
 void svg_chart_legend(svg_chart *chart, svg_series series, int place, int below, const char *name);
 /* Horizontal bars, each with its name and number; those of the second series stand out. */
 void svg_bars_begin(svg_chart *chart, const char *title, size_t count, double low, double high);
-void svg_bars_add(svg_chart *chart, svg_series series, size_t place, const char *name, double value);
+void svg_bars_add(svg_chart *chart, svg_series series, size_t place, const char *name,
+                  double value);
 /* Ends either. */
 void svg_chart_end(svg_chart *chart);
 

@@ -15,12 +15,13 @@ typedef struct bm25_settings {
     bool no_stemming;
 } bm25_settings;
 
-#define BM25_SETTINGS_INIT                                                                                             \
+#define BM25_SETTINGS_INIT                                                                         \
     { NULL, 1.2, 0.75, NAN, 0.5, 40, false }
 
 /* Sets the numbers of BM42 and miniCOIL. */
 void bm25_set_numbers(pith_encode_options *options, const bm25_settings *s);
-/* Opens BM25; dir: where its stop words are, or NULL. EXIT_DONE, or another exit code after a message. */
+/* Opens BM25; dir: where its stop words are, or NULL. EXIT_DONE, or another exit code after a
+ * message. */
 int bm25_open(pith_bm25 **bm25, const command *c, const char *dir, const bm25_settings *s);
 
 #endif

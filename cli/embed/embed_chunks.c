@@ -1,8 +1,8 @@
 /* embed_chunks.c - see embed_chunks.h.
  *
- * Chunks of a batch of texts wait until there are enough of them for a call. The sums of a text whose chunks are spread
- * over calls are kept between them, so memory does not grow with the length of a text. A text of one chunk keeps its
- * vector to the bit. */
+ * Chunks of a batch of texts wait until there are enough of them for a call. The sums of a text
+ * whose chunks are spread over calls are kept between them, so memory does not grow with the length
+ * of a text. A text of one chunk keeps its vector to the bit. */
 #include "cli/embed/embed_chunks.h"
 
 #include "cli/base/message.h"
@@ -36,7 +36,8 @@ typedef struct chunk_job {
 } chunk_job;
 
 /* A row of the result; chunk NULL: of a whole text. False: it could not be written. */
-static bool chunks_put(chunk_job *j, const float *vector, const waiting_chunk *w, bool row_of_chunk) {
+static bool chunks_put(chunk_job *j, const float *vector, const waiting_chunk *w,
+                       bool row_of_chunk) {
     text_batch *b = j->b;
     j->prefix.size = 0;
     if (!bad_lines_write(&b->bad, j->writer.out, w->text)) return false;
@@ -46,10 +47,12 @@ static bool chunks_put(chunk_job *j, const float *vector, const waiting_chunk *w
     else if (row_of_chunk)
         bytes_print(&j->prefix, "{\"text\": %llu, ", (unsigned long long)(j->before + w->text));
     if (row_of_chunk)
-        bytes_print(&j->prefix, "\"chunk\": %zu, \"begin\": %zu, \"end\": %zu, ", w->number, w->at.begin, w->at.end);
+        bytes_print(&j->prefix, "\"chunk\": %zu, \"begin\": %zu, \"end\": %zu, ", w->number,
+                    w->at.begin, w->at.end);
     if (j->prefix.size) bytes_print(&j->prefix, "\"embedding\":");
     const size_t places[] = { 0, j->prefix.size };
-    return vector_writer_rows(&j->writer, vector, 1, j->prefix.size ? j->prefix.data : NULL, places);
+    return vector_writer_rows(&j->writer, vector, 1, j->prefix.size ? j->prefix.data : NULL,
+                              places);
 }
 
 /* Adds a chunk's vector to those before it, and writes the mean after the last one. */
@@ -72,8 +75,10 @@ static int chunks_flush(chunk_job *j) {
     bool good = true;
     if (!j->count) return EXIT_DONE;
     if (pith_embed(j->vectors, e->model, j->parts, j->count, &e->options, &err))
-        return fail(e->c, "texts %llu to %llu: %s", (unsigned long long)(j->before + j->waiting[0].text + 1),
-                    (unsigned long long)(j->before + j->waiting[j->count - 1].text + 1), err.message);
+        return fail(e->c, "texts %llu to %llu: %s",
+                    (unsigned long long)(j->before + j->waiting[0].text + 1),
+                    (unsigned long long)(j->before + j->waiting[j->count - 1].text + 1),
+                    err.message);
     for (size_t i = 0; i < j->count && good; i++) {
         const float *vector = j->vectors + i * j->dim;
         good = e->how->result == CHUNKS_ROWS ? chunks_put(j, vector, &j->waiting[i], true)
@@ -98,7 +103,8 @@ static int chunks_text(chunk_job *j, size_t text) {
     options.embed = &e->options;
     for (size_t number = 0; !chunk.last && !code && !j->stopped; number++) {
         if (pith_chunk_text(&chunk, e->model, whole, &options, &err))
-            return fail(e->c, "text %llu: %s", (unsigned long long)(j->before + text + 1), err.message);
+            return fail(e->c, "text %llu: %s", (unsigned long long)(j->before + text + 1),
+                        err.message);
         j->waiting[j->count] = (waiting_chunk){ text, number, chunk };
         j->parts[j->count++] = (pith_str){ whole.data + chunk.begin, chunk.end - chunk.begin };
         if (j->count == CALL_CHUNKS) code = chunks_flush(j);
@@ -159,11 +165,11 @@ static int chunks_write(embed_chunks *e, text_batch *b, output *out, const vecto
     code = chunks_skip(&j, b);
     if (!code) code = chunks_batches(&j, e, b);
     if (!code && vector_writer_unmet(&j.writer))
-        code =
-            fail(e->c,
-                 "%s: its last vector is not that of text %llu; the texts, model or options were others; remove it to "
-                 "start over",
-                 out->temporary, (unsigned long long)j.writer.rows + 1);
+        code = fail(e->c,
+                    "%s: its last vector is not that of text %llu; the texts, model or options "
+                    "were others; remove it to "
+                    "start over",
+                    out->temporary, (unsigned long long)j.writer.rows + 1);
     vector_writer_close(&j.writer);
     free(j.waiting);
     free(j.parts);
@@ -178,12 +184,14 @@ int embed_chunks_run(embed_chunks *e, text_batch *b, const string_list *files) {
     output out;
     vector_layout layout;
     int code = chunks_check(e);
-    if (!code) code = vector_layout_make(&layout, e->c, e->layout, pith_embed_dim(e->model, &e->options));
+    if (!code)
+        code = vector_layout_make(&layout, e->c, e->layout, pith_embed_dim(e->model, &e->options));
     if (code) return code;
     code = (e->resume ? output_resume : output_open)(&out, e->c, e->output, files);
     if (!code) {
         code = chunks_write(e, b, &out, &layout);
-        if (code && e->resume) note("the finished part is in %s; run the same command again to go on", out.temporary);
+        if (code && e->resume)
+            note("the finished part is in %s; run the same command again to go on", out.temporary);
         code = output_close(&out, e->c, true, code);
     }
     vector_layout_free(&layout);

@@ -17,8 +17,8 @@ typedef struct embed_chunks {
     uint64_t cut;       /* set: texts of which only the first MiB was read */
 } embed_chunks;
 
-/* Embeds all texts of the batches and writes one vector per text, or per chunk. b is open; b->keeps: objects get a
- * member "embedding". Returns the exit code after a message. */
+/* Embeds all texts of the batches and writes one vector per text, or per chunk. b is open;
+ * b->keeps: objects get a member "embedding". Returns the exit code after a message. */
 int embed_chunks_run(embed_chunks *e, text_batch *b, const string_list *files);
 
 #endif

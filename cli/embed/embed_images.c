@@ -1,6 +1,7 @@
 /* embed_images.c - see embed_images.h.
  *
- * Pictures are read and embedded a few at a time, so memory is bounded by the largest of them, not by their number. */
+ * Pictures are read and embedded a few at a time, so memory is bounded by the largest of them, not
+ * by their number. */
 #include "cli/embed/embed_images.h"
 
 #include <math.h>
@@ -55,7 +56,8 @@ static bool next_paths(images_job *j) {
     }
     if (text_batch_next(&j->batch, j->room) < 0) return !fail(j->e->c, "%s", j->batch.message);
     for (; j->count < j->batch.count; j->count++)
-        j->pictures[j->count].path = copy_text(j->batch.texts[0][j->count].data, j->batch.texts[0][j->count].size);
+        j->pictures[j->count].path =
+            copy_text(j->batch.texts[0][j->count].data, j->batch.texts[0][j->count].size);
     return true;
 }
 
@@ -70,18 +72,22 @@ static void read_picture(void *context, size_t index) {
     options.max_pixels = j->e->max_pixels;
     p->problem = NULL;
     p->image = (pith_image){ 0 };
-    if (pith_image_read(&p->image, p->path, &options, &err)) p->problem = copy_text(err.message, strlen(err.message));
+    if (pith_image_read(&p->image, p->path, &options, &err))
+        p->problem = copy_text(err.message, strlen(err.message));
 }
 
-/* Vectors and failures of the pictures. Where there is no memory for all of them at once, one at a time. */
-static void embed_read(images_job *j, const pith_image *images, size_t count, pith_error *failures) {
+/* Vectors and failures of the pictures. Where there is no memory for all of them at once, one at a
+ * time. */
+static void embed_read(images_job *j, const pith_image *images, size_t count,
+                       pith_error *failures) {
     pith_embed_images_options options = j->e->options;
     pith_error err = PITH_ERROR_INIT;
     options.failures = failures;
     if (!pith_embed_images(j->some, j->e->model, images, count, &options, &err)) return;
     for (size_t i = 0; i < count; i++) {
         options.failures = &failures[i];
-        if (pith_embed_images(j->some + i * j->e->layout.dim, j->e->model, &images[i], 1, &options, &err))
+        if (pith_embed_images(j->some + i * j->e->layout.dim, j->e->model, &images[i], 1, &options,
+                              &err))
             failures[i] = err;
     }
 }
@@ -89,7 +95,8 @@ static void embed_read(images_job *j, const pith_image *images, size_t count, pi
 /* The pictures of the batch that could be read. */
 static void embed_pictures(images_job *j) {
     const size_t dim = j->e->layout.dim;
-    const bool has_nan = j->e->layout.as.type == PITH_VECTOR_F32 || j->e->layout.as.type == PITH_VECTOR_F16;
+    const bool has_nan =
+        j->e->layout.as.type == PITH_VECTOR_F32 || j->e->layout.as.type == PITH_VECTOR_F16;
     pith_image *images = grow(NULL, j->count * sizeof *images);
     pith_error *failures = grow(NULL, j->count * sizeof *failures);
     size_t count = 0, row = 0;
@@ -166,7 +173,8 @@ static bool write_batch(images_job *j, bytes *prefixes, size_t *begins) {
         good = good && vector_writer_rows(&j->writer, j->vectors + from * j->e->layout.dim, n,
                                           j->e->objects ? prefixes->data : NULL, begins + from);
     }
-    return good && bad_lines_write(&j->batch.bad, j->writer.out, SIZE_MAX) && output_flush(j->writer.out);
+    return good && bad_lines_write(&j->batch.bad, j->writer.out, SIZE_MAX) &&
+           output_flush(j->writer.out);
 }
 
 /* ---- the whole ---- */
@@ -197,7 +205,8 @@ static int embed_batches(images_job *j) {
     if (j->writer.conversion.code) fail(j->e->c, "%s", j->writer.conversion.message);
     if (vector_writer_unmet(&j->writer))
         code = fail(j->e->c,
-                    "%s: its last vector is not that of the next picture; the pictures, model or options were "
+                    "%s: its last vector is not that of the next picture; the pictures, model or "
+                    "options were "
                     "others; remove it to start over",
                     j->writer.out->temporary);
     free(prefixes.data);
@@ -208,7 +217,8 @@ static int embed_batches(images_job *j) {
 static int write_images(images_job *j, const char *path, bool resume) {
     const string_list *inputs = j->e->paths->count ? &j->found : j->e->paths;
     output out;
-    int code = resume ? output_resume(&out, j->e->c, path, inputs) : output_open(&out, j->e->c, path, inputs);
+    int code = resume ? output_resume(&out, j->e->c, path, inputs)
+                      : output_open(&out, j->e->c, path, inputs);
     if (code) return code;
     code = vector_writer_open(&j->writer, j->e->c, &out, &j->e->layout);
     if (code) {

@@ -12,7 +12,8 @@ typedef struct embed_images {
     const pith_model *model;
     pith_embed_images_options options;
     const string_list *paths; /* pictures, and folders of them; none: their paths come from stdin */
-    const char *field;        /* of JSON objects from stdin, the member with the path; NULL: lines are paths */
+    const char *field;        /* of JSON objects from stdin, the member with the path; NULL: lines
+                                 are paths */
     bool null;                /* paths from stdin end with NUL */
     bool objects;             /* a line is an object with "path" and "embedding" */
     bool progress, reports;   /* reports: --errors report, for the lines from stdin */
@@ -22,9 +23,10 @@ typedef struct embed_images {
     double seconds;        /* that they took */
 } embed_images;
 
-/* Writes a row per picture to the file at path (NULL: standard output), in order. A picture that cannot be read gets a
- * message and a row of NaN, or of zeros if the type of numbers has no NaN. Returns EXIT_FAILED then, or after a
- * message. resume: the output may hold rows of an earlier call. */
+/* Writes a row per picture to the file at path (NULL: standard output), in order. A picture that
+ * cannot be read gets a message and a row of NaN, or of zeros if the type of numbers has no NaN.
+ * Returns EXIT_FAILED then, or after a message. resume: the output may hold rows of an earlier
+ * call. */
 int embed_images_run(embed_images *e, const char *path, bool resume);
 
 #endif

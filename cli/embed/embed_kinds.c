@@ -1,8 +1,9 @@
 /* embed_kinds.c - see embed_kinds.h.
  *
- * JSON lines have one result per text: {"indices": [...], "values": [...]} for sparse weights, [[...], ...] for vectors
- * of tokens, and an object of these by name if more than one kind is asked for. Arrays for NumPy are one file each, and
- * grow while texts are read: their headers are written again at the end, when their lengths are known. */
+ * JSON lines have one result per text: {"indices": [...], "values": [...]} for sparse weights,
+ * [[...], ...] for vectors of tokens, and an object of these by name if more than one kind is asked
+ * for. Arrays for NumPy are one file each, and grow while texts are read: their headers are written
+ * again at the end, when their lengths are known. */
 #include "cli/embed/embed_kinds.h"
 
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "cli/embed/long_texts.h"
 #include "cli/output/output.h"
 
-/* Texts of a batch. Vectors of tokens are large: 256 texts of 512 tokens and 1024 components take 512 MiB. */
+/* Texts of a batch. Vectors of tokens are large: 256 texts of 512 tokens and 1024 components take
+ * 512 MiB. */
 #define BATCH_TEXTS ((size_t)256)
 /* Room for the digits of any length. */
 #define LENGTH_DIGITS 20
@@ -67,16 +69,19 @@ static void print_result(bytes *out, const pith_encoded *e, uint32_t what, size_
     bytes_add(out, "}", 1);
 }
 
-static bool write_lines(output *out, bytes *line, text_batch *b, const pith_encoded *e, uint32_t what) {
+static bool write_lines(output *out, bytes *line, text_batch *b, const pith_encoded *e,
+                        uint32_t what) {
     for (size_t i = 0; i < b->count; i++) {
         line->size = 0;
         if (b->keeps) {
-            bytes_add(line, b->kept.data + b->kept_begins[i], b->kept_begins[i + 1] - b->kept_begins[i]);
+            bytes_add(line, b->kept.data + b->kept_begins[i],
+                      b->kept_begins[i + 1] - b->kept_begins[i]);
             bytes_print(line, "\"embedding\":");
         }
         print_result(line, e, what, i);
         bytes_print(line, b->keeps ? "}\n" : "\n");
-        if (!bad_lines_write(&b->bad, out, i) || !output_write(out, line->data, line->size)) return false;
+        if (!bad_lines_write(&b->bad, out, i) || !output_write(out, line->data, line->size))
+            return false;
     }
     return bad_lines_write(&b->bad, out, SIZE_MAX) && output_flush(out);
 }
@@ -102,8 +107,8 @@ static bool put_header(growing *g) {
 }
 
 /* path: the output's name without ".npy", then "." and suffix if there is one, then ".npy". */
-static int growing_open(growing *g, const embed_kinds *k, const char *suffix, int32_t dtype, int64_t dim,
-                        const string_list *files) {
+static int growing_open(growing *g, const embed_kinds *k, const char *suffix, int32_t dtype,
+                        int64_t dim, const string_list *files) {
     size_t stem = strlen(k->output);
     if (stem > 4 && !strcmp(k->output + stem - 4, ".npy")) stem -= 4;
     g->path = grow(NULL, stem + strlen(suffix) + 6);
@@ -144,22 +149,26 @@ typedef struct arrays {
 static int arrays_open(arrays *a, const embed_kinds *k, size_t dim, const string_list *files) {
     a->sparse = k->options.what == PITH_ENCODE_SPARSE;
     int code = growing_open(&a->files[0], k, "offsets", PITH_I64, 0, files);
-    if (!code) code = growing_open(&a->files[1], k, a->sparse ? "indices" : "ids", PITH_I32, 0, files);
     if (!code)
-        code = growing_open(&a->files[2], k, a->sparse ? "values" : "", PITH_F32, a->sparse ? 0 : (int64_t)dim, files);
+        code = growing_open(&a->files[1], k, a->sparse ? "indices" : "ids", PITH_I32, 0, files);
+    if (!code)
+        code = growing_open(&a->files[2], k, a->sparse ? "values" : "", PITH_F32,
+                            a->sparse ? 0 : (int64_t)dim, files);
     if (!code) growing_add(&a->files[0], &a->items, 1, sizeof a->items);
     return code;
 }
 
 static bool arrays_add(arrays *a, const pith_encoded *e, uint32_t what) {
     const pith_token_rows *rows = what == PITH_ENCODE_TOKENS ? &e->tokens : &e->multi_vector;
-    const int64_t *offsets = a->sparse ? e->sparse.offsets : rows->offsets, count = offsets[e->texts];
+    const int64_t *offsets = a->sparse ? e->sparse.offsets : rows->offsets,
+                  count = offsets[e->texts];
     for (size_t i = 1; i <= e->texts; i++) {
         int64_t end = a->items + offsets[i];
         growing_add(&a->files[0], &end, 1, sizeof end);
     }
     a->items += count;
-    return growing_add(&a->files[1], a->sparse ? e->sparse.indices : rows->ids, count, sizeof(int32_t)) &&
+    return growing_add(&a->files[1], a->sparse ? e->sparse.indices : rows->ids, count,
+                       sizeof(int32_t)) &&
            growing_add(&a->files[2], a->sparse ? e->sparse.values : rows->vectors, count,
                        (a->sparse ? 1 : rows->dim) * sizeof(float));
 }
@@ -189,11 +198,14 @@ typedef struct kinds_results {
     pith_bm25_rows rows;
 } kinds_results;
 
-static const pith_encoded *kinds_encode(kinds_results *r, const embed_kinds *k, const text_batch *b, pith_error *err) {
+static const pith_encoded *kinds_encode(kinds_results *r, const embed_kinds *k, const text_batch *b,
+                                        pith_error *err) {
     *r = (kinds_results){ .e = NULL };
-    if (!k->bm25) return pith_encode(&r->e, k->model, b->texts[0], b->count, &k->options, err) ? NULL : r->e;
+    if (!k->bm25)
+        return pith_encode(&r->e, k->model, b->texts[0], b->count, &k->options, err) ? NULL : r->e;
     int32_t threads = k->options.embed->threads;
-    if (pith_bm25_encode(&r->rows, k->bm25, b->texts[0], b->count, k->options.role, threads, err)) return NULL;
+    if (pith_bm25_encode(&r->rows, k->bm25, b->texts[0], b->count, k->options.role, threads, err))
+        return NULL;
     r->own.texts = b->count;
     r->own.sparse = r->rows.sparse;
     return &r->own;
@@ -219,12 +231,14 @@ static int kinds_batches(embed_kinds *k, text_batch *b, output *out, arrays *a) 
         }
         if (k->refuses_long && !k->bm25 && k->options.embed->stats->truncated) {
             char message[200];
-            long_texts_refuse(message, sizeof message, k->model, b->texts[0], b->count, done + 1, &k->options);
+            long_texts_refuse(message, sizeof message, k->model, b->texts[0], b->count, done + 1,
+                              &k->options);
             kinds_free(&results, k);
             code = fail(k->c, "%s", message);
             break;
         }
-        written = a ? arrays_add(a, e, k->options.what) : write_lines(out, &line, b, e, k->options.what);
+        written =
+            a ? arrays_add(a, e, k->options.what) : write_lines(out, &line, b, e, k->options.what);
         kinds_free(&results, k);
         done += b->count;
     }

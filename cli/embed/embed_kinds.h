@@ -1,4 +1,5 @@
-/* embed_kinds.h - pith embed for results other than one dense vector per text: sparse weights and vectors of tokens. */
+/* embed_kinds.h - pith embed for results other than one dense vector per text: sparse weights and
+ * vectors of tokens. */
 #ifndef PITH_CLI_EMBED_EMBED_KINDS_H
 #define PITH_CLI_EMBED_EMBED_KINDS_H
 
@@ -15,8 +16,8 @@ typedef struct embed_kinds {
     const char *output;   /* NULL: stdout */
 } embed_kinds;
 
-/* Encodes all texts of the batches and writes the results. b is open; b->keeps: objects get a member "embedding".
- * Returns the exit code after a message. */
+/* Encodes all texts of the batches and writes the results. b is open; b->keeps: objects get a
+ * member "embedding". Returns the exit code after a message. */
 int embed_kinds_run(embed_kinds *k, text_batch *b, const string_list *files);
 
 #endif

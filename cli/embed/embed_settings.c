@@ -6,7 +6,8 @@
 uint32_t embed_settings_what(const embed_settings *s) {
     if (s->bm25.language && !s->dense && !s->multi_vector && !s->tokens) return PITH_ENCODE_SPARSE;
     uint32_t what = (s->dense ? PITH_ENCODE_DENSE : 0) | (s->sparse ? PITH_ENCODE_SPARSE : 0) |
-                    (s->multi_vector ? PITH_ENCODE_MULTI_VECTOR : 0) | (s->tokens ? PITH_ENCODE_TOKENS : 0);
+                    (s->multi_vector ? PITH_ENCODE_MULTI_VECTOR : 0) |
+                    (s->tokens ? PITH_ENCODE_TOKENS : 0);
     return what ? what : PITH_ENCODE_DENSE;
 }
 
@@ -37,7 +38,8 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
                     { "null", s->null },
                     { "invalid", s->invalid } };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        bytes_print(text, "--%s %s\n", words[i].name, words[i].value ? words[i].value : "(not given)");
+        bytes_print(text, "--%s %s\n", words[i].name,
+                    words[i].value ? words[i].value : "(not given)");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value)
             bytes_print(text, "--%s %d\n", numbers[i].name, numbers[i].value);
@@ -52,7 +54,8 @@ static int check_long(const command *c, const embed_settings *s) {
         return usage(c, "--keep goes with --jsonl and --format jsonl");
     int code = long_texts_check(c, &s->longs, option_by_flag(&s->embed.max_length));
     if (code || s->longs.action != LONG_CHUNK) return code;
-    if (embed_settings_what(s) != PITH_ENCODE_DENSE) return usage(c, "--long chunk goes with dense vectors alone");
+    if (embed_settings_what(s) != PITH_ENCODE_DENSE)
+        return usage(c, "--long chunk goes with dense vectors alone");
     if (s->resume && rows) return usage(c, "--resume and --chunks rows do not go together");
     if (rows && s->layout.format != FORMAT_JSONL)
         return usage(c, "--chunks rows goes with --format jsonl, whose rows say where a chunk is");
@@ -61,20 +64,23 @@ static int check_long(const command *c, const embed_settings *s) {
 
 /* Numbers of one kind of vectors, where another is made. */
 static int check_numbers(const command *c, const embed_settings *s) {
-    const bool dense = embed_settings_what(s) & PITH_ENCODE_DENSE, words = s->bm25.language || s->sparse;
+    const bool dense = embed_settings_what(s) & PITH_ENCODE_DENSE,
+               words = s->bm25.language || s->sparse;
     const struct {
         const char *flag, *goes;
         const void *place;
         bool fits;
-    } flags[] = { { "pooling", "dense vectors", &s->embed.pooling, dense },
-                  { "normalize", "dense vectors", &s->embed.normalize, dense },
-                  { "dim", "dense vectors", &s->embed.dim, dense },
-                  { "bm25-k", "--bm25, and with --sparse of miniCOIL", &s->bm25.k, words },
-                  { "bm25-b", "--bm25, and with --sparse of miniCOIL", &s->bm25.b, words },
-                  { "bm25-avg-len", "--bm25, and with --sparse of miniCOIL", &s->bm25.avg_len, words },
-                  { "bm42-alpha", "--sparse of BM42", &s->bm25.alpha, s->sparse && !s->bm25.language },
-                  { "bm25-max-word", "--bm25", &s->bm25.token_max_length, s->bm25.language != NULL },
-                  { "no-stemming", "--bm25", &s->bm25.no_stemming, s->bm25.language != NULL } };
+    } flags[] = {
+        { "pooling", "dense vectors", &s->embed.pooling, dense },
+        { "normalize", "dense vectors", &s->embed.normalize, dense },
+        { "dim", "dense vectors", &s->embed.dim, dense },
+        { "bm25-k", "--bm25, and with --sparse of miniCOIL", &s->bm25.k, words },
+        { "bm25-b", "--bm25, and with --sparse of miniCOIL", &s->bm25.b, words },
+        { "bm25-avg-len", "--bm25, and with --sparse of miniCOIL", &s->bm25.avg_len, words },
+        { "bm42-alpha", "--sparse of BM42", &s->bm25.alpha, s->sparse && !s->bm25.language },
+        { "bm25-max-word", "--bm25", &s->bm25.token_max_length, s->bm25.language != NULL },
+        { "no-stemming", "--bm25", &s->bm25.no_stemming, s->bm25.language != NULL }
+    };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (!flags[i].fits && option_by_flag(flags[i].place))
             return usage(c, "--%s goes with %s", flags[i].flag, flags[i].goes);
@@ -86,7 +92,8 @@ static int check_kinds(const command *c, const embed_settings *s) {
     if (s->role && !s->multi_vector && !s->sparse && !s->bm25.language)
         return usage(c, "--role goes with --multi-vector, --sparse and --bm25");
     if (s->bm25.language && (what != PITH_ENCODE_SPARSE || s->images || s->longs.action))
-        return usage(c, "--bm25 makes sparse vectors of whole texts; it does not go with other results, --images or "
+        return usage(c, "--bm25 makes sparse vectors of whole texts; it does not go with other "
+                        "results, --images or "
                         "--long");
     if (what == PITH_ENCODE_DENSE) return EXIT_DONE;
     if (s->layout.type) return usage(c, "--dtype goes with dense vectors alone");
@@ -100,12 +107,15 @@ static int check_kinds(const command *c, const embed_settings *s) {
     return EXIT_DONE;
 }
 
-/* Objects among the results need lines of JSON, and rows that are not counted by files of earlier calls. */
+/* Objects among the results need lines of JSON, and rows that are not counted by files of earlier
+ * calls. */
 static int check_errors(const command *c, const embed_settings *s) {
     if (s->errors != ERRORS_REPORT) return EXIT_DONE;
-    if (s->layout.format != FORMAT_JSONL) return usage(c, "--errors report goes with --format jsonl");
+    if (s->layout.format != FORMAT_JSONL)
+        return usage(c, "--errors report goes with --format jsonl");
     if (s->resume || s->rows_per_file)
-        return usage(c, "--errors report does not go with --resume and --rows-per-file, which count rows");
+        return usage(
+            c, "--errors report does not go with --resume and --rows-per-file, which count rows");
     return EXIT_DONE;
 }
 
@@ -113,19 +123,26 @@ static int check_errors(const command *c, const embed_settings *s) {
 static int check_images(const command *c, const embed_settings *s) {
     if (s->max_pixels && !s->images) return usage(c, "--max-pixels goes with --images");
     if (!s->images) return EXIT_DONE;
-    if (embed_settings_what(s) != PITH_ENCODE_DENSE) return usage(c, "--images makes dense vectors only");
-    if (s->longs.action || option_by_flag(&s->embed.max_length) || option_by_flag(&s->embed.prompt_name) || s->keep)
-        return usage(c, "--long, --max-length, --prompt-name and --keep are for texts, not for --images");
+    if (embed_settings_what(s) != PITH_ENCODE_DENSE)
+        return usage(c, "--images makes dense vectors only");
+    if (s->longs.action || option_by_flag(&s->embed.max_length) ||
+        option_by_flag(&s->embed.prompt_name) || s->keep)
+        return usage(
+            c, "--long, --max-length, --prompt-name and --keep are for texts, not for --images");
     return EXIT_DONE;
 }
 
 int embed_settings_check(const command *c, const embed_settings *s) {
-    if (s->jsonl && s->layout.format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
+    if (s->jsonl && s->layout.format == FORMAT_CSV)
+        return usage(c, "--jsonl and --format csv do not go together");
     if (!s->jsonl && s->field) return usage(c, "--field goes with --jsonl");
     if (s->jsonl && s->null) return usage(c, "--jsonl and -0 do not go together");
-    if (s->resume && (!s->output || !strcmp(s->output, "-"))) return usage(c, "--resume needs -o FILE");
-    if (s->rows_per_file && (!s->output || !strcmp(s->output, "-"))) return usage(c, "--rows-per-file needs -o FILE");
-    if (s->rows_per_file && (s->images || embed_settings_what(s) != PITH_ENCODE_DENSE || s->longs.action == LONG_CHUNK))
+    if (s->resume && (!s->output || !strcmp(s->output, "-")))
+        return usage(c, "--resume needs -o FILE");
+    if (s->rows_per_file && (!s->output || !strcmp(s->output, "-")))
+        return usage(c, "--rows-per-file needs -o FILE");
+    if (s->rows_per_file &&
+        (s->images || embed_settings_what(s) != PITH_ENCODE_DENSE || s->longs.action == LONG_CHUNK))
         return usage(c, "--rows-per-file goes with one dense vector per text");
     int code = vector_layout_check(c, &s->layout);
     if (!code) code = check_long(c, s);

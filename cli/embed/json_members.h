@@ -4,7 +4,8 @@
 
 #include "cli/input/json_line.h"
 
-/* names: what --keep says, such as "id,title"; NULL: all are kept. chunks: those that rows of chunks add are not. */
+/* names: what --keep says, such as "id,title"; NULL: all are kept. chunks: those that rows of
+ * chunks add are not. */
 void keep_members_set(json_line *line, const char *names, bool chunks);
 void keep_members_free(json_line *line);
 

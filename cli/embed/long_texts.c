@@ -23,13 +23,14 @@ void long_texts_warn(const long_settings *s, uint64_t cut, size_t most) {
     if (s->action == LONG_CHUNK || !most)
         note("warning: %llu %s longer than 1 MiB and cut there", n, texts);
     else
-        note("warning: %llu %s longer than %zu tokens and cut there; --long chunk takes all of a text, --long "
+        note("warning: %llu %s longer than %zu tokens and cut there; --long chunk takes all of a "
+             "text, --long "
              "error refuses it",
              n, texts, most);
 }
 
-void long_texts_refuse(char *message, size_t size, const pith_model *model, const pith_str *texts, size_t count,
-                       uint64_t first, const pith_encode_options *options) {
+void long_texts_refuse(char *message, size_t size, const pith_model *model, const pith_str *texts,
+                       size_t count, uint64_t first, const pith_encode_options *options) {
     pith_embed_stats stats = { 0 };
     pith_embed_options embed = *options->embed;
     pith_encode_options alone = *options;
@@ -43,6 +44,7 @@ void long_texts_refuse(char *message, size_t size, const pith_model *model, cons
         if (stats.truncated) break;
     }
     cut_print(message, size,
-              "text %llu is longer than %zu tokens; --long chunk takes all of it, --long truncate cuts it",
+              "text %llu is longer than %zu tokens; --long chunk takes all of it, --long truncate "
+              "cuts it",
               (unsigned long long)first + i, pith_embed_max_length(model, &embed));
 }

@@ -6,7 +6,8 @@
 /* Lines are cut at LINE_MAX_BYTES, which is more text than models see. */
 enum { LINE_MAX_BYTES = 1 << 14 };
 
-/* Each line that was read is kept with the same probability (Vitter's algorithm R), the same ones every time. */
+/* Each line that was read is kept with the same probability (Vitter's algorithm R), the same ones
+ * every time. */
 int drawn_texts_read(drawn_texts *d, const command *c, const char *path) {
     text_input in;
     string_list paths = { &path, 1 };
@@ -28,7 +29,8 @@ int drawn_texts_read(drawn_texts *d, const command *c, const char *path) {
     }
     free(line.data);
     text_input_close(&in);
-    for (size_t i = 0; i < d->count; i++) d->texts[i] = (pith_str){ d->lines[i].data, d->lines[i].size };
+    for (size_t i = 0; i < d->count; i++)
+        d->texts[i] = (pith_str){ d->lines[i].data, d->lines[i].size };
     if (state < 0) return fail(c, "%s", in.message);
     return d->count ? EXIT_DONE : fail(c, "%s: no text in it", path);
 }

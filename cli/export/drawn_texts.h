@@ -13,8 +13,8 @@ typedef struct drawn_texts {
     size_t count;
 } drawn_texts;
 
-/* One text a line; empty lines are passed over. *drawn is zeroed before. EXIT_DONE, or another exit code after a
- * message, also for a file without texts. Free what was read in either case. */
+/* One text a line; empty lines are passed over. *drawn is zeroed before. EXIT_DONE, or another exit
+ * code after a message, also for a file without texts. Free what was read in either case. */
 int drawn_texts_read(drawn_texts *drawn, const command *c, const char *path);
 void drawn_texts_free(drawn_texts *drawn);
 

@@ -36,9 +36,11 @@ static int eval_read_lines(eval_texts *t, const command *c, const char *path) {
 
 /* ---- pairs ---- */
 
-static const char *const eval_column_names[COLUMNS][4] = { { "sentence1", "text1", "sentence_1", "s1" },
-                                                           { "sentence2", "text2", "sentence_2", "s2" },
-                                                           { "score", "label", "similarity", "similarity_score" } };
+static const char *const eval_column_names[COLUMNS][4] = {
+    { "sentence1", "text1", "sentence_1", "s1" },
+    { "sentence2", "text2", "sentence_2", "s2" },
+    { "score", "label", "similarity", "similarity_score" }
+};
 
 /* The columns that the first record names. False: it is no header. */
 static bool eval_take_header(pair_reader *r, const char *const *fields, size_t count) {
@@ -64,11 +66,13 @@ static int eval_take_record(pair_reader *r, const char *const *fields, size_t co
     if (!r->record++ && eval_take_header(r, fields, count)) return EXIT_DONE;
     for (int i = 0; i < COLUMNS; i++)
         if (r->columns[i] >= count)
-            return fail(r->c, "%s: line %zu has %zu columns; two texts and a score are needed", r->path, line, count);
+            return fail(r->c, "%s: line %zu has %zu columns; two texts and a score are needed",
+                        r->path, line, count);
     const char *number = fields[r->columns[SCORE]];
     const double score = strtod(number, &end);
     if (end == number || *end || !isfinite(score))
-        return fail(r->c, "%s: line %zu: '" CUT_FORMAT "' is no score", r->path, line, CUT(number, 60));
+        return fail(r->c, "%s: line %zu: '" CUT_FORMAT "' is no score", r->path, line,
+                    CUT(number, 60));
     if (r->t->count + 3 > r->room) {
         r->room = 2 * r->room + 1024;
         r->places = grow(r->places, r->room * sizeof *r->places);
@@ -102,7 +106,8 @@ static int eval_read_tsv(pair_reader *r) {
         line.size = 0;
         bytes_add(&line, text.data, text.size);
         bytes_add(&line, "", 1);
-        if (memchr(line.data, 0, text.size)) code = fail(r->c, "%s: line %zu has a NUL byte", r->path, i + 1);
+        if (memchr(line.data, 0, text.size))
+            code = fail(r->c, "%s: line %zu has a NUL byte", r->path, i + 1);
         for (char *at = (char *)line.data; at && count < CSV_FIELDS && !code; count++) {
             fields[count] = at;
             at = strchr(at, '\t');

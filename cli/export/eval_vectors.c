@@ -1,7 +1,7 @@
 /* eval_vectors.c - see eval_vectors.h.
  *
- * A file without tokenizer cannot be given texts. So a temporary directory gets a link to it and the small files of the
- * model, and is opened in its place. */
+ * A file without tokenizer cannot be given texts. So a temporary directory gets a link to it and
+ * the small files of the model, and is opened in its place. */
 
 #include "cli/export/eval_vectors.h"
 
@@ -41,7 +41,8 @@ static void eval_remove(const evaluated *e) {
 /* A link of that name to the file, if it is there. */
 static int eval_link(const evaluated *e, const char *file, const char *name) {
     char whole[PATH_MAX], link[PATH_MAX + NAME_MAX + 2];
-    if (!realpath(file, whole)) return errno == ENOENT ? EXIT_DONE : fail(e->c, "%s: %s", file, strerror(errno));
+    if (!realpath(file, whole))
+        return errno == ENOENT ? EXIT_DONE : fail(e->c, "%s: %s", file, strerror(errno));
     snprintf(link, sizeof link, "%s/%s", e->folder, name);
     return symlink(whole, link) ? fail(e->c, "%s: %s", link, strerror(errno)) : EXIT_DONE;
 }
@@ -61,14 +62,16 @@ static int eval_source(const command *c, char folder[PATH_MAX], const char *mode
 }
 
 static int eval_place(evaluated *e, const char *made, const char *model) {
-    const char *base = getenv("TMPDIR"), *slash = strrchr(made, '/'), *name = slash ? slash + 1 : made;
+    const char *base = getenv("TMPDIR"), *slash = strrchr(made, '/'),
+               *name = slash ? slash + 1 : made;
     char from[PATH_MAX], data[PATH_MAX], data_name[NAME_MAX + 8];
     struct stat st;
     e->path = made;
     if (!stat(made, &st) && S_ISDIR(st.st_mode)) return EXIT_DONE;
     int code = eval_source(e->c, from, model);
     if (code) return code;
-    int n = snprintf(e->folder, sizeof e->folder, "%s/pith-eval-XXXXXX", base && *base ? base : "/tmp");
+    int n =
+        snprintf(e->folder, sizeof e->folder, "%s/pith-eval-XXXXXX", base && *base ? base : "/tmp");
     if (n >= (int)sizeof e->folder || !mkdtemp(e->folder)) {
         *e->folder = 0;
         return fail(e->c, "no temporary directory can be made: %s", strerror(errno));
@@ -88,14 +91,16 @@ static int eval_embed(evaluated *e, int which, const char *path, const pith_open
     pith_model *model;
     pith_error err = PITH_ERROR_INIT;
     int code = EXIT_DONE;
-    if (pith_model_open(&model, path, options, &err)) return fail(e->c, "%s: %s", path, err.message);
+    if (pith_model_open(&model, path, options, &err))
+        return fail(e->c, "%s: %s", path, err.message);
     const size_t dim = pith_embed_dim(model, NULL);
     if (!dim || (which && dim != e->dim)) {
         code = fail(e->c, "%s gives %zu numbers for a text, the model %zu", path, dim, e->dim);
     } else {
         e->dim = dim;
         e->vectors[which] = grow(NULL, (count * dim + 1) * sizeof(float));
-        if (pith_embed(e->vectors[which], model, texts, count, NULL, &err)) code = fail(e->c, "%s", err.message);
+        if (pith_embed(e->vectors[which], model, texts, count, NULL, &err))
+            code = fail(e->c, "%s", err.message);
     }
     pith_model_close(model);
     return code;
@@ -118,7 +123,8 @@ static int eval_nearest(pith_hit *hits, const evaluated *e, const float *vectors
     pith_search_index_options how = PITH_SEARCH_INDEX_OPTIONS_INIT;
     pith_search_index *index;
     pith_error err = PITH_ERROR_INIT;
-    if (pith_search_index_create(&index, vectors, count, e->dim, &how, &err)) return fail(e->c, "%s", err.message);
+    if (pith_search_index_create(&index, vectors, count, e->dim, &how, &err))
+        return fail(e->c, "%s", err.message);
     pith_status status = pith_search(hits, index, vectors, count, NEAREST + 1, NULL, &err);
     pith_search_index_destroy(index);
     return status ? fail(e->c, "%s", err.message) : EXIT_DONE;
@@ -135,7 +141,8 @@ static bool eval_is_near(const pith_hit *hits, int64_t index, int64_t self) {
 }
 
 static int eval_overlap(double *overlap, const evaluated *e, size_t count) {
-    pith_hit *hits = grow(NULL, 2 * count * (NEAREST + 1) * sizeof *hits), *others = hits + count * (NEAREST + 1);
+    pith_hit *hits = grow(NULL, 2 * count * (NEAREST + 1) * sizeof *hits),
+             *others = hits + count * (NEAREST + 1);
     int code = eval_nearest(hits, e, e->vectors[0], count);
     size_t same = 0;
     if (!code) code = eval_nearest(others, e, e->vectors[1], count);
@@ -156,7 +163,8 @@ static int eval_compare(vector_figures *f, const evaluated *e) {
     f->mean = f->worst = 0;
     f->overlap = -1;
     for (size_t i = 0; i < f->texts; i++) {
-        const double off = 1 - eval_cosine(e->vectors[0] + i * e->dim, e->vectors[1] + i * e->dim, e->dim);
+        const double off =
+            1 - eval_cosine(e->vectors[0] + i * e->dim, e->vectors[1] + i * e->dim, e->dim);
         f->mean += off / (double)f->texts;
         f->worst = off > f->worst || isnan(off) ? off : f->worst;
     }
@@ -192,12 +200,14 @@ static double eval_spearman(const evaluated *e, const float *vectors, const eval
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < pairs; i++) {
             const float *first = vectors + 2 * i * e->dim;
-            sorted[i] = (ranked){ side ? on->scores[i] : eval_cosine(first, first + e->dim, e->dim), i };
+            sorted[i] =
+                (ranked){ side ? on->scores[i] : eval_cosine(first, first + e->dim, e->dim), i };
         }
         eval_ranks(ranks + (size_t)side * pairs, sorted, pairs);
     }
     for (size_t i = 0; i < pairs; i++) {
-        const double middle = (double)(pairs + 1) / 2, x = ranks[i] - middle, y = ranks[pairs + i] - middle;
+        const double middle = (double)(pairs + 1) / 2, x = ranks[i] - middle,
+                     y = ranks[pairs + i] - middle;
         xy += x * y;
         xx += x * x;
         yy += y * y;
@@ -217,7 +227,8 @@ int eval_vectors(vector_figures *figures, const command *c, const char *made, co
     on->dim = e.dim;
     if (!code) code = eval_embed(&e, 1, e.path, NULL, on->texts, on->count);
     if (!code) code = eval_compare(figures, &e);
-    for (int i = 0; i < 2 && !code && on->scores; i++) figures->sts[i] = eval_spearman(&e, e.vectors[i], on);
+    for (int i = 0; i < 2 && !code && on->scores; i++)
+        figures->sts[i] = eval_spearman(&e, e.vectors[i], on);
     eval_remove(&e);
     free(e.vectors[1]);
     return code;

@@ -1,4 +1,5 @@
-/* export_check.c - see export_check.h. Texts go one by one: the file has no tokenizer, so the model's ids are fed. */
+/* export_check.c - see export_check.h. Texts go one by one: the file has no tokenizer, so the
+ * model's ids are fed. */
 #include "cli/export/export_check.h"
 
 #include <math.h>
@@ -24,11 +25,14 @@ typedef struct checked {
 /* An input of the file for one text, from malloc; false if the input is not one that texts have. */
 static bool check_fill(pith_tensor *t, const pith_port *port, const pith_tokens *tokens) {
     const bool ids = !strcmp(port->name, "input_ids"), mask = !strcmp(port->name, "attention_mask"),
-               types = !strcmp(port->name, "token_type_ids"), places = !strcmp(port->name, "position_ids");
+               types = !strcmp(port->name, "token_type_ids"),
+               places = !strcmp(port->name, "position_ids");
     if (!ids && !mask && !types && !places) return false;
     if (port->dtype != PITH_I64 && port->dtype != PITH_I32) return false;
     const size_t n = tokens->count, bytes = port->dtype == PITH_I64 ? 8 : 4;
-    *t = (pith_tensor){ .dtype = port->dtype, .rank = 2, .dims = { 1, (int64_t)n }, .bytes = n * bytes };
+    *t = (pith_tensor){
+        .dtype = port->dtype, .rank = 2, .dims = { 1, (int64_t)n }, .bytes = n * bytes
+    };
     t->data = grow(NULL, n * bytes + 1);
     for (size_t i = 0; i < n; i++) {
         int64_t number = ids ? tokens->ids[i] : mask ? 1 : types ? tokens->type_ids[i] : (int64_t)i;
@@ -40,9 +44,10 @@ static bool check_fill(pith_tensor *t, const pith_port *port, const pith_tokens 
     return true;
 }
 
-/* Runs the tokens of one text through a session; false if its inputs are not those of texts. outputs is from malloc. */
-static bool check_run(checked *k, pith_tensor **outputs, const pith_model *model, pith_session *session,
-                      const pith_tokens *tokens, pith_status *status) {
+/* Runs the tokens of one text through a session; false if its inputs are not those of texts.
+ * outputs is from malloc. */
+static bool check_run(checked *k, pith_tensor **outputs, const pith_model *model,
+                      pith_session *session, const pith_tokens *tokens, pith_status *status) {
     const size_t count = pith_model_input_count(model);
     pith_tensor *inputs = calloc(count + 1, sizeof *inputs);
     const char **names = calloc(count + 1, sizeof *names);
@@ -67,7 +72,9 @@ static int check_differ(checked *k, const float *got, const float *wanted, size_
     for (size_t i = 0; i < count; i++) {
         double d = fabs((double)got[i] - (double)wanted[i]);
         if (!isfinite(got[i]) && isfinite(wanted[i]))
-            return fail(k->c, "the exported network gives numbers that are not finite; give it another --dtype");
+            return fail(
+                k->c,
+                "the exported network gives numbers that are not finite; give it another --dtype");
         if (d > k->worst) k->worst = d;
     }
     return EXIT_DONE;
@@ -78,11 +85,13 @@ static int check_outputs(checked *k, const pith_tensor *got, const pith_tensor *
     int code = EXIT_DONE;
     for (size_t i = 0; i < pith_model_output_count(k->made) && !code; i++)
         for (size_t s = 0; s < pith_model_output_count(k->source) && !code; s++) {
-            bool same = !strcmp(pith_model_output(k->made, i).name, pith_model_output(k->source, s).name);
+            bool same =
+                !strcmp(pith_model_output(k->made, i).name, pith_model_output(k->source, s).name);
             if (!same || got[i].dtype != PITH_F32 || wanted[s].dtype != PITH_F32) continue;
             if (got[i].bytes != wanted[s].bytes)
-                code = fail(k->c, "output '%s' of the exported network has another shape than the model's",
-                            pith_model_output(k->made, i).name);
+                code = fail(
+                    k->c, "output '%s' of the exported network has another shape than the model's",
+                    pith_model_output(k->made, i).name);
             else
                 code = check_differ(k, got[i].data, wanted[s].data, got[i].bytes / sizeof(float));
         }
@@ -99,7 +108,8 @@ static int check_vector(checked *k, const pith_tensor *got, pith_str text) {
     float *wanted = grow(NULL, (dim + 1) * sizeof *wanted);
     int code = EXIT_DONE;
     if (got->bytes != dim * sizeof(float))
-        code = fail(k->c, "the exported network gives %zu numbers, the model %zu", got->bytes / sizeof(float), dim);
+        code = fail(k->c, "the exported network gives %zu numbers, the model %zu",
+                    got->bytes / sizeof(float), dim);
     else if (pith_embed(wanted, k->source, &text, 1, &o, &k->err))
         code = fail(k->c, "%s", k->err.message);
     else
@@ -108,8 +118,8 @@ static int check_vector(checked *k, const pith_tensor *got, pith_str text) {
     return code;
 }
 
-/* The ids that the model's encoder is fed. Those of the tokenizer alone may have others, such as special tokens for a
- * static model; they serve where the encoder does not tell. */
+/* The ids that the model's encoder is fed. Those of the tokenizer alone may have others, such as
+ * special tokens for a static model; they serve where the encoder does not tell. */
 static pith_status check_tokenize(checked *k, pith_tokens *tokens, pith_str text) {
     pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
     pith_embed_options plain = PITH_EMBED_OPTIONS_INIT;
@@ -119,7 +129,8 @@ static pith_status check_tokenize(checked *k, pith_tokens *tokens, pith_str text
     plain.prompt_name = "";
     o.what = PITH_ENCODE_TOKENS;
     o.embed = &plain;
-    pith_status status = pith_tokenize(tokens, pith_model_tokenizer(k->source), text, NULL, &t, &k->err);
+    pith_status status =
+        pith_tokenize(tokens, pith_model_tokenizer(k->source), text, NULL, &t, &k->err);
     if (status) return status;
     if (pith_encode(&encoded, k->source, &text, 1, &o, &ignored)) return PITH_OK;
     const size_t count = (size_t)encoded->tokens.offsets[1];
@@ -141,8 +152,8 @@ static int check_text(checked *k, const char *line) {
     if (check_tokenize(k, &tokens, text)) {
         code = fail(k->c, "%s", k->err.message);
     } else if (check_run(k, &got, k->made, k->made_session, &tokens, &status)) {
-        bool both =
-            !status && !k->options->pool && check_run(k, &wanted, k->source, k->source_session, &tokens, &status);
+        bool both = !status && !k->options->pool &&
+                    check_run(k, &wanted, k->source, k->source_session, &tokens, &status);
         if (status)
             code = fail(k->c, "the exported network cannot be run: %s", k->err.message);
         else if (k->options->pool)
@@ -160,7 +171,8 @@ static int check_open(checked *k, const char *path, const char *model) {
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     o.model_file = k->options->model_file;
     o.route = k->options->route;
-    if (pith_model_open(&k->source, model, &o, &k->err) || pith_model_open(&k->made, path, NULL, &k->err) ||
+    if (pith_model_open(&k->source, model, &o, &k->err) ||
+        pith_model_open(&k->made, path, NULL, &k->err) ||
         pith_session_create(&k->source_session, k->source, &k->err) ||
         pith_session_create(&k->made_session, k->made, &k->err))
         return fail(k->c, "%s was written but cannot be compared: %s", path, k->err.message);

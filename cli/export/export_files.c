@@ -40,12 +40,14 @@ static char *read_whole(const command *c, const char *path, size_t *size) {
     if (!file || fstat(fileno(file), &st)) {
         fail(c, "%s: %s", path, strerror(errno));
     } else if (st.st_size > COPIED_MOST) {
-        fail(c, "%s has %lld bytes, which is too much for a configuration or a tokenizer", path, (long long)st.st_size);
+        fail(c, "%s has %lld bytes, which is too much for a configuration or a tokenizer", path,
+             (long long)st.st_size);
     } else {
         data = grow(NULL, (size_t)st.st_size + 1);
         *size = fread(data, 1, (size_t)st.st_size, file);
         if (*size != (size_t)st.st_size) {
-            fail(c, "%s: %s", path, ferror(file) ? strerror(errno) : "it became shorter while it was read");
+            fail(c, "%s: %s", path,
+                 ferror(file) ? strerror(errno) : "it became shorter while it was read");
             free(data);
             data = NULL;
         }
@@ -78,14 +80,16 @@ static int copy_file(const command *c, const char *from, const char *to) {
 
 static int copy_folder(const command *c, const char *from, const char *to, bool modules, bool all);
 
-static int copy_entry(const command *c, const char *from, const char *to, const char *name, bool modules, bool all) {
+static int copy_entry(const command *c, const char *from, const char *to, const char *name,
+                      bool modules, bool all) {
     char source[PATH_MAX], target[PATH_MAX];
     struct stat st;
     snprintf(source, sizeof source, "%s/%s", from, name);
     snprintf(target, sizeof target, "%s/%s", to, name);
     if (stat(source, &st)) return EXIT_DONE; /* a link that leads nowhere */
     if (S_ISREG(st.st_mode)) {
-        bool wanted = all || (is_small_file(name) && (modules || strcmp(name, "modules.json") != 0));
+        bool wanted =
+            all || (is_small_file(name) && (modules || strcmp(name, "modules.json") != 0));
         return wanted ? copy_file(c, source, target) : EXIT_DONE;
     }
     if (!S_ISDIR(st.st_mode) || !modules || all || !is_module_folder(name)) return EXIT_DONE;

@@ -4,9 +4,10 @@
 
 #include "cli/base/cli.h"
 
-/* Copies configurations, tokenizer files and, unless the network pools by itself, the modules of sentence-transformers
- * from one directory to another, which exists. Files that are there already are left alone if they are equal, and are
- * an error otherwise. Weights of the network are not copied. EXIT_DONE, or another exit code after a message. */
+/* Copies configurations, tokenizer files and, unless the network pools by itself, the modules of
+ * sentence-transformers from one directory to another, which exists. Files that are there already
+ * are left alone if they are equal, and are an error otherwise. Weights of the network are not
+ * copied. EXIT_DONE, or another exit code after a message. */
 int export_copy_files(const command *c, const char *from, const char *to, bool pooled);
 
 #endif

@@ -19,7 +19,8 @@ void model_card_add(model_card *card, const char *what, const char *format, ...)
     if (!card->wanted || card->count == CARD_FACTS) return;
     card->facts[card->count].what = what;
     va_start(arguments, format);
-    cut_list(card->facts[card->count].value, sizeof card->facts[card->count].value, format, arguments);
+    cut_list(card->facts[card->count].value, sizeof card->facts[card->count].value, format,
+             arguments);
     va_end(arguments);
     card->count++;
 }
@@ -36,8 +37,8 @@ int model_card_place(const model_card *card, const model_out *out, bool force) {
     return fail(out->c, "%s exists; --force replaces it", path);
 }
 
-int model_card_compare(model_card *card, const model_out *out, const char *model, const char *model_file,
-                       const char *route) {
+int model_card_compare(model_card *card, const model_out *out, const char *model,
+                       const char *model_file, const char *route) {
     pith_export_options options = PITH_EXPORT_OPTIONS_INIT;
     double worst;
     if (!card->wanted) return EXIT_DONE;
@@ -45,8 +46,10 @@ int model_card_compare(model_card *card, const model_out *out, const char *model
     options.route = route;
     int code = export_check(out->c, &worst, out->path, model, &options);
     if (!code && worst >= 0)
-        model_card_add(card, "largest difference of an element of its outputs, on three texts", "%.2g", worst);
-    if (!code && worst < 0) model_card_add(card, "compared with its source", "no: the model is not run on texts");
+        model_card_add(card, "largest difference of an element of its outputs, on three texts",
+                       "%.2g", worst);
+    if (!code && worst < 0)
+        model_card_add(card, "compared with its source", "no: the model is not run on texts");
     return code;
 }
 
@@ -62,7 +65,8 @@ static int card_add_file(bytes *text, const model_out *out, const char *path, co
     struct stat st;
     char hash[65];
     if (stat(path, &st) || !S_ISREG(st.st_mode)) return EXIT_DONE;
-    if (!pull_file_hash(path, hash)) return fail(out->c, "%s cannot be read for its hash: %s", path, strerror(errno));
+    if (!pull_file_hash(path, hash))
+        return fail(out->c, "%s cannot be read for its hash: %s", path, strerror(errno));
     bytes_add(text, "| `", 3);
     card_put(text, name);
     bytes_print(text, "` | %lld | `%s` |\n", (long long)st.st_size, hash);
@@ -83,9 +87,11 @@ static int card_add_folder(bytes *text, const model_out *out) {
         char path[PATH_MAX];
         const char *name = entries[i]->d_name;
         const size_t n = strlen(name);
-        const bool ours = !strcmp(name, card_name(out->path)) || !strcmp(name, card_name(out->data_path)) ||
+        const bool ours = !strcmp(name, card_name(out->path)) ||
+                          !strcmp(name, card_name(out->data_path)) ||
                           (n > 3 && !strcmp(name + n - 3, ".md"));
-        if (!code && !ours && snprintf(path, sizeof path, "%s/%s", out->folder, name) < (int)sizeof path)
+        if (!code && !ours &&
+            snprintf(path, sizeof path, "%s/%s", out->folder, name) < (int)sizeof path)
             code = card_add_file(text, out, path, name);
         free(entries[i]);
     }
@@ -102,10 +108,12 @@ static int card_text(bytes *text, const model_card *card, const model_out *out) 
         card_put(text, card->facts[i].value);
         bytes_add(text, " |\n", 3);
     }
-    bytes_print(text, "| written by | pith %s, `pith %s` |\n\n| file | bytes | SHA-256 |\n|---|---|---|\n",
-                pith_version(), out->c->name);
+    bytes_print(
+        text, "| written by | pith %s, `pith %s` |\n\n| file | bytes | SHA-256 |\n|---|---|---|\n",
+        pith_version(), out->c->name);
     int code = card_add_file(text, out, out->path, card_name(out->path));
-    if (!code && out->data_opened) code = card_add_file(text, out, out->data_path, card_name(out->data_path));
+    if (!code && out->data_opened)
+        code = card_add_file(text, out, out->data_path, card_name(out->data_path));
     return code ? code : card_add_folder(text, out);
 }
 

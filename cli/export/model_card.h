@@ -1,4 +1,5 @@
-/* model_card.h - what was written and how near it is to its source, as Markdown beside the file: FILE.md. */
+/* model_card.h - what was written and how near it is to its source, as Markdown beside the file:
+ * FILE.md. */
 #ifndef PITH_CLI_EXPORT_MODEL_CARD_H
 #define PITH_CLI_EXPORT_MODEL_CARD_H
 
@@ -17,14 +18,17 @@ typedef struct model_card {
 } model_card;
 
 /* A fact; none is added beyond the room, or unless the card is wanted. */
-void model_card_add(model_card *card, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Fails if there is a card already, unless force is set. Call it before anything is written. EXIT_DONE, or another exit
- * code after a message; so do the others. */
+void model_card_add(model_card *card, const char *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Fails if there is a card already, unless force is set. Call it before anything is written.
+ * EXIT_DONE, or another exit code after a message; so do the others. */
 int model_card_place(const model_card *card, const model_out *out, bool force);
-/* Sizes and SHA-256 of the files that were written, and of the small ones in a directory, with the facts. */
+/* Sizes and SHA-256 of the files that were written, and of the small ones in a directory, with the
+ * facts. */
 int model_card_write(const model_card *card, const model_out *out);
-/* Runs a few texts through what was written and through the model, and adds the largest difference as a fact. */
-int model_card_compare(model_card *card, const model_out *out, const char *model, const char *model_file,
-                       const char *route);
+/* Runs a few texts through what was written and through the model, and adds the largest difference
+ * as a fact. */
+int model_card_compare(model_card *card, const model_out *out, const char *model,
+                       const char *model_file, const char *route);
 
 #endif

@@ -15,7 +15,8 @@ static int model_out_check_absent(const command *c, const char *path, bool force
     return fail(c, "%s exists; --force replaces it", path);
 }
 
-int model_out_place(model_out *out, const command *c, const char *model, const char *path, bool force) {
+int model_out_place(model_out *out, const command *c, const char *model, const char *path,
+                    bool force) {
     size_t n = strlen(path);
     struct stat st;
     bool there = !stat(path, &st) && S_ISDIR(st.st_mode), named = n && path[n - 1] == '/';
@@ -26,22 +27,27 @@ int model_out_place(model_out *out, const command *c, const char *model, const c
     } else {
         strcpy(out->folder, path);
         while (n > 1 && out->folder[n - 1] == '/') out->folder[--n] = 0;
-        if (!there && mkdir(out->folder, 0777)) return fail(c, "%s cannot be made: %s", out->folder, strerror(errno));
+        if (!there && mkdir(out->folder, 0777))
+            return fail(c, "%s cannot be made: %s", out->folder, strerror(errno));
         snprintf(out->path, sizeof out->path, "%.*s/model.onnx", (int)n, out->folder);
     }
-    snprintf(out->data_path, sizeof out->data_path, "%.*s.data", (int)(sizeof out->data_path - 6), out->path);
+    snprintf(out->data_path, sizeof out->data_path, "%.*s.data", (int)(sizeof out->data_path - 6),
+             out->path);
     int code = model_out_check_absent(c, out->path, force);
     return code ? code : model_out_check_absent(c, out->data_path, force);
 }
 
-void model_out_progress(model_out *out, bool shown) { out->progress = shown && isatty(STDERR_FILENO); }
+void model_out_progress(model_out *out, bool shown) {
+    out->progress = shown && isatty(STDERR_FILENO);
+}
 
 const char *model_out_data_name(const model_out *out) {
     const char *slash = strrchr(out->data_path, '/');
     return slash ? slash + 1 : out->data_path;
 }
 
-static int model_out_write(model_out *m, output *out, bool *opened, const char *path, const void *data, size_t size) {
+static int model_out_write(model_out *m, output *out, bool *opened, const char *path,
+                           const void *data, size_t size) {
     const string_list inputs = { &m->model, 1 };
     if (!*opened && (m->code = output_open(out, m->c, path, &inputs))) return 1;
     *opened = true;
@@ -68,7 +74,8 @@ int model_out_close(model_out *out, pith_status status, const pith_error *err) {
     if (status == PITH_ERR_NOT_FOUND && !out->opened) return fail_model(out->c, err, out->model);
     const bool good = !status;
     int code = out->code ? out->code : good ? EXIT_DONE : EXIT_FAILED;
-    bool told = out->code || (out->opened && out->file.error) || (out->data_opened && out->data.error);
+    bool told =
+        out->code || (out->opened && out->file.error) || (out->data_opened && out->data.error);
     if (out->progress && out->shown > 0) fputs("\r\033[K", stderr);
     if (!good && !told) fail(out->c, "%s: %s", out->model, err->message);
     if (out->data_opened) code = output_close(&out->data, out->c, good, code);
@@ -80,8 +87,8 @@ int model_out_small_files(const model_out *out, bool pooled) {
     char path[PATH_MAX];
     struct stat st;
     pith_error err = PITH_ERROR_INIT;
-    if (!*out->folder || pith_model_locate(path, sizeof path, out->model, &err) || stat(path, &st) ||
-        !S_ISDIR(st.st_mode))
+    if (!*out->folder || pith_model_locate(path, sizeof path, out->model, &err) ||
+        stat(path, &st) || !S_ISDIR(st.st_mode))
         return EXIT_DONE;
     return export_copy_files(out->c, path, out->folder, pooled);
 }

@@ -1,4 +1,5 @@
-/* model_out.h - where a verb writes an ONNX file: one file, or a directory with the model's small files beside it. */
+/* model_out.h - where a verb writes an ONNX file: one file, or a directory with the model's small
+ * files beside it. */
 #ifndef PITH_CLI_EXPORT_MODEL_OUT_H
 #define PITH_CLI_EXPORT_MODEL_OUT_H
 
@@ -19,9 +20,10 @@ typedef struct model_out {
     int code; /* of a file that could not be opened */
 } model_out;
 
-/* path: a file; or DIR/, or a directory that is there, for DIR/model.onnx. A file that exists is left alone unless
- * force is set. EXIT_DONE, or another exit code after a message. */
-int model_out_place(model_out *out, const command *c, const char *model, const char *path, bool force);
+/* path: a file; or DIR/, or a directory that is there, for DIR/model.onnx. A file that exists is
+ * left alone unless force is set. EXIT_DONE, or another exit code after a message. */
+int model_out_place(model_out *out, const command *c, const char *model, const char *path,
+                    bool force);
 /* Shows how much is written, if standard error is a terminal. */
 void model_out_progress(model_out *out, bool shown);
 /* The name of the second file. */
@@ -31,9 +33,11 @@ const char *model_out_data_name(const model_out *out);
 int model_out_put(void *out, const void *data, size_t size);
 int model_out_put_data(void *out, const void *data, size_t size);
 
-/* Gives the files their names if status is PITH_OK, and takes them away otherwise. Returns the exit code. */
+/* Gives the files their names if status is PITH_OK, and takes them away otherwise. Returns the exit
+ * code. */
 int model_out_close(model_out *out, pith_status status, const pith_error *err);
-/* Copies the small files of the model's directory into the folder, if there are both; pooled: see export_files.h. */
+/* Copies the small files of the model's directory into the folder, if there are both; pooled: see
+ * export_files.h. */
 int model_out_small_files(const model_out *out, bool pooled);
 
 #endif

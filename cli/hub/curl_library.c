@@ -18,12 +18,13 @@ const char *curl_may_not_load(void) {
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !whole; i++) {
             char pattern[PATH_MAX];
             glob_t found = { 0 };
-            const bool fits =
-                snprintf(pattern, sizeof pattern, "%.*s%s%s", size, at, size ? "/" : "", kinds[i]) < PATH_MAX;
+            const bool fits = snprintf(pattern, sizeof pattern, "%.*s%s%s", size, at,
+                                       size ? "/" : "", kinds[i]) < PATH_MAX;
             const bool holds = !fits || !glob(pattern, GLOB_NOSORT, NULL, &found);
             globfree(&found);
             if (holds)
-                return "LD_LIBRARY_PATH has an entry that begins in the current folder, and libraries lie there; write "
+                return "LD_LIBRARY_PATH has an entry that begins in the current folder, and "
+                       "libraries lie there; write "
                        "whole paths, without a colon at either end";
         }
         at = at[size] ? at + size + 1 : NULL;

@@ -1,4 +1,5 @@
-/* curl_library.h - libcurl, loaded when the first byte is to be fetched, so that no other verb pays for it. */
+/* curl_library.h - libcurl, loaded when the first byte is to be fetched, so that no other verb pays
+ * for it. */
 #ifndef PITH_CLI_HUB_CURL_LIBRARY_H
 #define PITH_CLI_HUB_CURL_LIBRARY_H
 
@@ -22,11 +23,12 @@ enum {
     CURL_PROTOCOLS = 181,         /* 1: http, 2: https */
     CURL_CA_FILE = 10065,         /* certificates that are trusted, in place of the system's */
     CURL_GET_STATUS = 0x200002,   /* long */
-    CURL_GET_REDIRECT = 0x10001f, /* char *: where the answer points, as a whole address; NULL: nowhere */
+    CURL_GET_REDIRECT = 0x10001f, /* char *: where the answer points, as a whole address; NULL:
+                                     nowhere */
 };
 
-/* Why libcurl may not be loaded: an entry of LD_LIBRARY_PATH that begins in the current folder names a folder with
- * libraries, as the library itself refuses it; NULL: it may. */
+/* Why libcurl may not be loaded: an entry of LD_LIBRARY_PATH that begins in the current folder
+ * names a folder with libraries, as the library itself refuses it; NULL: it may. */
 const char *curl_may_not_load(void);
 
 typedef struct curl_library {

@@ -9,7 +9,8 @@
 
 enum { HTTP_REDIRECTS = 5, HTTP_ADDRESS = 8192 };
 
-/* The file of trusted certificates that the user names, in the variables of curl, Python's requests and OpenSSL. */
+/* The file of trusted certificates that the user names, in the variables of curl, Python's requests
+ * and OpenSSL. */
 static const char *http_authorities(void) {
     static const char *const names[] = { "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -37,7 +38,9 @@ typedef struct http_transfer {
     void *user;
 } http_transfer;
 
-static bool http_is_file(const http_answer *answer) { return answer->status == 200 || answer->status == 206; }
+static bool http_is_file(const http_answer *answer) {
+    return answer->status == 200 || answer->status == 206;
+}
 
 static size_t http_body(char *data, size_t size, size_t count, void *user) {
     http_transfer *t = user;
@@ -46,7 +49,8 @@ static size_t http_body(char *data, size_t size, size_t count, void *user) {
     return t->answer->refused ? 0 : size * count;
 }
 
-/* The value of the header, if the line is that header, without white space around it and quotes; else NULL. */
+/* The value of the header, if the line is that header, without white space around it and quotes;
+ * else NULL. */
 static const char *http_value(char *line, const char *name) {
     size_t n = strlen(name);
     if (strncasecmp(line, name, n) || line[n] != ':') return NULL;
@@ -106,8 +110,8 @@ static bool http_same_origin(const char *a, const char *b) {
 }
 
 /* One request without redirects; libcurl's code. */
-static int http_once(const http_client *h, const char *url, bool with_token, uint64_t from, http_transfer *t,
-                     char *why) {
+static int http_once(const http_client *h, const char *url, bool with_token, uint64_t from,
+                     http_transfer *t, char *why) {
     const curl_library *l = h->curl;
     char line[4096];
     void *headers = NULL;
@@ -156,12 +160,13 @@ static bool http_may_follow(const char *from, const char *to, int count, http_an
         why = "too often";
     answer->lasting = why != NULL;
     if (why)
-        cut_print(answer->message, sizeof answer->message, "the server redirects %s (" CUT_FORMAT ")", why,
-                  CUT((to ? to : "none"), 300));
+        cut_print(answer->message, sizeof answer->message,
+                  "the server redirects %s (" CUT_FORMAT ")", why, CUT((to ? to : "none"), 300));
     return !why;
 }
 
-bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *take, void *user, http_answer *answer) {
+bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *take, void *user,
+              http_answer *answer) {
     http_transfer t = { answer, take, user };
     char at[HTTP_ADDRESS], why[256];
     *answer = (http_answer){ .total = -1, .retry_after = -1 };

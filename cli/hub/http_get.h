@@ -1,7 +1,9 @@
-/* http_get.h - one GET over HTTP or HTTPS: redirects, the headers that a hub sends, the body in pieces.
+/* http_get.h - one GET over HTTP or HTTPS: redirects, the headers that a hub sends, the body in
+ * pieces.
  *
- * Redirects are followed here and not by libcurl: five at most, to http and https only, never from https to http, and
- * the token goes to the origin of the first address only. Proxies are those that libcurl takes from the environment. */
+ * Redirects are followed here and not by libcurl: five at most, to http and https only, never from
+ * https to http, and the token goes to the origin of the first address only. Proxies are those that
+ * libcurl takes from the environment. */
 #ifndef PITH_CLI_HUB_HTTP_GET_H
 #define PITH_CLI_HUB_HTTP_GET_H
 
@@ -18,7 +20,8 @@ typedef struct http_client {
 typedef struct http_answer {
     int status;        /* 0: no answer came */
     uint64_t from;     /* where the body begins in the file, by Content-Range; 0 for 200 */
-    int64_t total;     /* size of the whole file, by Content-Range or Content-Length; -1: not told */
+    int64_t total;     /* size of the whole file, by Content-Range or Content-Length; -1: not
+                          told */
     int retry_after;   /* seconds; -1: not told */
     bool refused;      /* the taker of the body stopped it */
     bool complete;     /* the transfer ended as it should */
@@ -36,6 +39,7 @@ typedef bool http_taker(void *user, const http_answer *answer, const void *data,
 int http_open(http_client *h, const command *c, const char *token, int timeout);
 void http_close(http_client *h);
 /* from: the first byte wanted. True if an answer came completely; it may be any status. */
-bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *take, void *user, http_answer *answer);
+bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *take, void *user,
+              http_answer *answer);
 
 #endif

@@ -17,10 +17,11 @@ char *hub_listing_address(const hub *h, const char *revision);
 /* {endpoint}/{repository}/resolve/{commit}/{file}, from malloc */
 char *hub_file_address(const hub *h, const char *commit, const char *file);
 
-/* After an answer that is no file or did not come completely: waits and returns true if another attempt makes sense,
- * else false. attempt: how many have been made in a row without progress. */
+/* After an answer that is no file or did not come completely: waits and returns true if another
+ * attempt makes sense, else false. attempt: how many have been made in a row without progress. */
 bool hub_wait(const hub *h, const http_answer *answer, int attempt);
-/* Says why there is no file: what (a file, or NULL for the list of files), revision. Returns EXIT_FAILED. */
+/* Says why there is no file: what (a file, or NULL for the list of files), revision. Returns
+ * EXIT_FAILED. */
 int hub_fail(const hub *h, const http_answer *answer, const char *what, const char *revision);
 
 /* "organisation/name" or "name", of letters, digits, '.', '_' and '-'. */

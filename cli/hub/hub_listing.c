@@ -13,7 +13,8 @@ bool hub_is_hex(const char *text, size_t shortest, size_t longest) {
 }
 
 bool hub_name_is_safe(const char *name) {
-    if (strlen(name) > HUB_NAME_BYTES || !strncmp(name, ".pith-", 6)) return false; /* our own files */
+    /* our own files */
+    if (strlen(name) > HUB_NAME_BYTES || !strncmp(name, ".pith-", 6)) return false;
     for (const char *p = name; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f || *p == '\\') return false;
     for (const char *part = name;;) {
@@ -31,9 +32,10 @@ static int hub_take_file(hub_listing *l, const command *c, const char *what, con
     f->name = json_string_value(json_object_get(item, "rfilename"));
     if (!f->name) return fail(c, "%s: the hub's list has a file without a name", what);
     if (!hub_name_is_safe(f->name))
-        return fail(
-            c, "%s: the hub lists '" CUT_FORMAT "', which is no name below the model's directory; nothing is fetched",
-            what, CUT(f->name, 100));
+        return fail(c,
+                    "%s: the hub lists '" CUT_FORMAT
+                    "', which is no name below the model's directory; nothing is fetched",
+                    what, CUT(f->name, 100));
     if (json_object_get(large, "size")) size = json_object_get(large, "size");
     f->size = json_is_integer(size) ? json_integer_value(size) : -1;
     if ((size && !json_is_integer(size) && !json_is_null(size)) || f->size < -1)
@@ -41,7 +43,8 @@ static int hub_take_file(hub_listing *l, const command *c, const char *what, con
     f->hash = json_string_value(json_object_get(large, "sha256"));
     if (!f->hash) f->hash = json_string_value(json_object_get(large, "oid"));
     if (json_is_object(large) && !hub_is_hex(f->hash, 64, 64))
-        return fail(c, "%s: the hub's list has no SHA-256 for %s, which is in large file storage", what, f->name);
+        return fail(c, "%s: the hub's list has no SHA-256 for %s, which is in large file storage",
+                    what, f->name);
     l->count++;
     return EXIT_DONE;
 }
@@ -50,7 +53,8 @@ static int hub_by_name(const void *a, const void *b) {
     return strcmp(((const hub_file *)a)->name, ((const hub_file *)b)->name);
 }
 
-int hub_listing_read(hub_listing *l, const command *c, const char *what, const char *text, size_t size) {
+int hub_listing_read(hub_listing *l, const command *c, const char *what, const char *text,
+                     size_t size) {
     json_error_t error;
     size_t i;
     json_t *item;
@@ -59,9 +63,13 @@ int hub_listing_read(hub_listing *l, const command *c, const char *what, const c
     const char *commit = json_string_value(json_object_get(l->json, "sha"));
     const json_t *files = json_object_get(l->json, "siblings");
     if (!hub_is_hex(commit, 40, 64) || !json_is_array(files))
-        return fail(c, "%s: the hub's answer has no commit (sha) or no files (siblings); is --endpoint a hub?", what);
+        return fail(
+            c,
+            "%s: the hub's answer has no commit (sha) or no files (siblings); is --endpoint a hub?",
+            what);
     if (json_array_size(files) > HUB_FILES)
-        return fail(c, "%s: the hub lists %zu files; %d are allowed", what, json_array_size(files), HUB_FILES);
+        return fail(c, "%s: the hub lists %zu files; %d are allowed", what, json_array_size(files),
+                    HUB_FILES);
     strcpy(l->commit, commit);
     l->files = grow(NULL, (json_array_size(files) + 1) * sizeof *l->files);
     memset(l->files, 0, (json_array_size(files) + 1) * sizeof *l->files);

@@ -4,9 +4,11 @@
 #include <string.h>
 #include <strings.h>
 
-#define MODEL(name, repository, export, files, kind, dim, pooling, prompts, tokenizer, licence, size, languages, list) \
-    name "\t" repository "\t" export "\t" files "\t" kind "\t" dim "\t" pooling "\t" prompts "\t" tokenizer            \
-                                     "\t" licence "\t" size "\t" languages "\t" list "\n"
+#define MODEL(name, repository, export, files, kind, dim, pooling, prompts, tokenizer, licence,    \
+              size, languages, list)                                                               \
+    name "\t" repository "\t" export "\t" files "\t" kind "\t" dim "\t" pooling "\t" prompts       \
+                                     "\t" tokenizer "\t" licence "\t" size "\t" languages          \
+                                     "\t" list "\n"
 static const char known_text[] =
 #include "cli/hub/known_models.def"
     ;

@@ -1,4 +1,5 @@
-/* known_models.h - the list of models that other tools and pages name, which known_models.def holds.
+/* known_models.h - the list of models that other tools and pages name, which known_models.def
+ * holds.
  *
  * It is one text without pointers, so that it costs a start of the command nothing. */
 #ifndef PITH_CLI_HUB_KNOWN_MODELS_H

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Weights in the order in which they are looked for: the file, and a pattern of all that belong to it. */
+/* Weights in the order in which they are looked for: the file, and a pattern of all that belong to
+ * it. */
 static const struct {
     const char *file, *with;
 } pull_weights[] = {
@@ -20,16 +21,21 @@ static const struct {
     { "onnx/*.onnx", "onnx/*.onnx*" },
 };
 
-static bool pull_fits(const char *pattern, const char *name) { return !fnmatch(pattern, name, FNM_PATHNAME); }
+static bool pull_fits(const char *pattern, const char *name) {
+    return !fnmatch(pattern, name, FNM_PATHNAME);
+}
 
 static bool pull_is_asked_for(const char *name, const string_list *patterns) {
     const char *slash = strrchr(name, '/');
     for (size_t i = 0; i < patterns->count; i++)
-        if (!fnmatch(patterns->items[i], name, 0) || (slash && !fnmatch(patterns->items[i], slash + 1, 0))) return true;
+        if (!fnmatch(patterns->items[i], name, 0) ||
+            (slash && !fnmatch(patterns->items[i], slash + 1, 0)))
+            return true;
     return false;
 }
 
-/* Configuration, tokenizers, tables, and the weights of modules that follow the network (2_Dense). */
+/* Configuration, tokenizers, tables, and the weights of modules that follow the network (2_Dense).
+ */
 static bool pull_is_part(const char *name) {
     static const char *const patterns[] = { "*.json",
                                             "*.txt",
@@ -41,7 +47,8 @@ static bool pull_is_part(const char *name) {
                                             "[1-9]*_*/*.safetensors",
                                             "[1-9]*_*/pytorch_model.bin",
                                             "0_StaticEmbedding/*.safetensors" };
-    static const char *const never[] = { "*.index.json", "*train*.json", "openvino*", "*.onnx.json" };
+    static const char *const never[] = { "*.index.json", "*train*.json", "openvino*",
+                                         "*.onnx.json" };
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
         if (pull_fits(never[i], name)) return false;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)

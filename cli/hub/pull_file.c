@@ -1,7 +1,7 @@
 /* pull_file.c - see pull_file.h.
  *
- * The hash is computed as the bytes come. When a part is resumed, its bytes are read once for the hash. A drop of the
- * connection is no failure as long as each attempt brings bytes. */
+ * The hash is computed as the bytes come. When a part is resumed, its bytes are read once for the
+ * hash. A drop of the connection is no failure as long as each attempt brings bytes. */
 #include "cli/base/cut_text.h"
 #include "cli/hub/pull_file.h"
 
@@ -46,8 +46,8 @@ static void pull_progress_show(pull_progress *p, const char *name) {
     if (!p->terminal || now - p->shown < 0.1) return;
     p->shown = now;
     fprintf(stderr, "\r\033[K%3.0f %%  %.1f of %.1f MB  %.50s",
-            p->total ? 100 * (double)p->done / (double)p->total : 0.0, (double)p->done / 1e6, (double)p->total / 1e6,
-            name);
+            p->total ? 100 * (double)p->done / (double)p->total : 0.0, (double)p->done / 1e6,
+            (double)p->total / 1e6, name);
 }
 
 bool pull_make_folders(const char *path) {
@@ -144,9 +144,10 @@ static int pull_part_fetch(const hub *h, pull_part *p, const char *commit) {
             break;
         if (there) break;
         if ((complete && (a.status == 200 || a.status == 206 || a.status == 416)) || p->elsewhere) {
-            a.complete = a.refused = false; /* fewer bytes than were promised: as a drop of the connection */
-            cut_print(a.message, sizeof a.message, "the hub sends %lld of %lld bytes", (long long)p->size,
-                      (long long)wanted);
+            a.complete = a.refused = false; /* fewer bytes than were promised: as a drop of the
+                                               connection */
+            cut_print(a.message, sizeof a.message, "the hub sends %lld of %lld bytes",
+                      (long long)p->size, (long long)wanted);
         }
         if (p->size > most) { /* progress: more than there has ever been */
             most = p->size;
@@ -158,11 +159,13 @@ static int pull_part_fetch(const hub *h, pull_part *p, const char *commit) {
     }
     free(url);
     if (p->error)
-        return fail(h->c, "%s: %s; space or rights are missing, what has come is kept", p->path, strerror(p->error));
+        return fail(h->c, "%s: %s; space or rights are missing, what has come is kept", p->path,
+                    strerror(p->error));
     if (p->beyond)
-        return fail(h->c, "%s: %s: the hub sends more than the %lld bytes %s; nothing of it is used", h->repository,
-                    p->file->name, (long long)p->limit,
-                    wanted >= 0 ? "that its list says" : "that a file without a size in the list may have");
+        return fail(
+            h->c, "%s: %s: the hub sends more than the %lld bytes %s; nothing of it is used",
+            h->repository, p->file->name, (long long)p->limit,
+            wanted >= 0 ? "that its list says" : "that a file without a size in the list may have");
     return there ? EXIT_DONE : hub_fail(h, &a, p->file->name, commit);
 }
 
@@ -172,11 +175,11 @@ static int pull_part_settle(const hub *h, pull_part *p, const char *directory, c
     SHA256End(&p->hash, hash);
     if (p->file->hash && strcmp(hash, p->file->hash)) {
         unlink(p->path);
-        return fail(
-            h->c,
-            "%s: %s: the bytes that came are not those of the hub's list (SHA-256 %.12s..., not %.12s...); they are "
-            "removed, try again",
-            h->repository, p->file->name, hash, p->file->hash);
+        return fail(h->c,
+                    "%s: %s: the bytes that came are not those of the hub's list (SHA-256 "
+                    "%.12s..., not %.12s...); they are "
+                    "removed, try again",
+                    h->repository, p->file->name, hash, p->file->hash);
     }
     snprintf(path, sizeof path, "%s/%s", directory, p->file->name);
     if (fsync(p->fd) || !pull_make_folders(path) || rename(p->path, path))
@@ -187,10 +190,12 @@ static int pull_part_settle(const hub *h, pull_part *p, const char *directory, c
 int pull_file_get(const hub *h, const hub_file *file, const char *commit, const char *directory,
                   pull_progress *progress, char hash[65]) {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/.pith-part%s%s", directory, file->hash ? "-" : "", file->hash ? file->hash : "");
-    pull_part p = {
-        .file = file, .path = path, .limit = file->size >= 0 ? file->size : PULL_UNKNOWN_BYTES, .progress = progress
-    };
+    snprintf(path, sizeof path, "%s/.pith-part%s%s", directory, file->hash ? "-" : "",
+             file->hash ? file->hash : "");
+    pull_part p = { .file = file,
+                    .path = path,
+                    .limit = file->size >= 0 ? file->size : PULL_UNKNOWN_BYTES,
+                    .progress = progress };
     int code;
     if (!pull_make_folders(path) || !pull_part_open(&p)) {
         code = fail(h->c, "%s cannot be written: %s", path, strerror(p.error ? p.error : errno));

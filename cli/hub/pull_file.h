@@ -12,10 +12,10 @@ typedef struct pull_progress {
     bool terminal;
 } pull_progress;
 
-/* Fetches the file to directory/name. Its size and, in large file storage, its SHA-256 must be those of the list; a
- * file without a size in the list may have 64 MB. What has come of a file with a hash stays in
- * directory/.pith-part-HASH whatever happens, and a later call goes on from there. hash: the SHA-256 of what came.
- * EXIT_DONE, or another exit code after a message. */
+/* Fetches the file to directory/name. Its size and, in large file storage, its SHA-256 must be
+ * those of the list; a file without a size in the list may have 64 MB. What has come of a file with
+ * a hash stays in directory/.pith-part-HASH whatever happens, and a later call goes on from there.
+ * hash: the SHA-256 of what came. EXIT_DONE, or another exit code after a message. */
 int pull_file_get(const hub *h, const hub_file *file, const char *commit, const char *directory,
                   pull_progress *progress, char hash[65]);
 

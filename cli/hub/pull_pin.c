@@ -15,7 +15,8 @@ static bool pull_pin_is_sound(const pull_pin *p) {
     json_t *file;
     if (!json_is_object(p->files) || !hub_is_hex(pull_pin_text(p, "commit"), 40, 64)) return false;
     json_object_foreach(p->files, name, file) {
-        if (!hub_name_is_safe(name) || !json_is_integer(json_object_get(file, "size"))) return false;
+        if (!hub_name_is_safe(name) || !json_is_integer(json_object_get(file, "size")))
+            return false;
         if (!hub_is_hex(json_string_value(json_object_get(file, "sha256")), 64, 64)) return false;
     }
     return true;
@@ -27,7 +28,9 @@ int pull_pin_read(pull_pin *p, const command *c, const char *directory) {
     *p = (pull_pin){ NULL, NULL };
     snprintf(path, sizeof path, "%s/" PULL_PIN_NAME, directory);
     FILE *file = fopen(path, "rb");
-    if (!file) return errno == ENOENT || errno == ENOTDIR ? EXIT_DONE : fail(c, "%s: %s", path, strerror(errno));
+    if (!file)
+        return errno == ENOENT || errno == ENOTDIR ? EXIT_DONE
+                                                   : fail(c, "%s: %s", path, strerror(errno));
     p->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     p->files = json_object_get(p->json, "files");
@@ -39,7 +42,8 @@ int pull_pin_read(pull_pin *p, const command *c, const char *directory) {
 void pull_pin_begin(pull_pin *p, const char *endpoint, const char *repository, const char *revision,
                     const char *commit) {
     p->json = json_pack("{s:o, s:o, s:o, s:s, s:{}}", "endpoint", json_text(endpoint), "repository",
-                        json_text(repository), "revision", json_text(revision), "commit", commit, "files");
+                        json_text(repository), "revision", json_text(revision), "commit", commit,
+                        "files");
     if (!p->json) grow(NULL, SIZE_MAX); /* memory is out */
     p->files = json_object_get(p->json, "files");
 }
@@ -70,8 +74,8 @@ int pull_pin_write(const pull_pin *p, const command *c, const char *directory) {
     snprintf(path, sizeof path, "%s/" PULL_PIN_NAME, directory);
     snprintf(temporary, sizeof temporary, "%s/.pith-part", directory);
     FILE *file = fopen(temporary, "wb");
-    bool good = file && !json_dumpf(p->json, file, JSON_INDENT(1) | JSON_PRESERVE_ORDER) && fputc('\n', file) != EOF &&
-                !fflush(file) && !fsync(fileno(file));
+    bool good = file && !json_dumpf(p->json, file, JSON_INDENT(1) | JSON_PRESERVE_ORDER) &&
+                fputc('\n', file) != EOF && !fflush(file) && !fsync(fileno(file));
     int error = errno;
     if (file && fclose(file) && good) good = false, error = errno;
     if (good && rename(temporary, path)) good = false, error = errno;

@@ -1,4 +1,5 @@
-/* pull_pin.h - what was pulled: .pith-pull.json in the model's directory, with the commit and every file's SHA-256. */
+/* pull_pin.h - what was pulled: .pith-pull.json in the model's directory, with the commit and every
+ * file's SHA-256. */
 #ifndef PITH_CLI_HUB_PULL_PIN_H
 #define PITH_CLI_HUB_PULL_PIN_H
 

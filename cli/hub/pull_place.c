@@ -16,7 +16,9 @@ static int place_lock(pull_place *p, const command *c) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/.%s.lock", p->folder, p->base);
     p->lock = pull_make_folders(path) ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
-    if (p->lock < 0) return fail(c, "%s cannot be written: %s; PITH_CACHE names another place", path, strerror(errno));
+    if (p->lock < 0)
+        return fail(c, "%s cannot be written: %s; PITH_CACHE names another place", path,
+                    strerror(errno));
     if (!flock(p->lock, LOCK_EX | LOCK_NB)) return EXIT_DONE;
     if (errno == EWOULDBLOCK) fprintf(stderr, "another process pulls this model; waiting for it\n");
     while (flock(p->lock, LOCK_EX))
@@ -31,8 +33,10 @@ int pull_place_open(pull_place *p, const command *c, const char *name) {
     if (pith_model_locate(cache, sizeof cache, NULL, &err)) return fail(c, "%s", err.message);
     const char *slash = strrchr(name, '/');
     size_t above = slash ? (size_t)(slash - name) : 0;
-    int n = snprintf(p->folder, sizeof p->folder, "%s/models%s%.*s", cache, slash ? "/" : "", (int)above, name);
-    if (n < 0 || (size_t)n >= sizeof p->folder) return fail(c, "%s: the path of the model cache is too long", cache);
+    int n = snprintf(p->folder, sizeof p->folder, "%s/models%s%.*s", cache, slash ? "/" : "",
+                     (int)above, name);
+    if (n < 0 || (size_t)n >= sizeof p->folder)
+        return fail(c, "%s: the path of the model cache is too long", cache);
     snprintf(p->base, sizeof p->base, "%s", slash ? slash + 1 : name);
     snprintf(p->final, sizeof p->final, "%s/%s", p->folder, p->base);
     return place_lock(p, c);
@@ -65,7 +69,8 @@ static bool place_remove(const char *directory, const pull_pin *pin) {
     json_object_foreach(pin->files, name, file) {
         snprintf(path, sizeof path, "%s/%s", directory, name);
         unlink(path);
-        for (char *slash; (slash = strrchr(path, '/')) > path + strlen(directory) && !rmdir((*slash = 0, path));)
+        for (char *slash;
+             (slash = strrchr(path, '/')) > path + strlen(directory) && !rmdir((*slash = 0, path));)
             continue;
     }
     snprintf(path, sizeof path, "%s/" PULL_PIN_NAME, directory);

@@ -13,7 +13,8 @@ void bad_lines_free(bad_lines *b) {
 
 void bad_lines_clear(bad_lines *b) { b->count = b->written = b->objects.size = 0; }
 
-bool bad_lines_add(bad_lines *b, size_t row, const text_input *in, const char *message, const char *members) {
+bool bad_lines_add(bad_lines *b, size_t row, const text_input *in, const char *message,
+                   const char *members) {
     const char *place = text_input_place(in), *path = text_input_path(in);
     const size_t size = strlen(place);
     if (!b->report) return false;
@@ -33,12 +34,15 @@ bool bad_lines_add(bad_lines *b, size_t row, const text_input *in, const char *m
     return true;
 }
 
-size_t bad_lines_next(const bad_lines *b) { return b->written < b->count ? b->lines[b->written].row : SIZE_MAX; }
+size_t bad_lines_next(const bad_lines *b) {
+    return b->written < b->count ? b->lines[b->written].row : SIZE_MAX;
+}
 
 pith_str bad_lines_take(bad_lines *b, size_t row) {
     const size_t from = b->written ? b->lines[b->written - 1].end : 0;
     size_t end = from;
-    for (; b->written < b->count && b->lines[b->written].row <= row; b->written++) end = b->lines[b->written].end;
+    for (; b->written < b->count && b->lines[b->written].row <= row; b->written++)
+        end = b->lines[b->written].end;
     return end > from ? (pith_str){ b->objects.data + from, end - from } : (pith_str){ "", 0 };
 }
 
@@ -49,6 +53,6 @@ bool bad_lines_write(bad_lines *b, output *out, size_t row) {
 
 int bad_lines_end(uint64_t total, const command *c, int code) {
     if (code || !total) return code;
-    return fail(c, "%llu %s no result; the output has an object with \"error\" for each", (unsigned long long)total,
-                total == 1 ? "line has" : "lines have");
+    return fail(c, "%llu %s no result; the output has an object with \"error\" for each",
+                (unsigned long long)total, total == 1 ? "line has" : "lines have");
 }

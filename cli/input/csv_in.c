@@ -7,7 +7,8 @@
 int csv_in_open(csv_in *in, const command *c, const char *path) {
     *in = (csv_in){ .path = path, .next_line = 1 };
     int code = mapped_open(&in->file, c, path);
-    if (!code && in->file.size >= 3 && !memcmp(in->file.data, "\xef\xbb\xbf", 3)) in->at = 3; /* a byte order mark */
+    /* a byte order mark */
+    if (!code && in->file.size >= 3 && !memcmp(in->file.data, "\xef\xbb\xbf", 3)) in->at = 3;
     return code;
 }
 
@@ -15,13 +16,16 @@ int csv_in_open(csv_in *in, const command *c, const char *path) {
 static bool csv_end_of_line(csv_in *in) {
     const unsigned char *p = in->file.data + in->at;
     const size_t left = in->file.size - in->at;
-    const size_t n = left > 1 && p[0] == '\r' && p[1] == '\n' ? 2 : left && (*p == '\n' || *p == '\r') ? 1 : 0;
+    const size_t n = left > 1 && p[0] == '\r' && p[1] == '\n' ? 2
+                     : left && (*p == '\n' || *p == '\r')     ? 1
+                                                              : 0;
     in->at += n;
     in->next_line += n > 0;
     return n > 0;
 }
 
-/* One field, with its NUL; the comma or the end of the line behind it stays. False: a quote is not closed. */
+/* One field, with its NUL; the comma or the end of the line behind it stays. False: a quote is not
+ * closed. */
 static bool csv_field(csv_in *in) {
     const unsigned char *p = in->file.data;
     const bool quoted = in->at < in->file.size && p[in->at] == '"';
@@ -50,9 +54,11 @@ int csv_in_next(csv_in *in, const command *c, bool *there) {
     in->count = in->text.size = 0;
     for (bool more = *there; more;) {
         const size_t begin = in->text.size;
-        if (!csv_field(in)) return fail(c, "%s, line %zu: a quote is not closed", in->path, in->line);
+        if (!csv_field(in))
+            return fail(c, "%s, line %zu: a quote is not closed", in->path, in->line);
         if (strlen(in->text.data + begin) + 1 != in->text.size - begin)
-            return fail(c, "%s, line %zu: there is a NUL byte; the file must be text", in->path, in->line);
+            return fail(c, "%s, line %zu: there is a NUL byte; the file must be text", in->path,
+                        in->line);
         if (in->count < CSV_FIELDS)
             places[in->count++] = begin;
         else

@@ -20,8 +20,8 @@ typedef struct csv_in {
 
 /* Opens a regular file. EXIT_DONE, or another exit code after a message. */
 int csv_in_open(csv_in *in, const command *c, const char *path);
-/* Reads a record; empty lines are passed over. *there: there was one. EXIT_DONE, or another exit code after a message
- * that names the line: a quote that is never closed, or a NUL byte. */
+/* Reads a record; empty lines are passed over. *there: there was one. EXIT_DONE, or another exit
+ * code after a message that names the line: a quote that is never closed, or a NUL byte. */
 int csv_in_next(csv_in *in, const command *c, bool *there);
 void csv_in_close(csv_in *in);
 

@@ -35,14 +35,16 @@ bool json_line_blank(pith_str line) {
 
 /* ---- objects ---- */
 
-/* Between the quotes of a string that was checked: whether one of its \u escapes is half a surrogate pair. */
+/* Between the quotes of a string that was checked: whether one of its \u escapes is half a
+ * surrogate pair. */
 static bool has_half_pair(pith_str raw) {
     bool high = false; /* the escape before was the first half */
     for (size_t i = 0; i < raw.size;) {
         size_t n = raw.data[i] != '\\' ? 1 : raw.data[i + 1] != 'u' ? 2 : 6;
         unsigned long c = 0;
         if (n == 6) {
-            char digits[5] = { raw.data[i + 2], raw.data[i + 3], raw.data[i + 4], raw.data[i + 5], 0 };
+            char digits[5] = { raw.data[i + 2], raw.data[i + 3], raw.data[i + 4], raw.data[i + 5],
+                               0 };
             c = strtoul(digits, NULL, 16);
         }
         bool low = c >= 0xDC00 && c < 0xE000;
@@ -73,8 +75,8 @@ static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     json_scan_begin(&s, line, &l->decoded);
     json_scan_object(&s);
     while (json_scan_key(&s, &key) && used + 80 < size) {
-        used += (size_t)snprintf(list + used, size - used, "%s%.*s%s", used ? ", " : "", json_shown(key, 60), key.data,
-                                 key.size > 60 ? "…" : "");
+        used += (size_t)snprintf(list + used, size - used, "%s%.*s%s", used ? ", " : "",
+                                 json_shown(key, 60), key.data, key.size > 60 ? "…" : "");
         json_scan_skip(&s);
     }
 }
@@ -90,10 +92,11 @@ static bool no_text(json_line *l, pith_str line, const char *field, pith_str val
                                               : "a number";
     list_keys(l, line, keys, sizeof keys);
     if (kind)
-        cut_print(l->message, sizeof l->message, "the field '" CUT_FORMAT "' holds %s, not a string", CUT(field, 100),
-                  kind);
+        cut_print(l->message, sizeof l->message,
+                  "the field '" CUT_FORMAT "' holds %s, not a string", CUT(field, 100), kind);
     else
-        cut_print(l->message, sizeof l->message, "there is no field '" CUT_FORMAT "'; the object %s%s", CUT(field, 100),
+        cut_print(l->message, sizeof l->message,
+                  "there is no field '" CUT_FORMAT "'; the object %s%s", CUT(field, 100),
                   *keys ? "has " : "is empty", keys);
     return false;
 }
@@ -114,7 +117,8 @@ static bool decode(json_line *l, pith_str *text, const char *field, pith_str val
     return true;
 }
 
-/* Appends the member that ends at `end` to kept. begin: where the one before it ended, or the brace. */
+/* Appends the member that ends at `end` to kept. begin: where the one before it ended, or the
+ * brace. */
 static void keep_member(bytes *kept, const char *begin, const char *end, bool first) {
     if (first) { /* without the comma, if what was before this member is left out */
         const char *comma = skip_white(begin, end);
@@ -133,10 +137,10 @@ static bool is_kept(const json_line *l, pith_str key) {
     return kept;
 }
 
-/* Finds the values of the fields, as they are written, and keeps members. False: it is not an object, or it is damaged.
- */
-static bool scan_object(json_line *l, pith_str *values, pith_str line, const char *const *fields, size_t count,
-                        bytes *kept) {
+/* Finds the values of the fields, as they are written, and keeps members. False: it is not an
+ * object, or it is damaged. */
+static bool scan_object(json_line *l, pith_str *values, pith_str line, const char *const *fields,
+                        size_t count, bytes *kept) {
     json_scan s;
     pith_str key;
     bool first = true;
@@ -160,8 +164,8 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
     return !s.failed;
 }
 
-bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields, size_t count,
-                     bytes *kept) {
+bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields,
+                     size_t count, bytes *kept) {
     line = skip_mark(line);
     forget_strings(l);
     for (size_t i = 0; i < count; i++) texts[i] = (pith_str){ NULL, 0 };
@@ -177,7 +181,8 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
 
 static int32_t read_id(json_scan *s) {
     int64_t id = json_scan_int(s);
-    if (!s->failed && (id < 0 || id > INT32_MAX)) json_scan_fail(s, "%lld is not a token id", (long long)id);
+    if (!s->failed && (id < 0 || id > INT32_MAX))
+        json_scan_fail(s, "%lld is not a token id", (long long)id);
     return s->failed ? 0 : (int32_t)id;
 }
 

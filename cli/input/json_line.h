@@ -1,7 +1,8 @@
-/* json_line.h - lines that hold one JSON object each: the texts in some of its fields, and its source as written.
+/* json_line.h - lines that hold one JSON object each: the texts in some of its fields, and its
+ * source as written.
  *
- * Other fields are checked but never converted, so numbers of any size and unpaired surrogates stay as they are. A byte
- * order mark before the object is skipped. */
+ * Other fields are checked but never converted, so numbers of any size and unpaired surrogates stay
+ * as they are. A byte order mark before the object is skipped. */
 #ifndef PITH_CLI_INPUT_JSON_LINE_H
 #define PITH_CLI_INPUT_JSON_LINE_H
 
@@ -12,10 +13,13 @@
 
 typedef struct json_line {
     string_list decoded;        /* strings of the line read last, from malloc */
-    const char *added;          /* the member that the command adds; an old one of this name is not kept. NULL: none */
+    const char *added;          /* the member that the command adds; an old one of this name is not
+                                   kept. NULL: none */
     const string_list *kept;    /* the names of members that are kept; NULL: all */
-    const char *const *dropped; /* more names of members that are not kept, up to NULL; NULL: none */
-    bool replace;               /* half a surrogate pair in a text becomes U+FFFD; else it is an error */
+    const char *const *dropped; /* more names of members that are not kept, up to NULL; NULL:
+                                   none */
+    bool replace;               /* half a surrogate pair in a text becomes U+FFFD; else it is an
+                                   error */
     char message[1024];         /* after a failure: the reason, without the place */
 } json_line;
 
@@ -24,12 +28,13 @@ void json_line_free(json_line *l);
 
 /* True if a line is empty or white space only, and so holds no object. */
 bool json_line_blank(pith_str line);
-/* Finds the texts in these fields, valid until the next call. If a field occurs twice, the last one counts. Returns
- * false with a message. If kept is not NULL, the members other than `added` are appended to it as they were
- * written, with an opening brace and no closing one. */
-bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields, size_t count,
-                     bytes *kept);
-/* The numbers in a line that is an array of them, or an object with such an array as "ids", or (single) one number. */
+/* Finds the texts in these fields, valid until the next call. If a field occurs twice, the last one
+ * counts. Returns false with a message. If kept is not NULL, the members other than `added` are
+ * appended to it as they were written, with an opening brace and no closing one. */
+bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields,
+                     size_t count, bytes *kept);
+/* The numbers in a line that is an array of them, or an object with such an array as "ids", or
+ * (single) one number. */
 bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bool single);
 
 #endif

@@ -59,17 +59,19 @@ void json_scan_fail(json_scan *s, const char *format, ...) {
     cut_list(text, sizeof text, format, list);
     va_end(list);
     print_path(&path, s);
-    cleaned_print(s->message, sizeof s->message, "%.*s%s%s", (int)path.size, path.size ? path.data : "",
-                  path.size ? ": " : "", text);
+    cleaned_print(s->message, sizeof s->message, "%.*s%s%s", (int)path.size,
+                  path.size ? path.data : "", path.size ? ": " : "", text);
     free(path.data);
 }
 
 /* ---- characters ---- */
 
-/* Goes on to the next character that is not white space: that character, or 0 at the end and after a failure. */
+/* Goes on to the next character that is not white space: that character, or 0 at the end and after
+ * a failure. */
 static char next_char(json_scan *s) {
     if (s->failed) return 0;
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\r' || *s->p == '\t')) s->p++;
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\r' || *s->p == '\t'))
+        s->p++;
     return s->p < s->end ? *s->p : 0;
 }
 
@@ -127,7 +129,8 @@ void json_scan_array(json_scan *s) {
     if (expect(s, '[')) enter(s, false);
 }
 
-/* Consumes what stands between two members: false at the end of the container, which is then left. */
+/* Consumes what stands between two members: false at the end of the container, which is then left.
+ */
 static bool next_member(json_scan *s) {
     char c = next_char(s);
     if (s->failed) return false;
@@ -155,7 +158,8 @@ static int32_t hex4(const char *p, const char *end) {
     int32_t value = 0;
     for (int i = 0; i < 4; i++, p++) {
         static const char lower[] = "0123456789abcdef", upper[] = "0123456789ABCDEF";
-        const char *digit = p < end && *p ? strchr(lower, *p) : NULL, *large = p < end && *p ? strchr(upper, *p) : NULL;
+        const char *digit = p < end && *p ? strchr(lower, *p) : NULL,
+                   *large = p < end && *p ? strchr(upper, *p) : NULL;
         if (!digit && !large) return -1;
         value = value * 16 + (int32_t)(digit ? digit - lower : large - upper);
     }
@@ -174,7 +178,8 @@ static bool scan_string(json_scan *s, pith_str *raw, bool *escapes) {
         if (*p != '\\') continue;
         *escapes = true;
         p++;
-        bool unicode = p < s->end && *p == 'u', known = p < s->end && *p && strchr("\"\\/bfnrtu", *p);
+        bool unicode = p < s->end && *p == 'u',
+             known = p < s->end && *p && strchr("\"\\/bfnrtu", *p);
         if (!known || (unicode && hex4(p + 1, s->end) < 0)) {
             json_scan_fail(s, "a bad escape in a string");
             return false;
@@ -190,7 +195,8 @@ static bool scan_string(json_scan *s, pith_str *raw, bool *escapes) {
     return true;
 }
 
-/* Reads the digits of a \u escape, and those of its other half, and moves on; half a pair is U+FFFD. */
+/* Reads the digits of a \u escape, and those of its other half, and moves on; half a pair is
+ * U+FFFD. */
 static int32_t take_escape(const char **p, const char *end) {
     int32_t c = hex4(*p, end);
     *p += 4;
@@ -302,7 +308,8 @@ int64_t json_scan_int(json_scan *s) {
         overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
     }
     if (integer && !overflow) return value;
-    json_scan_fail(s, "%.*s is %s", bytes_shown(raw), raw.data, integer ? "too large" : "not a whole number");
+    json_scan_fail(s, "%.*s is %s", bytes_shown(raw), raw.data,
+                   integer ? "too large" : "not a whole number");
     return 0;
 }
 
@@ -329,7 +336,10 @@ pith_str json_scan_skip(json_scan *s) {
         case 't': scan_word(s, "true"); break;
         case 'f': scan_word(s, "false"); break;
         case 'n': scan_word(s, "null"); break;
-        case 0: json_scan_fail(s, s->p == s->end ? "the text ends where a value should be" : "expected a value"); break;
+        case 0:
+            json_scan_fail(s, s->p == s->end ? "the text ends where a value should be"
+                                             : "expected a value");
+            break;
         default: scan_number(s, &raw, &flag);
         }
         /* On to the next value, leaving the containers that end here. */

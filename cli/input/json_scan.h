@@ -1,5 +1,5 @@
-/* json_scan.h - reads JSON where it stands, value by value: everything is checked (RFC 8259), and only what is asked
- * for is converted.
+/* json_scan.h - reads JSON where it stands, value by value: everything is checked (RFC 8259), and
+ * only what is asked for is converted.
  *
  *   json_scan s; json_scan_begin(&s, text, &decoded);
  *   json_scan_object(&s);
@@ -8,8 +8,8 @@
  *   json_scan_end(&s);
  *   if (s.failed) puts(s.message);
  *
- * A value is consumed after each key and item. After the first fault, `failed` stays set and every call returns zero.
- */
+ * A value is consumed after each key and item. After the first fault, `failed` stays set and every
+ * call returns zero. */
 #ifndef PITH_CLI_INPUT_JSON_SCAN_H
 #define PITH_CLI_INPUT_JSON_SCAN_H
 
@@ -34,9 +34,11 @@ typedef struct json_scan {
 void json_scan_begin(json_scan *s, pith_str text, string_list *decoded);
 /* The first character of the next value, or 0 if there is none. */
 char json_scan_peek(json_scan *s);
-void json_scan_object(json_scan *s); /* enters an object; then json_scan_key until it returns false */
+void json_scan_object(json_scan *s); /* enters an object; then json_scan_key until it returns
+                                        false */
 bool json_scan_key(json_scan *s, pith_str *key);
-void json_scan_array(json_scan *s); /* enters an array; then json_scan_item until it returns false */
+void json_scan_array(json_scan *s); /* enters an array; then json_scan_item until it returns
+                                       false */
 bool json_scan_item(json_scan *s);
 int64_t json_scan_int(json_scan *s);     /* fails on fractions and overflow */
 pith_str json_scan_string(json_scan *s); /* half a surrogate pair becomes U+FFFD */

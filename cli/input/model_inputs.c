@@ -32,14 +32,16 @@ static int find_input(const pith_model *model, const char *name) {
 static int no_such_input(const command *c, const pith_model *model, const char *given) {
     bytes names = { NULL, 0, 0 };
     for (size_t i = 0; i < pith_model_input_count(model); i++)
-        bytes_print(&names, "%s'" CUT_FORMAT "'", i ? ", " : "", CUT(pith_model_input(model, i).name, 200));
-    int code = fail(c, "'%s': the model has no input of this name; it has %.*s", given, (int)names.size,
-                    names.size ? names.data : "none");
+        bytes_print(&names, "%s'" CUT_FORMAT "'", i ? ", " : "",
+                    CUT(pith_model_input(model, i).name, 200));
+    int code = fail(c, "'%s': the model has no input of this name; it has %.*s", given,
+                    (int)names.size, names.size ? names.data : "none");
     free(names.data);
     return code;
 }
 
-int model_inputs_load(model_inputs *in, const command *c, const pith_model *model, const string_list *given) {
+int model_inputs_load(model_inputs *in, const command *c, const pith_model *model,
+                      const string_list *given) {
     char message[1200];
     for (size_t i = 0; i < given->count; i++) {
         char *name = NULL;
@@ -57,7 +59,8 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
         const pith_port port = pith_model_input(model, (size_t)index);
         const int32_t wanted = port.dtype;
         make_room(in);
-        if (!tensor_file_open(&in->files[i], path, tensor_file_kind_of(&port), message, sizeof message)) {
+        if (!tensor_file_open(&in->files[i], path, tensor_file_kind_of(&port), message,
+                              sizeof message)) {
             free(name);
             return fail(c, "input '%s': %s", given->items[i], message);
         }
@@ -85,9 +88,11 @@ int model_inputs_shape(model_inputs *in, const command *c, const string_list *sh
         if (i == in->count) continue;
         pith_tensor *t = &in->tensors[i];
         int64_t before = pith_shape_count(t->dims, t->rank);
-        if (pith_shape_parse(t->dims, &t->rank, text, NULL)) return not_a_shape(c, shapes->items[s]);
+        if (pith_shape_parse(t->dims, &t->rank, text, NULL))
+            return not_a_shape(c, shapes->items[s]);
         if (pith_shape_count(t->dims, t->rank) != before)
-            return fail(c, "--input-shape '%s': the file has %lld elements", shapes->items[s], (long long)before);
+            return fail(c, "--input-shape '%s': the file has %lld elements", shapes->items[s],
+                        (long long)before);
     }
     return EXIT_DONE;
 }
@@ -110,7 +115,8 @@ static const char *axis_name(char name[64], const pith_port *port, int d) {
     return name;
 }
 
-int64_t model_inputs_size(const model_inputs *in, const pith_model *model, const pith_port *port, int d,
+int64_t model_inputs_size(const model_inputs *in, const pith_model *model, const pith_port *port,
+                          int d,
                           int64_t (*choose)(const pith_port *port, const char *name, int d)) {
     char name[64], other[64];
     int64_t chosen = -1;
@@ -145,9 +151,13 @@ int model_inputs_invent(model_inputs *in, const command *c, const pith_model *mo
         pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
         if (port.optional || model_inputs_find(in, port.name)) continue;
         for (int d = 0; d < t.rank; d++)
-            t.dims[d] = port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, size_one) : port.dims[d];
-        if (port.dtype == PITH_STRING || pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
-            return fail(c, "input '%s' is missing; give it with -i, or its shape with --input-shape", port.name);
+            t.dims[d] =
+                port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, size_one) : port.dims[d];
+        if (port.dtype == PITH_STRING ||
+            pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
+            return fail(c,
+                        "input '%s' is missing; give it with -i, or its shape with --input-shape",
+                        port.name);
         t.data = memset(grow(NULL, t.bytes), 0, t.bytes);
         model_inputs_add(in, port.name, &t);
     }

@@ -7,7 +7,8 @@
 
 enum { SIZE_BATCH = 2, SIZE_PICTURE = 64, SIZE_OTHER = 8, IDS = 16 };
 
-/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016). */
+/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled"
+ * (2016). */
 static uint64_t next_number(uint64_t *state) {
     *state ^= *state >> 12;
     *state ^= *state << 25;
@@ -19,14 +20,15 @@ static bool has_word(const char *text, const char *word) { return strstr(text, w
 
 static int64_t choose_size(const pith_port *port, const char *name, int d) {
     if (has_word(name, "batch") || (d == 0 && has_word(name, "N"))) return SIZE_BATCH;
-    if (has_word(name, "height") || has_word(name, "width") || (port->rank == 4 && d >= 2)) return SIZE_PICTURE;
+    if (has_word(name, "height") || has_word(name, "width") || (port->rank == 4 && d >= 2))
+        return SIZE_PICTURE;
     return SIZE_OTHER;
 }
 
 /* Element i of an input, whose last axis has so many elements. */
 static double choose_value(const pith_port *port, uint64_t i, int64_t last, uint64_t *state) {
-    bool is_float =
-        port->dtype == PITH_F32 || port->dtype == PITH_F64 || port->dtype == PITH_F16 || port->dtype == PITH_BF16;
+    bool is_float = port->dtype == PITH_F32 || port->dtype == PITH_F64 || port->dtype == PITH_F16 ||
+                    port->dtype == PITH_BF16;
     uint64_t number = next_number(state);
     if (has_word(port->name, "mask")) return 1;
     if (has_word(port->name, "token_type") || has_word(port->name, "segment")) return 0;
@@ -43,7 +45,8 @@ static int fill(pith_tensor *t, const command *c, const pith_port *port, uint64_
     const size_t width = count ? t->bytes / count : 0;
     uint64_t state = (seed + 1) * 0x9E3779B97F4A7C15u;
     if (!width && count)
-        return fail(c, "input '%s': %s cannot be made up; give it with -i", port->name, pith_element_name(port->dtype));
+        return fail(c, "input '%s': %s cannot be made up; give it with -i", port->name,
+                    pith_element_name(port->dtype));
     for (uint64_t i = 0, n; i < count; i += n) {
         n = count - i < 256 ? count - i : 256;
         for (uint64_t k = 0; k < n; k++) block[k] = choose_value(port, i + k, last, &state);
@@ -60,8 +63,10 @@ int random_inputs_add(model_inputs *in, const command *c, const pith_model *mode
         pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
         if (port.optional || model_inputs_find(in, port.name)) continue;
         for (int d = 0; d < t.rank; d++)
-            t.dims[d] = port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, choose_size) : port.dims[d];
-        if (port.dtype == PITH_STRING || pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
+            t.dims[d] = port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, choose_size)
+                                         : port.dims[d];
+        if (port.dtype == PITH_STRING ||
+            pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
             return fail(c, "input '%s' cannot be made up; give it with -i", port.name);
         t.data = grow(NULL, t.bytes);
         int code = fill(&t, c, &port, seed + p);

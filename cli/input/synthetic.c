@@ -5,15 +5,17 @@
 #include <string.h>
 
 static const char *const words[] = {
-    "the",    "of",     "and",    "to",     "in",     "a",      "is",     "that",   "for",    "it",     "as",
-    "was",    "with",   "be",     "by",     "on",     "not",    "he",     "his",    "but",    "at",     "are",
-    "this",   "have",   "from",   "or",     "had",    "an",     "they",   "which",  "one",    "you",    "were",
-    "her",    "all",    "she",    "there",  "would",  "their",  "we",     "him",    "been",   "has",    "when",
-    "who",    "will",   "more",   "no",     "if",     "out",    "so",     "said",   "what",   "up",     "its",
-    "about",  "into",   "than",   "them",   "can",    "only",   "other",  "new",    "some",   "could",  "time",
-    "these",  "two",    "may",    "then",   "do",     "first",  "any",    "my",     "now",    "such",   "like",
-    "river",  "market", "engine", "winter", "garden", "signal", "carbon", "policy", "vector", "window", "museum",
-    "planet", "bridge", "copper", "harvest"
+    "the",    "of",     "and",    "to",     "in",     "a",      "is",     "that",   "for",
+    "it",     "as",     "was",    "with",   "be",     "by",     "on",     "not",    "he",
+    "his",    "but",    "at",     "are",    "this",   "have",   "from",   "or",     "had",
+    "an",     "they",   "which",  "one",    "you",    "were",   "her",    "all",    "she",
+    "there",  "would",  "their",  "we",     "him",    "been",   "has",    "when",   "who",
+    "will",   "more",   "no",     "if",     "out",    "so",     "said",   "what",   "up",
+    "its",    "about",  "into",   "than",   "them",   "can",    "only",   "other",  "new",
+    "some",   "could",  "time",   "these",  "two",    "may",    "then",   "do",     "first",
+    "any",    "my",     "now",    "such",   "like",   "river",  "market", "engine", "winter",
+    "garden", "signal", "carbon", "policy", "vector", "window", "museum", "planet", "bridge",
+    "copper", "harvest"
 };
 
 /* Uniform in [0, 1); Knuth's MMIX constants. */
@@ -31,7 +33,8 @@ void synthetic_words(bytes *out, int count, uint64_t *seed) {
 }
 
 int synthetic_length(uint64_t *seed) {
-    double radius = sqrt(-2.0 * log(1.0 - uniform(seed))), angle = 6.283185307179586 * uniform(seed);
+    double radius = sqrt(-2.0 * log(1.0 - uniform(seed))),
+           angle = 6.283185307179586 * uniform(seed);
     double length = exp(3.0 + 0.7 * radius * cos(angle)); /* Box and Muller */
     return length < 3 ? 3 : length > 60 ? 60 : (int)length;
 }

@@ -44,7 +44,8 @@ static bool take_fields(text_batch *b, size_t from, bool too_long) {
     const char *why = NULL;
     if (too_long)
         why = "the object is longer than 64 MiB";
-    else if (!json_line_texts(&b->json, texts, line, b->fields, b->width, b->keeps ? &b->kept : NULL))
+    else if (!json_line_texts(&b->json, texts, line, b->fields, b->width,
+                              b->keeps ? &b->kept : NULL))
         why = b->json.message;
     if (why) {
         cut_print(b->message, sizeof b->message, "%s: %s", text_input_place(&b->in), why);
@@ -97,7 +98,8 @@ int text_batch_next(text_batch *b, size_t most) {
     int state = !b->ended;
     b->data.size = b->kept.size = b->count = b->cut = 0;
     bad_lines_clear(&b->bad);
-    while (state > 0 && b->count < most && b->data.size + b->kept.size + b->bad.objects.size < BATCH_BYTES) {
+    while (state > 0 && b->count < most &&
+           b->data.size + b->kept.size + b->bad.objects.size < BATCH_BYTES) {
         if (b->count + b->bad.count && !text_input_ready(&b->in)) break;
         state = take_line(b);
     }

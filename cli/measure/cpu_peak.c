@@ -1,4 +1,5 @@
-/* cpu_peak.c - the peak-FMA loop (multiply-adds in registers only), and a loop that only reads memory. */
+/* cpu_peak.c - the peak-FMA loop (multiply-adds in registers only), and a loop that only reads
+ * memory. */
 #include "cli/measure/cpu_peak.h"
 
 #include <pthread.h>
@@ -16,18 +17,19 @@
 
 enum { THREADS_MAX = 64 };
 
-/* SUMS independent sums hide the latency of a multiply-add: at least 4 cycles × 2 per cycle, and few enough that all
- * fit in the 16 registers of AVX2. STEPS multiply-adds per sum make one burst, between two looks at the clock. */
+/* SUMS independent sums hide the latency of a multiply-add: at least 4 cycles × 2 per cycle, and
+ * few enough that all fit in the 16 registers of AVX2. STEPS multiply-adds per sum make one burst,
+ * between two looks at the clock. */
 #define STEPS 20000
 #define SUMS 12
-#define BURST(V, set1, fma, first, width)                                                                              \
-    V a = set1(1.0f), b = set1(1e-9f), c[SUMS];                                                                        \
-    for (int i = 0; i < SUMS; i++) c[i] = set1((float)i);                                                              \
-    for (int s = 0; s < STEPS; s++) {                                                                                  \
-        _Pragma("GCC unroll 12") for (int i = 0; i < SUMS; i++) c[i] = fma(a, c[i], b);                                \
-    }                                                                                                                  \
-    for (int i = 1; i < SUMS; i++) c[0] = fma(a, c[0], c[i]);                                                          \
-    kept = first(c[0]);                                                                                                \
+#define BURST(V, set1, fma, first, width)                                                          \
+    V a = set1(1.0f), b = set1(1e-9f), c[SUMS];                                                    \
+    for (int i = 0; i < SUMS; i++) c[i] = set1((float)i);                                          \
+    for (int s = 0; s < STEPS; s++) {                                                              \
+        _Pragma("GCC unroll 12") for (int i = 0; i < SUMS; i++) c[i] = fma(a, c[i], b);            \
+    }                                                                                              \
+    for (int i = 1; i < SUMS; i++) c[0] = fma(a, c[0], c[i]);                                      \
+    kept = first(c[0]);                                                                            \
     return 2.0 * (width)*SUMS * STEPS;
 
 /* Results go here, so that no loop is left out; each thread has its own. */
@@ -118,7 +120,8 @@ static double run_crew(crew *c, int threads) {
     c->share = threads > 0 ? c->words / (size_t)threads : 0;
     for (int i = 0; i < threads; i++) members[i] = (member){ .crew = c, .number = i };
     int made = 1;
-    while (made < threads && !pthread_create(&members[made].thread, NULL, work, &members[made])) made++;
+    while (made < threads && !pthread_create(&members[made].thread, NULL, work, &members[made]))
+        made++;
     work(&members[0]);
     for (int i = 1; i < made; i++) pthread_join(members[i].thread, NULL);
     for (int i = 0; i < made; i++) rate += members[i].rate;

@@ -12,7 +12,8 @@ static void append(void *user, const char *text, size_t size) { bytes_add(user, 
 static json_t *load(const pith_profile *profile) {
     bytes text = { NULL, 0, 0 };
     json_t *json = NULL;
-    if (!pith_profile_write(profile, append, &text, NULL)) json = json_loadb(text.data, text.size, 0, NULL);
+    if (!pith_profile_write(profile, append, &text, NULL))
+        json = json_loadb(text.data, text.size, 0, NULL);
     free(text.data);
     return json;
 }
@@ -27,7 +28,8 @@ static double number_of(const json_t *object, const char *key) {
 }
 
 static bool is_main_step(const json_t *event) {
-    return !strcmp(text_of(event, "cat"), "step") && number_of(json_object_get(event, "args"), "depth") == 0;
+    return !strcmp(text_of(event, "cat"), "step") &&
+           number_of(json_object_get(event, "args"), "depth") == 0;
 }
 
 /* The step of an event; a new one has room for so many runs. */
@@ -45,7 +47,8 @@ static step_time *find(step_times *times, const json_t *event, size_t runs) {
                       .kernel = strdup(text_of(args, "kernel")),
                       .seconds = calloc(runs, sizeof *s->seconds),
                       .fraction = calloc(runs, sizeof *s->fraction) };
-    if (!s->op || !s->node || !s->shapes || !s->kernel || !s->seconds || !s->fraction) grow(NULL, SIZE_MAX);
+    if (!s->op || !s->node || !s->shapes || !s->kernel || !s->seconds || !s->fraction)
+        grow(NULL, SIZE_MAX);
     return s;
 }
 
@@ -66,7 +69,8 @@ bool step_times_add(step_times *times, const pith_profile *profile, double peak,
     for (size_t k = 0; k < times->count; k++) {
         step_time *s = &times->steps[k];
         if (s->runs == runs) continue;
-        if (s->seconds[s->runs] > 0 && peak > 0) s->fraction[s->runs] = s->flop / s->seconds[s->runs] / peak;
+        if (s->seconds[s->runs] > 0 && peak > 0)
+            s->fraction[s->runs] = s->flop / s->seconds[s->runs] / peak;
         s->runs++;
     }
     return true;
@@ -90,8 +94,8 @@ double profile_flop(const pith_profile *profile) {
     double flop = 0;
     json_t *event, *json = load(profile);
     if (!json) return -1;
-    json_array_foreach(json_object_get(json, "traceEvents"), i, event) if (is_main_step(event)) flop +=
-        number_of(json_object_get(event, "args"), "flop");
+    json_array_foreach(json_object_get(json, "traceEvents"), i, event) if (is_main_step(event))
+        flop += number_of(json_object_get(event, "args"), "flop");
     json_decref(json);
     return flop;
 }

@@ -1,5 +1,6 @@
-/* completion.c - see completion.h. How a value is completed follows from its placeholder in the help: FILE, DIR and
- * MODEL complete paths, choices complete words, and anything else has no completion. */
+/* completion.c - see completion.h. How a value is completed follows from its placeholder in the
+ * help: FILE, DIR and MODEL complete paths, choices complete words, and anything else has no
+ * completion. */
 #include "cli/options/completion.h"
 
 #include <string.h>
@@ -13,8 +14,8 @@ static void completion_words(FILE *out, const char *choices) {
     for (; *choices; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
 }
 
-/* Text between single quotes: a quote ends them, stands by itself, and begins them again. Characters of `escaped` get a
- * backslash. */
+/* Text between single quotes: a quote ends them, stands by itself, and begins them again.
+ * Characters of `escaped` get a backslash. */
 static void completion_quoted(FILE *out, const char *text, const char *escaped) {
     for (; *text; text++) {
         if (strchr(escaped, *text)) fputc('\\', out);
@@ -25,7 +26,9 @@ static void completion_quoted(FILE *out, const char *text, const char *escaped) 
     }
 }
 
-static bool completion_takes(const char *takes, const char *what) { return takes && !strcmp(takes, what); }
+static bool completion_takes(const char *takes, const char *what) {
+    return takes && !strcmp(takes, what);
+}
 
 /* ---- bash ---- */
 
@@ -35,7 +38,8 @@ static void bash_values(const command *c, FILE *out) {
         if (!row || !row->takes || row->implied) continue;
         fputs("        ", out);
         if (row->letter) fprintf(out, "-%c|", row->letter);
-        fprintf(out, "--%s%s%s) ", row->name, row->alias ? "|--" : "", row->alias ? row->alias : "");
+        fprintf(out, "--%s%s%s) ", row->name, row->alias ? "|--" : "",
+                row->alias ? row->alias : "");
         if (row->choices) {
             fputs("_pith_words \"", out);
             completion_words(out, row->choices);
@@ -51,18 +55,23 @@ static void bash_values(const command *c, FILE *out) {
 static void bash_print(FILE *out) {
     fputs("# Completion of pith for bash; made by 'pith --completion bash'.\n\n"
           "_pith_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$current\"); }\n"
-          "_pith_FILE() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$current\"); }\n"
-          "_pith_DIR() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$current\"); }\n"
+          "_pith_FILE() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "
+          "\"$current\"); }\n"
+          "_pith_DIR() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "
+          "\"$current\"); }\n"
           "_pith_MODEL() {\n"
           "    _pith_FILE\n"
           "    local folder=" MODEL_FOLDER " path\n"
-          "    for path in \"$folder\"/\"$current\"*; do [[ -e $path ]] && COMPREPLY+=(\"${path##*/}\"); done\n"
+          "    for path in \"$folder\"/\"$current\"*; do [[ -e $path ]] && "
+          "COMPREPLY+=(\"${path##*/}\"); done\n"
           "}\n\n"
           "_pith() {\n"
-          "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} options= takes=\n"
+          "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} "
+          "options= takes=\n"
           "    COMPREPLY=()\n"
           "    # --name=value arrives as three words\n"
-          "    if [[ $current == = ]]; then current=; elif [[ $previous == = ]]; then previous=${COMP_WORDS[COMP_CWORD "
+          "    if [[ $current == = ]]; then current=; elif [[ $previous == = ]]; then "
+          "previous=${COMP_WORDS[COMP_CWORD "
           "- 2]}; fi\n"
           "    if ((COMP_CWORD == 1)) || [[ ${COMP_WORDS[1]} == help ]]; then\n"
           "        _pith_words \"",
@@ -81,7 +90,8 @@ static void bash_print(FILE *out) {
         fprintf(out, "--help\" takes=%s ;;\n", (*verb)->takes ? (*verb)->takes : "");
     }
     fputs("    esac\n"
-          "    if [[ $current == -* ]]; then _pith_words \"$options\"; elif [[ $takes ]]; then \"_pith_$takes\"; fi\n"
+          "    if [[ $current == -* ]]; then _pith_words \"$options\"; elif [[ $takes ]]; then "
+          "\"_pith_$takes\"; fi\n"
           "}\n\n"
           "complete -F _pith pith\n",
           out);
@@ -105,12 +115,15 @@ static void zsh_action(FILE *out, const char *takes, const char *choices) {
 }
 
 static void zsh_option(const option_row *row, FILE *out) {
-    const char *often = row->kind == OPTION_LIST ? "*" : "", *value = !row->takes ? "" : row->implied ? "=-" : "=";
+    const char *often = row->kind == OPTION_LIST ? "*" : "", *value = !row->takes    ? ""
+                                                                      : row->implied ? "=-"
+                                                                                     : "=";
     if (row->letter && row->kind == OPTION_LIST)
-        fprintf(out, "            '*'{-%c%s,--%s%s}'[", row->letter, row->takes ? "+" : "", row->name, value);
+        fprintf(out, "            '*'{-%c%s,--%s%s}'[", row->letter, row->takes ? "+" : "",
+                row->name, value);
     else if (row->letter)
-        fprintf(out, "            '(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter,
-                row->takes ? "+" : "", row->name, value);
+        fprintf(out, "            '(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name,
+                row->letter, row->takes ? "+" : "", row->name, value);
     else if (row->alias)
         fprintf(out, "            {--%s%s,--%s%s}'[", row->name, value, row->alias, value);
     else
@@ -148,7 +161,8 @@ static void zsh_print(FILE *out) {
     }
     fputs("        'help:show the help of a command'\n"
           "    )\n"
-          "    _arguments -C '(- *)--help[show help]' '(- *)--version[print the version]' '1:command:->verb' "
+          "    _arguments -C '(- *)--help[show help]' '(- *)--version[print the version]' "
+          "'1:command:->verb' "
           "'*::argument:->rest' && return\n"
           "    if [[ $state == verb ]] || [[ $state == rest && $words[1] == help ]]; then\n"
           "        _describe command verbs\n"
@@ -189,7 +203,9 @@ static void fish_value(FILE *out, const char *takes, const char *choices) {
 }
 
 static void fish_verb(const command *c, FILE *out) {
-    fprintf(out, "\ncomplete -c pith -n '__fish_use_subcommand; or __fish_seen_subcommand_from help' -a %s -d '",
+    fprintf(out,
+            "\ncomplete -c pith -n '__fish_use_subcommand; or __fish_seen_subcommand_from help' -a "
+            "%s -d '",
             c->name);
     completion_quoted(out, c->summary, "");
     fputs("'\n", out);
@@ -201,7 +217,8 @@ static void fish_verb(const command *c, FILE *out) {
     for (const option *o = c->options; o->row || o->heading; o++) {
         const option_row *row = o->row;
         if (!row) continue;
-        fprintf(out, "complete -c pith -n '__fish_seen_subcommand_from %s' -l %s", c->name, row->name);
+        fprintf(out, "complete -c pith -n '__fish_seen_subcommand_from %s' -l %s", c->name,
+                row->name);
         if (row->letter) fprintf(out, " -s %c", row->letter);
         if (row->takes && !row->implied) fish_value(out, row->takes, row->choices);
         if (option_switched_off(row)) fprintf(out, " -l no-%s", row->name);

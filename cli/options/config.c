@@ -21,7 +21,8 @@ static char *config_path_below(const char *folder, const char *below) {
 
 /* Where to look; *must: the file was named. NULL: nowhere. */
 static const char *config_place(const char *named, bool *must) {
-    const char *variable = getenv("PITH_CONFIG"), *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    const char *variable = getenv("PITH_CONFIG"), *folder = getenv("XDG_CONFIG_HOME"),
+               *home = getenv("HOME");
     *must = true;
     if (named) return *named ? named : NULL;
     if (variable && *variable) return variable;
@@ -30,7 +31,8 @@ static const char *config_place(const char *named, bool *must) {
     return home && *home ? config_path_below(home, "/.config/pith/config.json") : NULL;
 }
 
-/* The bytes of the file, which the caller frees; NULL: it is not there, or *code is set after a message. */
+/* The bytes of the file, which the caller frees; NULL: it is not there, or *code is set after a
+ * message. */
 static char *config_read(size_t *size, const command *c, const char *path, bool must, int *code) {
     FILE *file = fopen(path, "re");
     if (!file) {
@@ -85,7 +87,8 @@ static int config_add(config_file *f, const command *c, const char *key, const j
     const option_row *row = config_row(key, near);
     if (!row) {
         const char *advice = *near ? "; did you mean \"" : "; docs/options.md lists the keys";
-        return usage(c, "%s: \"%s\" is no option%s%s%s", f->path, key, advice, near, *near ? "\"?" : "");
+        return usage(c, "%s: \"%s\" is no option%s%s%s", f->path, key, advice, near,
+                     *near ? "\"?" : "");
     }
     const char *text = config_value(value);
     option_range(range, sizeof range, row);
@@ -123,7 +126,8 @@ int config_open(config_file *f, const command *c, const char *named) {
     }
     json_decref(root);
     snprintf(label, sizeof label, "%s: preset", path);
-    if (code < 0 && (text = config_text(f, "preset"))) code = option_store(c, label, &preset, NULL, text);
+    if (code < 0 && (text = config_text(f, "preset")))
+        code = option_store(c, label, &preset, NULL, text);
     return code;
 }
 

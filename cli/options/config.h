@@ -15,10 +15,10 @@ typedef struct config_file {
     size_t count;
 } config_file;
 
-/* Reads the file `named`, else $PITH_CONFIG, else $XDG_CONFIG_HOME/pith/config.json, else ~/.config/pith/config.json.
- * Only a file that was named must exist; an empty name stands for none. It is kept as long as the process. Returns -1
- * to go on, else the exit code after a message: a file that cannot be read, is no JSON object, or has a key that is no
- * option's. */
+/* Reads the file `named`, else $PITH_CONFIG, else $XDG_CONFIG_HOME/pith/config.json, else
+ * ~/.config/pith/config.json. Only a file that was named must exist; an empty name stands for none.
+ * It is kept as long as the process. Returns -1 to go on, else the exit code after a message: a
+ * file that cannot be read, is no JSON object, or has a key that is no option's. */
 int config_open(config_file *f, const command *c, const char *named);
 
 /* The value of a key as the text of a flag would give it; NULL: it has none. */

@@ -5,11 +5,12 @@
 
 #include "cli/options/option_value.h"
 
-/* Columns: the width of a line, and the widest left column of options and of examples. If the left side is wider, its
- * text begins on the next line. */
+/* Columns: the width of a line, and the widest left column of options and of examples. If the left
+ * side is wider, its text begins on the next line. */
 enum { HELP_WIDTH = 100, HELP_LEFT_MAX = 26, HELP_EXAMPLE_MAX = 60 };
 
-/* Prints words from a column on; lines after the first are indented. A newline begins another paragraph. */
+/* Prints words from a column on; lines after the first are indented. A newline begins another
+ * paragraph. */
 static void help_words(FILE *out, const char *text, size_t column, size_t indent) {
     bool first = true;
     while (*text) {
@@ -38,7 +39,8 @@ static int help_spell(char *text, size_t size, const option_row *row) {
     char letter[8] = "", alias[40] = "";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     if (row->alias) snprintf(alias, sizeof alias, "--%s, ", row->alias);
-    return snprintf(text, size, "%s%s--%s%s%s%s%s", letter, alias, option_switched_off(row) ? "[no-]" : "", row->name,
+    return snprintf(text, size, "%s%s--%s%s%s%s%s", letter, alias,
+                    option_switched_off(row) ? "[no-]" : "", row->name,
                     !row->takes    ? ""
                     : row->implied ? "[="
                                    : " ",
@@ -47,9 +49,10 @@ static int help_spell(char *text, size_t size, const option_row *row) {
 
 void help_meaning(char *text, size_t size, const option_row *row) {
     const char *usual = row->otherwise ? row->otherwise : row->initial;
-    if (row->kind == OPTION_SWITCH && usual == row->initial) usual = !strcmp(usual, "true") ? "on" : "off";
-    snprintf(text, size, "%s%s%s%s%s%s", row->choices ? row->choices : "", row->choices ? ": " : "", row->help,
-             usual ? " (" : "", usual ? usual : "", usual ? ")" : "");
+    if (row->kind == OPTION_SWITCH && usual == row->initial)
+        usual = !strcmp(usual, "true") ? "on" : "off";
+    snprintf(text, size, "%s%s%s%s%s%s", row->choices ? row->choices : "", row->choices ? ": " : "",
+             row->help, usual ? " (" : "", usual ? usual : "", usual ? ")" : "");
 }
 
 static void help_options(const option *options, FILE *out) {
@@ -87,8 +90,8 @@ static void help_examples(const example *examples, FILE *out) {
 static void help_forms(const command *c, FILE *out) {
     for (const char *form = c->forms; *form;) {
         size_t n = strcspn(form, "\n");
-        fprintf(out, "%s pith %s%s%.*s\n", form == c->forms ? "usage:" : "      ", c->name, *c->name ? " " : "", (int)n,
-                form);
+        fprintf(out, "%s pith %s%s%.*s\n", form == c->forms ? "usage:" : "      ", c->name,
+                *c->name ? " " : "", (int)n, form);
         form += n + (form[n] != 0);
     }
 }

@@ -7,8 +7,8 @@
 #include "cli/options/help.h"
 #include "cli/options/option_value.h"
 
-/* Characters that roff would take for its own: a minus is no hyphen, a backslash begins an escape, and so does a dot or
- * an apostrophe at the beginning of a line. */
+/* Characters that roff would take for its own: a minus is no hyphen, a backslash begins an escape,
+ * and so does a dot or an apostrophe at the beginning of a line. */
 static void manual_text(FILE *out, const char *text, size_t size) {
     for (size_t i = 0; i < size; i++) {
         bool begins = !i || text[i - 1] == '\n';
@@ -65,7 +65,9 @@ static void manual_options(const option *options, FILE *out) {
         fputs(".TP\n", out);
         if (row->letter) fprintf(out, "\\fB\\-%c\\fR, ", row->letter);
         manual_option_name(out, "", row->name);
-        if (row->takes) fprintf(out, "%s\\fI%s\\fR%s", row->implied ? "[=" : " ", row->takes, row->implied ? "]" : "");
+        if (row->takes)
+            fprintf(out, "%s\\fI%s\\fR%s", row->implied ? "[=" : " ", row->takes,
+                    row->implied ? "]" : "");
         if (option_switched_off(row))
             manual_option_name(out, ", ", "no-"), manual_text(out, row->name, strlen(row->name));
         if (row->alias) manual_option_name(out, ", ", row->alias);
@@ -91,15 +93,17 @@ static void manual_examples(const example *examples, FILE *out) {
 
 static void manual_environment(FILE *out) {
     manual_heading(out, "environment");
-    fputs(
-        ".TP\n.B PITH_CONFIG\nThe file with options; see pith help embed, and docs/options.md for its keys. Most "
-        "options "
-        "that are not about one call have a variable too, such as PITH_THREADS.\n"
-        ".TP\n.B PITH_CACHE\nThe folder of the model cache. Without it the cache is $XDG_CACHE_HOME/pith, else "
-        "~/.cache/pith.\n"
-        ".TP\n.B PITH_ISA\nThe newest instruction set that is used: scalar, avx2, avx512 or neon. It changes speed. It "
-        "changes vectors only in bf16.\n",
-        out);
+    fputs(".TP\n.B PITH_CONFIG\nThe file with options; see pith help embed, and docs/options.md "
+          "for its keys. Most "
+          "options "
+          "that are not about one call have a variable too, such as PITH_THREADS.\n"
+          ".TP\n.B PITH_CACHE\nThe folder of the model cache. Without it the cache is "
+          "$XDG_CACHE_HOME/pith, else "
+          "~/.cache/pith.\n"
+          ".TP\n.B PITH_ISA\nThe newest instruction set that is used: scalar, avx2, avx512 or "
+          "neon. It changes speed. It "
+          "changes vectors only in bf16.\n",
+          out);
 }
 
 static void manual_see_also(const command *c, FILE *out) {
@@ -137,7 +141,8 @@ void manual_print(const command *c, FILE *out) {
     }
     manual_examples(c->examples, out);
     manual_heading(out, "exit status");
-    fputs("0 if everything is done, 1 if the work or a part of it failed, 2 for wrong usage.\n", out);
+    fputs("0 if everything is done, 1 if the work or a part of it failed, 2 for wrong usage.\n",
+          out);
     if (c == &program) manual_environment(out);
     manual_see_also(c, out);
 }

@@ -1,7 +1,7 @@
 /* option_sources.c - see option_sources.h.
  *
- * A configuration may hold keys of any verb; those that this verb does not have are passed over. A key that no verb has
- * is an error, since it is a slip of the pen more often than not. */
+ * A configuration may hold keys of any verb; those that this verb does not have are passed over. A
+ * key that no verb has is an error, since it is a slip of the pen more often than not. */
 #include "cli/options/option_sources.h"
 
 #include <ctype.h>
@@ -52,7 +52,8 @@ static const char *source_variable(const option_row *row) {
 static int store_defaults(const command *c, void *settings) {
     int code = -1;
     for (const option *o = c->options; code < 0 && (o->row || o->heading); o++)
-        if (o->row && o->row->initial) code = option_store(c, "the default", o, settings, o->row->initial);
+        if (o->row && o->row->initial)
+            code = option_store(c, "the default", o, settings, o->row->initial);
     return code;
 }
 
@@ -89,17 +90,20 @@ static int store_preset(const command *c, void *settings, const preset *p) {
         const size_t n = (size_t)(text - *value) - 1;
         snprintf(label, sizeof label, "preset %s: %.*s", p->name, (int)n, *value);
         for (const option *o = c->options; code < 0 && (o->row || o->heading); o++)
-            if (o->row && o->row->anywhere && strlen(o->row->name) == n && !memcmp(o->row->name, *value, n))
+            if (o->row && o->row->anywhere && strlen(o->row->name) == n &&
+                !memcmp(o->row->name, *value, n))
                 code = option_store(c, label, o, settings, text);
     }
     return code;
 }
 
-/* The preset that counts; *layer is where it stands: 0 below the configuration, 1 below the environment, 2 above it. A
- * wrong name has been refused before. */
+/* The preset that counts; *layer is where it stands: 0 below the configuration, 1 below the
+ * environment, 2 above it. A wrong name has been refused before. */
 static const preset *find_preset(const char *by_flag, int *layer) {
     const char *by_variable = source_variable(&option_rows[ROW_preset]);
-    const char *name = by_flag ? by_flag : by_variable ? by_variable : config_text(&config, "preset");
+    const char *name = by_flag       ? by_flag
+                       : by_variable ? by_variable
+                                     : config_text(&config, "preset");
     *layer = by_flag ? 2 : by_variable ? 1 : 0;
     for (size_t i = 0; name && i < sizeof presets / sizeof presets[0]; i++)
         if (!strcmp(presets[i].name, name)) return &presets[i];

@@ -81,7 +81,8 @@ static bool parse_share(int32_t *percent, const char *text) {
 }
 
 static int parse_bool(const char *text) {
-    static const char *const words[2][4] = { { "false", "0", "no", "off" }, { "true", "1", "yes", "on" } };
+    static const char *const words[2][4] = { { "false", "0", "no", "off" },
+                                             { "true", "1", "yes", "on" } };
     for (int i = 0; i < 8; i++)
         if (!strcmp(text, words[i / 4][i % 4])) return i / 4;
     return -1;
@@ -124,7 +125,9 @@ void option_range(char *range, size_t size, const option_row *row) {
     case OPTION_LIST: break;
     case OPTION_INT:
     case OPTION_MOST: snprintf(range, size, "takes a number from %lld to %lld", min, max); break;
-    case OPTION_THREADS: snprintf(range, size, "takes a number from %lld to %lld, cores or max", min, max); break;
+    case OPTION_THREADS:
+        snprintf(range, size, "takes a number from %lld to %lld, cores or max", min, max);
+        break;
     case OPTION_SHARE: snprintf(range, size, "takes a number from 0 to 1"); break;
     case OPTION_FLOAT: snprintf(range, size, "takes a number that is not negative"); break;
     case OPTION_BYTES: snprintf(range, size, "takes bytes as in 4000, 512k, 64M or 2G"); break;
@@ -145,7 +148,8 @@ static const char *option_threshold(const command *c, const option_row *row, con
     return NULL;
 }
 
-int option_store(const command *c, const char *label, const option *o, void *settings, const char *text) {
+int option_store(const command *c, const char *label, const option *o, void *settings,
+                 const char *text) {
     char range[200];
     union {
         int32_t number;
@@ -160,6 +164,8 @@ int option_store(const command *c, const char *label, const option *o, void *set
     if (good) return -1;
     option_range(range, sizeof range, o->row);
     const char *threshold = option_threshold(c, o->row, text);
-    if (threshold) return usage(c, "%s %s, not '%s'; a threshold is given by --%s", label, range, text, threshold);
+    if (threshold)
+        return usage(c, "%s %s, not '%s'; a threshold is given by --%s", label, range, text,
+                     threshold);
     return usage(c, "%s %s, not '%s'", label, range, text);
 }

@@ -4,14 +4,17 @@
 
 #include "cli/base/cli.h"
 
-/* Reads text and stores it at the option's place. label says in a message where the text comes from: "--threads". The
- * value may point into text. Returns -1 to go on, else the exit code. */
-int option_store(const command *c, const char *label, const option *o, void *settings, const char *text);
+/* Reads text and stores it at the option's place. label says in a message where the text comes
+ * from: "--threads". The value may point into text. Returns -1 to go on, else the exit code. */
+int option_store(const command *c, const char *label, const option *o, void *settings,
+                 const char *text);
 
-/* Whether the option has an effect: it always has one, but for the option that a test leaves out. */
+/* Whether the option has an effect: it always has one, but for the option that a test leaves out.
+ */
 bool option_heeded(const option_row *row);
 
-/* What values there are, as a part of a sentence: "takes a number from 1 to 4096"; "" for any text. */
+/* What values there are, as a part of a sentence: "takes a number from 1 to 4096"; "" for any text.
+ */
 void option_range(char *range, size_t size, const option_row *row);
 
 /* Whether --no-NAME switches it off. */

@@ -45,11 +45,11 @@ int usage(const command *c, const char *format, ...) {
 int fail_model(const command *c, const pith_error *err, const char *model) {
     fail(c, "%s", err->message);
     if (err->code == PITH_ERR_NOT_FOUND && !strcmp(model, DEFAULT_MODEL))
-        fputs(
-            "'make model' in Pith's source folder fetches this model; give the directory of any other model with -m\n",
-            stderr);
-    else if (err->code == PITH_ERR_NOT_FOUND && *model && !strchr("./~", *model) && access(model, F_OK) &&
-             strstr(err->message, "no model '"))
+        fputs("'make model' in Pith's source folder fetches this model; give the directory of any "
+              "other model with -m\n",
+              stderr);
+    else if (err->code == PITH_ERR_NOT_FOUND && *model && !strchr("./~", *model) &&
+             access(model, F_OK) && strstr(err->message, "no model '"))
         note("'pith pull %s' fetches it from the hub", model);
     return EXIT_FAILED;
 }
@@ -112,8 +112,8 @@ bool option_by_flag(const void *place) {
     return false;
 }
 
-/* The length of the name that the argument begins with, if it is a name of this row after "--" and is followed by "="
- * or nothing; else 0. */
+/* The length of the name that the argument begins with, if it is a name of this row after "--" and
+ * is followed by "=" or nothing; else 0. */
 static size_t option_named(const option_row *row, const char *argument) {
     const char *names[] = { row->name, row->alias };
     for (size_t i = 0; i < 2 && names[i]; i++) {
@@ -123,7 +123,8 @@ static size_t option_named(const option_row *row, const char *argument) {
     return 0;
 }
 
-/* The option an argument names, and its attached value ("--name=value", "-nvalue", "false" of "--no-name") or NULL. */
+/* The option an argument names, and its attached value ("--name=value", "-nvalue", "false" of
+ * "--no-name") or NULL. */
 static const option *option_find(const option *options, const char *argument, const char **value) {
     *value = NULL;
     for (const option *o = options; o->row || o->heading; o++) {
@@ -143,7 +144,8 @@ static const option *option_find(const option *options, const char *argument, co
 }
 
 bool is_near(const char *typed, const char *name, size_t *best) {
-    size_t n = strlen(typed), d = n > 2 && !strncmp(typed, name, n) ? 1 : spelling_distance(typed, name);
+    size_t n = strlen(typed),
+           d = n > 2 && !strncmp(typed, name, n) ? 1 : spelling_distance(typed, name);
     if (d > 2 || d >= n || d >= *best) return false;
     *best = d;
     return true;
@@ -153,7 +155,8 @@ static int option_unknown(const command *c, const option *options, const char *a
     char typed[40] = "";
     size_t best = SIZE_MAX;
     const char *near = NULL;
-    if (argument[1] == '-') snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
+    if (argument[1] == '-')
+        snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
     for (const option *o = options; o->row || o->heading; o++)
         if (o->row && is_near(typed, o->row->name, &best)) near = o->row->name;
     if (near) return usage(c, "unknown option '%s'; did you mean --%s?", argument, near);
@@ -165,24 +168,30 @@ static const char *option_next_value(const command *c, const option *o, const ch
     const char *attached, *name = o->row->name;
     if (!next)
         usage(c, "--%s needs a value", name);
-    else if (next[0] == '-' && next[1] && (option_find(c->options, next, &attached) || !strcmp(next, "--help")))
-        usage(c, "--%s needs a value, but '%s' is an option; write --%s=%s if it is the value", name, next, name, next);
+    else if (next[0] == '-' && next[1] &&
+             (option_find(c->options, next, &attached) || !strcmp(next, "--help")))
+        usage(c, "--%s needs a value, but '%s' is an option; write --%s=%s if it is the value",
+              name, next, name, next);
     else
         return next;
     return NULL;
 }
 
-/* Whether the verb knows --json and it is given; what is wrong with other options is then told in JSON too. */
+/* Whether the verb knows --json and it is given; what is wrong with other options is then told in
+ * JSON too. */
 static void look_for_json(const option *options, int argc, char **argv) {
     for (const option *o = options; o->row || o->heading; o++)
-        for (int i = 1; i < argc && o->row && !strcmp(o->row->name, "json") && strcmp(argv[i], "--"); i++)
+        for (int i = 1;
+             i < argc && o->row && !strcmp(o->row->name, "json") && strcmp(argv[i], "--"); i++)
             if (!strcmp(argv[i], "--json")) json_failures();
 }
 
 int take_model(const command *c, const char **model, const string_list *rest) {
     if (rest->count > 1)
-        return usage(c, "give one model, not %zu ('%s' and '%s')", rest->count, rest->items[0], rest->items[1]);
-    if (rest->count && option_by_flag(model)) return usage(c, "give the model once: with -m or without it, not both");
+        return usage(c, "give one model, not %zu ('%s' and '%s')", rest->count, rest->items[0],
+                     rest->items[1]);
+    if (rest->count && option_by_flag(model))
+        return usage(c, "give the model once: with -m or without it, not both");
     if (rest->count) *model = rest->items[0];
     return -1;
 }
@@ -195,7 +204,8 @@ static int take_flag(const command *c, given_flag *flag, int *i, char **argv) {
     const option *o = option_find(c->options, argument, &value);
     if (!o) return option_unknown(c, c->options, argument);
     const bool plain = !o->row->takes;
-    if (plain && value && !option_switched_off(o->row)) return usage(c, "--%s takes no value", o->row->name);
+    if (plain && value && !option_switched_off(o->row))
+        return usage(c, "--%s takes no value", o->row->name);
     if (!value && (plain || o->row->implied)) value = plain ? "true" : o->row->implied;
     if (!value) value = option_next_value(c, o, argv[++*i]);
     if (!value) return EXIT_USAGE;
@@ -204,7 +214,8 @@ static int take_flag(const command *c, given_flag *flag, int *i, char **argv) {
 }
 
 /* Finds the flags among the arguments: flags[*count], and the rest. */
-static int take_flags(const command *c, given_flag *flags, size_t *count, int argc, char **argv, string_list *rest) {
+static int take_flags(const command *c, given_flag *flags, size_t *count, int argc, char **argv,
+                      string_list *rest) {
     bool only_rest = false;
     *rest = (string_list){ (const char **)argv + 1, 0 };
     for (int i = 1; i < argc; i++) {

@@ -14,15 +14,16 @@ static const char *variable(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* Splits "cuda:device_id=0,arena=1,cpu" at the commas that begin a name, and puts the names alone, with commas, at the
- * end of choice->names. Returns these. */
+/* Splits "cuda:device_id=0,arena=1,cpu" at the commas that begin a name, and puts the names alone,
+ * with commas, at the end of choice->names. Returns these. */
 static const char *split_devices(runtime_choice *choice) {
     const size_t size = strlen(choice->devices) + 1;
     char *part = choice->names = grow(NULL, 2 * size), *alone = part + size, *end = alone;
     memcpy(part, choice->devices, size);
     for (char *next; part; part = next) {
         size_t length = strcspn(part, ",");
-        while (part[length]) { /* a part with '=' and without a name before it is one more setting */
+        while (part[length]) { /* a part with '=' and without a name before it is one more
+                                  setting */
             const char *follows = part + length + 1;
             const size_t n = strcspn(follows, ",:=");
             if (follows[n] != '=') break;
@@ -49,16 +50,20 @@ int runtime_choice_check(const command *c, const runtime_choice *choice) {
                   { "ort-config", &choice->entries },    { "ort-profile", &choice->profile } };
     if (choice->name) return EXIT_DONE;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (option_by_flag(flags[i].place)) return usage(c, "--%s goes with --runtime ort or auto", flags[i].flag);
+        if (option_by_flag(flags[i].place))
+            return usage(c, "--%s goes with --runtime ort or auto", flags[i].flag);
     if (choice->devices && strchr(choice->devices, ':') && option_by_flag(&choice->devices))
-        note("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin runtime reads none");
+        note("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin "
+             "runtime reads none");
     return EXIT_DONE;
 }
 
 void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32_t threads) {
     pith_runtime_options options = PITH_RUNTIME_OPTIONS_INIT;
     options.strict = choice->strict;
-    options.ort_library = choice->library ? choice->library : choice->python ? NULL : variable("ORT_DYLIB_PATH");
+    options.ort_library = choice->library  ? choice->library
+                          : choice->python ? NULL
+                                           : variable("ORT_DYLIB_PATH");
     options.ort_python = choice->python ? choice->python : variable("VIRTUAL_ENV");
     options.ort_optimization = choice->level;
     options.ort_threads = threads;

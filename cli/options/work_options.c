@@ -11,10 +11,12 @@
 int work_begin(const command *c, const work_settings *w, pith_open_options *open) {
     const pith_batching *b = &w->batching;
     if (w->deterministic && open->precision == PITH_PRECISION_BF16)
-        return usage(c, "--deterministic and --precision bf16 do not go together: in bf16, vectors depend on the "
+        return usage(c, "--deterministic and --precision bf16 do not go together: in bf16, vectors "
+                        "depend on the "
                         "processor");
     if (b->least && b->most && b->least > b->most)
-        return usage(c, "--min-batch-size %d is above --max-batch-size %d", (int)b->least, (int)b->most);
+        return usage(c, "--min-batch-size %d is above --max-batch-size %d", (int)b->least,
+                     (int)b->most);
     open->log = &warnings;
     if (w->check) open->flags |= PITH_OPEN_CHECK;
     if (w->strict) open->flags |= PITH_OPEN_STRICT_SHAPES;
@@ -31,18 +33,21 @@ static void add_lines(bytes *text, json_t *object) {
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        if (json_is_integer(value)) bytes_print(text, "%-28s %lld\n", key, (long long)json_integer_value(value));
+        if (json_is_integer(value))
+            bytes_print(text, "%-28s %lld\n", key, (long long)json_integer_value(value));
         if (json_is_real(value)) bytes_print(text, "%-28s %.6g\n", key, json_real_value(value));
     }
 }
 
 void work_numbers(bytes *text, const pith_model *model, pith_statistics_form form) {
     pith_statistics numbers = PITH_STATISTICS_INIT;
-    if (!pith_model_statistics(&numbers, model, NULL)) pith_statistics_write(&numbers, form, take_text, text, NULL);
+    if (!pith_model_statistics(&numbers, model, NULL))
+        pith_statistics_write(&numbers, form, take_text, text, NULL);
 }
 
 /* What is to be told, with a newline at its end. */
-static void tell_stats(bytes *text, const work_settings *w, json_t *first, const pith_model *model) {
+static void tell_stats(bytes *text, const work_settings *w, json_t *first,
+                       const pith_model *model) {
     const bool table = w->stats == STATS_TEXT;
     bytes told = { NULL, 0, 0 };
     if (model) work_numbers(&told, model, table ? PITH_STATISTICS_TEXT : PITH_STATISTICS_JSON);
@@ -103,13 +108,13 @@ void work_tell_max_length(const pith_model *model, const int32_t *max_length) {
     options.max_length = *max_length;
     const size_t most = pith_embed_max_length(model, &options);
     if (most && most < (size_t)*max_length)
-        note("warning: --max-length %d is above what the model takes; texts are cut at %zu tokens", (int)*max_length,
-             most);
+        note("warning: --max-length %d is above what the model takes; texts are cut at %zu tokens",
+             (int)*max_length, most);
 }
 
 int work_tell(const work_model *w, int code) {
-    return work_stats(w->c, w->work, json_pack("{s:f}", "seconds", now_seconds() - w->began), w->model, w->inputs,
-                      code);
+    return work_stats(w->c, w->work, json_pack("{s:f}", "seconds", now_seconds() - w->began),
+                      w->model, w->inputs, code);
 }
 
 int work_close(work_model *w, int code) {

@@ -79,8 +79,8 @@ static bool identify(file_id *id, const char *path) {
 
 static bool same(const file_id *a, const file_id *b) {
     if (a->there && b->there) return a->device == b->device && a->inode == b->inode;
-    return a->placed && b->placed && a->folder_device == b->folder_device && a->folder_inode == b->folder_inode &&
-           !strcmp(a->name, b->name);
+    return a->placed && b->placed && a->folder_device == b->folder_device &&
+           a->folder_inode == b->folder_inode && !strcmp(a->name, b->name);
 }
 
 static bool ends_with(const char *name, const char *end) {
@@ -117,56 +117,65 @@ static bool is_external_data(const file_id *output, const char *onnx) {
     bool found = false;
     close(fd);
     if (data == MAP_FAILED) return false;
-    for (const char *at = data; !found && (at = memmem(at, (size_t)(data + size - at), key, sizeof key - 1));) {
+    for (const char *at = data;
+         !found && (at = memmem(at, (size_t)(data + size - at), key, sizeof key - 1));) {
         file_id id;
         at += sizeof key - 1;
         const size_t left = (size_t)(data + size - at), n = left ? (unsigned char)*at : 0;
         if (!n || n > 127 || n >= left) continue;
-        snprintf(path, sizeof path, "%.*s%.*s", slash ? (int)(slash - onnx + 1) : 0, onnx, (int)n, at + 1);
+        snprintf(path, sizeof path, "%.*s%.*s", slash ? (int)(slash - onnx + 1) : 0, onnx, (int)n,
+                 at + 1);
         found = identify(&id, path) && same(&id, output);
     }
     munmap(data, size);
     return found;
 }
 
-/* Whether a model directory holds a network under a name that is looked for first: other .onnx files in it are then not
- * read unless --model-file names them. */
+/* Whether a model directory holds a network under a name that is looked for first: other .onnx
+ * files in it are then not read unless --model-file names them. */
 static bool has_named_network(const char *folder, int deep) {
-    static const char *const names[] = { "model.onnx", "model.safetensors", "model.safetensors.index.json",
-                                         "model.gguf", "pytorch_model.bin", "pytorch_model.bin.index.json" };
+    static const char *const names[] = {
+        "model.onnx", "model.safetensors", "model.safetensors.index.json",
+        "model.gguf", "pytorch_model.bin", "pytorch_model.bin.index.json"
+    };
     DIR *dir = deep ? opendir(folder) : NULL;
     bool found = false;
     for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
         struct stat st;
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-        for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) found = !strcmp(entry->d_name, names[i]);
+        for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
+            found = !strcmp(entry->d_name, names[i]);
         char *path = grow(NULL, strlen(folder) + strlen(entry->d_name) + 2);
         sprintf(path, "%s/%s", folder, entry->d_name);
-        if (!found && !lstat(path, &st) && S_ISDIR(st.st_mode)) found = has_named_network(path, deep - 1);
+        if (!found && !lstat(path, &st) && S_ISDIR(st.st_mode))
+            found = has_named_network(path, deep - 1);
         free(path);
     }
     if (dir) closedir(dir);
     return found;
 }
 
-/* Whether a file of a model directory is an .onnx file, or the data of one, that the directory does not open: what
- * another call wrote there. */
+/* Whether a file of a model directory is an .onnx file, or the data of one, that the directory does
+ * not open: what another call wrote there. */
 static bool is_other_network(const char *name) {
     static const char *const ends[] = { "", ".data", "_data" };
     const char *chosen = model_file ? strrchr(model_file, '/') : NULL;
     chosen = chosen ? chosen + 1 : model_file;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         const size_t n = strlen(name), k = strlen(ends[i]), stem = n - k;
-        if (n < k + 5 || strcmp(name + stem, ends[i]) != 0 || memcmp(name + stem - 5, ".onnx", 5) != 0) continue;
+        if (n < k + 5 || strcmp(name + stem, ends[i]) != 0 ||
+            memcmp(name + stem - 5, ".onnx", 5) != 0)
+            continue;
         if (stem == strlen("model.onnx") && !memcmp(name, "model.onnx", stem)) return false;
         return !chosen || strlen(chosen) != stem || memcmp(name, chosen, stem) != 0;
     }
     return false;
 }
 
-/* Whether the output, a file that is there, is one of those in the folder or below it. named: the folder is a model's
- * with a network that is found by its name. */
-static bool in_folder(const file_id *output, const char *folder, const char *endings, bool named, int deep) {
+/* Whether the output, a file that is there, is one of those in the folder or below it. named: the
+ * folder is a model's with a network that is found by its name. */
+static bool in_folder(const file_id *output, const char *folder, const char *endings, bool named,
+                      int deep) {
     DIR *dir = deep ? opendir(folder) : NULL;
     bool found = false;
     for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
@@ -199,24 +208,27 @@ static bool is_of_input(const command *c, const file_id *output, const named_fil
     if (identify(&id, path) && same(&id, output)) return true;
     if (!output->there || stat(path, &st)) return false;
     if (S_ISDIR(st.st_mode))
-        return in_folder(output, path, model ? NULL : c->reads, model && has_named_network(path, FOLDERS_DEEP),
-                         FOLDERS_DEEP);
+        return in_folder(output, path, model ? NULL : c->reads,
+                         model && has_named_network(path, FOLDERS_DEEP), FOLDERS_DEEP);
     return ends_with(path, ".onnx") && is_external_data(output, path);
 }
 
-static bool is_written(const named_file *f) { return f->use == FILE_WRITTEN || f->use == FILE_NETWORK; }
+static bool is_written(const named_file *f) {
+    return f->use == FILE_WRITTEN || f->use == FILE_NETWORK;
+}
 
 static const char *dashes(const named_file *f) { return f->option ? "--" : ""; }
 static const char *option_of(const named_file *f) { return f->option ? f->option : "the argument"; }
 
 /* output NULL: a file of a folder, which the message names by its path. */
-static int refuse(const command *c, const named_file *output, const char *path, const named_file *other) {
+static int refuse(const command *c, const named_file *output, const char *path,
+                  const named_file *other) {
     const char *what = is_written(other) ? "is an output too" : "is an input too";
     if (!output)
-        return usage(c, "%s %s, as %s%s %s; write to another file", path, what, dashes(other), option_of(other),
-                     other->path);
-    return usage(c, "%s%s %s %s, as %s%s %s; write to another file", dashes(output), option_of(output), path, what,
-                 dashes(other), option_of(other), other->path);
+        return usage(c, "%s %s, as %s%s %s; write to another file", path, what, dashes(other),
+                     option_of(other), other->path);
+    return usage(c, "%s%s %s %s, as %s%s %s; write to another file", dashes(output),
+                 option_of(output), path, what, dashes(other), option_of(other), other->path);
 }
 
 /* Standard output under any name, but not if it goes to a device such as /dev/null. */
@@ -234,10 +246,12 @@ static int check_output(const command *c, const named_file *output, const char *
     if (!standard && !identify(&id, path)) return -1;
     for (const named_file *f = files; f < files + file_count; f++) {
         /* In an output folder the verb replaces files of its own. */
-        if (f == output || f->use == FOLDER_WRITTEN || (!output && !strcmp(f->path, path))) continue;
+        if (f == output || f->use == FOLDER_WRITTEN || (!output && !strcmp(f->path, path)))
+            continue;
         bool clash = false;
         if (is_written(f))
-            clash = standard ? is_standard(f->path) : identify(&other, f->path) && same(&id, &other);
+            clash =
+                standard ? is_standard(f->path) : identify(&other, f->path) && same(&id, &other);
         else if (!standard)
             clash = is_of_input(c, &id, f);
         if (clash) return refuse(c, output, path, f);
@@ -282,29 +296,33 @@ static void add_option(const option *o, const void *settings) {
     }
     const char *path = *(const char *const *)(const void *)place;
     const char *otherwise = o->row->otherwise;
-    if (!path && is_written(&(named_file){ .use = o->row->file }) && o->row->letter == 'o' && otherwise &&
-        !strcmp(otherwise, "standard output"))
+    if (!path && is_written(&(named_file){ .use = o->row->file }) && o->row->letter == 'o' &&
+        otherwise && !strcmp(otherwise, "standard output"))
         path = "-";
     if (path && *path) add(path, o->row->name, o->row->file);
 }
 
-int files_declare(const command *c, const void *settings, const string_list *rest, const char *config) {
+int files_declare(const command *c, const void *settings, const string_list *rest,
+                  const char *config) {
     file_count = 0;
     free(files);
     files = NULL;
     for (const option *o = c->options; o->row || o->heading; o++)
-        if (o->row && o->row->file != FILE_NONE && o->place != OPTION_NOWHERE) add_option(o, settings);
+        if (o->row && o->row->file != FILE_NONE && o->place != OPTION_NOWHERE)
+            add_option(o, settings);
     model_file = NULL;
     for (const option *o = c->options; o->row || o->heading; o++)
         if (o->row && !strcmp(o->row->name, "model-file") && o->place != OPTION_NOWHERE)
             model_file = *(const char *const *)(const void *)((const char *)settings + o->place);
     if (config) add(config, option_rows[ROW_config].name, FILE_READ);
     const bool model = c->takes && !strcmp(c->takes, "MODEL");
-    for (size_t i = 0; c->takes && i < rest->count; i++) add(rest->items[i], NULL, model ? FILE_MODEL : FILE_READ);
+    for (size_t i = 0; c->takes && i < rest->count; i++)
+        add(rest->items[i], NULL, model ? FILE_MODEL : FILE_READ);
     int code = -1;
     for (size_t i = 0; code < 0 && i < file_count; i++) {
         if (!is_written(&files[i])) continue;
-        code = files[i].use == FILE_NETWORK ? check_network(c, &files[i]) : check_output(c, &files[i], files[i].path);
+        code = files[i].use == FILE_NETWORK ? check_network(c, &files[i])
+                                            : check_output(c, &files[i], files[i].path);
     }
     return code;
 }

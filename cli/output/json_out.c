@@ -31,7 +31,9 @@ void json_quote(bytes *out, pith_str text) {
 }
 
 void json_print(json_t *object) {
-    char *text = object ? json_dumps(object, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) | JSON_INDENT(1)) : NULL;
+    char *text =
+        object ? json_dumps(object, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) | JSON_INDENT(1))
+               : NULL;
     json_decref(object);
     if (!text) grow(NULL, SIZE_MAX); /* memory is out */
     puts(text);

@@ -13,7 +13,8 @@ void json_quote(bytes *out, pith_str text);
 /* Prints the object to stdout and frees it. */
 void json_print(json_t *object);
 
-/* From now on the first failure is printed as {"error": message}, unless an object has been printed before it. */
+/* From now on the first failure is printed as {"error": message}, unless an object has been printed
+ * before it. */
 void json_failures(void);
 void json_print_failure(const char *message);
 

@@ -1,7 +1,8 @@
 /* output.c - results to stdout or to a file.
  *
- * A file is written under a temporary name next to its own and renamed at the end, so it is complete whenever its name
- * is there. A full disk is noticed at the latest by the flush and close at the end. */
+ * A file is written under a temporary name next to its own and renamed at the end, so it is
+ * complete whenever its name is there. A full disk is noticed at the latest by the flush and close
+ * at the end. */
 #include "cli/output/output.h"
 
 #include <errno.h>
@@ -27,7 +28,9 @@ static bool is_input(const struct stat *file, const string_list *inputs) {
     if (!inputs->count) return !fstat(STDIN_FILENO, &st) && same_file(file, &st);
     for (size_t i = 0; i < inputs->count; i++) {
         bool standard = !strcmp(inputs->items[i], "-");
-        if (!(standard ? fstat(STDIN_FILENO, &st) : stat(inputs->items[i], &st)) && same_file(file, &st)) return true;
+        if (!(standard ? fstat(STDIN_FILENO, &st) : stat(inputs->items[i], &st)) &&
+            same_file(file, &st))
+            return true;
     }
     return false;
 }
@@ -36,10 +39,12 @@ static int refuse_input(const command *c, const char *path) {
     return usage(c, "%s is an input too; write to another file", path);
 }
 
-/* "folder/name" + suffix; a name so long that there is no room for the suffix is shortened where that is allowed. */
+/* "folder/name" + suffix; a name so long that there is no room for the suffix is shortened where
+ * that is allowed. */
 static char *beside(const char *target, const char *suffix, bool may_shorten) {
     const char *slash = strrchr(target, '/');
-    size_t folder = slash ? (size_t)(slash - target) + 1 : 0, base = strlen(target + folder), more = strlen(suffix);
+    size_t folder = slash ? (size_t)(slash - target) + 1 : 0, base = strlen(target + folder),
+           more = strlen(suffix);
     if (may_shorten && base + more > NAME_MAX) base = NAME_MAX - more;
     char *name = grow(NULL, folder + base + more + 1);
     memcpy(name, target, folder + base);
@@ -47,7 +52,8 @@ static char *beside(const char *target, const char *suffix, bool may_shorten) {
     return name;
 }
 
-/* A new file next to the target, with the permissions that a file made or overwritten by the shell would have. */
+/* A new file next to the target, with the permissions that a file made or overwritten by the shell
+ * would have. */
 static FILE *open_beside(output *out, const struct stat *old) {
     if (old && access(out->target, W_OK)) return NULL;
     out->temporary = beside(out->target, ".XXXXXX", true);
@@ -79,7 +85,9 @@ int output_open(output *out, const command *c, const char *path, const string_li
     if (path && !*path) return usage(c, "-o needs the name of a file");
     bool named = path && strcmp(path, "-"), there = named && !stat(path, &st);
     if (there && known && same_file(&st, &standard)) named = false; /* /dev/stdout */
-    if (!named) return known && is_input(&standard, inputs) ? refuse_input(c, "standard output") : EXIT_DONE;
+    if (!named)
+        return known && is_input(&standard, inputs) ? refuse_input(c, "standard output")
+                                                    : EXIT_DONE;
     if (there && is_input(&st, inputs)) return refuse_input(c, path);
     int code = files_check(c, path);
     if (code) return code;
@@ -87,7 +95,8 @@ int output_open(output *out, const command *c, const char *path, const string_li
     if (there && !S_ISREG(st.st_mode))
         out->file = fopen(path, "wb");
     else
-        out->file = (out->target = files_follow(path)) ? open_beside(out, there ? &st : NULL) : NULL;
+        out->file =
+            (out->target = files_follow(path)) ? open_beside(out, there ? &st : NULL) : NULL;
     return out->file ? EXIT_DONE : fail_open(out, c);
 }
 
@@ -99,7 +108,8 @@ int output_resume(output *out, const command *c, const char *path, const string_
     if (there && is_input(&st, inputs)) return refuse_input(c, path);
     if (!(out->target = files_follow(path))) return fail_open(out, c);
     out->temporary = beside(out->target, ".part", false);
-    int fd = open(out->temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666), code = EXIT_DONE;
+    int fd = open(out->temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666),
+        code = EXIT_DONE;
     if (fd < 0 || fstat(fd, &st))
         code = fail(c, "%s: %s", out->temporary, strerror(errno));
     else if (!S_ISREG(st.st_mode))
@@ -164,7 +174,8 @@ bool output_flush(output *out) {
 static bool settle(output *out, const command *c, bool complete) {
     bool good = true;
     if (complete && rename(out->temporary, out->target))
-        good = fail(c, "%s: %s; the result is in %s", out->path, strerror(errno), out->temporary) == EXIT_DONE;
+        good = fail(c, "%s: %s; the result is in %s", out->path, strerror(errno), out->temporary) ==
+               EXIT_DONE;
     else if (!complete && !out->resumable)
         unlink(out->temporary);
     temporary_forget(out->temporary);
@@ -176,7 +187,8 @@ int output_close(output *out, const command *c, bool keep, int code) {
     if (code && !out->begun) keep = false; /* the work failed as a whole */
     errno = 0;
     if (out->path && fclose(out->file) && !out->error) out->error = errno ? errno : EIO;
-    bool settled = !out->temporary || settle(out, c, !out->error && keep && !(out->resumable && code));
+    bool settled =
+        !out->temporary || settle(out, c, !out->error && keep && !(out->resumable && code));
     if (out->error && out->error != EPIPE) /* a reader that left is no failure */
         code = fail(c, "%s: %s", out->path ? out->path : "standard output", strerror(out->error));
     free(out->temporary);
@@ -187,7 +199,8 @@ int output_close(output *out, const command *c, bool keep, int code) {
 
 int output_close_standard(const command *c, int code) {
     output out = { .file = stdout };
-    int error = errno; /* of the write that failed, if one did: hardly anything has been called since */
+    int error = errno; /* of the write that failed, if one did: hardly anything has been called
+                          since */
     if (output_flush(&out) && ferror(stdout)) out.error = error ? error : EIO;
     return output_close(&out, c, true, code);
 }

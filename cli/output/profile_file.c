@@ -6,7 +6,8 @@
 /* A command has one profile. Its file is opened first, so that a wrong name costs no work. */
 static output file;
 
-int profile_open(pith_profile **profile, const command *c, const char *path, const string_list *inputs) {
+int profile_open(pith_profile **profile, const command *c, const char *path,
+                 const string_list *inputs) {
     pith_error err = PITH_ERROR_INIT;
     *profile = NULL;
     if (!path) return EXIT_DONE;

@@ -14,7 +14,8 @@
 enum { HASH_DIGITS = 16 };
 
 uint64_t resume_hash(uint64_t hash, const char *data, size_t size) {
-    for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)data[i]) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)data[i]) * UINT64_C(0x100000001b3);
     return (hash ^ 0xff) * UINT64_C(0x100000001b3); /* a byte that no text has ends it */
 }
 
@@ -37,17 +38,19 @@ static char *record_read(const char *path) {
 }
 
 /* Compares line by line; the first that differs is told. */
-static int record_refuse(const resume_record *r, const command *c, const char *before, const char *now) {
+static int record_refuse(const resume_record *r, const command *c, const char *before,
+                         const char *now) {
     const int part = (int)(strlen(r->path) - (r->split ? 0 : strlen(RECORD_END)));
     while (*now) {
         size_t old = strcspn(before, "\n"), new = strcspn(now, "\n"), name = strcspn(now, " \n");
         if (old != new || strncmp(before, now, old)) {
             bool same = old >= name && !strncmp(before, now, name);
             return fail(c,
-                        "%.*s: %.*s was%.*s when the finished part was made, and is%.*s now; use the same options, or "
+                        "%.*s: %.*s was%.*s when the finished part was made, and is%.*s now; use "
+                        "the same options, or "
                         "remove it to start over",
-                        part, r->path, (int)name, now, same ? (int)(old - name) : 8, same ? before + name : " another",
-                        (int)(new - name), now + name);
+                        part, r->path, (int)name, now, same ? (int)(old - name) : 8,
+                        same ? before + name : " another", (int)(new - name), now + name);
         }
         before += old + (before[old] == '\n');
         now += new + (now[new] == '\n');
@@ -66,14 +69,16 @@ static void record_take_marks(resume_record *r, const char *text) {
             continue;
         }
         int begin = 0, end = 0; /* of the hash, all of it */
-        if (sscanf(line, "%" SCNu64 " %n%" SCNx64 "%n", &mark.rows, &begin, &mark.hash, &end) != 2) continue;
+        if (sscanf(line, "%" SCNu64 " %n%" SCNx64 "%n", &mark.rows, &begin, &mark.hash, &end) != 2)
+            continue;
         if (end - begin != HASH_DIGITS || line[end] != '\n') continue;
         r->marks = grow_for(r->marks, r->count, sizeof *r->marks);
         r->marks[r->count++] = mark;
     }
 }
 
-int resume_record_open(resume_record *r, const command *c, const output *out, const bytes *options, bool rows_found) {
+int resume_record_open(resume_record *r, const command *c, const output *out, const bytes *options,
+                       bool rows_found) {
     *r = (resume_record){ .file_handle = NULL };
     if (!out->resumable) return EXIT_DONE;
     r->path = grow(NULL, strlen(out->temporary) + sizeof RECORD_END);
@@ -85,7 +90,9 @@ int resume_record_open(resume_record *r, const command *c, const output *out, co
         bytes_add(&now, options->data, options->size);
         bytes_add(&now, "", 1);
         code = record_refuse(r, c, before, now.data);
-        if (!code) record_take_marks(r, before + (strlen(before) < options->size ? strlen(before) : options->size));
+        if (!code)
+            record_take_marks(
+                r, before + (strlen(before) < options->size ? strlen(before) : options->size));
         free(now.data);
     }
     r->old = before != NULL;
@@ -94,7 +101,8 @@ int resume_record_open(resume_record *r, const command *c, const output *out, co
     return code;
 }
 
-/* Compares with what the file holds. One that ends within the options was never written to the end, and is new. */
+/* Compares with what the file holds. One that ends within the options was never written to the end,
+ * and is new. */
 static int record_take_split(resume_record *r, const command *c, const bytes *options) {
     rewind(r->file_handle);
     char *before = record_read_all(r->file_handle), *last = strrchr(before, '\n');
@@ -102,7 +110,8 @@ static int record_take_split(resume_record *r, const command *c, const bytes *op
     int code = EXIT_DONE;
     if (last && last[1]) { /* a line that was not written to its end */
         last[1] = 0;
-        if (ftruncate(fileno(r->file_handle), last + 1 - before)) code = fail(c, "%s: %s", r->path, strerror(errno));
+        if (ftruncate(fileno(r->file_handle), last + 1 - before))
+            code = fail(c, "%s: %s", r->path, strerror(errno));
     }
     const size_t size = strlen(before);
     bytes_add(&now, options->data, options->size);
@@ -110,7 +119,8 @@ static int record_take_split(resume_record *r, const command *c, const bytes *op
     r->old = size > options->size || strncmp(before, now.data, size) != 0;
     if (r->old && !code) code = record_refuse(r, c, before, now.data);
     if (r->old && !code) record_take_marks(r, before + options->size);
-    if (!code && fseek(r->file_handle, 0, SEEK_END)) code = fail(c, "%s: %s", r->path, strerror(errno));
+    if (!code && fseek(r->file_handle, 0, SEEK_END))
+        code = fail(c, "%s: %s", r->path, strerror(errno));
     if (!code && !r->old &&
         (ftruncate(fileno(r->file_handle), 0) ||
          fwrite(options->data, 1, options->size, r->file_handle) != options->size))
@@ -120,7 +130,8 @@ static int record_take_split(resume_record *r, const command *c, const bytes *op
     return code;
 }
 
-int resume_record_open_split(resume_record *r, const command *c, const char *path, const bytes *options, bool resume) {
+int resume_record_open_split(resume_record *r, const command *c, const char *path,
+                             const bytes *options, bool resume) {
     *r = (resume_record){ .split = true };
     r->path = grow(NULL, strlen(path) + sizeof ".part" RECORD_END);
     sprintf(r->path, "%s.part" RECORD_END, path);
@@ -130,7 +141,8 @@ int resume_record_open_split(resume_record *r, const command *c, const char *pat
         r->path = NULL;
         return EXIT_DONE;
     }
-    int fd = open(r->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666), code = EXIT_DONE;
+    int fd = open(r->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666),
+        code = EXIT_DONE;
     struct stat st;
     if (fd < 0 || fstat(fd, &st))
         code = fail(c, "%s: %s", r->path, strerror(errno));
@@ -148,13 +160,16 @@ int resume_record_open_split(resume_record *r, const command *c, const char *pat
 }
 
 int resume_record_at(resume_record *r, const command *c, uint64_t file, bool done) {
-    if (!r->file_handle || !r->split || (r->noted && r->file == file && r->done == done)) return EXIT_DONE;
+    if (!r->file_handle || !r->split || (r->noted && r->file == file && r->done == done))
+        return EXIT_DONE;
     r->noted = true;
     r->file = file;
     r->done = done;
     errno = 0;
     const bool good = fprintf(r->file_handle, "%s %" PRIu64 "\n", done ? "done" : "file", file) > 0;
-    return good && !fflush(r->file_handle) ? EXIT_DONE : fail(c, "%s: %s", r->path, strerror(errno ? errno : EIO));
+    return good && !fflush(r->file_handle)
+               ? EXIT_DONE
+               : fail(c, "%s: %s", r->path, strerror(errno ? errno : EIO));
 }
 
 bool resume_record_agrees(resume_record *r, uint64_t rows, uint64_t hash) {

@@ -1,8 +1,10 @@
-/* resume_record.h - what a resumable output was made with and from, kept beside it as FILE.part.made while it grows.
+/* resume_record.h - what a resumable output was made with and from, kept beside it as
+ * FILE.part.made while it grows.
  *
- * It holds the options that decide what rows are, one a line, and for some numbers of rows the hash of the inputs they
- * were made of. A later call that goes on with the output is refused if its options or its inputs are others. Of an
- * output in several files (split_files.h) it also says at which of them the work is. */
+ * It holds the options that decide what rows are, one a line, and for some numbers of rows the hash
+ * of the inputs they were made of. A later call that goes on with the output is refused if its
+ * options or its inputs are others. Of an output in several files (split_files.h) it also says at
+ * which of them the work is. */
 #ifndef PITH_CLI_OUTPUT_RESUME_RECORD_H
 #define PITH_CLI_OUTPUT_RESUME_RECORD_H
 
@@ -26,16 +28,21 @@ typedef struct resume_record {
     bool done;
 } resume_record;
 
-/* options: lines "--name value". If there are rows of an earlier call, compares; EXIT_DONE, or another exit code after
- * a message. Without a record only the last row is compared (vectors.h). A new record begins with the first rows that
- * are written. */
-int resume_record_open(resume_record *r, const command *c, const output *out, const bytes *options, bool rows_found);
-/* Opens the record of several files, PATH.part.made, and keeps other processes from it. Without resume there is none,
- * and one that is there goes, since its files are written anew. EXIT_DONE, or another exit code after a message. */
-int resume_record_open_split(resume_record *r, const command *c, const char *path, const bytes *options, bool resume);
-/* Notes that file number `file` was begun, or is finished. EXIT_DONE, or another exit code after a message. */
+/* options: lines "--name value". If there are rows of an earlier call, compares; EXIT_DONE, or
+ * another exit code after a message. Without a record only the last row is compared (vectors.h). A
+ * new record begins with the first rows that are written. */
+int resume_record_open(resume_record *r, const command *c, const output *out, const bytes *options,
+                       bool rows_found);
+/* Opens the record of several files, PATH.part.made, and keeps other processes from it. Without
+ * resume there is none, and one that is there goes, since its files are written anew. EXIT_DONE, or
+ * another exit code after a message. */
+int resume_record_open_split(resume_record *r, const command *c, const char *path,
+                             const bytes *options, bool resume);
+/* Notes that file number `file` was begun, or is finished. EXIT_DONE, or another exit code after a
+ * message. */
 int resume_record_at(resume_record *r, const command *c, uint64_t file, bool done);
-/* Whether the hash of the first `rows` inputs is the one that was noted, or none was. rows ascend from call to call. */
+/* Whether the hash of the first `rows` inputs is the one that was noted, or none was. rows ascend
+ * from call to call. */
 bool resume_record_agrees(resume_record *r, uint64_t rows, uint64_t hash);
 /* Notes that so many rows are written, of inputs with this hash. */
 void resume_record_note(resume_record *r, uint64_t rows, uint64_t hash);

@@ -1,4 +1,5 @@
-/* telemetry.c - see telemetry.h. Phases have names of their own in the library; here they are put into seven stages. */
+/* telemetry.c - see telemetry.h. Phases have names of their own in the library; here they are put
+ * into seven stages. */
 #include "cli/output/telemetry.h"
 
 #include <inttypes.h>
@@ -16,9 +17,10 @@ enum { WAITING_MOST = 32 };
 static const struct {
     const char *phase, *stage;
 } stages[] = {
-    { "open", "open" },          { "read inputs", "decode" }, { "decode", "decode" },     { "picture", "preprocess" },
-    { "tokenise", "tokenize" },  { "run", "infer" },          { "faces", "postprocess" }, { "pool", "postprocess" },
-    { "scores", "postprocess" }, { "sparse", "postprocess" }, { "crop", "postprocess" },  { "write", "write" },
+    { "open", "open" },          { "read inputs", "decode" }, { "decode", "decode" },
+    { "picture", "preprocess" }, { "tokenise", "tokenize" },  { "run", "infer" },
+    { "faces", "postprocess" },  { "pool", "postprocess" },   { "scores", "postprocess" },
+    { "sparse", "postprocess" }, { "crop", "postprocess" },   { "write", "write" },
 };
 
 typedef struct line {
@@ -93,7 +95,8 @@ static void hear_phase(void *user, const pith_phase *phase) {
     size_t i = 0, known = sizeof stages / sizeof *stages;
     while (i < known && strcmp(stages[i].phase, phase->name)) i++;
     if (i == known) return;
-    const line l = { stages[i].stage, (double)(phase->end_ns - phase->begin_ns) * 1e-6, phase->items };
+    const line l = { stages[i].stage, (double)(phase->end_ns - phase->begin_ns) * 1e-6,
+                     phase->items };
     pthread_mutex_lock(&telemetry.lock);
     if (telemetry.known || telemetry.count == WAITING_MOST)
         tell_line(&l);
@@ -108,7 +111,8 @@ int telemetry_begin(pith_profile **profile, const command *c, int format, int32_
     telemetry.format = format;
     if (format == OFF) return EXIT_DONE;
     telemetry.own = !*profile;
-    if (telemetry.own && pith_profile_create(profile, NULL, &err)) return fail(c, "%s", err.message);
+    if (telemetry.own && pith_profile_create(profile, NULL, &err))
+        return fail(c, "%s", err.message);
     pith_cpu_report(&cpu, NULL);
     telemetry.c = c;
     telemetry.threads = threads ? threads : cpu.threads;

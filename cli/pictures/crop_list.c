@@ -18,16 +18,21 @@ static int read_header(size_t *columns, csv_in *in, const command *c) {
     for (size_t i = 0; i < in->count; i++) {
         for (int k = 0; k < MAP_COLUMNS; k++)
             if (!strcmp(in->fields[i], column_names[k])) columns[k] = i;
-        if (!strcmp(in->fields[i], "crop") && columns[MAP_NAME] == CSV_FIELDS) columns[MAP_NAME] = i;
+        if (!strcmp(in->fields[i], "crop") && columns[MAP_NAME] == CSV_FIELDS)
+            columns[MAP_NAME] = i;
     }
     if (columns[MAP_FILE] == CSV_FIELDS || columns[MAP_NAME] == CSV_FIELDS)
-        return fail(c, "%s: its first line must name the columns, among them file and name; x, y, w, h are a box",
+        return fail(c,
+                    "%s: its first line must name the columns, among them file and name; x, y, w, "
+                    "h are a box",
                     in->path);
     return EXIT_DONE;
 }
 
 /* "" if the record ends before it, or there is no such column. */
-static const char *field(const csv_in *in, size_t column) { return column < in->count ? in->fields[column] : ""; }
+static const char *field(const csv_in *in, size_t column) {
+    return column < in->count ? in->fields[column] : "";
+}
 
 static char *copy(const char *text) { return strcpy(grow(NULL, strlen(text) + 1), text); }
 
@@ -63,8 +68,10 @@ static int read_box(crop_entry *e, const csv_in *in, const size_t *columns, cons
         char *end;
         const double number = strtod(text, &end);
         if (!*text || *end || !(fabs(number) < 1e9) || (k > 1 && !(number > 0)))
-            return fail(c, "%s, line %zu: the box has %s='%s'; x, y, w and h must be numbers, w and h above 0",
-                        in->path, in->line, column_names[MAP_X + k], text);
+            return fail(
+                c,
+                "%s, line %zu: the box has %s='%s'; x, y, w and h must be numbers, w and h above 0",
+                in->path, in->line, column_names[MAP_X + k], text);
         e->face.box[k] = (float)number;
     }
     e->has_box = true;
@@ -77,8 +84,8 @@ static int read_entry(crop_map *map, const csv_in *in, const size_t *columns, co
     crop_entry e = { .has_box = false };
     if (!*path) return fail(c, "%s, line %zu: there is no file", in->path, in->line);
     if (!name_is_below(name))
-        return fail(c, "%s, line %zu: the name '%s' must be a file below the folder of the crops", in->path, in->line,
-                    name);
+        return fail(c, "%s, line %zu: the name '%s' must be a file below the folder of the crops",
+                    in->path, in->line, name);
     int code = read_box(&e, in, columns, c);
     if (code) return code;
     e.path = copy(path);
@@ -89,7 +96,9 @@ static int read_entry(crop_map *map, const csv_in *in, const size_t *columns, co
     return EXIT_DONE;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static int check_names(const crop_map *map, const command *c, const char *path) {
     const char **names = grow(NULL, map->count * sizeof *names), *twice = NULL;

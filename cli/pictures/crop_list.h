@@ -1,4 +1,5 @@
-/* crop_list.h - a CSV that says which pictures are cropped, where, and what the crops are called. */
+/* crop_list.h - a CSV that says which pictures are cropped, where, and what the crops are called.
+ */
 #ifndef PITH_CLI_PICTURES_CROP_LIST_H
 #define PITH_CLI_PICTURES_CROP_LIST_H
 
@@ -17,8 +18,9 @@ typedef struct crop_map {
     size_t count, unknown; /* unknown: entries without a box */
 } crop_map;
 
-/* Reads columns file, name (or crop), and x, y, w, h, which may be missing or empty; others are passed over. Names must
- * stay below the folder of the crops and be all different. EXIT_DONE, or another exit code after a message. */
+/* Reads columns file, name (or crop), and x, y, w, h, which may be missing or empty; others are
+ * passed over. Names must stay below the folder of the crops and be all different. EXIT_DONE, or
+ * another exit code after a message. */
 int crop_map_read(crop_map *map, const command *c, const char *path);
 void crop_map_free(crop_map *map);
 

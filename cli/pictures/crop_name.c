@@ -24,7 +24,8 @@ static void put_rule(bytes *out, const char *rule, const char *last, const char 
 
 char *crop_name(const char *picture, const char *rule, int from_map, const char *format, size_t n) {
     bytes out = { NULL, 0, 0 };
-    const char *slash = strrchr(picture, '/'), *last = slash ? slash + 1 : picture, *ending = strrchr(last, '.');
+    const char *slash = strrchr(picture, '/'), *last = slash ? slash + 1 : picture,
+               *ending = strrchr(last, '.');
     if (!from_map && slash) bytes_add(&out, picture, (size_t)(slash - picture) + 1);
     put_rule(&out, rule, last, ending, n);
     bytes_add(&out, "", 1);

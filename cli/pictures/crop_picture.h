@@ -1,4 +1,5 @@
-/* crop_picture.h - the part of a picture around a face: where it lies, its pixels, and how sharp it is. */
+/* crop_picture.h - the part of a picture around a face: where it lies, its pixels, and how sharp it
+ * is. */
 #ifndef PITH_CLI_PICTURES_CROP_PICTURE_H
 #define PITH_CLI_PICTURES_CROP_PICTURE_H
 
@@ -28,10 +29,10 @@ typedef struct crop_place {
 
 crop_place crop_place_of(const pith_face *face, const crop_rule *rule);
 /* Makes the crop of a picture, RGB or RGB and alpha, which the caller frees. The fill is opaque. */
-pith_status crop_picture(pith_image *crop, const pith_image *image, const crop_place *place, const crop_rule *rule,
-                         pith_error *err);
-/* The variance of the Laplacian of the picture's grey: high where it is sharp. Source: Pech-Pacheco et al., "Diatom
- * autofocusing in brightfield microscopy" (2000). */
+pith_status crop_picture(pith_image *crop, const pith_image *image, const crop_place *place,
+                         const crop_rule *rule, pith_error *err);
+/* The variance of the Laplacian of the picture's grey: high where it is sharp. Source: Pech-Pacheco
+ * et al., "Diatom autofocusing in brightfield microscopy" (2000). */
 double crop_sharpness(const pith_image *image);
 
 #endif

@@ -24,7 +24,8 @@ static const char *folder_name(const char *path) {
     size_t begin = size;
     while (begin && path[begin - 1] != '/') begin--;
     const size_t length = size - begin;
-    const bool dots = (length == 1 && path[begin] == '.') || (length == 2 && !strncmp(path + begin, "..", 2));
+    const bool dots =
+        (length == 1 && path[begin] == '.') || (length == 2 && !strncmp(path + begin, "..", 2));
     return length && !dots ? path + begin : NULL;
 }
 
@@ -54,13 +55,15 @@ static char *with_ending(char *name, const char *ending, bool after) {
     return strcat(name, ending ? ending : ".png");
 }
 
-char **picture_out_names(const string_list *paths, const string_list *found, const char *ending, bool after) {
+char **picture_out_names(const string_list *paths, const string_list *found, const char *ending,
+                         bool after) {
     char **names = grow(NULL, found->count * sizeof *names);
     bool *settled = grow(NULL, found->count * sizeof *settled);
     name_set set = { 0 };
     size_t folders = 0;
     struct stat info;
-    for (size_t i = 0; i < paths->count; i++) folders += !stat(paths->items[i], &info) && S_ISDIR(info.st_mode);
+    for (size_t i = 0; i < paths->count; i++)
+        folders += !stat(paths->items[i], &info) && S_ISDIR(info.st_mode);
     /* A picture that has its name already keeps it. */
     for (size_t i = 0; i < found->count; i++) {
         char *own = name_below(paths, folders > 1, found->items[i]);
@@ -103,7 +106,9 @@ int picture_out_folders(const command *c, const char *path) {
     return code;
 }
 
-static int put(void *user, const void *data, size_t size) { return !output_write(user, data, size); }
+static int put(void *user, const void *data, size_t size) {
+    return !output_write(user, data, size);
+}
 
 int picture_out_write(const command *c, const pith_image *image, const char *dir, const char *name,
                       const pith_image_encode_options *options, const string_list *inputs) {

@@ -1,4 +1,5 @@
-/* link_graph.c - see link_graph.h. The archive is a file from anywhere: every offset in it is checked. */
+/* link_graph.c - see link_graph.h. The archive is a file from anywhere: every offset in it is
+ * checked. */
 #include "cli/select/link_graph.h"
 
 #include <elf.h>
@@ -73,13 +74,17 @@ static bool link_object_read(link_object *o) {
     if (!link_object_has(o, 0, sizeof head)) return false;
     memcpy(&head, o->data, sizeof head);
     if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-        head.e_ident[EI_DATA] != ELFDATA2LSB || head.e_type != ET_REL || head.e_shentsize != sizeof(Elf64_Shdr) ||
+        head.e_ident[EI_DATA] != ELFDATA2LSB || head.e_type != ET_REL ||
+        head.e_shentsize != sizeof(Elf64_Shdr) ||
         !link_object_has(o, head.e_shoff, sizeof(Elf64_Shdr)))
         return false;
     Elf64_Shdr first;
     memcpy(&first, o->data + head.e_shoff, sizeof first);
-    o->count = head.e_shnum ? head.e_shnum : first.sh_size; /* many sections: their number is in the first one */
-    if (o->count > o->size / sizeof first || !link_object_has(o, head.e_shoff, o->count * sizeof first)) return false;
+    /* many sections: their number is in the first one */
+    o->count = head.e_shnum ? head.e_shnum : first.sh_size;
+    if (o->count > o->size / sizeof first ||
+        !link_object_has(o, head.e_shoff, o->count * sizeof first))
+        return false;
     o->parts = grow(NULL, (o->count + 1) * sizeof *o->parts);
     memcpy(o->parts, o->data + head.e_shoff, o->count * sizeof first);
     const size_t names = head.e_shstrndx == SHN_XINDEX ? first.sh_link : head.e_shstrndx;
@@ -95,8 +100,10 @@ static void link_graph_add_sections(link_graph *g, link_object *o) {
     for (size_t i = 0; i < o->count; i++) {
         const Elf64_Shdr *part = &o->parts[i];
         const char *name = link_object_string(o, o->parts[o->count].sh_link, part->sh_name);
-        const uint64_t align = part->sh_addralign && part->sh_addralign < 4096 ? part->sh_addralign : 1;
-        const bool loaded = (part->sh_flags & SHF_ALLOC) && part->sh_type != SHT_NOTE && strcmp(name, ".eh_frame") != 0;
+        const uint64_t align =
+            part->sh_addralign && part->sh_addralign < 4096 ? part->sh_addralign : 1;
+        const bool loaded = (part->sh_flags & SHF_ALLOC) && part->sh_type != SHT_NOTE &&
+                            strcmp(name, ".eh_frame") != 0;
         const bool counts = loaded && part->sh_type != SHT_NOBITS && part->sh_size <= o->size;
         g->sections[g->section_count++] = (link_section){
             .object = (uint32_t)(o - g->objects),
@@ -118,14 +125,15 @@ static size_t link_graph_number(const unsigned char *text, size_t size) {
 }
 
 /* "name.o/" or "/12", which points into the table of long names. */
-static void link_graph_member_name(char *out, size_t size, const unsigned char *head, const unsigned char *names,
-                                   size_t names_size) {
+static void link_graph_member_name(char *out, size_t size, const unsigned char *head,
+                                   const unsigned char *names, size_t names_size) {
     const unsigned char *text = head;
     size_t n = 16;
     const size_t at = head[0] == '/' ? link_graph_number(head + 1, 15) : SIZE_MAX;
     if (at < names_size) text = names + at, n = names_size - at;
     const unsigned char *end = memchr(text, '/', n);
-    snprintf(out, size, "%.*s", (int)(end ? end - text : (ptrdiff_t)(n < 16 ? n : 16)), (const char *)text);
+    snprintf(out, size, "%.*s", (int)(end ? end - text : (ptrdiff_t)(n < 16 ? n : 16)),
+             (const char *)text);
 }
 
 static int link_graph_read_members(link_graph *g) {
@@ -173,33 +181,41 @@ static void link_graph_add_symbols(link_graph *g, const link_object *o) {
     for (size_t t = 0; t < o->count; t++) {
         if (o->parts[t].sh_type != SHT_SYMTAB) continue;
         for (uint64_t i = 0; link_object_symbol(o, t, i, &symbol); i++) {
-            if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || symbol.st_shndx >= o->count || !symbol.st_shndx) continue;
+            if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || symbol.st_shndx >= o->count ||
+                !symbol.st_shndx)
+                continue;
             const char *name = link_object_string(o, o->parts[t].sh_link, symbol.st_name);
             g->symbols = grow_for(g->symbols, g->symbol_count, sizeof *g->symbols);
-            if (name) g->symbols[g->symbol_count++] = (link_symbol){ name, o->first + symbol.st_shndx };
+            if (name)
+                g->symbols[g->symbol_count++] = (link_symbol){ name, o->first + symbol.st_shndx };
         }
     }
 }
 
 /* Where symbol number i of a table is defined; LINK_NONE: in another library. */
-static int64_t link_graph_target(const link_graph *g, const link_object *o, size_t table, uint64_t i) {
+static int64_t link_graph_target(const link_graph *g, const link_object *o, size_t table,
+                                 uint64_t i) {
     Elf64_Sym symbol;
     if (!link_object_symbol(o, table, i, &symbol)) return LINK_NONE;
     if (symbol.st_shndx && symbol.st_shndx < o->count) return (int64_t)(o->first + symbol.st_shndx);
-    const char *name = symbol.st_shndx ? NULL : link_object_string(o, o->parts[table].sh_link, symbol.st_name);
+    const char *name =
+        symbol.st_shndx ? NULL : link_object_string(o, o->parts[table].sh_link, symbol.st_name);
     return name ? link_graph_find(g, name) : LINK_NONE;
 }
 
 /* The size of the unwind entry whose function stands at this offset of .eh_frame; 0: none does. */
-static uint64_t link_object_entry_bytes(const unsigned char *frames, uint64_t size, uint64_t function) {
+static uint64_t link_object_entry_bytes(const unsigned char *frames, uint64_t size,
+                                        uint64_t function) {
     if (function < 8 || function > size) return 0;
     uint32_t length, pointer;
     memcpy(&length, frames + function - 8, 4);
     memcpy(&pointer, frames + function - 4, 4);
-    return pointer && length <= size - function + 4 ? length + UINT64_C(4) : 0; /* pointer 0: what entries share */
+    /* pointer 0: what entries share */
+    return pointer && length <= size - function + 4 ? length + UINT64_C(4) : 0;
 }
 
-static void link_graph_add_edges(link_graph *g, const link_object *o, const Elf64_Shdr *part, size_t index) {
+static void link_graph_add_edges(link_graph *g, const link_object *o, const Elf64_Shdr *part,
+                                 size_t index) {
     const unsigned char *data = link_object_part(o, index);
     const bool known = data && part->sh_info < o->count;
     link_section *source = known ? &g->sections[o->first + part->sh_info] : NULL;
@@ -213,7 +229,8 @@ static void link_graph_add_edges(link_graph *g, const link_object *o, const Elf6
         const int64_t target = link_graph_target(g, o, part->sh_link, ELF64_R_SYM(rela.r_info));
         if (target < 0 || !g->sections[target].loaded) continue;
         if (frame) {
-            g->sections[target].bytes += link_object_entry_bytes(frame, o->parts[part->sh_info].sh_size, rela.r_offset);
+            g->sections[target].bytes +=
+                link_object_entry_bytes(frame, o->parts[part->sh_info].sh_size, rela.r_offset);
         } else {
             g->edges = grow_for(g->edges, g->edge_count, sizeof *g->edges);
             g->edges[g->edge_count++] = (size_t)target;
@@ -229,7 +246,8 @@ int link_graph_open(link_graph **out, const command *c, const char *path) {
     int code = mapped_open(&g->file, c, path);
     if (!code) code = link_graph_read_members(g);
     for (size_t i = 0; !code && i < g->object_count; i++) link_graph_add_symbols(g, &g->objects[i]);
-    if (g->symbol_count) qsort(g->symbols, g->symbol_count, sizeof *g->symbols, link_symbol_compare);
+    if (g->symbol_count)
+        qsort(g->symbols, g->symbol_count, sizeof *g->symbols, link_symbol_compare);
     for (size_t i = 0; !code && i < g->object_count; i++)
         for (size_t k = 0; k < g->objects[i].count; k++)
             if (g->objects[i].parts[k].sh_type == SHT_RELA)
@@ -254,15 +272,17 @@ void link_graph_close(link_graph *g) {
 
 int64_t link_graph_find(const link_graph *g, const char *symbol) {
     const link_symbol key = { symbol, 0 };
-    const link_symbol *found =
-        g->symbol_count ? bsearch(&key, g->symbols, g->symbol_count, sizeof key, link_symbol_compare) : NULL;
+    const link_symbol *found = g->symbol_count ? bsearch(&key, g->symbols, g->symbol_count,
+                                                         sizeof key, link_symbol_compare)
+                                               : NULL;
     return found ? (int64_t)found->section : LINK_NONE;
 }
 
 size_t link_graph_count(const link_graph *g) { return g->section_count; }
 
 void link_graph_name(char *text, size_t size, const link_graph *g, size_t section) {
-    snprintf(text, size, "%s %s", g->objects[g->sections[section].object].name, g->sections[section].name);
+    snprintf(text, size, "%s %s", g->objects[g->sections[section].object].name,
+             g->sections[section].name);
 }
 
 bool link_graph_set_table(link_graph *g, const char *symbol) {
@@ -274,7 +294,8 @@ bool link_graph_set_table(link_graph *g, const char *symbol) {
 void link_graph_set_piece(link_graph *g, size_t section) { g->sections[section].piece = true; }
 
 /* The bytes of a section; a table has as much of its own as it has of its pieces. */
-static uint64_t link_graph_bytes(const link_graph *g, const link_section *s, const unsigned char *shut) {
+static uint64_t link_graph_bytes(const link_graph *g, const link_section *s,
+                                 const unsigned char *shut) {
     size_t pieces = 0, open = 0;
     for (size_t i = 0; g->objects[s->object].table && i < s->edges; i++) {
         const size_t to = g->edges[s->edge + i];
@@ -284,8 +305,8 @@ static uint64_t link_graph_bytes(const link_graph *g, const link_section *s, con
     return pieces ? s->bytes * open / pieces : s->bytes;
 }
 
-uint64_t link_graph_reach(const link_graph *g, size_t section, const unsigned char *shut, unsigned char *seen,
-                          uint32_t *from) {
+uint64_t link_graph_reach(const link_graph *g, size_t section, const unsigned char *shut,
+                          unsigned char *seen, uint32_t *from) {
     size_t *open = grow(NULL, (g->section_count + 1) * sizeof *open), count = 0;
     uint64_t bytes = 0;
     if (!seen[section]) open[count++] = section;

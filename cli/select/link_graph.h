@@ -1,10 +1,12 @@
-/* link_graph.h - what a static library's sections refer to, so that it can be told what a program links and why.
+/* link_graph.h - what a static library's sections refer to, so that it can be told what a program
+ * links and why.
  *
- * A linker that is told to leave out what nothing needs (--gc-sections) keeps the sections that are reached from those
- * it begins with. This does the same with the objects of an archive: ELF of 64 bits, little-endian, any processor.
- * Bytes are those of sections that a program keeps in its file: text, constants, initialised data, and the unwind
- * entries of functions. Each is rounded up to its alignment. Left out: what the C library adds, relocations for the
- * loader, and what the linker saves when it merges equal constants. */
+ * A linker that is told to leave out what nothing needs (--gc-sections) keeps the sections that are
+ * reached from those it begins with. This does the same with the objects of an archive: ELF of 64
+ * bits, little-endian, any processor. Bytes are those of sections that a program keeps in its file:
+ * text, constants, initialised data, and the unwind entries of functions. Each is rounded up to its
+ * alignment. Left out: what the C library adds, relocations for the loader, and what the linker
+ * saves when it merges equal constants. */
 #ifndef PITH_CLI_SELECT_LINK_GRAPH_H
 #define PITH_CLI_SELECT_LINK_GRAPH_H
 
@@ -30,11 +32,11 @@ bool link_graph_set_table(link_graph *g, const char *symbol);
 /* A section that tables have an entry for. */
 void link_graph_set_piece(link_graph *g, size_t section);
 
-/* Follows all references from a section. seen: a byte per section, 1 for those reached; these are not followed again.
- * shut: a byte per section, 1 for a piece that tables do not have: references to it are not followed, and a table
- * weighs as much less. from: NULL, or per section which one it was first reached from. Returns the bytes of the
- * sections that are reached now. */
-uint64_t link_graph_reach(const link_graph *g, size_t section, const unsigned char *shut, unsigned char *seen,
-                          uint32_t *from);
+/* Follows all references from a section. seen: a byte per section, 1 for those reached; these are
+ * not followed again. shut: a byte per section, 1 for a piece that tables do not have: references
+ * to it are not followed, and a table weighs as much less. from: NULL, or per section which one it
+ * was first reached from. Returns the bytes of the sections that are reached now. */
+uint64_t link_graph_reach(const link_graph *g, size_t section, const unsigned char *shut,
+                          unsigned char *seen, uint32_t *from);
 
 #endif

@@ -57,7 +57,8 @@ typedef struct ort_reader {
     bool unread;         /* there were messages */
 } ort_reader;
 
-static void ort_config_fault(ort_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void ort_config_fault(ort_reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void ort_config_fault(ort_reader *r, const char *format, ...) {
     char text[2 * ORT_NAME_MOST];
     va_list args;
@@ -80,11 +81,13 @@ static void ort_config_add_type(ort_reader *r, const char *type, uint32_t *facts
             *facts |= 1u << piece_dtype_find(ort_types[i].dtype, strlen(ort_types[i].dtype));
             return;
         }
-    ort_config_fault(r, "the type '" CUT_FORMAT "' is not known; types are float, int64_t, bool and so on",
-                     CUT(type, ORT_NAME_MOST));
+    ort_config_fault(
+        r, "the type '" CUT_FORMAT "' is not known; types are float, int64_t, bool and so on",
+        CUT(type, ORT_NAME_MOST));
 }
 
-/* Every string below the value is a type; the keys are "inputs", "outputs", "custom" and numbers. */
+/* Every string below the value is a type; the keys are "inputs", "outputs", "custom" and numbers.
+ */
 static void ort_config_add_types(ort_reader *r, const json_t *value, uint32_t *facts) {
     const char *key;
     json_t *inner;
@@ -94,10 +97,12 @@ static void ort_config_add_types(ort_reader *r, const json_t *value, uint32_t *f
     json_array_foreach(value, i, inner) ort_config_add_types(r, inner, facts);
 }
 
-static void ort_config_read_operator(ort_reader *r, const char *domain, const char *op, uint32_t facts) {
+static void ort_config_read_operator(ort_reader *r, const char *domain, const char *op,
+                                     uint32_t facts) {
     char name[2 * ORT_NAME_MOST + 3];
     const bool plain = !*domain || !strcmp(domain, "ai.onnx");
-    snprintf(name, sizeof name, "%.*s%s%.*s", ORT_NAME_MOST, plain ? "" : domain, plain ? "" : "::", ORT_NAME_MOST, op);
+    snprintf(name, sizeof name, "%.*s%s%.*s", ORT_NAME_MOST, plain ? "" : domain,
+             plain ? "" : "::", ORT_NAME_MOST, op);
     if (!piece_list_find(&r->known, PIECE_OPERATORS, name))
         ort_config_fault(r, "this Pith has no operator '%s'", name);
     else if (!piece_list_add(r->list, PIECE_OPERATORS, name, strlen(name), facts))
@@ -128,7 +133,8 @@ static void ort_config_read_operators(ort_reader *r, const char *domain, char *a
         if (mark == '{') {
             *end = '{';
             char name[ORT_NAME_MOST];
-            snprintf(name, sizeof name, "%.*s", (int)(end - op < ORT_NAME_MOST ? end - op : ORT_NAME_MOST - 1), op);
+            snprintf(name, sizeof name, "%.*s",
+                     (int)(end - op < ORT_NAME_MOST ? end - op : ORT_NAME_MOST - 1), op);
             at = ort_config_read_types(r, end, &facts);
             if (!at) return;
             at += strspn(at, " \t,");
@@ -147,7 +153,8 @@ static bool ort_config_are_opsets(char *text) {
 static void ort_config_read_line(ort_reader *r, char *line) {
     static const char allowed[] = "!globally_allowed_types;";
     line = ort_config_trim(line);
-    if (!*line || *line == '#' || !strcmp(line, "!no_ops_specified_means_all_ops_are_required")) return;
+    if (!*line || *line == '#' || !strcmp(line, "!no_ops_specified_means_all_ops_are_required"))
+        return;
     if (!strncmp(line, allowed, sizeof allowed - 1)) {
         for (char *type = strtok(line + sizeof allowed - 1, ","); type; type = strtok(NULL, ","))
             ort_config_add_type(r, ort_config_trim(type), &r->everywhere);
@@ -156,24 +163,30 @@ static void ort_config_read_line(ort_reader *r, char *line) {
     char *opsets = strchr(line, ';'), *operators = opsets ? strchr(opsets + 1, ';') : NULL;
     if (operators) *opsets = *operators = 0;
     if (!operators || !ort_config_are_opsets(ort_config_trim(opsets + 1)))
-        ort_config_fault(r, "neither 'domain;opset;operators', such as 'ai.onnx;14;Add,MatMul', nor '!' and a setting");
+        ort_config_fault(r, "neither 'domain;opset;operators', such as 'ai.onnx;14;Add,MatMul', "
+                            "nor '!' and a setting");
     else
         ort_config_read_operators(r, ort_config_trim(line), operators + 1);
 }
 
-/* ONNX Runtime keeps i32 and i64 for the operators that work on shapes and positions; conditions are of bool. */
+/* ONNX Runtime keeps i32 and i64 for the operators that work on shapes and positions; conditions
+ * are of bool. */
 static void ort_config_allow(ort_reader *r) {
     static const char *const more[] = { "i32", "i64", "bool" };
     piece_names *names = &r->list->kinds[PIECE_OPERATORS];
     for (size_t i = 0; r->everywhere && i < sizeof more / sizeof *more; i++)
         r->everywhere |= 1u << piece_dtype_find(more[i], strlen(more[i]));
-    for (size_t i = 0; r->everywhere && i < names->count; i++) names->items[i].facts |= r->everywhere;
+    for (size_t i = 0; r->everywhere && i < names->count; i++)
+        names->items[i].facts |= r->everywhere;
 }
 
-/* What passes, ragged rules and the reading of texts put into a graph beside operators of the domain "pith". */
+/* What passes, ragged rules and the reading of texts put into a graph beside operators of the
+ * domain "pith". */
 static const char *const ort_config_made[] = {
-    "Add",       "Cast", "Concat",      "Expand",           "Gather",  "Gelu",  "HardSwish", "LayerNormalization",
-    "MatMul",    "Mish", "QLinearConv", "RMSNormalization", "Reshape", "Shape", "Slice",     "Swish",
+    "Add",       "Cast",  "Concat",      "Expand",
+    "Gather",    "Gelu",  "HardSwish",   "LayerNormalization",
+    "MatMul",    "Mish",  "QLinearConv", "RMSNormalization",
+    "Reshape",   "Shape", "Slice",       "Swish",
     "Transpose",
 };
 
@@ -181,7 +194,8 @@ static void ort_config_know(void *user, const pith_build_piece *piece) {
     ort_reader *r = user;
     const size_t n = strlen(piece->name);
     if (strcmp(piece->list, "operators")) return;
-    bool good = piece_list_add(&r->known, PIECE_OPERATORS, piece->name, n, 0), own = !strncmp(piece->name, "pith::", 6);
+    bool good = piece_list_add(&r->known, PIECE_OPERATORS, piece->name, n, 0),
+         own = !strncmp(piece->name, "pith::", 6);
     for (size_t i = 0; i < sizeof ort_config_made / sizeof *ort_config_made; i++)
         own |= !strcmp(piece->name, ort_config_made[i]);
     if (good && own) good = piece_list_add(r->list, PIECE_OPERATORS, piece->name, n, 0);
@@ -254,7 +268,8 @@ static void ort_config_fuse(json_t *names) {
         before = json_object_size(names);
         for (size_t i = 0; i < sizeof ort_fusions / sizeof *ort_fusions; i++) {
             if (!ort_config_has_from(names, ort_fusions[i].from)) continue;
-            for (const char *at = ort_fusions[i].made; ort_config_word(name, sizeof name, &at, " ");)
+            for (const char *at = ort_fusions[i].made;
+                 ort_config_word(name, sizeof name, &at, " ");)
                 json_object_set_new(names, name, json_true());
         }
     }
@@ -273,33 +288,40 @@ static void ort_config_take(json_t *config, json_t *names, const json_t *opsets)
     json_object_foreach(names, key, value) {
         const char *colons = strstr(key, "::");
         char domain[ORT_NAME_MOST], opset[24];
-        snprintf(domain, sizeof domain, "%.*s", colons ? (int)(colons - key) : 7, colons ? key : "ai.onnx");
+        snprintf(domain, sizeof domain, "%.*s", colons ? (int)(colons - key) : 7,
+                 colons ? key : "ai.onnx");
         const json_t *given = json_object_get(opsets, domain);
         snprintf(opset, sizeof opset, "%lld", given ? (long long)json_integer_value(given) : 1);
-        json_object_set_new(ort_config_inner(ort_config_inner(config, domain), opset), colons ? colons + 2 : key,
-                            json_true());
+        json_object_set_new(ort_config_inner(ort_config_inner(config, domain), opset),
+                            colons ? colons + 2 : key, json_true());
     }
 }
 
-static void ort_config_hear(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void ort_config_hear(void *user, const char *text, size_t size) {
+    bytes_add(user, text, size);
+}
 
-int ort_config_add_model(json_t *config, const char *path, const pith_open_options *open, const command *c) {
+int ort_config_add_model(json_t *config, const char *path, const pith_open_options *open,
+                         const command *c) {
     pith_open_options options = *open;
     pith_error err = PITH_ERROR_INIT;
     bytes text = { NULL, 0, 0 };
     pith_model *model;
     options.flags |= PITH_OPEN_DESCRIBE;
     if (pith_model_open(&model, path, &options, &err)) return fail_model(c, &err, path);
-    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, ort_config_hear, &text, &err);
+    pith_status status =
+        pith_model_describe(model, PITH_DESCRIBE_JSON, ort_config_hear, &text, &err);
     pith_model_close(model);
-    json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL), *names = json_object(), *op;
+    json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL),
+           *names = json_object(), *op;
     const json_t *opsets = json_object_get(description, "opsets");
     int code = EXIT_DONE;
     size_t i;
     if (!description)
         code = fail(c, "%s: %s", path, status ? err.message : "the description cannot be read");
     else if (!json_object_size(opsets))
-        code = fail(c, "%s: ONNX Runtime reads ONNX files only; write one with 'pith export'", path);
+        code =
+            fail(c, "%s: ONNX Runtime reads ONNX files only; write one with 'pith export'", path);
     json_array_foreach(json_object_get(description, "ops"), i, op) {
         const char *domain = json_string_value(json_object_get(op, "domain"));
         char name[ORT_NAME_MOST];
@@ -316,7 +338,9 @@ int ort_config_add_model(json_t *config, const char *path, const pith_open_optio
     return code;
 }
 
-static int ort_config_compare(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int ort_config_compare(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static int ort_config_compare_numbers(const void *a, const void *b) {
     const long long x = atoll(*(char *const *)a), y = atoll(*(char *const *)b);
@@ -324,7 +348,8 @@ static int ort_config_compare_numbers(const void *a, const void *b) {
 }
 
 /* The keys in order, which the caller frees; they live as long as the object. */
-static const char **ort_config_keys(const json_t *object, int (*order)(const void *, const void *)) {
+static const char **ort_config_keys(const json_t *object,
+                                    int (*order)(const void *, const void *)) {
     const char **keys = grow(NULL, (json_object_size(object) + 1) * sizeof *keys), *key;
     json_t *value;
     size_t n = 0;
@@ -335,15 +360,18 @@ static const char **ort_config_keys(const json_t *object, int (*order)(const voi
 }
 
 void ort_config_write(FILE *file, const json_t *config) {
-    fputs("# Operators that models need, and those that ONNX Runtime's optimiser may put in their place.\n"
-          "# Written by pith select --ort-operators, for build.sh --include_ops_by_config of ONNX Runtime.\n",
+    fputs("# Operators that models need, and those that ONNX Runtime's optimiser may put in their "
+          "place.\n"
+          "# Written by pith select --ort-operators, for build.sh --include_ops_by_config of ONNX "
+          "Runtime.\n",
           file);
     const char **domains = ort_config_keys(config, ort_config_compare);
     for (size_t d = 0; domains[d]; d++) {
         const json_t *domain = json_object_get(config, domains[d]);
         const char **opsets = ort_config_keys(domain, ort_config_compare_numbers);
         for (size_t o = 0; opsets[o]; o++) {
-            const char **names = ort_config_keys(json_object_get(domain, opsets[o]), ort_config_compare);
+            const char **names =
+                ort_config_keys(json_object_get(domain, opsets[o]), ort_config_compare);
             fprintf(file, "%s;%s;", domains[d], opsets[o]);
             for (size_t i = 0; names[i]; i++) fprintf(file, "%s%s", i ? "," : "", names[i]);
             fputc('\n', file);

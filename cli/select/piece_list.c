@@ -52,7 +52,9 @@ piece_kind piece_kind_find(const char *name, size_t size) {
     return found < 0 ? PIECE_KINDS : (piece_kind)found;
 }
 
-int piece_dtype_find(const char *name, size_t size) { return piece_name_find(piece_dtypes, PIECE_DTYPES, name, size); }
+int piece_dtype_find(const char *name, size_t size) {
+    return piece_name_find(piece_dtypes, PIECE_DTYPES, name, size);
+}
 
 /* Domains that symbols show at their beginning or at their end. */
 static const struct {
@@ -116,7 +118,8 @@ static size_t piece_place(const piece_names *names, const char *name, size_t siz
     return low;
 }
 
-bool piece_list_add(piece_list *list, piece_kind kind, const char *name, size_t size, uint32_t facts) {
+bool piece_list_add(piece_list *list, piece_kind kind, const char *name, size_t size,
+                    uint32_t facts) {
     piece_names *names = &list->kinds[kind];
     bool there;
     size_t at = piece_place(names, name, size, &there);
@@ -158,8 +161,8 @@ bool piece_list_unite(piece_list *list, const piece_list *other) {
         if (!list->kinds[k].listed) continue;
         if (!more->listed) piece_names_free(&list->kinds[k]);
         for (size_t i = 0; i < more->count; i++)
-            if (!piece_list_add(list, (piece_kind)k, more->items[i].name, strlen(more->items[i].name),
-                                more->items[i].facts))
+            if (!piece_list_add(list, (piece_kind)k, more->items[i].name,
+                                strlen(more->items[i].name), more->items[i].facts))
                 return false;
     }
     return true;

@@ -1,7 +1,8 @@
 /* select_cost.c - see select_cost.h.
  *
- * A program links what is reached from the functions it calls, and tables lead to its pieces (link_graph.h). So the
- * bytes of a piece are those that are reached if the tables have it, and not if they lack it. */
+ * A program links what is reached from the functions it calls, and tables lead to its pieces
+ * (link_graph.h). So the bytes of a piece are those that are reached if the tables have it, and not
+ * if they lack it. */
 #include "cli/select/select_cost.h"
 
 #include <glob.h>
@@ -37,7 +38,8 @@ enum { COST_ISAS = sizeof cost_isas / sizeof *cost_isas, COST_PLAIN = COST_ISAS 
 typedef struct cost_piece {
     piece_kind kind;
     char name[128];                  /* "gemm f32" for a kernel */
-    int64_t sections[COST_ISAS + 1]; /* per instruction set, and that of a kernel without; LINK_NONE: none */
+    int64_t sections[COST_ISAS + 1]; /* per instruction set, and that of a kernel without;
+                                        LINK_NONE: none */
     uint64_t adds, with;
 } cost_piece;
 
@@ -48,15 +50,16 @@ typedef struct cost {
     link_graph *graph;
     cost_piece *pieces;
     size_t count;
-    /* Per section: pieces that tables do not lead to, of all that there are and of the program; reached by the program
-     * without pieces; scratch. */
+    /* Per section: pieces that tables do not lead to, of all that there are and of the program;
+     * reached by the program without pieces; scratch. */
     unsigned char *none, *shut, *core, *seen;
     uint64_t core_bytes, all_bytes;
     unsigned uses;
 } cost;
 
 bool select_cost_find(char *path, size_t size, const command *c) {
-    static const char *const places[] = { "libpith.a", "../lib/libpith.a", "../lib64/libpith.a", "../lib/*/libpith.a" };
+    static const char *const places[] = { "libpith.a", "../lib/libpith.a", "../lib64/libpith.a",
+                                          "../lib/*/libpith.a" };
     char own[2048];
     const ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
     own[n > 0 ? n : 0] = 0;
@@ -104,10 +107,11 @@ static void cost_take_piece(void *user, const pith_build_piece *told) {
     snprintf(piece.name, sizeof piece.name, "%s", told->name);
     bool any = false;
     for (size_t i = 0; i <= COST_ISAS; i++) {
-        snprintf(symbol, sizeof symbol, "%s%s%s%s", cost_prefixes[piece.kind], name, i < COST_ISAS ? "_" : "",
-                 i < COST_ISAS ? cost_isas[i] : "");
-        piece.sections[i] =
-            piece.kind == PIECE_KERNELS || i == COST_PLAIN ? link_graph_find(k->graph, symbol) : LINK_NONE;
+        snprintf(symbol, sizeof symbol, "%s%s%s%s", cost_prefixes[piece.kind], name,
+                 i < COST_ISAS ? "_" : "", i < COST_ISAS ? cost_isas[i] : "");
+        piece.sections[i] = piece.kind == PIECE_KERNELS || i == COST_PLAIN
+                                ? link_graph_find(k->graph, symbol)
+                                : LINK_NONE;
         any |= piece.sections[i] != LINK_NONE;
         if (piece.sections[i] != LINK_NONE) {
             k->none[piece.sections[i]] = 1;
@@ -115,7 +119,8 @@ static void cost_take_piece(void *user, const pith_build_piece *told) {
         }
         if (!cost_isa_is_listed(k, i)) piece.sections[i] = LINK_NONE;
     }
-    if (!any || !cost_is_listed(k, piece.kind, told->name)) return; /* another build than this command's may lack it */
+    /* another build than this command's may lack it */
+    if (!any || !cost_is_listed(k, piece.kind, told->name)) return;
     k->pieces = grow_for(k->pieces, k->count, sizeof *k->pieces);
     k->pieces[k->count++] = piece;
 }
@@ -124,7 +129,8 @@ static void cost_take_piece(void *user, const pith_build_piece *told) {
 
 static void cost_shut(cost *k, const cost_piece *piece, size_t isa, unsigned char shut) {
     for (size_t i = 0; i <= COST_ISAS; i++)
-        if (piece->sections[i] != LINK_NONE && (isa == SIZE_MAX || i == isa)) k->shut[piece->sections[i]] = shut;
+        if (piece->sections[i] != LINK_NONE && (isa == SIZE_MAX || i == isa))
+            k->shut[piece->sections[i]] = shut;
 }
 
 typedef struct cost_program {
@@ -157,8 +163,10 @@ static int cost_open(cost *k) {
     pith_error err = PITH_ERROR_INIT;
     int code = link_graph_open(&k->graph, k->c, k->archive);
     if (code) return code;
-    if (!link_graph_set_table(k->graph, "pith__op_table") || !link_graph_set_table(k->graph, "pith__pieces_all"))
-        return fail(k->c, "%s: no complete library of Pith: it lacks the tables of pieces", k->archive);
+    if (!link_graph_set_table(k->graph, "pith__op_table") ||
+        !link_graph_set_table(k->graph, "pith__pieces_all"))
+        return fail(k->c, "%s: no complete library of Pith: it lacks the tables of pieces",
+                    k->archive);
     unsigned char **const arrays[] = { &k->none, &k->shut, &k->core, &k->seen };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         *arrays[i] = memset(grow(NULL, link_graph_count(k->graph)), 0, link_graph_count(k->graph));
@@ -168,7 +176,8 @@ static int cost_open(cost *k) {
     cost_program p = { .k = k, .shut = k->none, .seen = k->core };
     select_use_calls(k->uses, cost_call, &p);
     k->core_bytes = p.bytes;
-    return p.missing ? fail(k->c, "%s has no %s, which the program calls", k->archive, p.missing) : EXIT_DONE;
+    return p.missing ? fail(k->c, "%s has no %s, which the program calls", k->archive, p.missing)
+                     : EXIT_DONE;
 }
 
 static void cost_close(cost *k) {
@@ -189,12 +198,15 @@ static int cost_compare(const void *a, const void *b) {
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->name, y->name);
 }
 
-static void cost_print_line(FILE *out, uint64_t adds, uint64_t with, const char *what, const char *name) {
-    fprintf(out, "%9llu %9llu  %s: %s\n", (unsigned long long)adds, (unsigned long long)with, what, name);
+static void cost_print_line(FILE *out, uint64_t adds, uint64_t with, const char *what,
+                            const char *name) {
+    fprintf(out, "%9llu %9llu  %s: %s\n", (unsigned long long)adds, (unsigned long long)with, what,
+            name);
 }
 
 /* A line for the pieces of a kind, or of an instruction set (else SIZE_MAX), together. */
-static void cost_print_sum(FILE *out, cost *k, piece_kind kind, size_t isa, const char *what, const char *name) {
+static void cost_print_sum(FILE *out, cost *k, piece_kind kind, size_t isa, const char *what,
+                           const char *name) {
     uint64_t with = 0;
     memcpy(k->seen, k->core, link_graph_count(k->graph));
     for (size_t i = 0; i < k->count; i++) {
@@ -203,7 +215,8 @@ static void cost_print_sum(FILE *out, cost *k, piece_kind kind, size_t isa, cons
         cost_shut(k, piece, isa, 1);
         for (size_t s = 0; s <= COST_ISAS; s++)
             if (piece->sections[s] != LINK_NONE && (isa == SIZE_MAX || s == isa))
-                with += link_graph_reach(k->graph, (size_t)piece->sections[s], k->none, k->seen, NULL);
+                with +=
+                    link_graph_reach(k->graph, (size_t)piece->sections[s], k->none, k->seen, NULL);
     }
     const uint64_t left = with ? cost_program_bytes(k, k->shut, k->seen) : 0;
     for (size_t i = 0; i < k->count; i++)
@@ -218,12 +231,13 @@ static void cost_print(FILE *out, cost *k) {
             k->archive);
     cost_print_line(out, k->all_bytes, k->all_bytes, "program", "all");
     cost_print_line(out, k->core_bytes, k->core_bytes, "program", "without any piece");
-    for (size_t i = 0; i < COST_ISAS; i++) cost_print_sum(out, k, PIECE_KINDS, i, "isas", cost_isas[i]);
+    for (size_t i = 0; i < COST_ISAS; i++)
+        cost_print_sum(out, k, PIECE_KINDS, i, "isas", cost_isas[i]);
     for (int kind = 0; kind < PIECE_KINDS; kind++)
         cost_print_sum(out, k, (piece_kind)kind, SIZE_MAX, "kind", piece_kind_names[kind]);
     for (size_t i = 0; i < k->count; i++)
-        cost_print_line(out, k->pieces[i].adds, k->pieces[i].with, piece_kind_names[k->pieces[i].kind],
-                        k->pieces[i].name);
+        cost_print_line(out, k->pieces[i].adds, k->pieces[i].with,
+                        piece_kind_names[k->pieces[i].kind], k->pieces[i].name);
 }
 
 /* Both figures of a piece. */
@@ -234,10 +248,12 @@ static void cost_weigh(cost *k, cost_piece *piece) {
     memcpy(k->seen, k->core, link_graph_count(k->graph));
     for (size_t i = 0; i <= COST_ISAS; i++)
         if (piece->sections[i] != LINK_NONE)
-            piece->with += link_graph_reach(k->graph, (size_t)piece->sections[i], k->none, k->seen, NULL);
+            piece->with +=
+                link_graph_reach(k->graph, (size_t)piece->sections[i], k->none, k->seen, NULL);
 }
 
-int select_cost(FILE *out, const piece_list *list, const char *archive, unsigned uses, const command *c) {
+int select_cost(FILE *out, const piece_list *list, const char *archive, unsigned uses,
+                const command *c) {
     cost k = { .list = list, .c = c, .archive = archive, .uses = uses };
     const int code = cost_open(&k);
     if (!code) {
@@ -275,11 +291,13 @@ static int64_t cost_section_of(const cost *k, const char *name) {
     return link_graph_find(k->graph, name);
 }
 
-int select_cost_path(FILE *out, const char *name, const char *archive, unsigned uses, const command *c) {
+int select_cost_path(FILE *out, const char *name, const char *archive, unsigned uses,
+                     const command *c) {
     cost k = { .c = c, .archive = archive, .uses = uses };
     int code = cost_open(&k);
     const int64_t section = code ? LINK_NONE : cost_section_of(&k, name);
-    if (!code && section == LINK_NONE) code = fail(c, "%s has no piece and no function '%s'", archive, name);
+    if (!code && section == LINK_NONE)
+        code = fail(c, "%s has no piece and no function '%s'", archive, name);
     if (!code) {
         const size_t bytes = link_graph_count(k.graph) * sizeof(uint32_t);
         cost_program p = { .k = &k, .shut = k.core[section] ? k.none : k.shut, .seen = k.seen };

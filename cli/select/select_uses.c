@@ -21,11 +21,14 @@ enum {
     USE_TOKENIZE = 1024,
 };
 
-const char select_use_names[] = "embed, sparse, multi-vector, score, classify, rerank, tokenize, detokenize, images, "
-                                "detect, search or run";
+const char select_use_names[] =
+    "embed, sparse, multi-vector, score, classify, rerank, tokenize, detokenize, images, "
+    "detect, search or run";
 
-/* Plain words, accents, other scripts, digits and signs: what a tokenizer treats in different ways. */
-#define SELECT_TEXT "A kitten, 3 caf\xc3\xa9s & \xe7\x8c\xab \xd0\xba\xd0\xbe\xd1\x82 \xf0\x9f\x98\xba!"
+/* Plain words, accents, other scripts, digits and signs: what a tokenizer treats in different ways.
+ */
+#define SELECT_TEXT                                                                                \
+    "A kitten, 3 caf\xc3\xa9s & \xe7\x8c\xab \xd0\xba\xd0\xbe\xd1\x82 \xf0\x9f\x98\xba!"
 static const pith_str select_texts[] = { { SELECT_TEXT, sizeof SELECT_TEXT - 1 }, { "", 0 } };
 
 static pith_status select_encode(const pith_model *model, uint32_t what, pith_error *err) {
@@ -69,11 +72,13 @@ static pith_status select_tokenize(const pith_model *model, pith_error *err) {
     const pith_tokenizer *tokenizer = pith_model_tokenizer(model);
     pith_tokens tokens = PITH_TOKENS_INIT;
     if (!tokenizer) {
-        *err = (pith_error){ .code = PITH_ERR_UNSUPPORTED, .message = "the model has no tokenizer" };
+        *err =
+            (pith_error){ .code = PITH_ERR_UNSUPPORTED, .message = "the model has no tokenizer" };
         return err->code;
     }
     pith_status status = pith_tokenize(&tokens, tokenizer, select_texts[0], NULL, NULL, err);
-    if (!status) status = pith_tokenize(&tokens, tokenizer, select_texts[0], &select_texts[0], NULL, err);
+    if (!status)
+        status = pith_tokenize(&tokens, tokenizer, select_texts[0], &select_texts[0], NULL, err);
     pith_tokens_free(&tokens);
     return status;
 }
@@ -92,8 +97,11 @@ static pith_status select_detokenize(const pith_model *model, pith_error *err) {
 /* A grey gradient. */
 enum { SELECT_SIDE = 96 };
 static void select_picture(pith_image *image, uint8_t *pixels) {
-    for (int i = 0; i < SELECT_SIDE * SELECT_SIDE * 3; i++) pixels[i] = (uint8_t)(i / 3 % SELECT_SIDE * 2);
-    *image = (pith_image){ .pixels = pixels, .width = SELECT_SIDE, .height = SELECT_SIDE, .channels = 3 };
+    for (int i = 0; i < SELECT_SIDE * SELECT_SIDE * 3; i++)
+        pixels[i] = (uint8_t)(i / 3 % SELECT_SIDE * 2);
+    *image = (pith_image){
+        .pixels = pixels, .width = SELECT_SIDE, .height = SELECT_SIDE, .channels = 3
+    };
 }
 
 static pith_status select_images(const pith_model *model, pith_error *err) {
@@ -126,7 +134,8 @@ static pith_status select_search_once(const pith_search_index_options *options, 
     static const float query[SEARCH_DIM] = { 1, -1, 2 };
     pith_search_index *index;
     pith_hit hit;
-    pith_status status = pith_search_index_create(&index, rows, SEARCH_ROWS, SEARCH_DIM, options, err);
+    pith_status status =
+        pith_search_index_create(&index, rows, SEARCH_ROWS, SEARCH_DIM, options, err);
     if (status) return status;
     status = pith_search(&hit, index, query, 1, 1, NULL, err);
     pith_search_index_destroy(index);
@@ -172,21 +181,27 @@ static const struct {
 } select_rows[] = {
     { "embed", USE_DENSE, select_dense, "pith_embed pith_embed_dim", NULL },
     { "sparse", USE_SPARSE, select_sparse, "pith_encode pith_encoded_free", NULL },
-    { "multi-vector", USE_MULTI_VECTOR, select_multi_vector, "pith_encode pith_encoded_free", NULL },
+    { "multi-vector", USE_MULTI_VECTOR, select_multi_vector, "pith_encode pith_encoded_free",
+      NULL },
     { "score", USE_SCORE, select_score, "pith_classify pith_label_count", "classify" },
     { "rerank", USE_RERANK, select_rerank, "pith_rerank", NULL },
-    { "tokenize", USE_TOKENIZE, select_tokenize, "pith_tokenize pith_model_tokenizer pith_tokens_free", NULL },
-    { "detokenize", USE_DETOKENIZE, select_detokenize, "pith_detokenize pith_model_tokenizer pith_text_free", NULL },
+    { "tokenize", USE_TOKENIZE, select_tokenize,
+      "pith_tokenize pith_model_tokenizer pith_tokens_free", NULL },
+    { "detokenize", USE_DETOKENIZE, select_detokenize,
+      "pith_detokenize pith_model_tokenizer pith_text_free", NULL },
     { "images", USE_IMAGES, select_images, "pith_embed_images pith_embed_images_dim", NULL },
     { "detect", USE_DETECT, select_detect, "pith_detect pith_faces_free", NULL },
-    { "search", USE_SEARCH, select_search, "pith_search_index_create pith_search pith_search_index_destroy", NULL },
-    { "run", USE_RUN, select_session, "pith_session_create pith_session_run pith_session_destroy", NULL },
+    { "search", USE_SEARCH, select_search,
+      "pith_search_index_create pith_search pith_search_index_destroy", NULL },
+    { "run", USE_RUN, select_session, "pith_session_create pith_session_run pith_session_destroy",
+      NULL },
 };
 enum { SELECT_ROWS = sizeof select_rows / sizeof *select_rows };
 
 unsigned select_use_of(const char *name) {
     for (size_t i = 0; i < SELECT_ROWS; i++)
-        if (!strcmp(name, select_rows[i].name) || (select_rows[i].alias && !strcmp(name, select_rows[i].alias)))
+        if (!strcmp(name, select_rows[i].name) ||
+            (select_rows[i].alias && !strcmp(name, select_rows[i].alias)))
             return select_rows[i].use;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* select_why.c - see select_why.h.
  *
- * The model is opened again and again, each time with one more pass, and the nodes of the operator are looked for in
- * the graph as the library prints it. */
+ * The model is opened again and again, each time with one more pass, and the nodes of the operator
+ * are looked for in the graph as the library prints it. */
 #include "cli/select/select_why.h"
 
 #include <jansson.h>
@@ -26,7 +26,9 @@ typedef struct why {
     string_list passes; /* of this build, in order */
 } why;
 
-static void why_hear_text(void *user, const char *text, size_t size) { bytes_add(&((why *)user)->text, text, size); }
+static void why_hear_text(void *user, const char *text, size_t size) {
+    bytes_add(&((why *)user)->text, text, size);
+}
 
 /* "gemm" and "gemm f32" are both names of a kernel. */
 static void why_hear_piece(void *user, const pith_build_piece *piece) {
@@ -35,8 +37,8 @@ static void why_hear_piece(void *user, const pith_build_piece *piece) {
     if (strncmp(piece->name, w->name, n) || (piece->name[n] && piece->name[n] != ' ')) return;
     w->found = true;
     if (!strcmp(piece->list, "operators")) w->is_operator = true;
-    fprintf(w->out, "  needed %s (%s: %s%s%s%s)\n", w->when, piece->list, piece->name, *piece->dtypes ? " " : "",
-            piece->dtypes, piece->upgraded ? ", in an older form" : "");
+    fprintf(w->out, "  needed %s (%s: %s%s%s%s)\n", w->when, piece->list, piece->name,
+            *piece->dtypes ? " " : "", piece->dtypes, piece->upgraded ? ", in an older form" : "");
 }
 
 static void why_hear_pass(void *user, const pith_build_piece *piece) {
@@ -48,7 +50,8 @@ static void why_hear_pass(void *user, const pith_build_piece *piece) {
 
 static int why_open(pith_model **model, const why *w, const pith_open_options *open) {
     pith_error err = PITH_ERROR_INIT;
-    return pith_model_open(model, w->path, open, &err) ? fail_model(w->c, &err, w->path) : EXIT_DONE;
+    return pith_model_open(model, w->path, open, &err) ? fail_model(w->c, &err, w->path)
+                                                       : EXIT_DONE;
 }
 
 static int why_record(why *w, const char *when, pith_model **model) {
@@ -67,7 +70,8 @@ static int why_record(why *w, const char *when, pith_model **model) {
 
 /* ---- nodes ---- */
 
-/* The nodes of the operator in the graph, each with a line of "%9 f32[…] = Gather(…)". Prints some of them. */
+/* The nodes of the operator in the graph, each with a line of "%9 f32[…] = Gather(…)". Prints some
+ * of them. */
 static size_t why_count_nodes(const why *w, bool print) {
     const size_t n = strlen(w->shown);
     size_t count = 0;
@@ -79,7 +83,8 @@ static size_t why_count_nodes(const why *w, bool print) {
             if (!memcmp(c, " = ", 3)) is = c + 3;
         if (!is || (size_t)(stop - is) <= n || memcmp(is, w->shown, n) || is[n] != '(') continue;
         const char *close = memchr(is, ')', (size_t)(stop - is));
-        if (count++ < WHY_NODES && print) fprintf(w->out, "    %.*s\n", (int)((close ? close + 1 : stop) - at), at);
+        if (count++ < WHY_NODES && print)
+            fprintf(w->out, "    %.*s\n", (int)((close ? close + 1 : stop) - at), at);
     }
     if (print && count > WHY_NODES) fprintf(w->out, "    and %zu more\n", count - WHY_NODES);
     return count;
@@ -91,7 +96,8 @@ static int why_describe(why *w, const pith_open_options *open, pith_description 
     w->text.size = 0;
     int code = why_open(&model, w, open);
     if (code) return code;
-    if (pith_model_describe(model, form, why_hear_text, w, &err)) code = fail(w->c, "%s: %s", w->path, err.message);
+    if (pith_model_describe(model, form, why_hear_text, w, &err))
+        code = fail(w->c, "%s: %s", w->path, err.message);
     pith_model_close(model);
     return code;
 }
@@ -136,16 +142,17 @@ static int why_find_maker(why *w) {
     return code;
 }
 
-int select_why(FILE *out, const char *name, const char *path, const pith_open_options *open, unsigned uses,
-               const command *c) {
+int select_why(FILE *out, const char *name, const char *path, const pith_open_options *open,
+               unsigned uses, const command *c) {
     why w = { .out = out, .name = name, .path = path, .open = *open, .uses = uses, .c = c };
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
     const char *colons = strstr(name, "::");
-    snprintf(w.shown, sizeof w.shown, "%.*s%s%s", colons ? (int)(colons - name) : 0, name, colons ? "." : "",
-             colons ? colons + 2 : name);
+    snprintf(w.shown, sizeof w.shown, "%.*s%s%s", colons ? (int)(colons - name) : 0, name,
+             colons ? "." : "", colons ? colons + 2 : name);
     fprintf(out, "%s:\n", path);
-    int code = pith_pieces_list(why_hear_pass, &w.passes, &err) ? fail(c, "%s", err.message) : EXIT_DONE;
+    int code =
+        pith_pieces_list(why_hear_pass, &w.passes, &err) ? fail(c, "%s", err.message) : EXIT_DONE;
     if (!code) code = why_record(&w, "to open it", &model);
     if (!code) code = why_record(&w, "to use it", &model);
     pith_model_close(model);

@@ -15,11 +15,16 @@ typedef struct source_making {
     pith_embed_options embed;
 } source_making;
 
-static void source_text(void *user, const char *text, size_t size) { output_write(user, text, size); }
+static void source_text(void *user, const char *text, size_t size) {
+    output_write(user, text, size);
+}
 
-static int source_bytes(void *user, const void *data, size_t size) { return output_write(user, data, size) ? 0 : 1; }
+static int source_bytes(void *user, const void *data, size_t size) {
+    return output_write(user, data, size) ? 0 : 1;
+}
 
-static pith_status source_embed(void *user, float *vectors, const pith_str *texts, size_t count, pith_error *err) {
+static pith_status source_embed(void *user, float *vectors, const pith_str *texts, size_t count,
+                                pith_error *err) {
     const source_making *m = user;
     return pith_embed(vectors, m->model, texts, count, &m->embed, err);
 }
@@ -34,8 +39,8 @@ static void source_warn(void *user, const char *text) {
     fprintf(stderr, "pith %s: warning: %s\n", m->c->name, text);
 }
 
-static int source_make(const command *c, const database_making *how, const char *source, const parquet_tables *unpacked,
-                       output *out) {
+static int source_make(const command *c, const database_making *how, const char *source,
+                       const parquet_tables *unpacked, output *out) {
     pith_database_options options = PITH_DATABASE_OPTIONS_INIT;
     source_making m = { c, out, NULL, PITH_EMBED_OPTIONS_INIT };
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
@@ -49,23 +54,27 @@ static int source_make(const command *c, const database_making *how, const char 
     if (how->embedder && strcmp(how->embedder, "hash") != 0) {
         open.log = &warnings;
         m.embed.threads = how->threads;
-        if (pith_model_open(&m.model, how->embedder, &open, &err)) return fail_model(c, &err, how->embedder);
+        if (pith_model_open(&m.model, how->embedder, &open, &err))
+            return fail_model(c, &err, how->embedder);
         embedder.dim = pith_embed_dim(m.model, &m.embed);
         options.embedder = &embedder;
     }
-    if (pith_database_make(unpacked->source ? unpacked->source : source, &options, source_bytes, out, &err))
+    if (pith_database_make(unpacked->source ? unpacked->source : source, &options, source_bytes,
+                           out, &err))
         code = parquet_fail(unpacked, c, source, err.message);
     pith_model_close(m.model);
     return code;
 }
 
-int database_source_make(const command *c, const database_making *how, const char *source, bool draft, output *out) {
+int database_source_make(const command *c, const database_making *how, const char *source,
+                         bool draft, output *out) {
     pith_error err = PITH_ERROR_INIT;
     parquet_tables unpacked;
     int code = parquet_unpack(&unpacked, c, source, how->python);
     if (!code && !draft)
         code = source_make(c, how, source, &unpacked, out);
-    else if (!code && pith_database_draft(unpacked.source ? unpacked.source : source, source_text, out, &err))
+    else if (!code && pith_database_draft(unpacked.source ? unpacked.source : source, source_text,
+                                          out, &err))
         code = parquet_fail(&unpacked, c, source, err.message);
     parquet_remove(&unpacked);
     return code;

@@ -50,11 +50,13 @@ static void inputs_put(void *user, const char *name, const pith_tensor *value) {
     free(path);
 }
 
-int export_relational_inputs(const command *c, pith_relational *model, const uint32_t *rows, size_t count,
-                             const char *directory) {
+int export_relational_inputs(const command *c, pith_relational *model, const uint32_t *rows,
+                             size_t count, const char *directory) {
     pith_error err = PITH_ERROR_INIT;
     inputs_out out = { c, directory, EXIT_DONE };
-    if (mkdir(directory, 0777) && errno != EEXIST) return fail(c, "%s: %s", directory, strerror(errno));
-    if (pith_relational_inputs(model, rows, count, inputs_put, &out, &err)) return fail(c, "%s", err.message);
+    if (mkdir(directory, 0777) && errno != EEXIST)
+        return fail(c, "%s: %s", directory, strerror(errno));
+    if (pith_relational_inputs(model, rows, count, inputs_put, &out, &err))
+        return fail(c, "%s", err.message);
     return out.code;
 }

@@ -38,12 +38,14 @@ bool inspect_is_database(const char *path) {
 static void database_time(char *text, size_t size, double seconds) {
     const time_t t = fabs(seconds) < 1e14 ? (time_t)seconds : 0;
     struct tm parts;
-    if (!(fabs(seconds) < 1e14) || !gmtime_r(&t, &parts) || !strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &parts))
+    if (!(fabs(seconds) < 1e14) || !gmtime_r(&t, &parts) ||
+        !strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &parts))
         snprintf(text, size, "%.0f s", seconds);
 }
 
 static void database_print_range(const json_t *column) {
-    const json_t *least = json_object_get(column, "least"), *greatest = json_object_get(column, "greatest");
+    const json_t *least = json_object_get(column, "least"),
+                 *greatest = json_object_get(column, "greatest");
     char from[64], to[64];
     if (!least || !greatest) return;
     if (!strcmp(database_text(column, "stype"), "timestamp")) {
@@ -86,11 +88,13 @@ static void database_print_table(const json_t *table) {
            *time ? ", time " : "", time);
     if (i) printf("  %-*s  %-11s  %8s  %8s\n", width, "column", "stype", "nulls", "distinct");
     json_array_foreach(columns, i, column) {
-        printf("  %-*s  %-11s  %8lld  %8lld  ", width, database_text(column, "name"), database_text(column, "stype"),
-               database_number(column, "nulls"), database_number(column, "distinct"));
+        printf("  %-*s  %-11s  %8lld  %8lld  ", width, database_text(column, "name"),
+               database_text(column, "stype"), database_number(column, "nulls"),
+               database_number(column, "distinct"));
         database_print_range(column);
         database_print_statistics(column);
-        if (*database_text(column, "known_at")) printf("; known at %s", database_text(column, "known_at"));
+        if (*database_text(column, "known_at"))
+            printf("; known at %s", database_text(column, "known_at"));
         if (database_number(column, "known_delay_seconds"))
             printf(" + %lld s", database_number(column, "known_delay_seconds"));
         putchar('\n');
@@ -101,17 +105,19 @@ static void database_print(const json_t *d, const char *path) {
     size_t i;
     json_t *item;
     const char *name = database_text(d, "name");
-    printf("database %s%s%s: %zu tables, %lld texts, each a vector of %lld numbers by %s\n", path, *name ? ", " : "",
-           name, json_array_size(json_object_get(d, "tables")), database_number(d, "texts"), database_number(d, "dim"),
-           database_text(d, "embedder"));
+    printf("database %s%s%s: %zu tables, %lld texts, each a vector of %lld numbers by %s\n", path,
+           *name ? ", " : "", name, json_array_size(json_object_get(d, "tables")),
+           database_number(d, "texts"), database_number(d, "dim"), database_text(d, "embedder"));
     json_array_foreach(json_object_get(d, "tables"), i, item) database_print_table(item);
     json_array_foreach(json_object_get(d, "links"), i, item)
-        printf("%s  %s -> %s: %lld nulls, %lld dangling\n", i ? "" : "\nforeign keys\n", database_text(item, "name"),
-               database_text(item, "parent"), database_number(item, "nulls"), database_number(item, "dangling"));
+        printf("%s  %s -> %s: %lld nulls, %lld dangling\n", i ? "" : "\nforeign keys\n",
+               database_text(item, "name"), database_text(item, "parent"),
+               database_number(item, "nulls"), database_number(item, "dangling"));
     json_array_foreach(json_object_get(d, "tasks"), i, item)
-        printf("%s  %s: %s.%s, %lld rows of training, %lld of validation, %lld of test\n", i ? "" : "\ntasks\n",
-               database_text(item, "name"), database_text(item, "table"), database_text(item, "target"),
-               database_number(item, "train"), database_number(item, "validation"), database_number(item, "test"));
+        printf("%s  %s: %s.%s, %lld rows of training, %lld of validation, %lld of test\n",
+               i ? "" : "\ntasks\n", database_text(item, "name"), database_text(item, "table"),
+               database_text(item, "target"), database_number(item, "train"),
+               database_number(item, "validation"), database_number(item, "test"));
     json_array_foreach(json_object_get(d, "warnings"), i, item)
         printf("%s  %s\n", i ? "" : "\nwarnings\n", json_string_value(item));
 }
@@ -128,7 +134,9 @@ static int database_draw(const command *c, const json_t *d, const char *path, co
     return output_close(&out, c, !wrong, code);
 }
 
-static void database_take(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void database_take(void *user, const char *text, size_t size) {
+    bytes_add(user, text, size);
+}
 
 static int database_describe(const command *c, const char *path, bytes *text) {
     pith_error err = PITH_ERROR_INIT;

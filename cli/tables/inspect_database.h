@@ -8,7 +8,8 @@
 
 /* Whether a file is a database, by its first bytes, or is called one by its name. */
 bool inspect_is_database(const char *path);
-/* Prints what is in it, as JSON or for people; svg: where a diagram goes, or NULL. Returns the exit code. */
+/* Prints what is in it, as JSON or for people; svg: where a diagram goes, or NULL. Returns the exit
+ * code. */
 int inspect_database(const command *c, const char *path, const char *svg, bool as_json);
 
 #endif

@@ -12,8 +12,8 @@ enum { CALIBRATION_PARTS = 10, IMPORTANCE_BARS = 24, NAME_BYTES = 20 };
 #define ROC_LEAST 0.001 /* points of the curve that are nearer than this are left out */
 
 /* Opens RUN/name for a chart. */
-static int plot_open(output *out, svg_chart *chart, char **path, const relational_run *run, const command *c,
-                     const char *name) {
+static int plot_open(output *out, svg_chart *chart, char **path, const relational_run *run,
+                     const command *c, const char *name) {
     *path = run_file(run->path, name);
     const int code = output_open(out, c, *path, NULL);
     chart->text = code ? NULL : out->file;
@@ -41,8 +41,8 @@ static void plot_add(plot_points *points, double x, double y) {
     points->xy[2 * points->count++ + 1] = y;
 }
 
-/* The losses of the log. A run that went on after a kill may have lines of the same step twice: the later one counts.
- */
+/* The losses of the log. A run that went on after a kill may have lines of the same step twice: the
+ * later one counts. */
 static void plot_read_log(plot_points *training, plot_points *validation, const char *path) {
     FILE *f = fopen(path, "r");
     json_t *line;
@@ -51,7 +51,8 @@ static void plot_read_log(plot_points *training, plot_points *validation, const 
         const json_t *loss = json_object_get(line, "loss"),
                      *other = json_object_get(json_object_get(line, "validation"), "logloss");
         while (training->count && training->xy[2 * training->count - 2] >= step) training->count--;
-        while (validation->count && validation->xy[2 * validation->count - 2] >= step) validation->count--;
+        while (validation->count && validation->xy[2 * validation->count - 2] >= step)
+            validation->count--;
         if (loss) plot_add(training, step, json_number_value(loss));
         if (other) plot_add(validation, step, json_number_value(other));
         json_decref(line);
@@ -67,7 +68,8 @@ static void plot_range(svg_chart *chart, const plot_points *points) {
     }
 }
 
-static void plot_series(svg_chart *chart, svg_series series, const plot_points *points, int place, const char *name) {
+static void plot_series(svg_chart *chart, svg_series series, const plot_points *points, int place,
+                        const char *name) {
     char says[80];
     if (!points->count) return;
     svg_chart_line(chart, series, points->xy, points->count);
@@ -115,8 +117,8 @@ static int plot_compare(const void *a, const void *b) {
 }
 
 /* The answers of a part in ascending order, from malloc. */
-static int plot_ask(plot_answer **answers, size_t *count, const relational_run *run, const command *c, int32_t split,
-                    int32_t threads) {
+static int plot_ask(plot_answer **answers, size_t *count, const relational_run *run,
+                    const command *c, int32_t split, int32_t threads) {
     pith_error err = PITH_ERROR_INIT;
     *answers = NULL;
     pith_status status = pith_relational_part(NULL, NULL, count, run->model, split, &err);
@@ -136,7 +138,8 @@ static int plot_ask(plot_answer **answers, size_t *count, const relational_run *
     return status ? fail(c, "%s", err.message) : EXIT_DONE;
 }
 
-static int plot_roc(const relational_run *run, const command *c, const plot_answer *a, size_t count) {
+static int plot_roc(const relational_run *run, const command *c, const plot_answer *a,
+                    size_t count) {
     svg_chart chart = { .x0 = 0, .x1 = 1, .y0 = 0, .y1 = 1 };
     const double equal[] = { 0, 0, 1, 1 };
     plot_points curve = { NULL, 0 };
@@ -161,7 +164,8 @@ static int plot_roc(const relational_run *run, const command *c, const plot_answ
         if (!i || fabs(x - drawn[0]) + fabs(y - drawn[1]) >= ROC_LEAST) plot_add(&curve, x, y);
     }
     snprintf(title, sizeof title, "ROC, area %.4f", area);
-    svg_chart_begin(&chart, title, "share of the no that are taken for yes", "share of the yes that are found");
+    svg_chart_begin(&chart, title, "share of the no that are taken for yes",
+                    "share of the yes that are found");
     svg_chart_line(&chart, SVG_REFERENCE, equal, 2);
     svg_chart_line(&chart, SVG_FIRST, curve.xy, curve.count);
     svg_chart_legend(&chart, SVG_FIRST, 1, 1, "model");
@@ -172,7 +176,8 @@ static int plot_roc(const relational_run *run, const command *c, const plot_answ
 }
 
 /* Means of tenths of the rows, by their answers. */
-static int plot_calibration(const relational_run *run, const command *c, const plot_answer *a, size_t count, bool yes) {
+static int plot_calibration(const relational_run *run, const command *c, const plot_answer *a,
+                            size_t count, bool yes) {
     svg_chart chart = { .x0 = 0, .x1 = 1, .y0 = 0, .y1 = 1 };
     double points[2 * CALIBRATION_PARTS], low = INFINITY, high = -INFINITY;
     size_t parts = count < CALIBRATION_PARTS ? count : CALIBRATION_PARTS;
@@ -195,13 +200,13 @@ static int plot_calibration(const relational_run *run, const command *c, const p
                  equal[] = { low - margin, low - margin, high + margin, high + margin };
     chart.x0 = chart.y0 = equal[0];
     chart.x1 = chart.y1 = equal[2];
-    svg_chart_begin(&chart, "Calibration, by tenths of the rows", yes ? "mean probability" : "mean answer",
-                    yes ? "share of yes" : "mean label");
+    svg_chart_begin(&chart, "Calibration, by tenths of the rows",
+                    yes ? "mean probability" : "mean answer", yes ? "share of yes" : "mean label");
     svg_chart_line(&chart, SVG_REFERENCE, equal, 2);
     svg_chart_line(&chart, SVG_FIRST, points, parts);
     for (size_t p = 0; p < parts; p++) {
-        snprintf(says, sizeof says, "said %.6g, true %.6g, %zu rows", points[2 * p], points[2 * p + 1],
-                 (p + 1) * count / parts - p * count / parts);
+        snprintf(says, sizeof says, "said %.6g, true %.6g, %zu rows", points[2 * p],
+                 points[2 * p + 1], (p + 1) * count / parts - p * count / parts);
         svg_chart_point(&chart, SVG_FIRST, points[2 * p], points[2 * p + 1], says);
     }
     svg_chart_legend(&chart, SVG_FIRST, 1, 1, "model");
@@ -235,7 +240,8 @@ static int plot_cut(const char *name) {
 }
 
 int plot_importance(const relational_run *run, const command *c, const json_t *rises) {
-    const size_t all = json_array_size(rises), count = all < IMPORTANCE_BARS ? all : IMPORTANCE_BARS;
+    const size_t all = json_array_size(rises),
+                 count = all < IMPORTANCE_BARS ? all : IMPORTANCE_BARS;
     svg_chart chart;
     char *path, name[64];
     output out;
@@ -247,13 +253,14 @@ int plot_importance(const relational_run *run, const command *c, const json_t *r
     }
     const int code = count ? plot_open(&out, &chart, &path, run, c, "importance.svg") : EXIT_DONE;
     if (code || !count) return code;
-    svg_bars_begin(&chart, "Rise of the loss where a column or a whole table is hidden", count, low, high);
+    svg_bars_begin(&chart, "Rise of the loss where a column or a whole table is hidden", count, low,
+                   high);
     for (size_t i = 0; i < count; i++) {
         const json_t *one = json_array_get(rises, i), *column = json_object_get(one, "column");
         const char *table = json_string_value(json_object_get(one, "table"));
         if (column)
-            snprintf(name, sizeof name, "%.*s.%.*s", plot_cut(table), table, plot_cut(json_string_value(column)),
-                     json_string_value(column));
+            snprintf(name, sizeof name, "%.*s.%.*s", plot_cut(table), table,
+                     plot_cut(json_string_value(column)), json_string_value(column));
         else
             snprintf(name, sizeof name, "all of %.*s", plot_cut(table), table);
         svg_bars_add(&chart, column ? SVG_FIRST : SVG_SECOND, i, name,

@@ -68,12 +68,14 @@ int run_load(relational_run *run, const command *c, const char *name, bool *ther
     return code;
 }
 
-static int run_write(void *user, const void *data, size_t size) { return output_write(user, data, size) ? 0 : 1; }
+static int run_write(void *user, const void *data, size_t size) {
+    return output_write(user, data, size) ? 0 : 1;
+}
 
 /* Writes a file of the run with a function of the library, or from text. */
 static int run_put(const relational_run *run, const command *c, const char *name,
-                   pith_status (*save)(const pith_relational *, int (*)(void *, const void *, size_t), void *,
-                                       pith_error *),
+                   pith_status (*save)(const pith_relational *,
+                                       int (*)(void *, const void *, size_t), void *, pith_error *),
                    pith_str text) {
     char *path = run_file(run->path, name);
     pith_error err = PITH_ERROR_INIT;
@@ -117,7 +119,8 @@ int run_write_about(const relational_run *run, const command *c) {
 
 /* ---- paths ---- */
 
-/* The full name of a file, or of one that is not there in a folder that is; from malloc, as it is if neither is. */
+/* The full name of a file, or of one that is not there in a folder that is; from malloc, as it is
+ * if neither is. */
 static char *run_full(const char *path) {
     char *full = realpath(path, NULL), *copy = strdup(path);
     char *slash = copy ? strrchr(copy, '/') : NULL;
@@ -184,7 +187,8 @@ bool run_same_files(const char *run, const json_t *a, const json_t *b) {
 /* ---- opening ---- */
 
 /* more: what a message says behind the reason. */
-static int run_add_database(relational_run *run, const command *c, const char *path, const char *more) {
+static int run_add_database(relational_run *run, const command *c, const char *path,
+                            const char *more) {
     pith_error err = PITH_ERROR_INIT;
     if (pith_database_open(&run->databases[run->database_count], path, NULL, &err))
         return fail(c, "%s%s", err.message, more);
@@ -192,7 +196,8 @@ static int run_add_database(relational_run *run, const command *c, const char *p
     return EXIT_DONE;
 }
 
-int run_open_databases(relational_run *run, const command *c, const char *folder, const json_t *names) {
+int run_open_databases(relational_run *run, const command *c, const char *folder,
+                       const json_t *names) {
     const size_t count = json_is_array(names) ? json_array_size(names) : 1;
     int code = EXIT_DONE;
     run->databases = grow(NULL, (count + 1) * sizeof *run->databases);
@@ -206,7 +211,8 @@ int run_open_databases(relational_run *run, const command *c, const char *folder
 }
 
 /* Makes a database file of a source, opens it and removes its name. */
-static int run_open_source(relational_run *run, const command *c, const char *source, const database_making *how) {
+static int run_open_source(relational_run *run, const command *c, const char *source,
+                           const database_making *how) {
     const char *folder = getenv("TMPDIR");
     char *own = run_file(run->path, "schema.json"),
          *path = run_file(folder && *folder ? folder : "/tmp", "pith-XXXXXX");
@@ -229,29 +235,33 @@ static int run_open_source(relational_run *run, const command *c, const char *so
     return code;
 }
 
-/* Gives the database what the model of the run keeps of its own. Of runs of earlier versions there is no such file:
- * then the database must be the run's. */
+/* Gives the database what the model of the run keeps of its own. Of runs of earlier versions there
+ * is no such file: then the database must be the run's. */
 static int run_follow(relational_run *run, const command *c, const char *database) {
     char *path = run_file(run->path, "kept.rdb");
     pith_error err = PITH_ERROR_INIT;
     pith_database *kept = NULL;
     int code = EXIT_DONE;
     if (access(path, F_OK))
-        note("pith %s: warning: %s is not there, so %s must be the database of the training; `pith train` with the "
+        note("pith %s: warning: %s is not there, so %s must be the database of the training; `pith "
+             "train` with the "
              "same arguments writes it",
              c->name, path, database);
-    else if (pith_database_open(&kept, path, NULL, &err) || pith_database_follow(run->databases[0], kept, &err))
+    else if (pith_database_open(&kept, path, NULL, &err) ||
+             pith_database_follow(run->databases[0], kept, &err))
         code = fail(c, "%s: %s", database, err.message);
     pith_database_close(kept);
     free(path);
     return code;
 }
 
-static int run_open_other(relational_run *run, const command *c, const char *database, const database_making *how) {
+static int run_open_other(relational_run *run, const command *c, const char *database,
+                          const database_making *how) {
     struct stat st;
     const bool file = !stat(database, &st) && S_ISREG(st.st_mode) && inspect_is_database(database);
     run->databases = grow(NULL, 2 * sizeof *run->databases);
-    int code = file ? run_add_database(run, c, database, "") : run_open_source(run, c, database, how);
+    int code =
+        file ? run_add_database(run, c, database, "") : run_open_source(run, c, database, how);
     return code ? code : run_follow(run, c, database);
 }
 
@@ -261,9 +271,9 @@ const char *run_answers(const relational_run *run) {
 }
 
 int run_needs_network(const relational_run *run, const command *c, const char *what) {
-    return run_answers(run)
-               ? fail(c, "%s is about the transformer, and in this run '%s' answers", what, run_answers(run))
-               : EXIT_DONE;
+    return run_answers(run) ? fail(c, "%s is about the transformer, and in this run '%s' answers",
+                                   what, run_answers(run))
+                            : EXIT_DONE;
 }
 
 /* The baseline that answers. */
@@ -294,7 +304,8 @@ int run_open_over(relational_run *run, const command *c, const char *path, const
         code = fail(c, "%s: %s; a run is a directory that pith train made", file,
                     run->about ? "no database is named" : fault.text);
     else
-        code = other ? run_open_other(run, c, other, how) : run_open_databases(run, c, path, database);
+        code =
+            other ? run_open_other(run, c, other, how) : run_open_databases(run, c, path, database);
     if (!code) code = run_load(run, c, "best.bin", &there);
     if (!code && !there) code = run_load(run, c, "model.bin", &there);
     if (!code && !there) code = fail(c, "%s holds no model yet", path);
@@ -322,7 +333,8 @@ void run_tell_better(const relational_run *run, const command *c) {
         better = name;
     }
     if (better)
-        note("pith %s: warning: on the validation rows '%s' does better than the model (%s %.4f and %.4f); `pith train "
+        note("pith %s: warning: on the validation rows '%s' does better than the model (%s %.4f "
+             "and %.4f); `pith train "
              "--model auto` takes what does best",
              c->name, better, loss, least, own);
 }

@@ -1,8 +1,9 @@
 /* cmd_bench.c - pith bench: how fast a model embeds text on this machine.
  *
- * Workloads are made up (the same on every machine) or read from a file. Each round runs all workloads, with a
- * measurement of the peak-FMA loop before each one. So a machine whose speed drifts changes all of them alike. Medians
- * are shown. FLOP are counted by the steps of a profiled run. */
+ * Workloads are made up (the same on every machine) or read from a file. Each round runs all
+ * workloads, with a measurement of the peak-FMA loop before each one. So a machine whose speed
+ * drifts changes all of them alike. Medians are shown. FLOP are counted by the steps of a profiled
+ * run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,12 @@
 #include "cli/output/output.h"
 #include "cli/output/profile_file.h"
 
-/* How long the peak-FMA loop runs before each workload. Longer steadies the peak; shorter leaves less time for the
- * clock to change between the loop and the workload. */
+/* How long the peak-FMA loop runs before each workload. Longer steadies the peak; shorter leaves
+ * less time for the clock to change between the loop and the workload. */
 #define PEAK_SECONDS 0.01
 
-/* The most numbers of threads, of texts at a time and of workloads that can be asked for; how often the model is opened
- * to time opening. */
+/* The most numbers of threads, of texts at a time and of workloads that can be asked for; how often
+ * the model is opened to time opening. */
 enum { THREAD_COUNTS = 8, CHUNKS = 8, WORKLOADS = 6, OPENS = 5 };
 
 typedef struct workload {
@@ -78,7 +79,8 @@ static void end_text(workload *w) {
     w->ends[w->count++] = w->text.size;
 }
 
-/* words: of each text; 0 mixed, -1 short. count: of texts; 0: as many as have about so many tokens. */
+/* words: of each text; 0 mixed, -1 short. count: of texts; 0: as many as have about so many tokens.
+ */
 static void make_texts(workload *w, const char *name, int words, int32_t tokens, int32_t count) {
     uint64_t seed = 7;
     w->name = name;
@@ -108,7 +110,9 @@ static int read_texts(bench *b, workload *w, const char *path) {
 static const struct {
     const char *name;
     int words;
-} kinds[] = { { "short", -1 }, { "mixed", 0 }, { "words110", 110 }, { "tokens512", 510 }, { "query", 10 } };
+} kinds[] = {
+    { "short", -1 }, { "mixed", 0 }, { "words110", 110 }, { "tokens512", 510 }, { "query", 10 }
+};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 static bool is_wanted(const string_list *names, const char *name) {
@@ -122,13 +126,16 @@ static int make_loads(bench *b, const string_list *names, const char *path) {
         size_t k = 0;
         while (k < KINDS && strcmp(kinds[k].name, names->items[i])) k++;
         if (k == KINDS)
-            return usage(b->command, "unknown workload '%s'; known are short, mixed, words110, tokens512 and query",
-                         names->items[i]);
+            return usage(
+                b->command,
+                "unknown workload '%s'; known are short, mixed, words110, tokens512 and query",
+                names->items[i]);
     }
     for (size_t k = 0; k < KINDS && !path; k++) {
         bool one = !strcmp(kinds[k].name, "query");
         if (is_wanted(names, kinds[k].name))
-            make_texts(&b->loads[b->load_count++], kinds[k].name, kinds[k].words, b->tokens, one ? 1 : b->count);
+            make_texts(&b->loads[b->load_count++], kinds[k].name, kinds[k].words, b->tokens,
+                       one ? 1 : b->count);
     }
     int code = path ? read_texts(b, &b->loads[b->load_count++], path) : EXIT_DONE;
     for (size_t i = 0; i < b->load_count; i++) {
@@ -162,8 +169,8 @@ static memory read_memory(void) {
 }
 
 /* Embeds the texts of a workload, `chunk` of them with each call. */
-static pith_status bench_embed(bench *b, const workload *w, int32_t chunk, int32_t threads, pith_profile *profile,
-                               pith_embed_stats *stats, pith_error *err) {
+static pith_status bench_embed(bench *b, const workload *w, int32_t chunk, int32_t threads,
+                               pith_profile *profile, pith_embed_stats *stats, pith_error *err) {
     pith_embed_options options = b->embed;
     pith_status status = PITH_OK;
     options.threads = threads;
@@ -219,11 +226,13 @@ static void make_series(bench *b) {
                        .seconds = grow(NULL, calls * sizeof(double)),
                        .processor = grow(NULL, calls * sizeof(double)),
                        .peaks = grow(NULL, (size_t)b->rounds * sizeof(double)) };
-        snprintf(s->name, sizeof s->name, s->chunk == INT32_MAX ? "%s" : "%s/%d", w->name, (int)s->chunk);
+        snprintf(s->name, sizeof s->name, s->chunk == INT32_MAX ? "%s" : "%s/%d", w->name,
+                 (int)s->chunk);
     }
 }
 
-/* Opening again and again, the last time up to a first vector. The file is in the page cache by now. */
+/* Opening again and again, the last time up to a first vector. The file is in the page cache by
+ * now. */
 static pith_status measure_opening(bench *b, pith_error *err) {
     pith_str text = { "hello", 5 };
     for (int i = 0; i < OPENS; i++) {
@@ -246,15 +255,18 @@ static pith_status bench_measure(bench *b, pith_profile *profile, pith_error *er
     for (size_t i = 0; i < b->load_count; i++)
         if (b->loads[i].count > most) most = b->loads[i].count;
     size_t dim = pith_embed_dim(b->model, &b->embed);
-    pith_status status = pith_embed(NULL, b->model, NULL, 0, &b->embed, err); /* options and model alone */
+    /* options and model alone */
+    pith_status status = pith_embed(NULL, b->model, NULL, 0, &b->embed, err);
     b->vectors = grow(NULL, most * dim * sizeof *b->vectors);
     for (size_t i = 0; i < b->load_count && !status; i++) status = count_work(b, &b->loads[i], err);
     make_series(b);
     for (int32_t r = 0; r < b->rounds; r++)
-        for (size_t s = 0; s < b->series_count && !status; s++) status = run_series(b, &b->series[s], err);
+        for (size_t s = 0; s < b->series_count && !status; s++)
+            status = run_series(b, &b->series[s], err);
     for (size_t s = 0; s < b->series_count && profile && !status; s++) {
         uint64_t begin = pith_profile_now();
-        status = bench_embed(b, b->series[s].load, b->series[s].chunk, b->series[s].threads, profile, NULL, err);
+        status = bench_embed(b, b->series[s].load, b->series[s].chunk, b->series[s].threads,
+                             profile, NULL, err);
         pith_profile_phase(profile, b->series[s].name, begin);
     }
     b->worked.peak = read_memory().peak;
@@ -282,67 +294,76 @@ static summary summarize(series *s) {
 
 static void bench_print_text(bench *b) {
     printf("model      %s\n", b->path);
-    printf("processor  %s, %d threads usable; reads %.1f GB/s\n", b->cpu.isa, (int)b->cpu.threads, b->bandwidth * 1e-9);
-    printf("opening    %.1f ms, to the first vector %.1f ms\n", quantile(b->open_seconds, OPENS, 0.5) * 1e3,
-           b->first_seconds * 1e3);
-    printf("memory     %.1f MB resident at most, %.1f MB of it private; %.1f and %.1f MB when opened\n",
-           (double)b->worked.peak / 1e6, (double)b->worked.anonymous / 1e6, (double)b->opened.resident / 1e6,
-           (double)b->opened.anonymous / 1e6);
-    printf("\n%-12s %7s %6s %9s %10s %10s %11s %9s %8s %8s\n", "workload", "threads", "texts", "texts/s", "tokens/s",
-           "ms per call", "spread", "GFLOP/s", "% peak", "cpu/wall");
+    printf("processor  %s, %d threads usable; reads %.1f GB/s\n", b->cpu.isa, (int)b->cpu.threads,
+           b->bandwidth * 1e-9);
+    printf("opening    %.1f ms, to the first vector %.1f ms\n",
+           quantile(b->open_seconds, OPENS, 0.5) * 1e3, b->first_seconds * 1e3);
+    printf("memory     %.1f MB resident at most, %.1f MB of it private; %.1f and %.1f MB when "
+           "opened\n",
+           (double)b->worked.peak / 1e6, (double)b->worked.anonymous / 1e6,
+           (double)b->opened.resident / 1e6, (double)b->opened.anonymous / 1e6);
+    printf("\n%-12s %7s %6s %9s %10s %10s %11s %9s %8s %8s\n", "workload", "threads", "texts",
+           "texts/s", "tokens/s", "ms per call", "spread", "GFLOP/s", "% peak", "cpu/wall");
     for (size_t i = 0; i < b->series_count; i++) {
         series *s = &b->series[i];
         summary m = summarize(s);
-        printf("%-12s %7d %6zu %9.1f %10.0f %10.3f %5.2f..%4.2f %9.1f %8.1f %8.2f\n", s->name, s->threads,
-               s->load->count, (double)s->load->count / m.seconds, (double)s->load->tokens / m.seconds, m.seconds * 1e3,
-               m.least / m.seconds, m.most / m.seconds, s->load->flop / m.seconds * 1e-9,
+        printf("%-12s %7d %6zu %9.1f %10.0f %10.3f %5.2f..%4.2f %9.1f %8.1f %8.2f\n", s->name,
+               s->threads, s->load->count, (double)s->load->count / m.seconds,
+               (double)s->load->tokens / m.seconds, m.seconds * 1e3, m.least / m.seconds,
+               m.most / m.seconds, s->load->flop / m.seconds * 1e-9,
                100 * s->load->flop / m.seconds / m.peak, m.processor / m.seconds);
     }
     for (size_t i = 0; i < b->series_count; i++) {
         series *s = &b->series[i];
         if (s->load->count > 1) continue;
         summary m = summarize(s);
-        printf("\none text of %d tokens, %d thread%s: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms of %zu calls",
-               (int)s->load->tokens, s->threads, s->threads > 1 ? "s" : "", m.seconds * 1e3, m.p90 * 1e3, m.p99 * 1e3,
-               s->calls);
+        printf("\none text of %d tokens, %d thread%s: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms of %zu "
+               "calls",
+               (int)s->load->tokens, s->threads, s->threads > 1 ? "s" : "", m.seconds * 1e3,
+               m.p90 * 1e3, m.p99 * 1e3, s->calls);
     }
     putchar('\n');
 }
 
 static json_t *series_json(series *s) {
     summary m = summarize(s);
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "workload",
-                     s->load->name, "threads", (int)s->threads, "chunk",
-                     (json_int_t)((size_t)s->chunk < s->load->count ? (size_t)s->chunk : s->load->count), "texts",
-                     (json_int_t)s->load->count, "tokens", (json_int_t)s->load->tokens, "flop",
-                     (json_int_t)s->load->flop, "calls", (json_int_t)s->calls, "seconds", m.seconds, "seconds_min",
-                     m.least, "seconds_max", m.most, "seconds_p90", m.p90, "seconds_p99", m.p99, "cpu_seconds",
-                     m.processor, "tokens_per_second", (double)s->load->tokens / m.seconds, "peak_flop_per_second",
-                     m.peak, "peak_fraction", s->load->flop / m.seconds / m.peak);
+    return json_pack(
+        "{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "workload", s->load->name, "threads", (int)s->threads, "chunk",
+        (json_int_t)((size_t)s->chunk < s->load->count ? (size_t)s->chunk : s->load->count),
+        "texts", (json_int_t)s->load->count, "tokens", (json_int_t)s->load->tokens, "flop",
+        (json_int_t)s->load->flop, "calls", (json_int_t)s->calls, "seconds", m.seconds,
+        "seconds_min", m.least, "seconds_max", m.most, "seconds_p90", m.p90, "seconds_p99", m.p99,
+        "cpu_seconds", m.processor, "tokens_per_second", (double)s->load->tokens / m.seconds,
+        "peak_flop_per_second", m.peak, "peak_fraction", s->load->flop / m.seconds / m.peak);
 }
 
 static void bench_print_json(bench *b) {
     json_t *results = json_array();
-    for (size_t i = 0; i < b->series_count; i++) json_array_append_new(results, series_json(&b->series[i]));
-    json_t *json =
-        json_pack("{s:s, s:o, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version", pith_version(),
-                  "model", json_text(b->path), "isa", b->cpu.isa, "threads", (int)b->cpu.threads,
-                  "read_bytes_per_second", b->bandwidth, "open_seconds", quantile(b->open_seconds, OPENS, 0.5),
-                  "first_vector_seconds", b->first_seconds, "memory", "opened_bytes", (json_int_t)b->opened.resident,
-                  "opened_anonymous_bytes", (json_int_t)b->opened.anonymous, "peak_bytes", (json_int_t)b->worked.peak,
-                  "anonymous_bytes", (json_int_t)b->worked.anonymous, "results", results);
+    for (size_t i = 0; i < b->series_count; i++)
+        json_array_append_new(results, series_json(&b->series[i]));
+    json_t *json = json_pack(
+        "{s:s, s:o, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version",
+        pith_version(), "model", json_text(b->path), "isa", b->cpu.isa, "threads",
+        (int)b->cpu.threads, "read_bytes_per_second", b->bandwidth, "open_seconds",
+        quantile(b->open_seconds, OPENS, 0.5), "first_vector_seconds", b->first_seconds, "memory",
+        "opened_bytes", (json_int_t)b->opened.resident, "opened_anonymous_bytes",
+        (json_int_t)b->opened.anonymous, "peak_bytes", (json_int_t)b->worked.peak,
+        "anonymous_bytes", (json_int_t)b->worked.anonymous, "results", results);
     json_print(json);
 }
 
 /* The numbers of a list, from 1 to most. */
-static int take_numbers(int32_t *numbers, size_t *count, size_t room, const bench *b, const char *flag,
-                        const string_list *given, int32_t most) {
-    if (given->count > room) return usage(b->command, "%s may be given %zu times at most", flag, room);
+static int take_numbers(int32_t *numbers, size_t *count, size_t room, const bench *b,
+                        const char *flag, const string_list *given, int32_t most) {
+    if (given->count > room)
+        return usage(b->command, "%s may be given %zu times at most", flag, room);
     for (size_t i = 0; i < given->count; i++) {
         char *end;
         long n = strtol(given->items[i], &end, 10);
         if (*end || n < 1 || n > most)
-            return usage(b->command, "%s takes a number from 1 to %d, not '%s'", flag, (int)most, given->items[i]);
+            return usage(b->command, "%s takes a number from 1 to %d, not '%s'", flag, (int)most,
+                         given->items[i]);
         numbers[(*count)++] = (int32_t)n;
     }
     return EXIT_DONE;
@@ -350,8 +371,10 @@ static int take_numbers(int32_t *numbers, size_t *count, size_t room, const benc
 
 static int take_counts(bench *b, const string_list *threads, const string_list *chunks) {
     const int32_t all = b->cpu.threads;
-    int code = take_numbers(b->threads, &b->thread_counts, THREAD_COUNTS, b, "--threads", threads, 4096);
-    if (!code) code = take_numbers(b->chunks, &b->chunk_counts, CHUNKS, b, "--chunk", chunks, INT32_MAX);
+    int code =
+        take_numbers(b->threads, &b->thread_counts, THREAD_COUNTS, b, "--threads", threads, 4096);
+    if (!code)
+        code = take_numbers(b->chunks, &b->chunk_counts, CHUNKS, b, "--chunk", chunks, INT32_MAX);
     if (!threads->count) b->threads[b->thread_counts++] = 1;
     if (!threads->count && all > 1) b->threads[b->thread_counts++] = all;
     if (!chunks->count) b->chunks[b->chunk_counts++] = INT32_MAX;
@@ -406,7 +429,8 @@ typedef struct bench_settings {
     runtime_choice runtime;
 } bench_settings;
 
-/* Splits "builtin,ort" into two names; EXIT_USAGE after a message. A single name is put into s->runtime. */
+/* Splits "builtin,ort" into two names; EXIT_USAGE after a message. A single name is put into
+ * s->runtime. */
 static int take_runtimes(const command *c, bench_settings *s, char names[RUNTIMES][16]) {
     static const char *const known[] = { "builtin", "ort", "auto" };
     int count = s->runtimes ? sscanf(s->runtimes, "%15[^,],%15[^,]", names[0], names[1]) : 0;
@@ -414,11 +438,15 @@ static int take_runtimes(const command *c, bench_settings *s, char names[RUNTIME
         int k = 0;
         while (k < 3 && strcmp(known[k], names[i])) k++;
         if (k == 3)
-            return usage(c, "unknown runtime '%s'; --runtime takes builtin, ort, auto, or two of them", names[i]);
+            return usage(c,
+                         "unknown runtime '%s'; --runtime takes builtin, ort, auto, or two of them",
+                         names[i]);
         s->runtime.name = k;
     }
-    if (s->runtimes && (count < 1 || strlen(s->runtimes) != strlen(names[0]) + (count > 1 ? strlen(names[1]) + 1 : 0)))
-        return usage(c, "--runtime takes one runtime, or two with a comma between them, not '%s'", s->runtimes);
+    if (s->runtimes && (count < 1 || strlen(s->runtimes) !=
+                                         strlen(names[0]) + (count > 1 ? strlen(names[1]) + 1 : 0)))
+        return usage(c, "--runtime takes one runtime, or two with a comma between them, not '%s'",
+                     s->runtimes);
     return EXIT_DONE;
 }
 
@@ -454,15 +482,19 @@ static int bench_run(int argc, char **argv) {
     char two[RUNTIMES][16] = { "", "" };
     s.bench.open.log = &warnings;
     int code = take_options(c, &s, argc, argv, &rest);
-    if (code < 0 && rest.count) code = usage(c, "unexpected argument '%s'; give the model with -m", rest.items[0]);
-    if (code < 0 && s.texts && s.names.count) code = usage(c, "--texts and --workload do not go together");
+    if (code < 0 && rest.count)
+        code = usage(c, "unexpected argument '%s'; give the model with -m", rest.items[0]);
+    if (code < 0 && s.texts && s.names.count)
+        code = usage(c, "--texts and --workload do not go together");
     if (code < 0 && take_runtimes(c, &s, two)) code = EXIT_USAGE;
     if (code < 0) {
         pith_pin_threads(s.pin);
         pith_cpu_report(&s.bench.cpu, NULL);
         code = take_counts(&s.bench, &s.threads, &s.chunks);
         if (!code) code = make_loads(&s.bench, &s.names, s.texts);
-        if (!*two[1]) runtime_choice_apply(&s.bench.open, &s.runtime, s.bench.threads[s.bench.thread_counts - 1]);
+        if (!*two[1])
+            runtime_choice_apply(&s.bench.open, &s.runtime,
+                                 s.bench.threads[s.bench.thread_counts - 1]);
         if (!code) code = *two[1] ? bench_two(&s, two) : bench_work(&s.bench, s.json, s.profile);
         bench_end(&s.bench);
     }
@@ -511,8 +543,10 @@ static const example examples[] = {
     { "pith bench", "all workloads, one thread and all" },
     { "pith bench --workload query --workload mixed", "only these workloads" },
     { "pith bench -m model --texts corpus.txt -t 4", "your own texts, four threads" },
-    { "pith bench --workload short --count 8192 --chunk 512 --chunk 8192", "8192 names, in parts and at once" },
-    { "pith bench --runtime builtin,ort -m yunet.onnx --input-shape input=1x3x320x320", "side by side" },
+    { "pith bench --workload short --count 8192 --chunk 512 --chunk 8192",
+      "8192 names, in parts and at once" },
+    { "pith bench --runtime builtin,ort -m yunet.onnx --input-shape input=1x3x320x320",
+      "side by side" },
     { "pith bench --profile trace.json --rounds 1", "a trace of where the time goes" },
     { NULL, NULL },
 };
@@ -521,11 +555,12 @@ const command command_bench = {
     .name = "bench",
     .summary = "measure how fast a model embeds text on this machine",
     .forms = "[-m MODEL] [options]",
-    .description =
-        "Prints texts and tokens per second, latency, the share of the multiply-add peak, the time to open the "
-        "model, and memory. docs/cli.md lists the keys of --json.\n"
-        "The workloads are short (5 words, a counter), mixed (3 to 60 words, log-normal), words110, tokens512 and "
-        "query (one text).",
+    .description = "Prints texts and tokens per second, latency, the share of the multiply-add "
+                   "peak, the time to open the "
+                   "model, and memory. docs/cli.md lists the keys of --json.\n"
+                   "The workloads are short (5 words, a counter), mixed (3 to 60 words, "
+                   "log-normal), words110, tokens512 and "
+                   "query (one text).",
     .examples = examples,
     .options = options,
     .run = bench_run,

@@ -38,7 +38,8 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 /* [{"label": "joy", "score": 0.98}, ...] */
-static void print_labels(bytes *out, const pith_model *model, ranked *labels, size_t count, size_t top) {
+static void print_labels(bytes *out, const pith_model *model, ranked *labels, size_t count,
+                         size_t top) {
     char number[NUMBER_CHARS];
     qsort(labels, count, sizeof *labels, compare_ranked);
     bytes_add(out, "[", 1);
@@ -60,8 +61,8 @@ static void print_labels(bytes *out, const pith_model *model, ranked *labels, si
 }
 
 /* A line per text of the batch. */
-static bool write_batch(output *out, bytes *line, const pith_model *model, text_batch *b, const float *scores,
-                        size_t top) {
+static bool write_batch(output *out, bytes *line, const pith_model *model, text_batch *b,
+                        const float *scores, size_t top) {
     const size_t count = pith_label_count(model);
     ranked *labels = grow(NULL, count * sizeof *labels);
     bool good = true;
@@ -69,7 +70,8 @@ static bool write_batch(output *out, bytes *line, const pith_model *model, text_
         line->size = 0;
         for (size_t k = 0; k < count; k++) labels[k] = (ranked){ scores[i * count + k], k };
         if (b->keeps) {
-            bytes_add(line, b->kept.data + b->kept_begins[i], b->kept_begins[i + 1] - b->kept_begins[i]);
+            bytes_add(line, b->kept.data + b->kept_begins[i],
+                      b->kept_begins[i + 1] - b->kept_begins[i]);
             bytes_print(line, "\"labels\":");
         }
         print_labels(line, model, labels, count, top);
@@ -80,7 +82,8 @@ static bool write_batch(output *out, bytes *line, const pith_model *model, text_
     return good && bad_lines_write(&b->bad, out, SIZE_MAX) && output_flush(out);
 }
 
-static int classify_batches(const classify_settings *s, const pith_model *model, text_batch *b, output *out) {
+static int classify_batches(const classify_settings *s, const pith_model *model, text_batch *b,
+                            output *out) {
     const command *c = &command_classify;
     pith_error err = PITH_ERROR_INIT;
     bytes line = { NULL, 0, 0 };
@@ -102,7 +105,8 @@ static int classify_batches(const classify_settings *s, const pith_model *model,
     return code;
 }
 
-static int classify_files(const classify_settings *s, const pith_model *model, const string_list *files) {
+static int classify_files(const classify_settings *s, const pith_model *model,
+                          const string_list *files) {
     output out;
     text_batch b;
     int code = output_open(&out, &command_classify, s->output, files);
@@ -114,7 +118,8 @@ static int classify_files(const classify_settings *s, const pith_model *model, c
     b.keeps = s->jsonl;
     b.json.added = "labels";
     code = classify_batches(s, model, &b, &out);
-    code = bad_lines_end(b.bad.total, &command_classify, output_close(&out, &command_classify, true, code));
+    code = bad_lines_end(b.bad.total, &command_classify,
+                         output_close(&out, &command_classify, true, code));
     text_batch_close(&b);
     return code;
 }
@@ -128,10 +133,12 @@ static int classify_run(int argc, char **argv) {
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
     if (!s.model) return usage(c, "-m MODEL is needed: there is no default classifier");
-    if (!s.jsonl && (s.field || s.pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
+    if (!s.jsonl && (s.field || s.pair_field))
+        return usage(c, "--field and --pair-field go with --jsonl");
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
-    work_model w = { c, s.model, &s.work, &s.open, &s.runtime, s.score.threads, &files, &s.score.profile, NULL, 0 };
+    work_model w = { c,      s.model,          &s.work, &s.open, &s.runtime, s.score.threads,
+                     &files, &s.score.profile, NULL,    0 };
     s.score.batching = &s.work.batching;
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     code = work_open(&w);
@@ -175,8 +182,10 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "echo \"what a day\" | pith classify -m emotion", "[{\"label\": \"joy\", \"score\": 0.98}, ...]" },
-    { "pith classify -m nli --jsonl --field premise --pair-field hypothesis pairs.jsonl", "adds \"labels\"" },
+    { "echo \"what a day\" | pith classify -m emotion",
+      "[{\"label\": \"joy\", \"score\": 0.98}, ...]" },
+    { "pith classify -m nli --jsonl --field premise --pair-field hypothesis pairs.jsonl",
+      "adds \"labels\"" },
     { "pith classify -m toxicity -k 1 comments.txt", "the best label of each line" },
     { NULL, NULL },
 };
@@ -186,10 +195,11 @@ const command command_classify = {
     .summary = "give texts labels with scores",
     .forms = "-m MODEL [options] [FILE...]",
     .takes = "FILE",
-    .description =
-        "Each line of the files, or of standard input, is a text. Each text gets a line with all labels of "
-        "the model, the best first.\nScores are probabilities: over all labels together, or of each label by "
-        "itself if the model's config.json says multi_label_classification.",
+    .description = "Each line of the files, or of standard input, is a text. Each text gets a line "
+                   "with all labels of "
+                   "the model, the best first.\nScores are probabilities: over all labels "
+                   "together, or of each label by "
+                   "itself if the model's config.json says multi_label_classification.",
     .examples = examples,
     .options = options,
     .run = classify_run,

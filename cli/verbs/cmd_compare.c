@@ -26,9 +26,9 @@ typedef struct compare_settings {
 static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *json_of(const difference_of *d) {
-    return json_pack("{s:o, s:o, s:o, s:I, s:I}", "name", json_text(d->name), "max_abs", number_or_null(d->max_abs),
-                     "max_rel", number_or_null(d->max_rel), "element", (json_int_t)d->at, "elements",
-                     (json_int_t)d->count);
+    return json_pack("{s:o, s:o, s:o, s:I, s:I}", "name", json_text(d->name), "max_abs",
+                     number_or_null(d->max_abs), "max_rel", number_or_null(d->max_rel), "element",
+                     (json_int_t)d->at, "elements", (json_int_t)d->count);
 }
 
 /* inner NULL: nobody asked for it. */
@@ -37,8 +37,11 @@ static void print_json(const difference_of *d, size_t count, const inner_values 
     for (size_t i = 0; i < count; i++) json_array_append_new(outputs, json_of(&d[i]));
     if (inner) {
         json_t *first = inner->differs ? json_of(&inner->first) : json_null();
-        if (inner->differs) json_object_set_new(first, "index", json_integer((json_int_t)inner->index));
-        json_object_set_new(all, "inner", json_pack("{s:I, s:o}", "values", (json_int_t)inner->count, "first", first));
+        if (inner->differs)
+            json_object_set_new(first, "index", json_integer((json_int_t)inner->index));
+        json_object_set_new(
+            all, "inner",
+            json_pack("{s:I, s:o}", "values", (json_int_t)inner->count, "first", first));
     }
     json_print(all);
 }
@@ -49,17 +52,21 @@ static void print_inner(const inner_values *inner) {
         printf("none of %zu inner values differs\n", inner->count);
         return;
     }
-    printf("the first of %zu inner values that differs is number %zu, '%s': max_abs %.3g, max_rel %.3g", inner->count,
-           inner->index, shown(d->name), d->max_abs, d->max_rel);
-    if (d->count) printf(", at %zu of %zu: %.9g, %.9g", d->at, d->count, d->values[0], d->values[1]);
+    printf("the first of %zu inner values that differs is number %zu, '%s': max_abs %.3g, max_rel "
+           "%.3g",
+           inner->count, inner->index, shown(d->name), d->max_abs, d->max_rel);
+    if (d->count)
+        printf(", at %zu of %zu: %.9g, %.9g", d->at, d->count, d->values[0], d->values[1]);
     putchar('\n');
 }
 
 static void print_text(const difference_of *d, size_t count) {
     printf("%-32s %12s %12s %10s\n", "output", "max_abs", "max_rel", "elements");
     for (size_t i = 0; i < count; i++) {
-        printf("%-32s %12.3g %12.3g %10zu", shown(d[i].name), d[i].max_abs, d[i].max_rel, d[i].count);
-        if (d[i].max_abs > 0) printf("  at %zu: %.9g, %.9g", d[i].at, d[i].values[0], d[i].values[1]);
+        printf("%-32s %12.3g %12.3g %10zu", shown(d[i].name), d[i].max_abs, d[i].max_rel,
+               d[i].count);
+        if (d[i].max_abs > 0)
+            printf("  at %zu: %.9g, %.9g", d[i].at, d[i].values[0], d[i].values[1]);
         putchar('\n');
     }
 }
@@ -79,7 +86,8 @@ static int compare_outputs(const command *c, const compare_settings *s, const tw
     if (!code && !s->json) print_text(d, count);
     if (!code && !s->json && inner) print_inner(inner);
     for (size_t i = 0; i < count && !code; i++)
-        if (beyond(s, &d[i])) code = fail(c, "output '%s' differs by more than is allowed", d[i].name);
+        if (beyond(s, &d[i]))
+            code = fail(c, "output '%s' differs by more than is allowed", d[i].name);
     free(d);
     return output_close_standard(c, code);
 }
@@ -99,7 +107,8 @@ static int compare_models(const command *c, compare_settings *s) {
     if (!code) code = model_inputs_shape(&in, c, &s->shapes);
     if (!code) code = random_inputs_add(&in, c, t.models[0], (uint64_t)s->seed);
     if (!code) code = two_runtimes_run(&t, c, &in, &s->run);
-    if (!code && s->inner) code = inner_values_find(&inner, c, s->model, s->open, &s->runtime, &in, &s->run, &limits);
+    if (!code && s->inner)
+        code = inner_values_find(&inner, c, s->model, s->open, &s->runtime, &in, &s->run, &limits);
     if (!code) code = compare_outputs(c, s, &t, s->inner ? &inner : NULL);
     free(inner.name);
     two_runtimes_close(&t);
@@ -109,11 +118,14 @@ static int compare_models(const command *c, compare_settings *s) {
 
 static int compare_run(int argc, char **argv) {
     const command *c = &command_compare;
-    compare_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .run = PITH_RUN_OPTIONS_INIT, .atol = -1, .rtol = -1 };
+    compare_settings s = {
+        .open = PITH_OPEN_OPTIONS_INIT, .run = PITH_RUN_OPTIONS_INIT, .atol = -1, .rtol = -1
+    };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
-    if (code < 0 && !s.model) code = usage(c, "give one model: an .onnx file, or a directory that has one");
+    if (code < 0 && !s.model)
+        code = usage(c, "give one model: an .onnx file, or a directory that has one");
     if (code < 0) code = compare_models(c, &s);
     free(s.given.items);
     free(s.shapes.items);
@@ -159,12 +171,15 @@ const command command_compare = {
     .summary = "the same inputs through the builtin engine and ONNX Runtime",
     .forms = "MODEL [options]",
     .takes = "MODEL",
-    .description =
-        "Runs a model once on the builtin engine and once on ONNX Runtime, and prints for each output the largest "
-        "difference of two elements: max_abs, and max_rel, which is divided by the larger of the two.\n"
-        "Inputs that are not given are random: floats between -1 and 1, ids of tokens below 16, other integers 0 or 1, "
-        "masks of ones. A free size is that of the given inputs with an axis of this name, else 2 for a batch, 64 "
-        "for a height or width, else 8; --input-shape sets it.",
+    .description = "Runs a model once on the builtin engine and once on ONNX Runtime, and prints "
+                   "for each output the largest "
+                   "difference of two elements: max_abs, and max_rel, which is divided by the "
+                   "larger of the two.\n"
+                   "Inputs that are not given are random: floats between -1 and 1, ids of tokens "
+                   "below 16, other integers 0 or 1, "
+                   "masks of ones. A free size is that of the given inputs with an axis of this "
+                   "name, else 2 for a batch, 64 "
+                   "for a height or width, else 8; --input-shape sets it.",
     .examples = examples,
     .options = options,
     .run = compare_run,

@@ -32,7 +32,8 @@ static int compile_calibrate(pith_model *model, const char *what, bool progress)
         options.text_count = drawn.count;
     }
     if (progress) options.progress = show_texts;
-    if (!code && pith_model_calibrate(model, &options, &err) && (what || err.code != PITH_ERR_UNSUPPORTED))
+    if (!code && pith_model_calibrate(model, &options, &err) &&
+        (what || err.code != PITH_ERR_UNSUPPORTED))
         code = fail(c, "%s", err.message);
     drawn_texts_free(&drawn);
     return code;
@@ -74,7 +75,8 @@ static int open_routes(route_list *routes, const char *path, const pith_open_opt
             pith_model_close(model);
         } else if (routes->count == ROUTES_MAX) {
             pith_model_close(model);
-            return fail(c, "%s: it has more than %d routes; name one with --route", path, ROUTES_MAX);
+            return fail(c, "%s: it has more than %d routes; name one with --route", path,
+                        ROUTES_MAX);
         } else {
             routes->models[routes->count++] = model;
         }
@@ -112,8 +114,8 @@ static int compile_save(job *j, const route_list *routes) {
     return output_close(&j->out, c, false, EXIT_FAILED);
 }
 
-/* A file that is there may only be replaced if it is empty or a compiled model: a name that was mistyped must not cost
- * a model's sources. */
+/* A file that is there may only be replaced if it is empty or a compiled model: a name that was
+ * mistyped must not cost a model's sources. */
 static int check_target(const char *path) {
     const command *c = &command_compile;
     struct stat st;
@@ -127,7 +129,9 @@ static int check_target(const char *path) {
     return fail(c, "%s exists and is not a compiled model; remove it first to replace it", path);
 }
 
-static void compile_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void compile_take_text(void *user, const char *text, size_t size) {
+    bytes_add(user, text, size);
+}
 
 static void print_sizes(const json_t *compiled) {
     size_t i;
@@ -135,7 +139,8 @@ static void print_sizes(const json_t *compiled) {
     json_array_foreach(json_object_get(compiled, "sections"), i, section)
         fprintf(stderr, "%-10s %12.1f kB\n", json_string_value(json_object_get(section, "name")),
                 (double)json_integer_value(json_object_get(section, "bytes")) / 1e3);
-    fprintf(stderr, "%-10s %12.1f kB\n", "file", (double)json_integer_value(json_object_get(compiled, "bytes")) / 1e3);
+    fprintf(stderr, "%-10s %12.1f kB\n", "file",
+            (double)json_integer_value(json_object_get(compiled, "bytes")) / 1e3);
 }
 
 /* What was written opens, and its contents are what was meant. */
@@ -148,7 +153,8 @@ static int compile_check(const char *path, bool as_json, bool quiet) {
     options.flags = PITH_OPEN_DESCRIBE;
     if (pith_model_verify(path, &err) || pith_model_open(&model, path, &options, &err))
         return fail(c, "%s was written but cannot be used: %s", path, err.message);
-    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, compile_take_text, &text, &err);
+    pith_status status =
+        pith_model_describe(model, PITH_DESCRIBE_JSON, compile_take_text, &text, &err);
     pith_model_close(model);
     json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL);
     json_t *compiled = json_object_get(description, "compiled");
@@ -184,7 +190,8 @@ static int compile_model(const command *c, compile_settings *s) {
     const string_list inputs = { read, s->texts ? 2 : 1 };
     code = output_open(&j.out, c, s->output, &inputs);
     for (size_t i = 0; !code && in_8_bits && i < routes.count; i++)
-        if ((code = compile_calibrate(routes.models[i], s->texts, j.progress))) output_close(&j.out, c, false, code);
+        if ((code = compile_calibrate(routes.models[i], s->texts, j.progress)))
+            output_close(&j.out, c, false, code);
     if (!code) code = compile_save(&j, &routes);
     close_routes(&routes);
     return code ? code : compile_check(s->output, s->json, s->quiet);
@@ -199,8 +206,10 @@ static int compile_run(int argc, char **argv) {
     code = take_model(c, &s.model, &rest);
     if (code >= 0) return code;
     if (!s.model) s.model = DEFAULT_MODEL;
-    if (!s.output || !strcmp(s.output, "-")) return usage(c, "-o FILE is needed: the file to write");
-    if (s.texts && s.open.precision != PITH_PRECISION_INT8) return usage(c, "--calibrate goes with --precision int8");
+    if (!s.output || !strcmp(s.output, "-"))
+        return usage(c, "-o FILE is needed: the file to write");
+    if (s.texts && s.open.precision != PITH_PRECISION_INT8)
+        return usage(c, "--calibrate goes with --precision int8");
     code = check_target(s.output);
     return code ? code : compile_model(c, &s);
 }
@@ -226,7 +235,8 @@ static const example examples[] = {
     { "pith compile -o minilm.pith", "the default model" },
     { "pith compile model.onnx -o model.pith", "any ONNX model" },
     { "pith compile --precision int8 -o small.pith", "8-bit dense layers, calibrated" },
-    { "pith compile --precision int8 --calibrate corpus.txt -o small.pith", "calibrated on your own texts" },
+    { "pith compile --precision int8 --calibrate corpus.txt -o small.pith",
+      "calibrated on your own texts" },
     { "echo \"a cat\" | pith embed -m minilm.pith", NULL },
     { "pith verify minilm.pith", "checks all bytes of the file" },
     { NULL, NULL },
@@ -237,10 +247,11 @@ const command command_compile = {
     .summary = "write a model as one .pith file that opens in milliseconds",
     .forms = "[options] [MODEL] -o FILE.pith",
     .takes = "MODEL",
-    .description =
-        "Writes the optimised graph, the weights in the kernels' layout, the tokenizer and the settings to one "
-        "file. It opens by mapping and gives the same bits on every processor. Processes share its pages. "
-        "Every command takes it as its model.",
+    .description = "Writes the optimised graph, the weights in the kernels' layout, the tokenizer "
+                   "and the settings to one "
+                   "file. It opens by mapping and gives the same bits on every processor. "
+                   "Processes share its pages. "
+                   "Every command takes it as its model.",
     .examples = examples,
     .options = options,
     .run = compile_run,

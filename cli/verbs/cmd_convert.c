@@ -22,7 +22,8 @@ typedef struct convert_out {
 static int convert_put(void *user, const void *data, size_t size) {
     convert_out *out = user;
     const string_list inputs = { &out->input, 1 };
-    if (!out->opened && (out->code = output_open(&out->file, &command_convert, out->path, &inputs))) return 1;
+    if (!out->opened && (out->code = output_open(&out->file, &command_convert, out->path, &inputs)))
+        return 1;
     out->opened = true;
     return !output_write(&out->file, data, size);
 }
@@ -42,7 +43,8 @@ static int convert_file(const convert_settings *s, const char *path) {
     options.log = s->quiet ? NULL : &log;
     pith_status status = pith_model_convert(path, &options, convert_put, &out, NULL, &err);
     if (out.code) return out.code;
-    int code = status && !(out.opened && out.file.error) ? fail(c, "%s: %s", path, err.message) : EXIT_DONE;
+    int code = status && !(out.opened && out.file.error) ? fail(c, "%s: %s", path, err.message)
+                                                         : EXIT_DONE;
     if (out.opened) code = output_close(&out.file, c, !status, code);
     return code;
 }
@@ -79,8 +81,10 @@ const command command_convert = {
     .forms = "[options] FILE",
     .takes = "FILE",
     .description =
-        "The text is in ONNX's own syntax, which onnx.parser and onnx.printer of the Python package have too. All "
-        "numbers are kept; weights in other files stay there. What the syntax has no place for, such as doc strings of "
+        "The text is in ONNX's own syntax, which onnx.parser and onnx.printer of the Python "
+        "package have too. All "
+        "numbers are kept; weights in other files stay there. What the syntax has no place for, "
+        "such as doc strings of "
         "nodes, is left out and counted. Faults in a text are reported with line and column.",
     .examples = examples,
     .options = options,

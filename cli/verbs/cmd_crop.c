@@ -1,7 +1,7 @@
 /* cmd_crop.c - pith crop: every face as a picture of its own.
  *
- * Pictures are read, looked at and cropped a few at a time on several threads; the crops are then written in order. A
- * picture that cannot be read gets a message; the others go on. */
+ * Pictures are read, looked at and cropped a few at a time on several threads; the crops are then
+ * written in order. A picture that cannot be read gets a message; the others go on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,8 @@ typedef struct picture {
     const char *path, *name; /* name: below the folder of the crops, without the face's number */
     const crop_entry *entry; /* of the map; NULL: there is no map */
     pith_faces found;
-    const pith_face *faces; /* [count], the best of those that were found, or the one that the map gives */
+    const pith_face *faces; /* [count], the best of those that were found, or the one that the map
+                               gives */
     cropped *crops;         /* [count] */
     size_t count;
     pith_image_details details;
@@ -98,7 +99,8 @@ static void show_progress(crop_job *j, bool last) {
     if (!j->progress || (!last && now_seconds() - j->shown < 0.2)) return;
     j->shown = now_seconds();
     fputs("\r\033[K", stderr);
-    if (!last) fprintf(stderr, "%zu of %zu pictures, %zu crops", j->done, j->found.count, j->written);
+    if (!last)
+        fprintf(stderr, "%zu of %zu pictures, %zu crops", j->done, j->found.count, j->written);
     fflush(stderr);
 }
 
@@ -113,7 +115,8 @@ static void tell(crop_job *j, const char *text) {
 /* The name of a crop, which no other has. From malloc. */
 static char *name_of(crop_job *j, const picture *p, size_t n) {
     const char *rule = p->entry ? p->entry->name : j->s->naming;
-    return name_set_add(&j->written_names, crop_name(p->name, rule, p->entry != NULL, formats[j->s->format], n));
+    return name_set_add(&j->written_names,
+                        crop_name(p->name, rule, p->entry != NULL, formats[j->s->format], n));
 }
 
 static bool is_there(const crop_job *j, const char *name) {
@@ -232,7 +235,8 @@ static void leave_out(crop_job *j, const picture *p, size_t i) {
     if (crop->problem)
         bytes_print(&why, "face %zu: %s", i + 1, crop->problem);
     else
-        bytes_print(&why, "face %zu: sharpness %.1f is below %.1f", i + 1, crop->sharpness, j->s->sharpness);
+        bytes_print(&why, "face %zu: sharpness %.1f is below %.1f", i + 1, crop->sharpness,
+                    j->s->sharpness);
     bytes_add(&why, "", 1);
     contact_sheet_leave_out(&j->sheet, p->path, why.data);
     free(why.data);
@@ -241,10 +245,13 @@ static void leave_out(crop_job *j, const picture *p, size_t i) {
 /* Writes the crop's file; returns an exit code, after a message. */
 static int write_file(crop_job *j, picture *p, pith_image *crop, const char *name) {
     pith_image_encode_options options = PITH_IMAGE_ENCODE_OPTIONS_INIT;
-    options.format = picture_out_format(name) ? picture_out_format(name) : j->s->format ? formats[j->s->format] : "png";
+    options.format = picture_out_format(name) ? picture_out_format(name)
+                     : j->s->format           ? formats[j->s->format]
+                                              : "png";
     if (!p->entry && j->s->format) options.format = formats[j->s->format];
     options.quality = j->s->quality;
-    const pith_image_details fitted = picture_details_fit(crop, &p->details, options.format, j->s->rule.fill);
+    const pith_image_details fitted =
+        picture_details_fit(crop, &p->details, options.format, j->s->rule.fill);
     options.details = &fitted;
     if (!p->lost) p->lost = picture_details_lost(&p->details, &fitted);
     return picture_out_write(j->c, crop, j->s->dir, name, &options, &j->found);
@@ -277,7 +284,9 @@ static void write_crop(crop_job *j, picture *p, size_t i) {
 static void tell_lost(crop_job *j, const picture *p) {
     bytes text = { NULL, 0, 0 };
     if (!p->lost) return;
-    bytes_print(&text, "%s: %s; its crops are written without it: convert the picture to sRGB first", p->path, p->lost);
+    bytes_print(&text,
+                "%s: %s; its crops are written without it: convert the picture to sRGB first",
+                p->path, p->lost);
     bytes_add(&text, "", 1);
     tell(j, text.data);
     free(text.data);
@@ -307,7 +316,8 @@ static void finish_picture(crop_job *j, picture *p) {
 static int crop_batches(crop_job *j) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    size_t room = (size_t)(j->s->detect.threads ? j->s->detect.threads : cpu.threads) * PICTURES_PER_THREAD;
+    size_t room =
+        (size_t)(j->s->detect.threads ? j->s->detect.threads : cpu.threads) * PICTURES_PER_THREAD;
     if (room > PICTURES_MOST) room = PICTURES_MOST;
     j->pictures = grow(NULL, room * sizeof *j->pictures);
     for (size_t next = 0; next < j->found.count;) {
@@ -412,7 +422,8 @@ static void make_rule(crop_settings *s) {
 }
 
 static int crop_check(const command *c, crop_settings *s, const string_list *paths) {
-    if (!s->model && !s->map) return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
+    if (!s->model && !s->map)
+        return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
     if (!s->dir) return usage(c, "give a folder for the crops with -o");
     if (s->map && paths->count) return usage(c, "--map names the pictures; give no others");
     if (!s->map && !paths->count) return usage(c, "give it pictures, or a folder of them");
@@ -421,11 +432,13 @@ static int crop_check(const command *c, crop_settings *s, const string_list *pat
     make_rule(s);
     if (s->rule.face > 1000) return usage(c, "--face-height is a percentage, of at most 1000");
     if (s->size && !read_size(s->size, &s->rule.width, &s->rule.height))
-        return usage(c, "--size takes WIDTHxHEIGHT, such as 512x512, of at most 10000, not '%s'", s->size);
+        return usage(c, "--size takes WIDTHxHEIGHT, such as 512x512, of at most 10000, not '%s'",
+                     s->size);
     const bool own = s->detect_size && !strcmp(s->detect_size, "original");
     if (own) s->detect.width = s->detect.height = PITH_DETECT_OWN_SIZE;
     if (s->detect_size && !own && !read_size(s->detect_size, &s->detect.width, &s->detect.height))
-        return usage(c, "--detect-size takes WIDTHxHEIGHT, such as 640x640, or original, not '%s'", s->detect_size);
+        return usage(c, "--detect-size takes WIDTHxHEIGHT, such as 640x640, or original, not '%s'",
+                     s->detect_size);
     if (s->fill && !read_colour(s->rule.fill, s->fill))
         return usage(c, "--fill takes a colour such as #ffffff, not '%s'", s->fill);
     if (strchr(s->naming, '/') || !strstr(s->naming, "{stem}") || !strstr(s->naming, "{n}"))
@@ -436,22 +449,27 @@ static int crop_check(const command *c, crop_settings *s, const string_list *pat
 static int open_detector(crop_job *j, crop_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     if (s->map && !j->map.unknown) return EXIT_DONE;
-    if (!s->model) return usage(j->c, "some rows of %s have no box; give a model with -m that finds the faces", s->map);
+    if (!s->model)
+        return usage(j->c, "some rows of %s have no box; give a model with -m that finds the faces",
+                     s->map);
     const int code = runtime_choice_check(j->c, &s->runtime);
     if (code) return code;
     s->open.log = &warnings;
     runtime_choice_apply(&s->open, &s->runtime, 1);
-    if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(j->c, &err, s->model);
+    if (pith_model_open(&j->model, s->model, &s->open, &err))
+        return fail_model(j->c, &err, s->model);
     telemetry_model(j->model);
-    return pith_detect(NULL, j->model, NULL, 0, &s->detect, &err) ? fail(j->c, "%s: %s", s->model, err.message)
-                                                                  : EXIT_DONE;
+    return pith_detect(NULL, j->model, NULL, 0, &s->detect, &err)
+               ? fail(j->c, "%s: %s", s->model, err.message)
+               : EXIT_DONE;
 }
 
 /* The numbers of --stats. */
 static int crop_stats(crop_job *j, int code) {
-    json_t *told = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "pictures", (json_int_t)j->done, "faces",
-                             (json_int_t)j->faces, "crops", (json_int_t)j->written, "not_sharp", (json_int_t)j->blurred,
-                             "failed", (json_int_t)j->failed, "seconds", now_seconds() - j->began);
+    json_t *told = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "pictures", (json_int_t)j->done,
+                             "faces", (json_int_t)j->faces, "crops", (json_int_t)j->written,
+                             "not_sharp", (json_int_t)j->blurred, "failed", (json_int_t)j->failed,
+                             "seconds", now_seconds() - j->began);
     return work_stats(j->c, &j->s->work, told, j->model, j->paths, code);
 }
 
@@ -527,10 +545,14 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "pith crop -m yunet.onnx -o faces photos/", "photos/a/b.jpg gives faces/a/b_1.jpg, faces/a/b_2.jpg ..." },
+    { "pith crop -m yunet.onnx -o faces photos/",
+      "photos/a/b.jpg gives faces/a/b_1.jpg, faces/a/b_2.jpg ..." },
     { "pith crop -m yunet.onnx -o out --preset passport --level --fill '#ffffff' me.jpg", NULL },
-    { "pith crop -m yunet.onnx -o out --size 256x320 --face-height 50 --format webp --list crops.csv photos/", NULL },
-    { "pith crop -m yunet.onnx -o out --contact-sheet out/index.html photos/", "a page with all crops, to look at" },
+    { "pith crop -m yunet.onnx -o out --size 256x320 --face-height 50 --format webp --list "
+      "crops.csv photos/",
+      NULL },
+    { "pith crop -m yunet.onnx -o out --contact-sheet out/index.html photos/",
+      "a page with all crops, to look at" },
     { "pith crop -o out --map boxes.csv", "columns file, name, x, y, w, h" },
     { NULL, NULL },
 };
@@ -542,7 +564,8 @@ const command command_crop = {
     .takes = "FILE",
     .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
-        "Finds faces as pith detect does, and writes each as a picture of its own. The crop's height follows from the "
+        "Finds faces as pith detect does, and writes each as a picture of its own. The crop's "
+        "height follows from the "
         "face's height in it, its width from the size of the result.\n"
         "A picture that cannot be read gets a message, the others go on, and the exit code is 1.",
     .examples = examples,

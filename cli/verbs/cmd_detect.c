@@ -1,7 +1,7 @@
 /* cmd_detect.c - pith detect: the faces in pictures.
  *
- * Pictures are read and looked at a few at a time, so memory is bounded by the largest of them, not by their number. A
- * picture that cannot be read gets a message; the others go on. */
+ * Pictures are read and looked at a few at a time, so memory is bounded by the largest of them, not
+ * by their number. A picture that cannot be read gets a message; the others go on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,8 @@ static void put_numbers(bytes *out, const float *x, size_t count, const char *be
 static void put_json(bytes *out, const picture *p) {
     bytes_print(out, "{\"file\": ");
     json_quote(out, (pith_str){ p->path, strlen(p->path) });
-    bytes_print(out, ", \"width\": %d, \"height\": %d, \"faces\": [", (int)p->image.width, (int)p->image.height);
+    bytes_print(out, ", \"width\": %d, \"height\": %d, \"faces\": [", (int)p->image.width,
+                (int)p->image.height);
     for (size_t i = 0; i < p->faces.count; i++) {
         const pith_face *f = &p->faces.faces[i];
         bytes_print(out, "%s{\"box\": [", i ? ", " : "");
@@ -99,8 +100,9 @@ static void put_json(bytes *out, const picture *p) {
     bytes_print(out, "]}\n");
 }
 
-#define CSV_HEADER                                                                                                     \
-    "file,width,height,x,y,w,h,right_eye_x,right_eye_y,left_eye_x,left_eye_y,nose_x,nose_y,right_mouth_x,"             \
+#define CSV_HEADER                                                                                 \
+    "file,width,height,x,y,w,h,right_eye_x,right_eye_y,left_eye_x,left_eye_y,nose_x,nose_y,right_" \
+    "mouth_x,"                                                                                     \
     "right_mouth_y,left_mouth_x,left_mouth_y,score\n"
 
 static void put_csv(bytes *out, const picture *p) {
@@ -118,11 +120,12 @@ static void put_csv(bytes *out, const picture *p) {
 }
 
 static void put_text(bytes *out, const picture *p) {
-    bytes_print(out, "%s: %zu face%s\n", shown(p->path), p->faces.count, p->faces.count == 1 ? "" : "s");
+    bytes_print(out, "%s: %zu face%s\n", shown(p->path), p->faces.count,
+                p->faces.count == 1 ? "" : "s");
     for (size_t i = 0; i < p->faces.count; i++) {
         const pith_face *f = &p->faces.faces[i];
-        bytes_print(out, "  %.1f,%.1f  %.1f x %.1f  score %.3f\n", (double)f->box[0], (double)f->box[1],
-                    (double)f->box[2], (double)f->box[3], (double)f->score);
+        bytes_print(out, "  %.1f,%.1f  %.1f x %.1f  score %.3f\n", (double)f->box[0],
+                    (double)f->box[1], (double)f->box[2], (double)f->box[3], (double)f->score);
     }
 }
 
@@ -162,7 +165,8 @@ static void detect_faces(detect_job *j) {
         if (whole)
             p->faces = faces[next++];
         else if (pith_detect(&p->faces, j->model, &p->image, 1, &j->s->detect, &err))
-            p->problem = in_words(p->path, strncmp(err.message, "picture 0: ", 11) ? err.message : err.message + 11);
+            p->problem = in_words(
+                p->path, strncmp(err.message, "picture 0: ", 11) ? err.message : err.message + 11);
     }
     free(images);
     free(faces);
@@ -176,7 +180,8 @@ static int read_again(detect_job *j, picture *p) {
     options.channels = 4;
     options.max_pixels = j->s->max_pixels;
     pith_image_free(&p->image);
-    return pith_image_read(&p->image, p->path, &options, &err) ? fail(j->c, "%s", err.message) : EXIT_DONE;
+    return pith_image_read(&p->image, p->path, &options, &err) ? fail(j->c, "%s", err.message)
+                                                               : EXIT_DONE;
 }
 
 static int write_annotated(detect_job *j, picture *p) {
@@ -186,13 +191,15 @@ static int write_annotated(detect_job *j, picture *p) {
     if (code) return code;
     options.format = picture_out_format(p->name);
     annotate_faces(&p->image, &p->faces);
-    const pith_image_details fitted = picture_details_fit(&p->image, &p->details, options.format, black);
+    const pith_image_details fitted =
+        picture_details_fit(&p->image, &p->details, options.format, black);
     const char *lost = picture_details_lost(&p->details, &fitted);
     options.details = &fitted;
     code = picture_out_write(j->c, &p->image, j->s->annotate, p->name, &options, &j->found);
     if (lost)
-        note("pith detect: %s: %s; the picture with boxes is written without it: convert it to sRGB first", p->path,
-             lost);
+        note("pith detect: %s: %s; the picture with boxes is written without it: convert it to "
+             "sRGB first",
+             p->path, lost);
     return code;
 }
 
@@ -226,8 +233,9 @@ static int detect_batches(detect_job *j) {
     if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     while (good && next < j->found.count) {
         for (j->count = 0; j->count < j->room && next < j->found.count; j->count++)
-            j->pictures[j->count] =
-                (picture){ .path = j->found.items[next], .name = j->names[next], .details = PITH_IMAGE_DETAILS_INIT },
+            j->pictures[j->count] = (picture){ .path = j->found.items[next],
+                                               .name = j->names[next],
+                                               .details = PITH_IMAGE_DETAILS_INIT },
             next++;
         parallel_run(read_picture, j, j->count, j->s->detect.threads);
         detect_faces(j);
@@ -237,7 +245,8 @@ static int detect_batches(detect_job *j) {
         pith_profile_phase(j->s->detect.profile, "write", begin);
         j->text.size = 0;
     }
-    return j->failed ? EXIT_FAILED : EXIT_DONE; /* what could not be written is told when the output is closed */
+    return j->failed ? EXIT_FAILED : EXIT_DONE; /* what could not be written is told when the output
+                                                   is closed */
 }
 
 /* Raw video on standard input: each frame is told before the next one is read. */
@@ -255,9 +264,11 @@ static int detect_frames(detect_job *j) {
     if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     for (size_t frame = 0; good && (got = fread(pixels, 1, whole, stdin)) == whole; frame++) {
         pith_error err = PITH_ERROR_INIT;
-        picture p = { .path = name, .image = { pixels, j->s->raw_width, j->s->raw_height, 3, NULL } };
+        picture p = { .path = name,
+                      .image = { pixels, j->s->raw_width, j->s->raw_height, 3, NULL } };
         snprintf(name, sizeof name, "frame:%zu", frame);
-        if (pith_detect(&p.faces, j->model, &p.image, 1, &j->s->detect, &err)) p.problem = in_words(name, err.message);
+        if (pith_detect(&p.faces, j->model, &p.image, 1, &j->s->detect, &err))
+            p.problem = in_words(name, err.message);
         put_result(j, &p);
         pith_faces_free(&p.faces);
         free(p.problem);
@@ -268,7 +279,8 @@ static int detect_frames(detect_job *j) {
     if (ferror(stdin))
         code = fail(j->c, "standard input: %s", strerror(errno));
     else if (good && got) /* the lines of the frames before it are all that standard output gets */
-        note("pith detect: the last frame has %zu bytes; a frame of %s has %zu", got, j->s->raw, whole);
+        note("pith detect: the last frame has %zu bytes; a frame of %s has %zu", got, j->s->raw,
+             whole);
     if (j->failed || (good && got)) code = EXIT_FAILED;
     return output_close(&j->out, j->c, true, code);
 }
@@ -276,7 +288,8 @@ static int detect_frames(detect_job *j) {
 static int detect_files(detect_job *j, const string_list *paths) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    j->room = (size_t)(j->s->detect.threads ? j->s->detect.threads : cpu.threads) * PICTURES_PER_THREAD;
+    j->room =
+        (size_t)(j->s->detect.threads ? j->s->detect.threads : cpu.threads) * PICTURES_PER_THREAD;
     if (j->room > PICTURES_MOST) j->room = PICTURES_MOST;
     int code = picture_files_find(&j->found, &j->passed, j->c, paths);
     j->names = picture_out_names(paths, &j->found, NULL, true);
@@ -302,7 +315,8 @@ static bool take_own_size(detect_settings *s) {
 }
 
 /* "640x480", or "640" for a square; text NULL leaves them as they are. */
-static int take_size(const command *c, int32_t *width, int32_t *height, const char *text, const char *name) {
+static int take_size(const command *c, int32_t *width, int32_t *height, const char *text,
+                     const char *name) {
     char end;
     int w, h;
     if (!text) return EXIT_DONE;
@@ -316,7 +330,8 @@ static int take_size(const command *c, int32_t *width, int32_t *height, const ch
 }
 
 static int detect_check(const command *c, detect_settings *s, const string_list *paths) {
-    if (!s->model) return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
+    if (!s->model)
+        return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
     if (!paths->count && !s->raw) return usage(c, "give it pictures, or a folder of them");
     if (s->raw && (paths->count || s->annotate))
         return usage(c, "--raw reads frames from standard input, and nothing else");
@@ -327,15 +342,17 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     s->detect.score_threshold = (float)s->threshold;
     s->detect.nms_threshold = (float)s->overlap;
     s->detect.score = s->score;
-    int code = take_own_size(s) ? EXIT_DONE : take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
+    int code = take_own_size(s)
+                   ? EXIT_DONE
+                   : take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
     return code ? code : take_size(c, &s->raw_width, &s->raw_height, s->raw, "raw");
 }
 
 /* The numbers of --stats. */
 static int detect_stats(detect_job *j, int code) {
-    json_t *told =
-        json_pack("{s:I, s:I, s:I, s:f}", "pictures", (json_int_t)j->done, "faces", (json_int_t)j->face_count, "failed",
-                  (json_int_t)j->failed, "seconds", now_seconds() - j->began);
+    json_t *told = json_pack("{s:I, s:I, s:I, s:f}", "pictures", (json_int_t)j->done, "faces",
+                             (json_int_t)j->face_count, "failed", (json_int_t)j->failed, "seconds",
+                             now_seconds() - j->began);
     return work_stats(j->c, &j->s->work, told, j->model, j->paths, code);
 }
 
@@ -415,7 +432,8 @@ static const option options[] = {
 static const example examples[] = {
     { "pith detect -m face_detection_yunet_2023mar.onnx group.jpg", "group.jpg: 3 faces" },
     { "pith detect -m yunet.onnx --json photos/", "a line of JSON for each picture" },
-    { "ffmpeg -i film.mp4 -f rawvideo -pix_fmt rgb24 - | pith detect -m yunet.onnx --json --raw 640x480",
+    { "ffmpeg -i film.mp4 -f rawvideo -pix_fmt rgb24 - | pith detect -m yunet.onnx --json --raw "
+      "640x480",
       "a line for each frame" },
     { "pith detect -m yunet.onnx --size 640x640 --score-threshold 0.6 large.jpg", NULL },
     { NULL, NULL },
@@ -427,13 +445,15 @@ const command command_detect = {
     .forms = "-m MODEL [options] IMAGE...",
     .takes = "FILE",
     .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
-    .description =
-        "Finds faces with the network YuNet, or with MTCNN: box, five landmarks (right eye, left eye, nose, right and "
-        "left "
-        "corner of the mouth) and score, in pixels of the picture. A picture may have any size, whatever the model "
-        "declares.\n"
-        "A folder stands for all pictures in it and below. A picture that cannot be read gets a message, the others go "
-        "on, and the exit code is 1.",
+    .description = "Finds faces with the network YuNet, or with MTCNN: box, five landmarks (right "
+                   "eye, left eye, nose, right and "
+                   "left "
+                   "corner of the mouth) and score, in pixels of the picture. A picture may have "
+                   "any size, whatever the model "
+                   "declares.\n"
+                   "A folder stands for all pictures in it and below. A picture that cannot be "
+                   "read gets a message, the others go "
+                   "on, and the exit code is 1.",
     .examples = examples,
     .options = options,
     .run = detect_run,

@@ -31,14 +31,17 @@ static int read_ids(id_lines *lines, const char **why) {
     } while (json_line_blank(line));
     lines->in.bad = true; /* what follows is wrong with this line alone */
     *why = cut ? "the line is longer than 64 MiB" : lines->json.message;
-    return !cut && json_line_ids(&lines->json, &lines->ids, &lines->count, line, lines->single) ? 1 : -1;
+    return !cut && json_line_ids(&lines->json, &lines->ids, &lines->count, line, lines->single)
+               ? 1
+               : -1;
 }
 
 /* Writes an object in place of the text of a line; false: the line ends the command. */
 static bool pass_bad(id_lines *lines, const char *why, output *out) {
     bad_lines_clear(&lines->bad);
     if (!lines->in.bad || !bad_lines_add(&lines->bad, 0, &lines->in, why, NULL)) return false;
-    if (bad_lines_write(&lines->bad, out, SIZE_MAX) && !text_input_ready(&lines->in)) output_flush(out);
+    if (bad_lines_write(&lines->bad, out, SIZE_MAX) && !text_input_ready(&lines->in))
+        output_flush(out);
     return true;
 }
 
@@ -49,18 +52,20 @@ static bool next_ids(id_lines *lines, output *out, int *code) {
     while ((state = read_ids(lines, &why)) < 0 && pass_bad(lines, why, out)) continue;
     const bool placed = why == lines->in.message;
     if (state < 0)
-        *code =
-            fail(&command_detokenize, "%s%s%s", placed ? "" : text_input_place(&lines->in), placed ? "" : ": ", why);
+        *code = fail(&command_detokenize, "%s%s%s", placed ? "" : text_input_place(&lines->in),
+                     placed ? "" : ": ", why);
     return state > 0;
 }
 
-static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, id_lines *lines, output *out) {
+static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, id_lines *lines,
+                          output *out) {
     pith_error err = PITH_ERROR_INIT;
     int code = EXIT_DONE;
     while (next_ids(lines, out, &code)) {
         char *text;
         size_t size;
-        if (pith_detokenize(&text, &size, tokenizer, lines->ids, lines->count, skip_specials, &err)) {
+        if (pith_detokenize(&text, &size, tokenizer, lines->ids, lines->count, skip_specials,
+                            &err)) {
             if (pass_bad(lines, err.message, out)) continue;
             return fail(&command_detokenize, "%s: %s", text_input_place(&lines->in), err.message);
         }
@@ -98,8 +103,8 @@ typedef struct detokenize_settings {
     int errors;
 } detokenize_settings;
 
-static int detokenize_lines(const detokenize_settings *s, const pith_tokenizer *tokenizer, pith_text_stream *stream,
-                            const string_list *files) {
+static int detokenize_lines(const detokenize_settings *s, const pith_tokenizer *tokenizer,
+                            pith_text_stream *stream, const string_list *files) {
     output out;
     id_lines lines = { .single = s->stream, .bad.report = s->errors == ERRORS_REPORT };
     int code = output_open(&out, &command_detokenize, s->output, files);
@@ -114,7 +119,8 @@ static int detokenize_lines(const detokenize_settings *s, const pith_tokenizer *
     free(lines.line.data);
     free(lines.ids);
     bad_lines_free(&lines.bad);
-    return bad_lines_end(lines.bad.total, &command_detokenize, output_close(&out, &command_detokenize, true, code));
+    return bad_lines_end(lines.bad.total, &command_detokenize,
+                         output_close(&out, &command_detokenize, true, code));
 }
 
 static int detokenize_run(int argc, char **argv) {
@@ -130,7 +136,8 @@ static int detokenize_run(int argc, char **argv) {
     open_options.log = &warnings;
     pith_tokenizer *tokenizer;
     pith_text_stream *stream = NULL;
-    if (pith_tokenizer_open(&tokenizer, s.model, &open_options, &err)) return fail_model(c, &err, s.model);
+    if (pith_tokenizer_open(&tokenizer, s.model, &open_options, &err))
+        return fail_model(c, &err, s.model);
     if (s.stream && pith_text_stream_create(&stream, tokenizer, !s.keep_specials, &err))
         code = fail(c, "%s", err.message);
     else
@@ -164,7 +171,8 @@ const command command_detokenize = {
     .summary = "turn token ids back into texts, one per line",
     .forms = "[-m MODEL] [options] [FILE...]",
     .takes = "FILE",
-    .description = "Each line is a JSON array of ids, or an object with \"ids\" as 'pith tokenize --full' writes it. "
+    .description = "Each line is a JSON array of ids, or an object with \"ids\" as 'pith tokenize "
+                   "--full' writes it. "
                    "Newlines inside a text are written as they are.",
     .examples = examples,
     .options = options,

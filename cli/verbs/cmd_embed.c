@@ -1,13 +1,14 @@
 /* cmd_embed.c - pith embed: texts to vectors, one text per line.
  *
- * Three windows of texts rotate: one is read, one embedded and one written, each by a thread of its own. So no stage
- * waits for the others, and memory is bounded by three windows. A window is closed when it is full, and also when the
- * next line is not there yet, so that a program can talk with pith line by line through pipes. If a thread cannot be
- * started, its work is done between the slices.
+ * Three windows of texts rotate: one is read, one embedded and one written, each by a thread of its
+ * own. So no stage waits for the others, and memory is bounded by three windows. A window is closed
+ * when it is full, and also when the next line is not there yet, so that a program can talk with
+ * pith line by line through pipes. If a thread cannot be started, its work is done between the
+ * slices.
  *
- * The texts of a window are embedded in slices, whose size is chosen to take less than a second. Each slice is written
- * at once, so a call that is killed loses at most one slice. A file that appears only when it is complete needs no
- * slices. */
+ * The texts of a window are embedded in slices, whose size is chosen to take less than a second.
+ * Each slice is written at once, so a call that is killed loses at most one slice. A file that
+ * appears only when it is complete needs no slices. */
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -31,19 +32,21 @@
 #include "cli/output/profile_file.h"
 #include "cli/output/resume_record.h"
 
-/* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
- * and their vectors, and the first result comes later. */
+/* A window ends after this many texts or bytes of text. Larger windows keep more threads busy;
+ * memory is three windows and their vectors, and the first result comes later. */
 #define WINDOW_TEXTS ((size_t)1024)
 #define WINDOW_BYTES ((size_t)4 << 20)
-/* Bytes of a line that are kept. Models see less of a text than this; memory for one line stays bounded. */
+/* Bytes of a line that are kept. Models see less of a text than this; memory for one line stays
+ * bounded. */
 #define LINE_BYTES ((size_t)1 << 20)
 /* One window is read, one embedded and one written. */
 #define WINDOWS 3
-/* How long a slice should take. A killed process loses the work of one slice, so longer slices lose more. Shorter ones
- * make threads wait for each other at their ends. docs/cli.md promises results about every second. */
+/* How long a slice should take. A killed process loses the work of one slice, so longer slices lose
+ * more. Shorter ones make threads wait for each other at their ends. docs/cli.md promises results
+ * about every second. */
 #define SLICE_SECONDS 0.8
-/* The work of a text is estimated as its bytes plus this many, for what is done once per text. It only decides where
- * slices are cut. */
+/* The work of a text is estimated as its bytes plus this many, for what is done once per text. It
+ * only decides where slices are cut. */
 #define TEXT_COST 16
 
 typedef struct window {
@@ -53,7 +56,8 @@ typedef struct window {
     size_t *begins; /* count + 1 places in text */
     pith_str *texts;
     size_t count;
-    size_t embedded;  /* texts whose vectors are there; changes under the lock until the window is DONE */
+    size_t embedded;  /* texts whose vectors are there; changes under the lock until the window is
+                         DONE */
     size_t written;   /* the writer's own */
     uint64_t cut;     /* lines longer than LINE_BYTES */
     uint64_t *hashes; /* [count + 1] of all inputs before each text */
@@ -92,7 +96,8 @@ typedef struct job {
     pthread_mutex_t lock; /* of states and what follows */
     pthread_cond_t changed;
     bool stop;          /* nothing more is to be read */
-    bool write_failed;  /* the output's own error says why; what was embedded is of no use any more */
+    bool write_failed;  /* the output's own error says why; what was embedded is of no use any
+                           more */
     char message[1400]; /* the first failure; "" none */
 } job;
 
@@ -158,7 +163,8 @@ static bool pass_bad(job *j, window *w, const char *why) {
     return false;
 }
 
-/* Replaces the line at the end of w->text by the text in its field, and keeps the object. NULL, or what is wrong. */
+/* Replaces the line at the end of w->text by the text in its field, and keeps the object. NULL, or
+ * what is wrong. */
 static const char *take_object(job *j, window *w, bool too_long) {
     size_t from = w->begins[w->count];
     pith_str line = bytes_text(&w->text, from, w->text.size), text;
@@ -173,7 +179,8 @@ static const char *take_object(job *j, window *w, bool too_long) {
         while (text.size && ((unsigned char)text.data[text.size] & 0xC0) == 0x80) text.size--;
         w->cut++;
     }
-    if (text.size) memmove(w->text.data + from, text.data, text.size); /* it may be a part of the line */
+    /* it may be a part of the line */
+    if (text.size) memmove(w->text.data + from, text.data, text.size);
     w->text.size = from + text.size;
     return NULL;
 }
@@ -182,7 +189,8 @@ static const char *take_object(job *j, window *w, bool too_long) {
 static bool take_hash(job *j, const char *data, size_t size) {
     j->hash = resume_hash(j->hash, data, size);
     if (resume_record_agrees(&j->record, ++j->read, j->hash)) return true;
-    note_failure(j, "the texts are others than those that the finished part was made of; give the same texts, or "
+    note_failure(j, "the texts are others than those that the finished part was made of; give the "
+                    "same texts, or "
                     "remove it to start over");
     return false;
 }
@@ -198,12 +206,14 @@ static bool skip_done(job *j) {
     }
     free(line.data);
     if (!state && !j->compares && !is_set(j, &j->stop)) /* else the last vector tells */
-        note_failure(j, "the texts are fewer than those that the finished part was made of; give the same texts, or "
+        note_failure(j, "the texts are fewer than those that the finished part was made of; give "
+                        "the same texts, or "
                         "remove it to start over");
     return state > 0;
 }
 
-/* Reads a text into the window, or a bad line that is noted; false when there is none, or it ends the command. */
+/* Reads a text into the window, or a bad line that is noted; false when there is none, or it ends
+ * the command. */
 static bool read_text(job *j, window *w) {
     bool cut = false;
     w->begins[w->count] = w->text.size;
@@ -225,7 +235,8 @@ static bool read_window(job *j, window *w) {
     w->text.size = w->kept.size = w->count = w->cut = 0;
     bad_lines_clear(&w->bad);
     w->hashes[0] = j->hash;
-    while (w->count < WINDOW_TEXTS && w->text.size + w->kept.size + w->bad.objects.size < WINDOW_BYTES) {
+    while (w->count < WINDOW_TEXTS &&
+           w->text.size + w->kept.size + w->bad.objects.size < WINDOW_BYTES) {
         if (is_set(j, &j->stop)) return false;
         if (w->count + w->bad.count && !text_input_ready(&j->in)) return true;
         if (!read_text(j, w)) return false;
@@ -270,8 +281,8 @@ static bool write_rows(job *j, window *w, size_t from, size_t end) {
         if (n > most - j->writer.rows) n = (size_t)(most - j->writer.rows);
         if (!bad_lines_write(&w->bad, j->writer.out, from)) return false;
         if (n > bad_lines_next(&w->bad) - from) n = bad_lines_next(&w->bad) - from;
-        if (!vector_writer_rows(&j->writer, w->vectors + from * j->dim, n, j->jsonl ? w->kept.data : NULL,
-                                w->kept_begins + from))
+        if (!vector_writer_rows(&j->writer, w->vectors + from * j->dim, n,
+                                j->jsonl ? w->kept.data : NULL, w->kept_begins + from))
             return false;
         from += n;
     }
@@ -281,7 +292,9 @@ static bool write_rows(job *j, window *w, size_t from, size_t end) {
 /* Writes the objects of bad lines behind the last row of a window. */
 static void write_bad(job *j, window *w) {
     j->bad += w->bad.count;
-    if (!w->bad.count || (bad_lines_write(&w->bad, j->writer.out, SIZE_MAX) && output_flush(j->writer.out))) return;
+    if (!w->bad.count ||
+        (bad_lines_write(&w->bad, j->writer.out, SIZE_MAX) && output_flush(j->writer.out)))
+        return;
     note_write_failure(j);
 }
 
@@ -312,7 +325,8 @@ static void *writer(void *context) {
         window *w = &j->windows[turn % WINDOWS];
         do {
             pthread_mutex_lock(&j->lock);
-            while (w->state != DONE && w->embedded == w->written) pthread_cond_wait(&j->changed, &j->lock);
+            while (w->state != DONE && w->embedded == w->written)
+                pthread_cond_wait(&j->changed, &j->lock);
             pthread_mutex_unlock(&j->lock);
         } while (!write_some(j, w));
         last = w->last;
@@ -336,34 +350,40 @@ static size_t slice_of(const job *j, const window *w, size_t first, double *cost
 
 /* The next slice may cost what fits the time, but not many times as much as has been tried. */
 static void set_budget(job *j, double cost, double seconds) {
-    double tried = cost > j->budget ? cost : j->budget, fits = seconds > 0 ? cost / seconds * SLICE_SECONDS : 8 * tried;
+    double tried = cost > j->budget ? cost : j->budget,
+           fits = seconds > 0 ? cost / seconds * SLICE_SECONDS : 8 * tried;
     j->budget = fits < 8 * tried ? fits : 8 * tried;
 }
 
-/* Notes the failure if a text was cut and that is refused. first: the number of the first of these texts. */
+/* Notes the failure if a text was cut and that is refused. first: the number of the first of these
+ * texts. */
 static bool refuse_long(job *j, const window *w, size_t at, size_t n, uint64_t first) {
     char message[1400] = "a text is longer than 1 MiB";
     pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
     options.embed = &j->options;
     const bool cut = j->options.stats->truncated > 0;
     if (!j->refuses_long || !(cut || (w->cut && !j->length_max))) return false;
-    if (cut) long_texts_refuse(message, sizeof message, j->model, w->texts + at, n, first, &options);
+    if (cut)
+        long_texts_refuse(message, sizeof message, j->model, w->texts + at, n, first, &options);
     note_failure(j, message);
     return true;
 }
 
-/* Embeds a window slice by slice, until one fails or cannot be written. first: the number of its first text. */
+/* Embeds a window slice by slice, until one fails or cannot be written. first: the number of its
+ * first text. */
 static bool embed_window(job *j, window *w, uint64_t first) {
     pith_error err = PITH_ERROR_INIT;
     char message[1400];
-    for (size_t i = 0; i < w->count; i++) w->texts[i] = bytes_text(&w->text, w->begins[i], w->begins[i + 1]);
+    for (size_t i = 0; i < w->count; i++)
+        w->texts[i] = bytes_text(&w->text, w->begins[i], w->begins[i + 1]);
     for (size_t at = 0, n; at < w->count; at += n) {
         double cost, begin = now_seconds();
         if (is_set(j, &j->write_failed)) return false;
         n = slice_of(j, w, at, &cost);
         if (pith_embed(w->vectors + at * j->dim, j->model, w->texts + at, n, &j->options, &err)) {
-            cut_print(message, sizeof message, "texts %llu to %llu: %s", (unsigned long long)(first + at + 1),
-                      (unsigned long long)(first + at + n), err.message);
+            cut_print(message, sizeof message, "texts %llu to %llu: %s",
+                      (unsigned long long)(first + at + 1), (unsigned long long)(first + at + n),
+                      err.message);
             note_failure(j, message);
             return false;
         }
@@ -386,7 +406,8 @@ static uint64_t embed_all(job *j) {
         window *w = &j->windows[turn % WINDOWS];
         wait_for(j, turn, j->reads ? FILLED : EMPTY);
         if (!j->reads) read_turn(j, w, !turn);
-        good = good && embed_window(j, w, first); /* rows after a failure would stand in the wrong place */
+        good = good && embed_window(j, w, first); /* rows after a failure would stand in the wrong
+                                                     place */
         first += w->count;
         cut += w->cut;
         last = w->last;
@@ -400,9 +421,10 @@ static uint64_t embed_all(job *j) {
 
 static json_t *text_stats(const pith_embed_stats *s, double seconds) {
     return json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:I}", "texts", (json_int_t)s->texts, "tokens",
-                     (json_int_t)s->tokens, "padded_tokens", (json_int_t)s->padded_tokens, "truncated",
-                     (json_int_t)s->truncated, "seconds", seconds, "tokens_per_second",
-                     seconds > 0 ? (double)s->tokens / seconds : 0.0, "peak_bytes", (json_int_t)s->peak_bytes);
+                     (json_int_t)s->tokens, "padded_tokens", (json_int_t)s->padded_tokens,
+                     "truncated", (json_int_t)s->truncated, "seconds", seconds, "tokens_per_second",
+                     seconds > 0 ? (double)s->tokens / seconds : 0.0, "peak_bytes",
+                     (json_int_t)s->peak_bytes);
 }
 
 static void make_windows(job *j) {
@@ -436,7 +458,8 @@ static void free_windows(job *j) {
 static bool start_thread(pthread_t *thread, void *(*routine)(void *), job *j) {
     pthread_attr_t attr;
     if (pthread_attr_init(&attr)) return false;
-    bool good = !pthread_attr_setstacksize(&attr, (size_t)256 << 10) && !pthread_create(thread, &attr, routine, j);
+    bool good = !pthread_attr_setstacksize(&attr, (size_t)256 << 10) &&
+                !pthread_create(thread, &attr, routine, j);
     pthread_attr_destroy(&attr);
     return good;
 }
@@ -472,13 +495,14 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
     if (j->message[0])
         code = fail(c, "%s", j->message);
     else if (j->writer.conversion.code)
-        code = fail(c, "after %llu vectors: %s", (unsigned long long)j->rows, j->writer.conversion.message);
+        code = fail(c, "after %llu vectors: %s", (unsigned long long)j->rows,
+                    j->writer.conversion.message);
     else if (unmet)
-        code =
-            fail(c,
-                 "%s: its last vector is not that of text %llu; the texts, model or options were others; remove it to "
-                 "start over",
-                 out->temporary, (unsigned long long)j->done + 1);
+        code = fail(c,
+                    "%s: its last vector is not that of text %llu; the texts, model or options "
+                    "were others; remove it to "
+                    "start over",
+                    out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
         note("the finished part is in %s; run the same command again to go on", out->temporary);
     code = split_files_close(&j->files, out, &j->writer, &j->record, c, code);
@@ -504,7 +528,8 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     return fail(c, "%s", err.message);
 }
 
-static int embed_dense(job *j, const command *c, const embed_settings *s, const string_list *files) {
+static int embed_dense(job *j, const command *c, const embed_settings *s,
+                       const string_list *files) {
     text_input_open(&j->in, files);
     j->in.separator = s->null ? 0 : '\n';
     j->in.replace = s->invalid == 1;
@@ -517,9 +542,12 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
     int code = vector_layout_make(&j->layout, c, &s->layout, j->dim);
     j->c = c;
     j->hash = RESUME_HASH;
-    j->files = (split_files){ .path = s->output, .rows = (uint64_t)s->rows_per_file, .resume = s->resume };
+    j->files =
+        (split_files){ .path = s->output, .rows = (uint64_t)s->rows_per_file, .resume = s->resume };
     embed_settings_text(&options_text, s);
-    if (!code) code = split_files_open(&j->files, &out, &j->writer, &j->record, c, &j->layout, &options_text, files);
+    if (!code)
+        code = split_files_open(&j->files, &out, &j->writer, &j->record, c, &j->layout,
+                                &options_text, files);
     if (!code) code = embed_job(j, c, &out, j->options.stats);
     free(options_text.data);
     vector_layout_free(&j->layout);
@@ -530,7 +558,8 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
 }
 
 /* Results other than one dense vector per text that is read as it is. */
-static int embed_others(job *j, const command *c, const embed_settings *s, const string_list *files) {
+static int embed_others(job *j, const command *c, const embed_settings *s,
+                        const string_list *files) {
     text_batch b;
     embed_kinds kinds = { .c = c,
                           .model = j->model,
@@ -539,7 +568,9 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
                           .refuses_long = s->longs.action == LONG_ERROR,
                           .format = (vector_format)s->layout.format,
                           .output = s->output };
-    embed_chunks chunks = { c, j->model, j->options, &s->longs, &s->layout, s->output, s->resume, 0 };
+    embed_chunks chunks = {
+        c, j->model, j->options, &s->longs, &s->layout, s->output, s->resume, 0
+    };
     const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_settings_what(s);
     kinds.options.role = s->role;
@@ -559,7 +590,8 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
     return code;
 }
 
-static int embed_pictures(job *j, const command *c, const embed_settings *s, const string_list *files) {
+static int embed_pictures(job *j, const command *c, const embed_settings *s,
+                          const string_list *files) {
     pith_error err = PITH_ERROR_INIT;
     embed_images e = { .c = c,
                        .model = j->model,
@@ -582,9 +614,9 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s, con
     int code = vector_layout_make(&e.layout, c, &s->layout, j->dim);
     if (!code) code = embed_images_run(&e, s->output, s->resume);
     vector_layout_free(&e.layout);
-    j->pictures =
-        json_pack("{s:I, s:I, s:f, s:f}", "pictures", (json_int_t)e.done, "failed", (json_int_t)e.failed, "seconds",
-                  e.seconds, "pictures_per_second", e.seconds > 0 ? (double)e.done / e.seconds : 0.0);
+    j->pictures = json_pack("{s:I, s:I, s:f, s:f}", "pictures", (json_int_t)e.done, "failed",
+                            (json_int_t)e.failed, "seconds", e.seconds, "pictures_per_second",
+                            e.seconds > 0 ? (double)e.done / e.seconds : 0.0);
     return code;
 }
 
@@ -597,7 +629,8 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     if (s->longs.tokens) j.options.max_length = s->longs.tokens;
     j.progress = s->progress && isatty(STDERR_FILENO);
     int code = profile_open(&j.options.profile, c, s->work.profile, files);
-    if (!code) code = telemetry_begin(&j.options.profile, c, s->runtime.telemetry, s->embed.threads);
+    if (!code)
+        code = telemetry_begin(&j.options.profile, c, s->runtime.telemetry, s->embed.threads);
     if (code) return code;
     const char *stops = strcmp(s->model, DEFAULT_MODEL) ? s->model : NULL;
     code = s->bm25.language ? bm25_open(&j.bm25, c, stops, &s->bm25) : open_model(&j, c, s);
@@ -607,7 +640,8 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     }
     if (j.model) telemetry_model(j.model);
     double began = now_seconds();
-    const bool simple = embed_settings_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
+    const bool simple =
+        embed_settings_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
     code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
     if (!j.refuses_long && j.model)
         long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
@@ -698,9 +732,12 @@ static const option options[] = {
 static const example examples[] = {
     { "echo \"a cat sat on the mat\" | pith embed", "[0.13,0.02,...]" },
     { "pith embed --format npy -o vectors.npy texts.txt", "numpy.load gives [texts, dim]" },
-    { "pith embed -m splade --sparse texts.txt", "{\"indices\": [2009, ...], \"values\": [0.4, ...]}" },
-    { "pith embed --bm25 english -m Qdrant/bm25 texts.txt", "the same form; --role query for queries" },
-    { "pith embed -m bge-m3 --dense --sparse texts.txt", "both, {\"dense\": [...], \"sparse\": {...}}" },
+    { "pith embed -m splade --sparse texts.txt",
+      "{\"indices\": [2009, ...], \"values\": [0.4, ...]}" },
+    { "pith embed --bm25 english -m Qdrant/bm25 texts.txt",
+      "the same form; --role query for queries" },
+    { "pith embed -m bge-m3 --dense --sparse texts.txt",
+      "both, {\"dense\": [...], \"sparse\": {...}}" },
     { "pith embed --jsonl --field title books.jsonl", "adds \"embedding\" to each object" },
     { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },
     { "pith embed --long chunk --overlap 32 books.txt", "the mean of the chunks of each text" },
@@ -716,9 +753,11 @@ const command command_embed = {
     .takes = "FILE",
     .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
-        "Each line of the files, or of standard input, is a text, or with --images a picture is a file. Each text "
+        "Each line of the files, or of standard input, is a text, or with --images a picture is a "
+        "file. Each text "
         "becomes one vector, or what the "
-        "options under \"result\" ask for. With --format npy, -o x.npy makes x.offsets.npy, x.indices.npy and "
+        "options under \"result\" ask for. With --format npy, -o x.npy makes x.offsets.npy, "
+        "x.indices.npy and "
         "x.values.npy of --sparse; x.npy, x.offsets.npy and x.ids.npy of vectors of tokens.",
     .examples = examples,
     .options = options,

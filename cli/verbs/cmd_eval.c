@@ -17,7 +17,8 @@ typedef struct eval_settings {
 
 enum { BASELINES_MOST = 16, IMPORTANCE_ROWS = 1000 };
 /* Of the choices of --split. */
-static const int eval_parts[] = { PITH_SPLIT_OF_VALIDATION, PITH_SPLIT_OF_TEST, PITH_SPLIT_OF_TRAINING };
+static const int eval_parts[] = { PITH_SPLIT_OF_VALIDATION, PITH_SPLIT_OF_TEST,
+                                  PITH_SPLIT_OF_TRAINING };
 
 /* The model's numbers, and those of the baselines. */
 typedef struct eval_result {
@@ -59,7 +60,8 @@ static void eval_row(const char *name, const pith_relational_metrics *m, eval_co
 
 static void eval_table(const eval_result *r) {
     const pith_relational_metrics *m = &r->model;
-    const eval_columns shown = { !isnan(m->auroc[0]), !isnan(m->logloss[0]), !isnan(m->macro_f1), !isnan(m->mae[0]) };
+    const eval_columns shown = { !isnan(m->auroc[0]), !isnan(m->logloss[0]), !isnan(m->macro_f1),
+                                 !isnan(m->mae[0]) };
     printf("%-30s", "");
     if (shown.area) printf("  %28s", "auroc");
     if (shown.loss) printf("  %28s", "logloss");
@@ -95,8 +97,8 @@ static void eval_importance(const eval_result *r) {
     printf("\n%-44s  %10s\n", "hidden", "loss rises");
     json_array_foreach(r->importance, i, one) {
         const char *column = json_string_value(json_object_get(one, "column"));
-        printf("%-20s  %-22s  %10.4f\n", json_string_value(json_object_get(one, "table")), column ? column : "(all)",
-               json_real_value(json_object_get(one, "loss_rise")));
+        printf("%-20s  %-22s  %10.4f\n", json_string_value(json_object_get(one, "table")),
+               column ? column : "(all)", json_real_value(json_object_get(one, "loss_rise")));
     }
 }
 
@@ -119,7 +121,8 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
     printf("%lld rows of %s\n", (long long)m->rows, names[s->split]);
     if (run_answers(run)) printf("'%s' answers\n", run_answers(run));
     if (r->left_out)
-        printf("%lld questions of all parts are left out: their windows end after the data\n", (long long)r->left_out);
+        printf("%lld questions of all parts are left out: their windows end after the data\n",
+               (long long)r->left_out);
     if (r->count) {
         eval_table(r);
         eval_importance(r);
@@ -127,7 +130,8 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
     }
     eval_line("auroc", m->auroc);
     eval_line("logloss", m->logloss);
-    if (!isnan(m->macro_f1)) printf("%-10s %.4f\n%-10s %.4f\n", "accuracy", m->accuracy, "macro f1", m->macro_f1);
+    if (!isnan(m->macro_f1))
+        printf("%-10s %.4f\n%-10s %.4f\n", "accuracy", m->accuracy, "macro f1", m->macro_f1);
     eval_line("mae", m->mae);
     eval_line("spearman", m->spearman);
     if (!isnan(m->constant_logloss)) printf("%-10s %.4f\n", "constant", m->constant_logloss);
@@ -136,7 +140,9 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
     return EXIT_DONE;
 }
 
-static void eval_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void eval_take_text(void *user, const char *text, size_t size) {
+    bytes_add(user, text, size);
+}
 
 /* Questions of the task that have no answer yet, since their windows end after the data. */
 static int64_t eval_left_out(const relational_run *run) {
@@ -147,28 +153,33 @@ static int64_t eval_left_out(const relational_run *run) {
     const json_t *name = json_object_get(run->about, "task");
     if (!pith_database_describe(run->databases[0], eval_take_text, &text, NULL))
         database = json_loadb(text.data, text.size, 0, NULL);
-    json_array_foreach(json_object_get(database, "tasks"), i, task) if (json_equal(json_object_get(task, "name"), name))
-        count = json_integer_value(json_object_get(task, "left_out"));
+    json_array_foreach(json_object_get(database, "tasks"), i,
+                       task) if (json_equal(json_object_get(task, "name"), name)) count =
+        json_integer_value(json_object_get(task, "left_out"));
     json_decref(database);
     free(text.data);
     return count;
 }
 
-static int eval_measure(eval_result *r, const relational_run *run, const command *c, const eval_settings *s) {
+static int eval_measure(eval_result *r, const relational_run *run, const command *c,
+                        const eval_settings *s) {
     const int part = eval_parts[s->split];
     pith_error err = PITH_ERROR_INIT;
-    *r = (eval_result){ .importance = s->importance ? json_array() : NULL, .left_out = eval_left_out(run) };
-    if (pith_relational_evaluate(&r->model, run->model, part, s->threads, &err)) return fail(c, "%s", err.message);
+    *r = (eval_result){ .importance = s->importance ? json_array() : NULL,
+                        .left_out = eval_left_out(run) };
+    if (pith_relational_evaluate(&r->model, run->model, part, s->threads, &err))
+        return fail(c, "%s", err.message);
     for (int i = 0; s->baseline && i < BASELINES_MOST && pith_baseline_name(i); i++, r->count++)
         if (pith_baseline_evaluate(&r->baselines[i], run->model, i, part, s->threads, &err))
             return fail(c, "baseline '%s': %s", pith_baseline_name(i), err.message);
-    if (s->importance &&
-        pith_relational_importance(run->model, part, IMPORTANCE_ROWS, s->threads, eval_take, r->importance, &err))
+    if (s->importance && pith_relational_importance(run->model, part, IMPORTANCE_ROWS, s->threads,
+                                                    eval_take, r->importance, &err))
         return fail(c, "%s", err.message);
     return EXIT_DONE;
 }
 
-static int eval_plots(const relational_run *run, const command *c, const eval_settings *s, const eval_result *r) {
+static int eval_plots(const relational_run *run, const command *c, const eval_settings *s,
+                      const eval_result *r) {
     int code = plot_loss(run, c);
     if (!code) code = plot_answers(run, c, eval_parts[s->split], s->threads);
     if (!code && r->importance) code = plot_importance(run, c, r->importance);
@@ -212,7 +223,8 @@ static const option options[] = {
 static const example examples[] = {
     { "pith eval run", "the test rows, with intervals of 95 %" },
     { "pith eval run --baseline", "and beside them boosted trees and others" },
-    { "pith eval run --importance --plots", "run/loss.svg, roc.svg, calibration.svg and importance.svg" },
+    { "pith eval run --importance --plots",
+      "run/loss.svg, roc.svg, calibration.svg and importance.svg" },
     { "pith eval run --split validation --json", "{\"split\": \"validation\", \"auroc\": ...}" },
     { NULL, NULL },
 };
@@ -223,7 +235,8 @@ const command command_eval = {
     .forms = "DIR [--split PART] [--baseline] [--importance] [--plots] [--json]",
     .takes = "DIR",
     .reads = "json|bin|jsonl",
-    .description = "Answers the rows of a part and compares the answers with what is true. Intervals are those of 1000 "
+    .description = "Answers the rows of a part and compares the answers with what is true. "
+                   "Intervals are those of 1000 "
                    "bootstrap samples of the rows.",
     .examples = examples,
     .options = options,

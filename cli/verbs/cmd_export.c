@@ -32,18 +32,21 @@ typedef struct export_job {
 static int export_tell(const export_job *j, const pith_export_report *r, double worst) {
     static const char *const dtypes[] = { "f32", "f16", "bf16" };
     if (j->s->json) {
-        json_t *o = json_pack("{s:o, s:i, s:s, s:I, s:I, s:I, s:I, s:I}", "path", json_text(j->out.path), "opset",
-                              (int)r->opset, "dtype", dtypes[j->s->dtype], "parameters", (json_int_t)r->parameters,
-                              "bytes", (json_int_t)r->model_bytes, "data_bytes", (json_int_t)r->data_bytes, "clamped",
-                              (json_int_t)r->clamped, "lost", (json_int_t)r->lost);
+        json_t *o = json_pack("{s:o, s:i, s:s, s:I, s:I, s:I, s:I, s:I}", "path",
+                              json_text(j->out.path), "opset", (int)r->opset, "dtype",
+                              dtypes[j->s->dtype], "parameters", (json_int_t)r->parameters, "bytes",
+                              (json_int_t)r->model_bytes, "data_bytes", (json_int_t)r->data_bytes,
+                              "clamped", (json_int_t)r->clamped, "lost", (json_int_t)r->lost);
         json_object_set_new(o, "max_difference", worst < 0 ? json_null() : json_real(worst));
         json_print(o);
         return output_close_standard(j->c, EXIT_DONE);
     }
     if (j->s->quiet) return EXIT_DONE;
-    note("%s: %.1f MB, opset %d, %s", j->out.path, (double)r->model_bytes / 1e6, r->opset, dtypes[j->s->dtype]);
+    note("%s: %.1f MB, opset %d, %s", j->out.path, (double)r->model_bytes / 1e6, r->opset,
+         dtypes[j->s->dtype]);
     if (r->data_bytes) note("%s: %.1f MB", j->out.data_path, (double)r->data_bytes / 1e6);
-    if (worst >= 0) fprintf(stderr, "largest difference to the model on a few texts: %.2g\n", worst);
+    if (worst >= 0)
+        fprintf(stderr, "largest difference to the model on a few texts: %.2g\n", worst);
     return EXIT_DONE;
 }
 
@@ -51,16 +54,18 @@ static void export_describe(export_settings *s, const pith_export_report *r, dou
     static const char *const dtypes[] = { "f32", "f16", "bf16" };
     model_card *card = &s->card;
     model_card_add(card, "made from", "%s", s->model);
-    model_card_add(card, "opset", "%d%s", r->opset, s->fuse ? ", with operators of com.microsoft" : "");
+    model_card_add(card, "opset", "%d%s", r->opset,
+                   s->fuse ? ", with operators of com.microsoft" : "");
     model_card_add(card, "type of weights", "%s", dtypes[s->dtype]);
     model_card_add(card, "parameters", "%llu", (unsigned long long)r->parameters);
     if (s->fuse) model_card_add(card, "fusions", "%llu", (unsigned long long)r->fusions);
     if (s->pool) model_card_add(card, "output", "sentence_embedding: pooled vectors, float32");
     if (s->dtype)
-        model_card_add(card, "numbers beyond the type, and lost to 0", "%llu, %llu", (unsigned long long)r->clamped,
-                       (unsigned long long)r->lost);
+        model_card_add(card, "numbers beyond the type, and lost to 0", "%llu, %llu",
+                       (unsigned long long)r->clamped, (unsigned long long)r->lost);
     if (worst >= 0)
-        model_card_add(card, "largest difference of an element of its outputs, on three texts", "%.2g", worst);
+        model_card_add(card, "largest difference of an element of its outputs, on three texts",
+                       "%.2g", worst);
     else
         model_card_add(card, "compared with its source", "no: the model is not run on texts");
 }
@@ -77,7 +82,8 @@ static int export_model(const command *c, export_settings *s) {
     if (code) return code;
     model_out_progress(&j.out, !s->quiet);
     s->to.data_name = model_out_data_name(&j.out);
-    pith_status status = pith_model_export(s->model, &s->to, model_out_put, model_out_put_data, &j.out, &report, &err);
+    pith_status status = pith_model_export(s->model, &s->to, model_out_put, model_out_put_data,
+                                           &j.out, &report, &err);
     code = model_out_close(&j.out, status, &err);
     if (!code) code = model_out_small_files(&j.out, s->pool);
     if (!code) code = export_check(c, &worst, j.out.path, s->model, &s->to);
@@ -97,7 +103,8 @@ static int export_run(int argc, char **argv) {
     if (code >= 0) return code;
     if (!s.model) s.model = DEFAULT_MODEL;
     if (!s.output || !*s.output || !strcmp(s.output, "-"))
-        return usage(c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
+        return usage(
+            c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
     if (!s.pool && (s.to.pooling || s.to.dim || s.no_normalize))
         return usage(c, "--pooling, --dim and --no-normalize go with --pool");
     s.to.dtype = dtypes[s.dtype];
@@ -107,7 +114,8 @@ static int export_run(int argc, char **argv) {
     s.to.normalize = s.no_normalize ? 0 : -1;
     s.to.data_always = s.external;
     s.to.log = &warnings;
-    return export_is_run(s.model) ? export_relational(c, s.model, s.output, s.force) : export_model(c, &s);
+    return export_is_run(s.model) ? export_relational(c, s.model, s.output, s.force)
+                                  : export_model(c, &s);
 }
 
 #define AT(id, member) OPTION_PLACE(id, export_settings, member)
@@ -138,10 +146,12 @@ static const option options[] = {
 static const example examples[] = {
     { "pith export -o minilm.onnx", "the default model's network" },
     { "pith export -m bge-small-en-v1.5 -o bge/", "bge/model.onnx, tokenizer and configurations" },
-    { "pith export --pool --dtype f16 -o minilm_fp16_pooled.onnx", "16-bit weights, one vector per text" },
+    { "pith export --pool --dtype f16 -o minilm_fp16_pooled.onnx",
+      "16-bit weights, one vector per text" },
     { "pith export --pool --fuse com.microsoft -o minilm_ort.onnx",
       "with attention as one operator, for ONNX Runtime" },
-    { "pith export run -o rows.onnx", "the network of a run of pith train; docs/relational.md lists its inputs" },
+    { "pith export run -o rows.onnx",
+      "the network of a run of pith train; docs/relational.md lists its inputs" },
     { "pith export --pool --dim 128 --int32-inputs -o small.onnx", NULL },
     { NULL, NULL },
 };
@@ -152,7 +162,8 @@ const command command_export = {
     .forms = "[options] [MODEL] -o FILE.onnx",
     .takes = "MODEL",
     .description =
-        "Writes the network of a model directory or of an ONNX file with standard operators only, or those of "
+        "Writes the network of a model directory or of an ONNX file with standard operators only, "
+        "or those of "
         "com.microsoft that it had. The file is then compared with the model on a few texts.",
     .examples = examples,
     .options = options,

@@ -1,4 +1,5 @@
-/* cmd_info.c - pith info: the machine and the build, as pith sees them. The table is the JSON object, a line each. */
+/* cmd_info.c - pith info: the machine and the build, as pith sees them. The table is the JSON
+ * object, a line each. */
 #include <dlfcn.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -35,19 +36,21 @@ static json_t *info_number(uint64_t n) { return n ? json_integer((json_int_t)n) 
 static json_t *info_processor(void) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:i, s:I, s:I, s:I}", "model", cpu.model, "isa", cpu.isa,
-                     "isas", info_words(cpu.isas), "extensions", info_words(cpu.features), "cores", (int)cpu.cores,
-                     "hardware_threads", (int)cpu.cpus, "cpu_quota", info_number((uint64_t)cpu.quota), "usable_threads",
-                     (int)cpu.threads, "l1d_bytes", (json_int_t)cpu.l1d_bytes, "l2_bytes", (json_int_t)cpu.l2_bytes,
-                     "l3_bytes", (json_int_t)cpu.l3_bytes);
+    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:i, s:I, s:I, s:I}", "model", cpu.model,
+                     "isa", cpu.isa, "isas", info_words(cpu.isas), "extensions",
+                     info_words(cpu.features), "cores", (int)cpu.cores, "hardware_threads",
+                     (int)cpu.cpus, "cpu_quota", info_number((uint64_t)cpu.quota), "usable_threads",
+                     (int)cpu.threads, "l1d_bytes", (json_int_t)cpu.l1d_bytes, "l2_bytes",
+                     (json_int_t)cpu.l2_bytes, "l3_bytes", (json_int_t)cpu.l3_bytes);
 }
 
 static json_t *info_memory(void) {
     pith_memory_info memory = PITH_MEMORY_INFO_INIT;
     pith_memory_report(&memory, NULL, NULL);
-    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "bytes", info_number(memory.total), "available_bytes",
-                     info_number(memory.available), "group_limit_bytes", info_number(memory.group_limit),
-                     "group_used_bytes", info_number(memory.group_used), "used", memory.used, "stalled",
+    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "bytes", info_number(memory.total),
+                     "available_bytes", info_number(memory.available), "group_limit_bytes",
+                     info_number(memory.group_limit), "group_used_bytes",
+                     info_number(memory.group_used), "used", memory.used, "stalled",
                      memory.stalled);
 }
 
@@ -61,7 +64,8 @@ static json_t *info_curl(void) {
     if (why) return info_library(false, NULL, why);
     void *handle = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
     if (!handle)
-        return info_library(false, NULL, "libcurl.so.4 cannot be loaded; `pith pull` needs the package libcurl4");
+        return info_library(
+            false, NULL, "libcurl.so.4 cannot be loaded; `pith pull` needs the package libcurl4");
     const char *(*version)(void);
     *(void **)&version = dlsym(handle, "curl_version");
     json_t *library = info_library(true, "version", version ? version() : "");
@@ -86,9 +90,11 @@ static json_t *info_onnxruntime(void) {
 static json_t *info_libraries(const pith_build_info *build) {
     json_t *images = info_library(*build->images, "version", pith_version());
     if (*build->images) json_object_set_new(images, "formats", info_words(build->images));
-    if (*build->images_missing) json_object_set_new(images, "why", json_string(build->images_missing));
-    return json_pack("{s:o, s:o, s:o, s:o}", "jansson", info_library(true, "version", jansson_version_str()), "curl",
-                     info_curl(), "pith_image", images, "onnxruntime", info_onnxruntime());
+    if (*build->images_missing)
+        json_object_set_new(images, "why", json_string(build->images_missing));
+    return json_pack("{s:o, s:o, s:o, s:o}", "jansson",
+                     info_library(true, "version", jansson_version_str()), "curl", info_curl(),
+                     "pith_image", images, "onnxruntime", info_onnxruntime());
 }
 
 static json_t *info_make(void) {
@@ -96,16 +102,18 @@ static json_t *info_make(void) {
     char cache[4096];
     pith_build_report(&build, NULL);
     const bool cached = !pith_model_locate(cache, sizeof cache, NULL, NULL);
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?}", "version", pith_version(), "compiler",
-                     build.compiler, "processor", info_processor(), "memory", info_memory(), "runtimes",
-                     info_words(build.runtimes), "backends", info_words(build.backends), "extra_operators",
-                     info_words(build.extra_operators), "libraries", info_libraries(&build), "cache",
-                     cached ? cache : NULL, "config", config_in_use());
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?}", "version",
+                     pith_version(), "compiler", build.compiler, "processor", info_processor(),
+                     "memory", info_memory(), "runtimes", info_words(build.runtimes), "backends",
+                     info_words(build.backends), "extra_operators",
+                     info_words(build.extra_operators), "libraries", info_libraries(&build),
+                     "cache", cached ? cache : NULL, "config", config_in_use());
 }
 
 /* Embeds two texts one after the other and adds what the model counted. */
 static int info_stats(const command *c, info_settings *s, json_t *info) {
-    static const pith_str texts[] = { { "a cat sat on the mat", 20 }, { "a dog ran after the ball", 24 } };
+    static const pith_str texts[] = { { "a cat sat on the mat", 20 },
+                                      { "a dog ran after the ball", 24 } };
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     bytes text = { NULL, 0, 0 };
@@ -157,7 +165,9 @@ static int info_run(int argc, char **argv) {
     json_t *info = info_make();
     code = s.stats ? info_stats(c, &s, info) : EXIT_DONE;
     char *text =
-        s.json && !code ? json_dumps(info, JSON_PRESERVE_ORDER | JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+        s.json && !code
+            ? json_dumps(info, JSON_PRESERVE_ORDER | JSON_INDENT(2) | JSON_REAL_PRECISION(6))
+            : NULL;
     if (text) puts(text);
     if (!s.json && !code) info_print("", info);
     free(text);
@@ -168,8 +178,9 @@ static int info_run(int argc, char **argv) {
 #define AT(id, member) OPTION_PLACE(id, info_settings, member)
 
 static const option options[] = {
-    AT(json, json), AT(stats_info, stats), AT(model_info, model), OPTIONS_MEMORY(info_settings), OPTION_SOURCES,
-    OPTION_END,
+    AT(json, json),        AT(stats_info, stats),
+    AT(model_info, model), OPTIONS_MEMORY(info_settings),
+    OPTION_SOURCES,        OPTION_END,
 };
 
 static const example examples[] = {
@@ -183,11 +194,13 @@ const command command_info = {
     .name = "info",
     .summary = "what pith finds on this machine, and what this build has",
     .forms = "[options]",
-    .description =
-        "Prints the processor, its instruction sets, caches and cores, memory, the limits of control groups, "
-        "runtimes, backends, libraries that were found and why others were not, the model cache, the "
-        "configuration that is in use, version and compiler. A limit that is not set is null, or - in the "
-        "table.",
+    .description = "Prints the processor, its instruction sets, caches and cores, memory, the "
+                   "limits of control groups, "
+                   "runtimes, backends, libraries that were found and why others were not, the "
+                   "model cache, the "
+                   "configuration that is in use, version and compiler. A limit that is not set is "
+                   "null, or - in the "
+                   "table.",
     .examples = examples,
     .options = options,
     .run = info_run,

@@ -1,4 +1,5 @@
-/* cmd_inspect.c - pith inspect: what a model consists of and what the optimiser made of it; what is in a database.
+/* cmd_inspect.c - pith inspect: what a model consists of and what the optimiser made of it; what is
+ * in a database.
  *
  * The library describes both as JSON. --json prints that; the text for people is made from it. */
 #include <jansson.h>
@@ -13,7 +14,9 @@
 #include "cli/output/output.h"
 #include "cli/tables/inspect_database.h"
 
-static void inspect_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void inspect_take_text(void *user, const char *text, size_t size) {
+    bytes_add(user, text, size);
+}
 
 static const char *inspect_text_of(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
@@ -29,8 +32,9 @@ static void print_ports(const json_t *d, const char *key) {
     json_t *port;
     json_array_foreach(json_object_get(d, key), i, port) {
         const bool items = json_object_get(port, "items") != NULL;
-        printf("%-10s %s %s%s%s %s%s\n", i ? "" : key, inspect_text_of(port, "name"), inspect_text_of(port, "dtype"),
-               items ? " of " : "", items ? inspect_text_of(port, "items") : "", inspect_text_of(port, "shape"),
+        printf("%-10s %s %s%s%s %s%s\n", i ? "" : key, inspect_text_of(port, "name"),
+               inspect_text_of(port, "dtype"), items ? " of " : "",
+               items ? inspect_text_of(port, "items") : "", inspect_text_of(port, "shape"),
                json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
     }
 }
@@ -44,8 +48,8 @@ static void print_ops(const json_t *d) {
         const char *domain = inspect_text_of(op, "domain");
         bool plain = !strcmp(domain, "ai.onnx");
         if (column > 90) column = printf("\n%-10s ", "") - 1;
-        column += printf("%s%s%s %lld  ", plain ? "" : domain, plain ? "" : ".", inspect_text_of(op, "op"),
-                         (long long)inspect_number_of(op, "count"));
+        column += printf("%s%s%s %lld  ", plain ? "" : domain, plain ? "" : ".",
+                         inspect_text_of(op, "op"), (long long)inspect_number_of(op, "count"));
     }
     putchar('\n');
 }
@@ -61,11 +65,13 @@ static void print_report(const json_t *d) {
         json_object_set_new(counts, what, json_integer(inspect_number_of(counts, what) + 1));
     }
     printf("%-10s", "fused");
-    json_object_foreach(counts, what, count) printf(" %s %lld ", what, (long long)json_integer_value(count));
+    json_object_foreach(counts, what, count)
+        printf(" %s %lld ", what, (long long)json_integer_value(count));
     putchar('\n');
     json_decref(counts);
     json_array_foreach(json_object_get(d, "not_fused"), i, line)
-        printf("%-10s %s: %s\n", i ? "" : "not fused", inspect_text_of(line, "what"), inspect_text_of(line, "text"));
+        printf("%-10s %s: %s\n", i ? "" : "not fused", inspect_text_of(line, "what"),
+               inspect_text_of(line, "text"));
 }
 
 /* What a selective build was made without: the graph runs as it is, slower. One line per kind. */
@@ -102,7 +108,8 @@ static void print_embedding(const json_t *d) {
     }
     printf("%-10s one vector of %lld numbers per text, %s tokens, pooling", "embeds",
            (long long)inspect_number_of(e, "dim"), limit);
-    json_array_foreach(json_object_get(e, "pooling"), i, mode) printf("%s %s", i ? " +" : "", json_string_value(mode));
+    json_array_foreach(json_object_get(e, "pooling"), i, mode)
+        printf("%s %s", i ? " +" : "", json_string_value(mode));
     puts(json_is_true(json_object_get(e, "normalize")) ? ", length 1" : "");
 }
 
@@ -121,7 +128,8 @@ static void print_pictures(const json_t *d) {
     const char *processor = inspect_text_of(p, "processor");
     printf("%-10s one vector of %lld numbers per picture, %s x %s pixels, %s%s%s\n", "pictures",
            (long long)inspect_number_of(p, "dim"), width, height,
-           *processor ? "processed as " : "no processor: ", *processor ? processor : inspect_text_of(p, "reason"),
+           *processor ? "processed as " : "no processor: ",
+           *processor ? processor : inspect_text_of(p, "reason"),
            *processor ? "ImageProcessor" : "");
 }
 
@@ -151,7 +159,8 @@ static void inspect_print_backends(const json_t *steps, const json_t *backends) 
     }
     if (json_object_size(counts) > 1) {
         printf("%-10s", "backends");
-        json_object_foreach(counts, key, count) printf(" %s %lld,", key, (long long)json_integer_value(count));
+        json_object_foreach(counts, key, count)
+            printf(" %s %lld,", key, (long long)json_integer_value(count));
         printf(" copies %lld\n", (long long)copies);
     }
     json_decref(counts);
@@ -165,7 +174,8 @@ static void print_steps(const json_t *d) {
     size_t repeated = 0;
     printf("%-10s %zu:", "steps", json_array_size(steps));
     json_array_foreach(steps, i, step) {
-        const char *name = json_string_value(step), *next = json_string_value(json_array_get(steps, i + 1));
+        const char *name = json_string_value(step),
+                   *next = json_string_value(json_array_get(steps, i + 1));
         repeated++;
         if (next && !strcmp(name, next)) continue;
         if (column > 90) column = printf("\n%-10s ", "") - 1;
@@ -203,8 +213,8 @@ static void inspect_print_text(const json_t *d) {
     bool named = *producer && strcmp(producer, source);
     printf("%-10s %s (%s%s%s)\n", "model", inspect_text_of(d, "path"), source, named ? ", " : "",
            named ? producer : "");
-    json_object_foreach(json_object_get(d, "opsets"), domain, value)
-        printf("%-10s %s %lld\n", version++ ? "" : "opsets", domain, (long long)json_integer_value(value));
+    json_object_foreach(json_object_get(d, "opsets"), domain, value) printf(
+        "%-10s %s %lld\n", version++ ? "" : "opsets", domain, (long long)json_integer_value(value));
     print_ports(d, "inputs");
     print_ports(d, "outputs");
     print_ops(d);
@@ -227,7 +237,8 @@ static void inspect_print_text(const json_t *d) {
 }
 
 /* As JSON it is what the library says; as text for people it is made from that. */
-static int inspect_describe(const command *c, const pith_model *model, pith_description form, bool for_people) {
+static int inspect_describe(const command *c, const pith_model *model, pith_description form,
+                            bool for_people) {
     pith_error err = PITH_ERROR_INIT;
     bytes text = { NULL, 0, 0 };
     pith_status status = pith_model_describe(model, form, inspect_take_text, &text, &err);
@@ -266,16 +277,20 @@ typedef struct inspect_settings {
 } inspect_settings;
 
 static int inspect_with(const command *c, inspect_settings *s) {
-    const pith_description form = s->ops ? PITH_DESCRIBE_NODES : s->dot ? PITH_DESCRIBE_DOT : PITH_DESCRIBE_JSON;
+    const pith_description form = s->ops   ? PITH_DESCRIBE_NODES
+                                  : s->dot ? PITH_DESCRIBE_DOT
+                                           : PITH_DESCRIBE_JSON;
     s->timing.as_json = s->json;
     if (!s->timing.runs) s->timing.runs = 20;
     if (!s->timing.threads) s->timing.threads = 1;
-    s->open.flags = PITH_OPEN_DESCRIBE | (s->strict ? PITH_OPEN_STRICT_SHAPES : 0) | (s->check ? PITH_OPEN_CHECK : 0);
+    s->open.flags = PITH_OPEN_DESCRIBE | (s->strict ? PITH_OPEN_STRICT_SHAPES : 0) |
+                    (s->check ? PITH_OPEN_CHECK : 0);
     s->open.log = &warnings;
     s->open.loop_limit = s->loop_limit;
     s->open.input_shapes = s->timing.shapes.items;
     s->open.input_shape_count = s->timing.shapes.count;
-    return inspect_model(c, s->model ? s->model : DEFAULT_MODEL, &s->open, form, s->time ? &s->timing : NULL, s->json);
+    return inspect_model(c, s->model ? s->model : DEFAULT_MODEL, &s->open, form,
+                         s->time ? &s->timing : NULL, s->json);
 }
 
 /* A database has nothing that options of models are about. */
@@ -302,9 +317,12 @@ static int inspect_run(int argc, char **argv) {
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
-    if (code < 0 && s.json + s.ops + s.dot > 1) code = usage(c, "--json, --ops and --dot do not go together");
-    if (code < 0 && s.time && (s.ops || s.dot)) code = usage(c, "--time does not go with --ops and --dot");
-    if (code < 0 && !s.time && (timing->text || timing->inputs.count || timing->runs || timing->threads))
+    if (code < 0 && s.json + s.ops + s.dot > 1)
+        code = usage(c, "--json, --ops and --dot do not go together");
+    if (code < 0 && s.time && (s.ops || s.dot))
+        code = usage(c, "--time does not go with --ops and --dot");
+    if (code < 0 && !s.time &&
+        (timing->text || timing->inputs.count || timing->runs || timing->threads))
         code = usage(c, "--text, --input, --runs and --threads go with --time");
     if (code < 0 && s.model && inspect_is_database(s.model)) code = inspect_tables(c, &s);
     if (code < 0 && s.svg) code = usage(c, "--svg goes with a database file; --dot draws a model");
@@ -351,19 +369,22 @@ static const example examples[] = {
     { "pith inspect model.onnx --after fold --ops", "the graph after one of the passes" },
     { "pith inspect --time --text \"a cat on the mat\"", "the time of each step" },
     { "pith inspect model.onnx --time --input-shape x=1x3x480x640", NULL },
-    { "pith inspect shop.rdb --svg shop.svg", "tables, columns, warnings; and a diagram of the foreign keys" },
+    { "pith inspect shop.rdb --svg shop.svg",
+      "tables, columns, warnings; and a diagram of the foreign keys" },
     { NULL, NULL },
 };
 
 const command command_inspect = {
     .name = "inspect",
-    .summary =
-        "show what a model is made of, which operators were fused, and why others were not; or what is in a database",
+    .summary = "show what a model is made of, which operators were fused, and why others were not; "
+               "or what is in a database",
     .forms = "[options] [MODEL]\nDATABASE.rdb [--json] [--svg FILE]",
     .takes = "MODEL",
     .description =
-        "Prints inputs, outputs, operators, parameters, what was fused, whether texts run without padding, and the "
-        "steps of a run. Of a database file that `pith preprocess` made it prints tables, columns with their "
+        "Prints inputs, outputs, operators, parameters, what was fused, whether texts run without "
+        "padding, and the "
+        "steps of a run. Of a database file that `pith preprocess` made it prints tables, columns "
+        "with their "
         "statistics, foreign keys, tasks and warnings. docs/cli.md lists the keys of --json.",
     .examples = examples,
     .options = options,

@@ -23,13 +23,15 @@ typedef struct models_settings {
 static bool models_match(const known_model *m, const string_list *words) {
     for (size_t i = 0; i < words->count; i++) {
         bool found = false;
-        for (int k = 0; k < KNOWN_FIELDS && !found; k++) found = strcasestr(m->field[k], words->items[i]) != NULL;
+        for (int k = 0; k < KNOWN_FIELDS && !found; k++)
+            found = strcasestr(m->field[k], words->items[i]) != NULL;
         if (!found) return false;
     }
     return true;
 }
 
-static bool models_wanted(const known_model *m, const models_settings *s, const string_list *words) {
+static bool models_wanted(const known_model *m, const models_settings *s,
+                          const string_list *words) {
     return (!s->kind || !strcmp(s->kind, m->field[KNOWN_KIND])) && models_match(m, words);
 }
 
@@ -41,9 +43,11 @@ static json_t *models_object(const known_model *m) {
         if (k == KNOWN_FILES)
             json_object_set(object, models_keys[k], files);
         else if (k == KNOWN_SIZE)
-            json_object_set_new(object, "bytes", atoi(text) ? json_integer(atoll(text) * 1000000) : json_null());
+            json_object_set_new(object, "bytes",
+                                atoi(text) ? json_integer(atoll(text) * 1000000) : json_null());
         else if (k == KNOWN_DIM)
-            json_object_set_new(object, models_keys[k], atoi(text) ? json_integer(atoi(text)) : json_null());
+            json_object_set_new(object, models_keys[k],
+                                atoi(text) ? json_integer(atoi(text)) : json_null());
         else
             json_object_set_new(object, models_keys[k], *text ? json_string(text) : json_null());
     }
@@ -108,7 +112,8 @@ static int models_run(int argc, char **argv) {
     }
     if (!count) {
         json_decref(list);
-        return fail(c, "no model of the list has all of these words; 'pith models' shows the whole list");
+        return fail(
+            c, "no model of the list has all of these words; 'pith models' shows the whole list");
     }
     if (s.json)
         json_print(json_pack("{s:o}", "models", list));
@@ -137,7 +142,8 @@ const command command_models = {
     .name = "models",
     .summary = "list known models: dimension, pooling, licence, size, languages",
     .forms = "[options] [WORD...]",
-    .description = "Prints the models that fastembed, fastembed-rs and sentence-transformers name, without a network. "
+    .description = "Prints the models that fastembed, fastembed-rs and sentence-transformers name, "
+                   "without a network. "
                    "A model need not be in the list to be used or pulled.",
     .notes = "- means unknown. 'pith inspect' shows what the files of a model on this machine say.",
     .examples = examples,

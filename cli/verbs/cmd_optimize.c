@@ -39,7 +39,8 @@ static void optimize_print_kinds(const char *title, const json_t *lines) {
     size_t i, n = 0;
     json_array_foreach(lines, i, line) {
         what = json_string_value(json_object_get(line, "what"));
-        json_object_set_new(counts, what, json_integer(json_integer_value(json_object_get(counts, what)) + 1));
+        json_object_set_new(counts, what,
+                            json_integer(json_integer_value(json_object_get(counts, what)) + 1));
     }
     json_t *count;
     json_object_foreach(counts, what, count) {
@@ -58,22 +59,24 @@ static void optimize_print_lines(const char *title, const json_t *lines) {
     }
 }
 
-static int optimize_tell(const optimize_settings *s, const model_out *out, const pith_optimize_report *r,
-                         const told *t) {
+static int optimize_tell(const optimize_settings *s, const model_out *out,
+                         const pith_optimize_report *r, const told *t) {
     static const char *const dtypes[] = { "f32", "f16", "bf16" };
     if (s->json) {
         json_t *o =
-            json_pack("{s:o, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O}", "path", json_text(out->path),
-                      "opset", (int)r->opset, "dtype", dtypes[s->dtype], "nodes_before", (json_int_t)r->nodes_before,
-                      "nodes", (json_int_t)r->nodes, "shared", (json_int_t)r->shared, "bytes",
-                      (json_int_t)r->model_bytes, "data_bytes", (json_int_t)r->data_bytes, "clamped",
-                      (json_int_t)r->clamped, "lost", (json_int_t)r->lost, "fused", t->fused, "not_fused", t->unfused);
+            json_pack("{s:o, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O}", "path",
+                      json_text(out->path), "opset", (int)r->opset, "dtype", dtypes[s->dtype],
+                      "nodes_before", (json_int_t)r->nodes_before, "nodes", (json_int_t)r->nodes,
+                      "shared", (json_int_t)r->shared, "bytes", (json_int_t)r->model_bytes,
+                      "data_bytes", (json_int_t)r->data_bytes, "clamped", (json_int_t)r->clamped,
+                      "lost", (json_int_t)r->lost, "fused", t->fused, "not_fused", t->unfused);
         json_print(o);
         return output_close_standard(out->c, EXIT_DONE);
     }
     if (s->quiet) return EXIT_DONE;
-    note("%s: %.1f MB, opset %d, %s; %llu nodes became %llu", out->path, (double)r->model_bytes / 1e6, r->opset,
-         dtypes[s->dtype], (unsigned long long)r->nodes_before, (unsigned long long)r->nodes);
+    note("%s: %.1f MB, opset %d, %s; %llu nodes became %llu", out->path,
+         (double)r->model_bytes / 1e6, r->opset, dtypes[s->dtype],
+         (unsigned long long)r->nodes_before, (unsigned long long)r->nodes);
     if (r->data_bytes) note("%s: %.1f MB", out->data_path, (double)r->data_bytes / 1e6);
     if (s->verbose) {
         optimize_print_lines("fused ", t->fused);
@@ -86,13 +89,15 @@ static int optimize_tell(const optimize_settings *s, const model_out *out, const
 }
 
 /* A part of a network has other outputs than its source, which is not run for it. */
-static int optimize_describe(optimize_settings *s, const model_out *out, const pith_optimize_report *r) {
+static int optimize_describe(optimize_settings *s, const model_out *out,
+                             const pith_optimize_report *r) {
     static const char *const dtypes[] = { "f32", "f16", "bf16" };
     model_card *card = &s->card;
     model_card_add(card, "made from", "%s", s->model);
     model_card_add(card, "opset", "%d", r->opset);
     model_card_add(card, "type of weights", "%s", dtypes[s->dtype]);
-    model_card_add(card, "nodes", "%llu, of %llu", (unsigned long long)r->nodes, (unsigned long long)r->nodes_before);
+    model_card_add(card, "nodes", "%llu, of %llu", (unsigned long long)r->nodes,
+                   (unsigned long long)r->nodes_before);
     model_card_add(card, "fusions", "%llu", (unsigned long long)r->fusions);
     int code = EXIT_DONE;
     if (s->inputs.count || s->outputs.count || s->narrow_ports)
@@ -114,7 +119,8 @@ static int optimize_model(const command *c, optimize_settings *s) {
     s->to.data_name = model_out_data_name(&out);
     s->to.tell = optimize_hear;
     s->to.tell_user = &t;
-    pith_status status = pith_model_optimize(s->model, &s->to, model_out_put, model_out_put_data, &out, &report, &err);
+    pith_status status = pith_model_optimize(s->model, &s->to, model_out_put, model_out_put_data,
+                                             &out, &report, &err);
     code = model_out_close(&out, status, &err);
     if (!code) code = model_out_small_files(&out, false);
     if (!code) code = optimize_describe(s, &out, &report);
@@ -128,12 +134,15 @@ static int optimize_model(const command *c, optimize_settings *s) {
 static int optimize_take(const command *c, optimize_settings *s) {
     static const int32_t dtypes[] = { PITH_F32, PITH_F16, PITH_BF16 };
     if (!s->output || !*s->output || !strcmp(s->output, "-"))
-        return usage(c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
+        return usage(
+            c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
     if (!s->dtype && (s->narrow_ports || s->keep.count))
         return usage(c, "--narrow-ports and --keep go with --dtype f16 or bf16");
     if (s->gpu && s->standard) return usage(c, "--gpu and --standard exclude each other");
-    if (s->fuse && s->standard) return usage(c, "--fuse com.microsoft and --standard exclude each other");
-    if (s->free_shapes && s->shapes.count) return usage(c, "--free-shapes and --input-shape exclude each other");
+    if (s->fuse && s->standard)
+        return usage(c, "--fuse com.microsoft and --standard exclude each other");
+    if (s->free_shapes && s->shapes.count)
+        return usage(c, "--free-shapes and --input-shape exclude each other");
     s->to.dtype = dtypes[s->dtype];
     s->to.standard = s->standard;
     s->to.gpu = s->gpu;
@@ -203,9 +212,12 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith optimize model.onnx -o fast.onnx", "for ONNX Runtime" },
-    { "pith optimize model.onnx -o plain.onnx --standard --level 2", "for engines that know ai.onnx only" },
-    { "pith optimize model.onnx -o half.onnx --dtype f16 --keep Softmax", "16-bit weights, Softmax in f32" },
-    { "pith optimize model.onnx -o head.onnx --extract-input hidden --extract-output logits", "a part of the network" },
+    { "pith optimize model.onnx -o plain.onnx --standard --level 2",
+      "for engines that know ai.onnx only" },
+    { "pith optimize model.onnx -o half.onnx --dtype f16 --keep Softmax",
+      "16-bit weights, Softmax in f32" },
+    { "pith optimize model.onnx -o head.onnx --extract-input hidden --extract-output logits",
+      "a part of the network" },
     { NULL, NULL },
 };
 
@@ -214,9 +226,9 @@ const command command_optimize = {
     .summary = "write a model with fewer and faster operators as an ONNX file",
     .forms = "[options] [MODEL] -o FILE.onnx",
     .takes = "MODEL",
-    .description =
-        "Folds constants, removes what is not needed, and fuses operators to those of ai.onnx and com.microsoft, "
-        "which ONNX Runtime runs. Names of inputs and outputs stay.",
+    .description = "Folds constants, removes what is not needed, and fuses operators to those of "
+                   "ai.onnx and com.microsoft, "
+                   "which ONNX Runtime runs. Names of inputs and outputs stay.",
     .examples = examples,
     .options = options,
     .run = optimize_run,

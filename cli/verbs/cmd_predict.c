@@ -26,7 +26,8 @@ typedef struct predict_list {
     size_t count, found;
 } predict_list;
 
-static int predict_read(predict_list *list, const command *c, const relational_run *run, const char *path) {
+static int predict_read(predict_list *list, const command *c, const relational_run *run,
+                        const char *path) {
     string_list paths = { &path, 1 };
     pith_error err = PITH_ERROR_INIT;
     text_input in;
@@ -42,7 +43,8 @@ static int predict_read(predict_list *list, const command *c, const relational_r
         list->keys = grow_for(list->keys, list->count, sizeof *list->keys);
         list->faults = grow_for(list->faults, list->count, sizeof *list->faults);
         list->rows = grow_for(list->rows, list->count, sizeof *list->rows);
-        const pith_status status = pith_relational_find_row(&list->rows[list->found], run->model, key, &err);
+        const pith_status status =
+            pith_relational_find_row(&list->rows[list->found], run->model, key, &err);
         list->faults[list->count] = status ? strdup(err.message) : NULL;
         list->found += !status;
         list->keys[list->count] = grow(NULL, key.size + 1);
@@ -74,13 +76,13 @@ static void predict_print_fault(output *out, char *key, const char *why) {
 static int predict_tell_faults(const predict_list *list, const command *c, const char *path) {
     for (size_t i = 0; i < list->count; i++)
         if (list->faults[i])
-            return fail(c, "%s: %zu of %zu keys name no row; %s", path, list->count - list->found, list->count,
-                        list->faults[i]);
+            return fail(c, "%s: %zu of %zu keys name no row; %s", path, list->count - list->found,
+                        list->count, list->faults[i]);
     return EXIT_DONE;
 }
 
-static int predict_print(const predict_list *list, const float *answers, const relational_run *run, const command *c,
-                         const predict_settings *s) {
+static int predict_print(const predict_list *list, const float *answers, const relational_run *run,
+                         const command *c, const predict_settings *s) {
     output out;
     pith_relational_state state;
     char number[NUMBER_CHARS];
@@ -112,10 +114,12 @@ static int predict_rows(relational_run *run, const command *c, const predict_set
     pith_relational_state state;
     pith_relational_get_state(&state, run->model);
     float *answers = grow(NULL, (list.found * (size_t)state.outputs + 1) * sizeof *answers);
-    if (!code && pith_relational_predict(answers, run->model, list.rows, list.found, s->threads, &err))
+    if (!code &&
+        pith_relational_predict(answers, run->model, list.rows, list.found, s->threads, &err))
         code = fail(c, "%s", err.message);
     if (!code) code = predict_print(&list, answers, run, c, s);
-    if (!code && s->inputs) code = export_relational_inputs(c, run->model, list.rows, list.found, s->inputs);
+    if (!code && s->inputs)
+        code = export_relational_inputs(c, run->model, list.rows, list.found, s->inputs);
     if (!code) code = predict_tell_faults(&list, c, s->rows);
     for (size_t i = 0; i < list.count; i++) {
         free(list.keys[i]);
@@ -165,9 +169,12 @@ static const option options[] = {
 
 static const example examples[] = {
     { "echo 23000 | pith predict run --rows -", "23000 and the probability, with a tab between" },
-    { "pith predict run --database new.rdb --rows keys.txt", "about rows that came after the training" },
-    { "pith predict run --database shop --rows keys.txt", "the same of a source, read with the schema of the run" },
-    { "pith predict run --rows keys.txt --inputs in", "and in/*.npy: what the exported network takes for these rows" },
+    { "pith predict run --database new.rdb --rows keys.txt",
+      "about rows that came after the training" },
+    { "pith predict run --database shop --rows keys.txt",
+      "the same of a source, read with the schema of the run" },
+    { "pith predict run --rows keys.txt --inputs in",
+      "and in/*.npy: what the exported network takes for these rows" },
     { NULL, NULL },
 };
 
@@ -177,12 +184,15 @@ const command command_predict = {
     .forms = "DIR --rows FILE [--database FILE] [-o FILE]",
     .takes = "DIR",
     .reads = "json|bin|jsonl",
-    .description =
-        "Prints a line for each key: the key, a tab, and the probability of yes, the number, or the likeliest class, a "
-        "tab and its probability. What stands in the target's cell of a row is never read for its own answer. A key "
-        "that names no row gets 'error: ' and the reason in the place of its answer, and the exit code is 1.\n"
-        "With --database the rows are those of a later database of the same schema. Statistics of columns and classes "
-        "stay those of the training.",
+    .description = "Prints a line for each key: the key, a tab, and the probability of yes, the "
+                   "number, or the likeliest class, a "
+                   "tab and its probability. What stands in the target's cell of a row is never "
+                   "read for its own answer. A key "
+                   "that names no row gets 'error: ' and the reason in the place of its answer, "
+                   "and the exit code is 1.\n"
+                   "With --database the rows are those of a later database of the same schema. "
+                   "Statistics of columns and classes "
+                   "stay those of the training.",
     .examples = examples,
     .options = options,
     .run = predict_run,

@@ -1,6 +1,7 @@
 /* cmd_pull.c - pith pull: a model from a hub in the layout of Hugging Face into the model cache.
  *
- * Nothing else in Pith uses the network. The commit and the hash of every file are pinned at the first pull. */
+ * Nothing else in Pith uses the network. The commit and the hash of every file are pinned at the
+ * first pull. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,16 +63,22 @@ static int pull_take_name(pull *p, const char *argument) {
     memcpy(p->name, argument, n);
     if (at) strcpy(p->revision, at + 1);
     if (hub_repository_is_valid(p->name)) return -1;
-    return usage(p->c, "'%s' cannot be the name of a model; names are NAME or ORGANISATION/NAME", p->name);
+    return usage(p->c, "'%s' cannot be the name of a model; names are NAME or ORGANISATION/NAME",
+                 p->name);
 }
 
 static int pull_take_endpoint(pull *p) {
     const char *variable = getenv("HF_ENDPOINT");
-    const char *endpoint = p->s->endpoint ? p->s->endpoint : variable && *variable ? variable : PULL_ENDPOINT;
+    const char *endpoint = p->s->endpoint          ? p->s->endpoint
+                           : variable && *variable ? variable
+                                                   : PULL_ENDPOINT;
     size_t n = strlen(endpoint);
     while (n && endpoint[n - 1] == '/') n--;
-    if (n >= sizeof p->endpoint || (strncmp(endpoint, "http://", 7) && strncmp(endpoint, "https://", 8)))
-        return usage(p->c, "the endpoint '" CUT_FORMAT "' is no address that begins with http:// or https://",
+    if (n >= sizeof p->endpoint ||
+        (strncmp(endpoint, "http://", 7) && strncmp(endpoint, "https://", 8)))
+        return usage(p->c,
+                     "the endpoint '" CUT_FORMAT
+                     "' is no address that begins with http:// or https://",
                      CUT(endpoint, 200));
     memcpy(p->endpoint, endpoint, n);
     return -1;
@@ -94,7 +101,8 @@ static int pull_take_token(pull *p) {
     p->token[strcspn(p->token, "\r\n")] = 0;
     for (const char *at = p->token; *at; at++)
         if (*at <= ' ' || *at > '~')
-            return fail(p->c, "%s: a token has letters, digits and signs only", path ? path : "HF_TOKEN");
+            return fail(p->c, "%s: a token has letters, digits and signs only",
+                        path ? path : "HF_TOKEN");
     if (path && !*p->token) return fail(p->c, "%s: there is no token in it", path);
     return -1;
 }
@@ -110,13 +118,15 @@ static int pull_find_local(pull *p, bool must) {
     }
     if (!must && (!strstr(path, "/models--") || stat(path, &st))) return -1;
     if (p->s->json)
-        json_print(json_pack("{s:s, s:o, s:i}", "name", p->name, "path", json_text(path), "bytes_fetched", 0));
+        json_print(json_pack("{s:s, s:o, s:i}", "name", p->name, "path", json_text(path),
+                             "bytes_fetched", 0));
     else
         puts(path);
     return output_close_standard(p->c, EXIT_DONE);
 }
 
-static bool pull_take_listing(void *user, const http_answer *answer, const void *data, size_t size) {
+static bool pull_take_listing(void *user, const http_answer *answer, const void *data,
+                              size_t size) {
     bytes *text = user;
     (void)answer;
     if (text->size + size > HUB_LISTING_BYTES) return false;
@@ -134,16 +144,17 @@ static int pull_list(pull *p, const char *revision) {
         bool complete = http_get(&p->hub.http, url, 0, pull_take_listing, &text, &a);
         if (complete && a.status == 200) break;
         if (hub_wait(&p->hub, &a, attempt)) continue;
-        code = a.refused
-                   ? fail(p->c, "%s: the hub's list of files has more than %zu MB", p->name, HUB_LISTING_BYTES >> 20)
-                   : hub_fail(&p->hub, &a, NULL, revision);
+        code = a.refused ? fail(p->c, "%s: the hub's list of files has more than %zu MB", p->name,
+                                HUB_LISTING_BYTES >> 20)
+                         : hub_fail(&p->hub, &a, NULL, revision);
         break;
     }
     free(url);
     if (!code) code = hub_listing_read(&p->listing, p->c, p->name, text.data, text.size);
     free(text.data);
     if (!code && hub_is_hex(revision, 40, 64) && strcmp(revision, p->listing.commit))
-        code = fail(p->c, "%s: the hub gives commit %s for revision %s", p->name, p->listing.commit, revision);
+        code = fail(p->c, "%s: the hub gives commit %s for revision %s", p->name, p->listing.commit,
+                    revision);
     return code;
 }
 
@@ -152,11 +163,11 @@ static bool pull_is_pinned_commit(const pull *p) {
 }
 
 static int pull_fail_pin(const pull *p, const char *file, const char *what) {
-    return fail(
-        p->c,
-        "%s: %s: the hub has %s for commit %.12s than when it was first pulled; nothing is changed. A commit cannot "
-        "change: do not trust this hub, or remove %s to begin anew",
-        p->name, file, what, p->listing.commit, p->place.final);
+    return fail(p->c,
+                "%s: %s: the hub has %s for commit %.12s than when it was first pulled; nothing is "
+                "changed. A commit cannot "
+                "change: do not trust this hub, or remove %s to begin anew",
+                p->name, file, what, p->listing.commit, p->place.final);
 }
 
 /* Whatever is pinned for this commit must still be so. Its files stay in the choice. */
@@ -208,9 +219,11 @@ static int pull_one(pull *p, const hub_file *f) {
         return EXIT_DONE;
     }
     uint64_t before = p->progress.done;
-    int code = pull_file_get(&p->hub, f, p->listing.commit, p->place.staging, &p->progress, fetched);
+    int code =
+        pull_file_get(&p->hub, f, p->listing.commit, p->place.staging, &p->progress, fetched);
     if (code) return code;
-    if (pinned && pull_is_pinned_commit(p) && strcmp(pinned, fetched)) return pull_fail_pin(p, f->name, "other bytes");
+    if (pinned && pull_is_pinned_commit(p) && strcmp(pinned, fetched))
+        return pull_fail_pin(p, f->name, "other bytes");
     p->fetched_files++;
     pull_pin_add(&p->made, f->name, (int64_t)(p->progress.done - before), fetched);
     return EXIT_DONE;
@@ -225,19 +238,22 @@ static int pull_choose_files(pull *p) {
     bool weights = false;
     size_t count = pull_choose(&p->listing, p->s->all, &p->s->files, p->listed);
     if (!count)
-        return fail(p->c, "%s: none of its %zu files is one that is asked for; --all takes them all", p->name,
-                    p->listing.count);
+        return fail(p->c,
+                    "%s: none of its %zu files is one that is asked for; --all takes them all",
+                    p->name, p->listing.count);
     int code = pull_compare(p);
     for (size_t i = 0; i < p->listing.count; i++) {
         const hub_file *f = &p->listing.files[i];
         if (!f->wanted) continue;
-        if (f->size > 0 && __builtin_add_overflow(p->progress.total, (uint64_t)f->size, &p->progress.total))
+        if (f->size > 0 &&
+            __builtin_add_overflow(p->progress.total, (uint64_t)f->size, &p->progress.total))
             return fail(p->c, "%s: the sizes in the hub's list are absurd", p->name);
-        weights |=
-            pull_ends_in(f->name, ".onnx") || pull_ends_in(f->name, ".safetensors") || pull_ends_in(f->name, ".bin");
+        weights |= pull_ends_in(f->name, ".onnx") || pull_ends_in(f->name, ".safetensors") ||
+                   pull_ends_in(f->name, ".bin");
     }
     if (!code && !weights)
-        note("warning: %s has no weights that Pith knows among the files that are fetched; --files takes others",
+        note("warning: %s has no weights that Pith knows among the files that are fetched; --files "
+             "takes others",
              p->name);
     return code;
 }
@@ -251,8 +267,8 @@ static bool pull_is_complete(const pull *p) {
 
 static int pull_build(pull *p) {
     int code = pull_place_stage(&p->place, p->c, p->listing.commit);
-    pull_pin_begin(&p->made, p->endpoint, p->hub.repository, *p->revision ? p->revision : PULL_BRANCH,
-                   p->listing.commit);
+    pull_pin_begin(&p->made, p->endpoint, p->hub.repository,
+                   *p->revision ? p->revision : PULL_BRANCH, p->listing.commit);
     for (size_t i = 0; i < p->listing.count && !code; i++)
         if (p->listing.files[i].wanted) code = pull_one(p, &p->listing.files[i]);
     pull_progress_clear(&p->progress);
@@ -260,7 +276,8 @@ static int pull_build(pull *p) {
     return code ? code : pull_place_finish(&p->place, p->c, &p->old);
 }
 
-/* A repository with a bare ONNX file does not say how its vectors of tokens are pooled; the list may know. */
+/* A repository with a bare ONNX file does not say how its vectors of tokens are pooled; the list
+ * may know. */
 static void pull_warn_of_pooling(const pull *p) {
     known_model m;
     const char *at = NULL, *name = p->hub.repository;
@@ -268,23 +285,27 @@ static void pull_warn_of_pooling(const pull *p) {
         if (!strcmp(p->listing.files[i].name, "modules.json")) return;
     while (known_next(&m, &at)) {
         const char *pooling = m.field[KNOWN_POOLING];
-        bool same = !strcasecmp(name, m.field[KNOWN_REPOSITORY]) || !strcasecmp(name, m.field[KNOWN_EXPORT]);
+        bool same = !strcasecmp(name, m.field[KNOWN_REPOSITORY]) ||
+                    !strcasecmp(name, m.field[KNOWN_EXPORT]);
         if (!same || (strcmp(pooling, "cls") && strcmp(pooling, "last"))) continue;
-        note("warning: the files do not say how vectors are pooled; by the list of models: --pooling %s", pooling);
+        note("warning: the files do not say how vectors are pooled; by the list of models: "
+             "--pooling %s",
+             pooling);
         return;
     }
 }
 
 static int pull_report(const pull *p) {
     if (!p->s->json) {
-        note("%s at commit %.12s: %zu files, %.1f MB fetched", p->hub.repository, p->listing.commit, p->fetched_files,
-             (double)p->progress.fetched / 1e6);
+        note("%s at commit %.12s: %zu files, %.1f MB fetched", p->hub.repository, p->listing.commit,
+             p->fetched_files, (double)p->progress.fetched / 1e6);
         puts(p->place.final);
         return output_close_standard(p->c, EXIT_DONE);
     }
-    json_print(json_pack("{s:s, s:s, s:s, s:o, s:I, s:I}", "name", p->name, "repository", p->hub.repository, "commit",
-                         p->listing.commit, "path", json_text(p->place.final), "files_fetched",
-                         (json_int_t)p->fetched_files, "bytes_fetched", (json_int_t)p->progress.fetched));
+    json_print(json_pack("{s:s, s:s, s:s, s:o, s:I, s:I}", "name", p->name, "repository",
+                         p->hub.repository, "commit", p->listing.commit, "path",
+                         json_text(p->place.final), "files_fetched", (json_int_t)p->fetched_files,
+                         "bytes_fetched", (json_int_t)p->progress.fetched));
     return output_close_standard(p->c, EXIT_DONE);
 }
 
@@ -294,14 +315,16 @@ static int pull_locked(pull *p) {
     int code = pull_pin_read(&p->old, p->c, p->place.final);
     if (code) return code;
     if (!p->old.json && !lstat(p->place.final, &st))
-        return fail(p->c, "%s is there already and was not pulled; '-m %s' uses it, remove it to pull the model",
-                    p->place.final, p->name);
+        return fail(
+            p->c,
+            "%s is there already and was not pulled; '-m %s' uses it, remove it to pull the model",
+            p->place.final, p->name);
     if (p->old.json && strcasecmp(pull_pin_text(&p->old, "repository"), p->hub.repository))
         return fail(p->c, "%s is from the repository %s, not %s; remove it first", p->place.final,
                     pull_pin_text(&p->old, "repository"), p->hub.repository);
     const char *revision = *p->revision ? p->revision : PULL_BRANCH;
-    bool pinned =
-        p->old.json && !p->s->update && (!*p->revision || !strcmp(revision, pull_pin_text(&p->old, "revision")));
+    bool pinned = p->old.json && !p->s->update &&
+                  (!*p->revision || !strcmp(revision, pull_pin_text(&p->old, "revision")));
     code = pull_list(p, pinned ? pull_pin_text(&p->old, "commit") : revision);
     if (!code) code = pull_choose_files(p);
     if (!code && !pull_is_complete(p)) code = pull_build(p);
@@ -312,11 +335,14 @@ static int pull_locked(pull *p) {
 static int pull_fetch(pull *p) {
     known_model known;
     bool listed = known_find(&known, p->name);
-    p->hub = (hub){ .c = p->c, .endpoint = p->endpoint, .attempts = p->s->attempts ? p->s->attempts : 6 };
+    p->hub = (hub){ .c = p->c,
+                    .endpoint = p->endpoint,
+                    .attempts = p->s->attempts ? p->s->attempts : 6 };
     p->hub.repository = listed ? known.field[KNOWN_REPOSITORY] : p->name;
     p->listed = listed && !*known.field[KNOWN_EXPORT] ? known.field[KNOWN_FILES] : NULL;
     if (listed && strcmp(p->hub.repository, p->name)) note("%s is %s", p->name, p->hub.repository);
-    int code = http_open(&p->hub.http, p->c, *p->token ? p->token : NULL, p->s->timeout ? p->s->timeout : 60);
+    int code = http_open(&p->hub.http, p->c, *p->token ? p->token : NULL,
+                         p->s->timeout ? p->s->timeout : 60);
     if (!code) code = pull_place_open(&p->place, p->c, p->name);
     if (!code) code = pull_locked(p);
     pull_pin_free(&p->old);
@@ -343,7 +369,8 @@ static int pull_run(int argc, char **argv) {
     p->progress.terminal = isatty(STDERR_FILENO) == 1;
     bool offline = s.offline || pull_is_true(getenv("HF_HUB_OFFLINE"));
     if (code < 0 && offline) code = pull_find_local(p, true);
-    if (code < 0 && !*p->revision && !s.update && !s.all && !s.files.count) code = pull_find_local(p, false);
+    if (code < 0 && !*p->revision && !s.update && !s.all && !s.files.count)
+        code = pull_find_local(p, false);
     if (code < 0) code = pull_take_endpoint(p);
     if (code < 0) code = pull_take_token(p);
     if (code < 0) code = pull_fetch(p);
@@ -382,13 +409,14 @@ const command command_pull = {
     .name = "pull",
     .summary = "fetch a model from a hub into the model cache",
     .forms = "[options] NAME[@REVISION]",
-    .description =
-        "Fetches the files that Pith reads and prints the model's directory. -m NAME then finds the model. A model "
-        "that Hugging Face's tools have in their cache is used in place. An interrupted pull continues where it "
-        "stopped.",
-    .notes =
-        "The commit and the SHA-256 of each file are pinned in .pith-pull.json at the first pull. Proxies are those of "
-        "$https_proxy, $http_proxy and $no_proxy. Needs libcurl (package libcurl4).",
+    .description = "Fetches the files that Pith reads and prints the model's directory. -m NAME "
+                   "then finds the model. A model "
+                   "that Hugging Face's tools have in their cache is used in place. An interrupted "
+                   "pull continues where it "
+                   "stopped.",
+    .notes = "The commit and the SHA-256 of each file are pinned in .pith-pull.json at the first "
+             "pull. Proxies are those of "
+             "$https_proxy, $http_proxy and $no_proxy. Needs libcurl (package libcurl4).",
     .examples = examples,
     .options = options,
     .run = pull_run,

@@ -31,12 +31,13 @@ typedef struct quantize_settings {
 
 static const char *const schemes[] = { "int8", "q8", "q4", "static" };
 
-static int quantize_tell(const quantize_settings *s, const model_out *out, const pith_quantize_model_report *r,
-                         const vector_figures *f) {
+static int quantize_tell(const quantize_settings *s, const model_out *out,
+                         const pith_quantize_model_report *r, const vector_figures *f) {
     if (s->json) {
-        json_t *o = json_pack("{s:o, s:i, s:s, s:I, s:I, s:I, s:I, s:I}", "path", json_text(out->path), "opset",
-                              (int)r->opset, "scheme", schemes[s->to.scheme], "matmuls", (json_int_t)r->matmuls,
-                              "tables", (json_int_t)r->tables, "kept", (json_int_t)r->kept, "bytes",
+        json_t *o = json_pack("{s:o, s:i, s:s, s:I, s:I, s:I, s:I, s:I}", "path",
+                              json_text(out->path), "opset", (int)r->opset, "scheme",
+                              schemes[s->to.scheme], "matmuls", (json_int_t)r->matmuls, "tables",
+                              (json_int_t)r->tables, "kept", (json_int_t)r->kept, "bytes",
                               (json_int_t)r->model_bytes, "data_bytes", (json_int_t)r->data_bytes);
         if (f) {
             json_object_set_new(o, "texts", json_integer((json_int_t)f->texts));
@@ -44,7 +45,8 @@ static int quantize_tell(const quantize_settings *s, const model_out *out, const
             json_object_set_new(o, "max_difference", json_real(f->worst));
             json_object_set_new(o, "overlap", f->overlap < 0 ? json_null() : json_real(f->overlap));
             for (int i = 0; i < 2 && s->on.scores; i++)
-                json_object_set_new(o, i ? "sts" : "sts_before", isnan(f->sts[i]) ? json_null() : json_real(f->sts[i]));
+                json_object_set_new(o, i ? "sts" : "sts_before",
+                                    isnan(f->sts[i]) ? json_null() : json_real(f->sts[i]));
         }
         json_print(o);
         return output_close_standard(out->c, EXIT_DONE);
@@ -55,12 +57,14 @@ static int quantize_tell(const quantize_settings *s, const model_out *out, const
          (unsigned long long)r->tables, (unsigned long long)r->kept);
     if (r->data_bytes) note("%s: %.1f MB", out->data_path, (double)r->data_bytes / 1e6);
     if (f)
-        fprintf(stderr, "on %zu texts, 1 - cosine to the model's vectors: mean %.2g, largest %.2g\n", f->texts, f->mean,
-                f->worst);
-    if (f && f->overlap >= 0) fprintf(stderr, "overlap of the 10 nearest texts: %.3f\n", f->overlap);
+        fprintf(stderr,
+                "on %zu texts, 1 - cosine to the model's vectors: mean %.2g, largest %.2g\n",
+                f->texts, f->mean, f->worst);
+    if (f && f->overlap >= 0)
+        fprintf(stderr, "overlap of the 10 nearest texts: %.3f\n", f->overlap);
     if (f && s->on.scores)
-        fprintf(stderr, "Spearman's correlation on %zu pairs: %.2f, and of the model %.2f\n", f->texts / 2,
-                100 * f->sts[1], 100 * f->sts[0]);
+        fprintf(stderr, "Spearman's correlation on %zu pairs: %.2f, and of the model %.2f\n",
+                f->texts / 2, 100 * f->sts[1], 100 * f->sts[0]);
     return EXIT_DONE;
 }
 
@@ -68,7 +72,8 @@ static int quantize_eval(vector_figures *figures, quantize_settings *s, const mo
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     open.model_file = s->to.model_file;
     open.route = s->to.route;
-    return eval_vectors(figures, out->c, *out->folder ? out->folder : out->path, s->model, &open, &s->on);
+    return eval_vectors(figures, out->c, *out->folder ? out->folder : out->path, s->model, &open,
+                        &s->on);
 }
 
 static bool quantize_is_folder(const char *path) {
@@ -81,7 +86,8 @@ static int quantize_read(quantize_settings *s, const command *c) {
     int code = EXIT_DONE;
     if (s->to.calibrate != PITH_CALIBRATE || !strcmp(s->texts, "vocabulary")) return EXIT_DONE;
     if (quantize_is_folder(s->texts)) {
-        if (s->to.scheme != PITH_QUANTIZE_STATIC) return usage(c, "--calibrate DIR goes with --scheme static");
+        if (s->to.scheme != PITH_QUANTIZE_STATIC)
+            return usage(c, "--calibrate DIR goes with --scheme static");
         code = tensor_sets_read(&s->sets, c, s->model, s->texts);
         s->to.inputs = s->sets.tensors;
         s->to.input_sets = s->sets.count;
@@ -93,16 +99,18 @@ static int quantize_read(quantize_settings *s, const command *c) {
     return code;
 }
 
-static int quantize_write(const quantize_settings *s, model_out *out, pith_quantize_model_report *report) {
+static int quantize_write(const quantize_settings *s, model_out *out,
+                          pith_quantize_model_report *report) {
     pith_error err = PITH_ERROR_INIT;
-    pith_status status = pith_model_quantize(s->model, &s->to, model_out_put, model_out_put_data, out, report, &err);
+    pith_status status =
+        pith_model_quantize(s->model, &s->to, model_out_put, model_out_put_data, out, report, &err);
     int code = model_out_close(out, status, &err);
     return code ? code : model_out_small_files(out, false);
 }
 
 /* One file, and its figures if there is something to evaluate on. */
-static int quantize_once(quantize_settings *s, model_out *out, bool force, pith_quantize_model_report *report,
-                         vector_figures *figures) {
+static int quantize_once(quantize_settings *s, model_out *out, bool force,
+                         pith_quantize_model_report *report, vector_figures *figures) {
     int code = model_out_place(out, out->c, s->model, s->output, force);
     model_out_progress(out, !s->quiet);
     if (!code) code = quantize_write(s, out, report);
@@ -131,12 +139,14 @@ static void quantize_hear(void *user, const char *name, double error) {
 
 static int quantize_by_error(const void *a, const void *b) {
     const sensitive *x = a, *y = b;
-    return x->error != y->error ? (x->error < y->error) - (x->error > y->error) : strcmp(x->name, y->name);
+    return x->error != y->error ? (x->error < y->error) - (x->error > y->error)
+                                : strcmp(x->name, y->name);
 }
 
 /* Keeps the first `kept` of them beside those that --keep names. */
-static int quantize_keeping(quantize_settings *s, const sensitivities *all, size_t kept, model_out *out,
-                            pith_quantize_model_report *report, vector_figures *figures) {
+static int quantize_keeping(quantize_settings *s, const sensitivities *all, size_t kept,
+                            model_out *out, pith_quantize_model_report *report,
+                            vector_figures *figures) {
     const char **names = grow(NULL, (s->keep.count + kept + 1) * sizeof *names);
     for (size_t i = 0; i < s->keep.count; i++) names[i] = s->keep.items[i];
     for (size_t i = 0; i < kept; i++) names[s->keep.count + i] = all->items[i].name;
@@ -144,7 +154,8 @@ static int quantize_keeping(quantize_settings *s, const sensitivities *all, size
     s->to.keep_count = s->keep.count + kept;
     int code = quantize_once(s, out, true, report, figures);
     if (!code && !s->quiet && !s->json)
-        fprintf(stderr, "%zu of %zu weights in f32: mean of 1 - cosine %.2g\n", kept, all->count, figures->mean);
+        fprintf(stderr, "%zu of %zu weights in f32: mean of 1 - cosine %.2g\n", kept, all->count,
+                figures->mean);
     free(names);
     return code;
 }
@@ -164,13 +175,14 @@ static int quantize_search(quantize_settings *s, const sensitivities *all, model
     }
     if (!code && high == all->count)
         return fail(out->c,
-                    "the target of %g cannot be reached: with %zu of %zu weights in f32 the mean of 1 - cosine is %.2g",
+                    "the target of %g cannot be reached: with %zu of %zu weights in f32 the mean "
+                    "of 1 - cosine is %.2g",
                     s->target, low, all->count, figures->mean);
     return code || at == high ? code : quantize_keeping(s, all, high, out, report, figures);
 }
 
-static int quantize_to_target(quantize_settings *s, model_out *out, pith_quantize_model_report *report,
-                              vector_figures *figures) {
+static int quantize_to_target(quantize_settings *s, model_out *out,
+                              pith_quantize_model_report *report, vector_figures *figures) {
     sensitivities all = { NULL, 0 };
     s->to.tell = quantize_hear;
     s->to.tell_user = &all;
@@ -183,8 +195,8 @@ static int quantize_to_target(quantize_settings *s, model_out *out, pith_quantiz
     return code;
 }
 
-static int quantize_describe(quantize_settings *s, const model_out *out, const pith_quantize_model_report *r,
-                             const vector_figures *f) {
+static int quantize_describe(quantize_settings *s, const model_out *out,
+                             const pith_quantize_model_report *r, const vector_figures *f) {
     model_card *card = &s->card;
     model_card_add(card, "made from", "%s", s->model);
     model_card_add(card, "opset", "%d", r->opset);
@@ -196,10 +208,11 @@ static int quantize_describe(quantize_settings *s, const model_out *out, const p
     if (s->eval) {
         model_card_add(card, "compared with its source on", "%zu texts of %s", f->texts, s->eval);
         model_card_add(card, "1 - cosine of vectors", "mean %.2g, largest %.2g", f->mean, f->worst);
-        if (f->overlap >= 0) model_card_add(card, "overlap of the 10 nearest texts", "%.3f", f->overlap);
+        if (f->overlap >= 0)
+            model_card_add(card, "overlap of the 10 nearest texts", "%.3f", f->overlap);
         if (s->on.scores)
-            model_card_add(card, "Spearman's correlation", "%.2f; of its source %.2f", 100 * f->sts[1],
-                           100 * f->sts[0]);
+            model_card_add(card, "Spearman's correlation", "%.2f; of its source %.2f",
+                           100 * f->sts[1], 100 * f->sts[0]);
     }
     int code = model_card_compare(card, out, s->model, s->to.model_file, s->to.route);
     return code ? code : model_card_write(card, out);
@@ -233,22 +246,27 @@ static int32_t quantize_calibration(const quantize_settings *s) {
 static int quantize_take(const command *c, quantize_settings *s) {
     static const int32_t blocks[] = { 0, 16, 32, 64, 128, 256 }, tables[] = { -1, 8, 4, 0 };
     if (!s->output || !*s->output || !strcmp(s->output, "-"))
-        return usage(c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
-    const bool int8 = s->to.scheme == PITH_QUANTIZE_INT8, fixed = s->to.scheme == PITH_QUANTIZE_STATIC;
+        return usage(
+            c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
+    const bool int8 = s->to.scheme == PITH_QUANTIZE_INT8,
+               fixed = s->to.scheme == PITH_QUANTIZE_STATIC;
     if ((int8 || fixed) && (s->block || s->table_block || s->asymmetric || s->accuracy))
-        return usage(c, "--block, --table-block, --asymmetric and --accuracy go with --scheme q4 or q8");
+        return usage(
+            c, "--block, --table-block, --asymmetric and --accuracy go with --scheme q4 or q8");
     if ((!int8 && s->rows >= 0) || (!int8 && !fixed && s->reduce_range))
         return usage(c, "--rows goes with --scheme int8, --reduce-range with int8 and static");
     s->to.rows = int8 && s->rows != 0;
     s->to.calibrate = quantize_calibration(s);
-    if (fixed && s->to.calibrate != PITH_CALIBRATE) return usage(c, "--scheme static needs --calibrate");
+    if (fixed && s->to.calibrate != PITH_CALIBRATE)
+        return usage(c, "--scheme static needs --calibrate");
     if (!fixed && (s->to.ranges || s->percentile > 0))
         return usage(c, "--ranges and --percentile go with --scheme static");
     if (s->percentile > 0 && s->to.ranges != PITH_RANGE_PERCENTILE)
         return usage(c, "--percentile goes with --ranges percentile");
     if (s->target > 0 && (!s->eval || s->to.calibrate != PITH_CALIBRATE))
         return usage(c, "--target needs --eval and --calibrate");
-    if ((int8 || fixed) && tables[s->table] == 4) return usage(c, "--table 4 goes with --scheme q4 or q8");
+    if ((int8 || fixed) && tables[s->table] == 4)
+        return usage(c, "--table 4 goes with --scheme q4 or q8");
     s->to.block = blocks[s->block];
     s->to.table_block = blocks[s->table_block];
     s->to.table_bits = tables[s->table];
@@ -313,13 +331,18 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith quantize -o minilm_int8.onnx", "8-bit weights, standard operators" },
-    { "pith quantize --calibrate none -o minilm_int8.onnx", "in less time, but farther from the model" },
-    { "pith quantize -m bge-small-en-v1.5 --scheme q4 -o bge-q4/ --eval texts.txt", "how near its vectors are" },
-    { "pith quantize --scheme q4 --calibrate corpus.txt -o q4.onnx", "nearer to the model, in some seconds more" },
-    { "pith quantize --scheme static --calibrate corpus.txt -o static.onnx", "ranges of inputs that the texts bring" },
+    { "pith quantize --calibrate none -o minilm_int8.onnx",
+      "in less time, but farther from the model" },
+    { "pith quantize -m bge-small-en-v1.5 --scheme q4 -o bge-q4/ --eval texts.txt",
+      "how near its vectors are" },
+    { "pith quantize --scheme q4 --calibrate corpus.txt -o q4.onnx",
+      "nearer to the model, in some seconds more" },
+    { "pith quantize --scheme static --calibrate corpus.txt -o static.onnx",
+      "ranges of inputs that the texts bring" },
     { "pith quantize --scheme q4 --calibrate corpus.txt --eval texts.txt --target 0.01 -o q4.onnx",
       "as many weights in f32 as that takes" },
-    { "pith quantize model.onnx --scheme q4 --block 64 --table 4 --keep pooler -o small.onnx", NULL },
+    { "pith quantize model.onnx --scheme q4 --block 64 --table 4 --keep pooler -o small.onnx",
+      NULL },
     { NULL, NULL },
 };
 
@@ -328,10 +351,11 @@ const command command_quantize = {
     .summary = "write a model's network as an ONNX file with weights of few bits",
     .forms = "[options] [MODEL] -o FILE.onnx",
     .takes = "MODEL",
-    .description =
-        "Writes the network of a model directory or of an ONNX file with weights of 8 or 4 bits. Other engines "
-        "run the file: int8 has standard operators only, q4 and q8 have those of com.microsoft, which ONNX "
-        "Runtime knows.",
+    .description = "Writes the network of a model directory or of an ONNX file with weights of 8 "
+                   "or 4 bits. Other engines "
+                   "run the file: int8 has standard operators only, q4 and q8 have those of "
+                   "com.microsoft, which ONNX "
+                   "Runtime knows.",
     .examples = examples,
     .options = options,
     .run = quantize_run,

@@ -1,7 +1,7 @@
 /* cmd_rerank.c - pith rerank: how well documents answer a query.
  *
- * The documents of one query are scored together, so they are held in memory: with --query all texts of the input, else
- * those of one line. */
+ * The documents of one query are scored together, so they are held in memory: with --query all
+ * texts of the input, else those of one line. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 /* {"index": 0, "score": 0.93, "document": "..."} */
-static bool write_ranked(output *out, bytes *line, const rerank_settings *s, const question *q, const ranked *r) {
+static bool write_ranked(output *out, bytes *line, const rerank_settings *s, const question *q,
+                         const ranked *r) {
     char number[NUMBER_CHARS];
     line->size = 0;
     bytes_add(line, "{", 1);
@@ -70,8 +71,8 @@ static bool write_ranked(output *out, bytes *line, const rerank_settings *s, con
 }
 
 /* Writes the answers. place: of the question, for messages; NULL: none. */
-static int answer(const rerank_settings *s, const pith_model *model, const question *q, const char *place,
-                  output *out) {
+static int answer(const rerank_settings *s, const pith_model *model, const question *q,
+                  const char *place, output *out) {
     pith_error err = PITH_ERROR_INIT;
     float *scores = grow(NULL, (q->count + 1) * sizeof *scores);
     ranked *order = grow(NULL, (q->count + 1) * sizeof *order);
@@ -93,7 +94,8 @@ static int answer(const rerank_settings *s, const pith_model *model, const quest
 }
 
 /* All texts of the input are documents of one query. */
-static int answer_query(const rerank_settings *s, const pith_model *model, text_batch *b, output *out) {
+static int answer_query(const rerank_settings *s, const pith_model *model, text_batch *b,
+                        output *out) {
     bytes text = { NULL, 0, 0 };
     size_t count = 0, bad = 0, *ends = NULL, *indices = NULL;
     int state, code;
@@ -111,7 +113,8 @@ static int answer_query(const rerank_settings *s, const pith_model *model, text_
         bad_lines_write(&b->bad, out, SIZE_MAX);
     }
     pith_str *documents = grow(NULL, (count + 1) * sizeof *documents);
-    for (size_t i = 0, begin = 0; i < count; begin = ends[i++]) documents[i] = bytes_text(&text, begin, ends[i]);
+    for (size_t i = 0, begin = 0; i < count; begin = ends[i++])
+        documents[i] = bytes_text(&text, begin, ends[i]);
     bytes query = { NULL, 0, 0 };
     bytes_add(&query, s->query, strlen(s->query));
     if (s->invalid == 1) bytes_replace_invalid(&query, 0);
@@ -127,8 +130,10 @@ static int answer_query(const rerank_settings *s, const pith_model *model, text_
 
 /* {"query": "...", "documents": ["...", ...]}. NULL, or why a line is refused. */
 static const char *take_question(question *q, pith_str **documents, const json_t *line) {
-    const json_t *query = json_object_get(line, "query"), *list = json_object_get(line, "documents");
-    if (!json_is_string(query)) return "there is no string \"query\"; with --query, every line is a document";
+    const json_t *query = json_object_get(line, "query"),
+                 *list = json_object_get(line, "documents");
+    if (!json_is_string(query))
+        return "there is no string \"query\"; with --query, every line is a document";
     if (!json_is_array(list)) return "there is no array \"documents\"";
     q->query = (pith_str){ json_string_value(query), json_string_length(query) };
     q->count = json_array_size(list);
@@ -145,14 +150,16 @@ static const char *take_question(question *q, pith_str **documents, const json_t
 /* The object of a line, after a byte order mark; NULL: *why is the reason. */
 static json_t *read_object(bytes line, const char **why, json_error_t *fault) {
     size_t mark = line.size >= 3 && !memcmp(line.data, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    json_t *object = json_loadb(line.data + mark, line.size - mark, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, fault);
+    json_t *object = json_loadb(line.data + mark, line.size - mark,
+                                JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, fault);
     *why = object ? NULL : fault->text;
     if (object && !json_is_object(object)) *why = "this is not a JSON object";
     return object;
 }
 
 /* Writes an object in place of the answers to a question; false: the line ends the command. */
-static bool pass_bad(bad_lines *bad, const text_input *in, const char *why, int64_t number, output *out) {
+static bool pass_bad(bad_lines *bad, const text_input *in, const char *why, int64_t number,
+                     output *out) {
     char query[40];
     snprintf(query, sizeof query, "\"query\": %lld, ", (long long)number);
     bad_lines_clear(bad);
@@ -162,8 +169,8 @@ static bool pass_bad(bad_lines *bad, const text_input *in, const char *why, int6
 }
 
 /* Each line has a query and its documents. */
-static int answer_lines(const rerank_settings *s, const pith_model *model, text_input *in, bad_lines *bad,
-                        output *out) {
+static int answer_lines(const rerank_settings *s, const pith_model *model, text_input *in,
+                        bad_lines *bad, output *out) {
     const command *c = &command_rerank;
     bytes line = { NULL, 0, 0 };
     pith_str *documents = NULL;
@@ -180,7 +187,8 @@ static int answer_lines(const rerank_settings *s, const pith_model *model, text_
         if (!why)
             code = answer(s, model, &q, text_input_place(in), out);
         else if (!pass_bad(bad, in, why, q.number, out))
-            code = fail(c, "%s%s%s", state < 0 ? "" : text_input_place(in), state < 0 ? "" : ": ", why);
+            code = fail(c, "%s%s%s", state < 0 ? "" : text_input_place(in), state < 0 ? "" : ": ",
+                        why);
         json_decref(object);
         q.number++;
     }
@@ -189,7 +197,8 @@ static int answer_lines(const rerank_settings *s, const pith_model *model, text_
     return code;
 }
 
-static int rerank_files(const rerank_settings *s, const pith_model *model, const string_list *files) {
+static int rerank_files(const rerank_settings *s, const pith_model *model,
+                        const string_list *files) {
     output out;
     text_batch b;
     int code = output_open(&out, &command_rerank, s->output, files);
@@ -199,8 +208,10 @@ static int rerank_files(const rerank_settings *s, const pith_model *model, const
     b.in.replace = s->invalid == 1;
     b.bad.report = s->errors == ERRORS_REPORT;
     if (!s->query) b.in.limit = JSON_LINE_BYTES;
-    code = s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b.in, &b.bad, &out);
-    code = bad_lines_end(b.bad.total, &command_rerank, output_close(&out, &command_rerank, true, code));
+    code =
+        s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b.in, &b.bad, &out);
+    code = bad_lines_end(b.bad.total, &command_rerank,
+                         output_close(&out, &command_rerank, true, code));
     text_batch_close(&b);
     return code;
 }
@@ -215,12 +226,15 @@ static int rerank_run(int argc, char **argv) {
     if (code >= 0) return code;
     if (!s.model) return usage(c, "-m MODEL is needed: there is no default reranker");
     if (!s.query && (s.jsonl || s.field || s.null))
-        return usage(c, "--jsonl, --field and -0 go with --query; without it each line is a JSON object with "
-                        "\"query\" and \"documents\"");
+        return usage(
+            c,
+            "--jsonl, --field and -0 go with --query; without it each line is a JSON object with "
+            "\"query\" and \"documents\"");
     if (s.field && !s.jsonl) return usage(c, "--field goes with --jsonl");
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
-    work_model w = { c, s.model, &s.work, &s.open, &s.runtime, s.score.threads, &files, &s.score.profile, NULL, 0 };
+    work_model w = { c,      s.model,          &s.work, &s.open, &s.runtime, s.score.threads,
+                     &files, &s.score.profile, NULL,    0 };
     s.score.batching = &s.work.batching;
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     code = work_open(&w);
@@ -268,8 +282,10 @@ static const option options[] = {
 static const example examples[] = {
     { "pith rerank -m ms-marco-MiniLM-L6-v2 --query \"capital of France\" passages.txt",
       "{\"index\": 0, \"score\": 8.61}" },
-    { "pith rerank -m bge-reranker-base -q \"a cat\" -k 3 --return-documents lines.txt", "the three best lines" },
-    { "pith rerank -m bge-reranker-base questions.jsonl", "lines with \"query\" and \"documents\"" },
+    { "pith rerank -m bge-reranker-base -q \"a cat\" -k 3 --return-documents lines.txt",
+      "the three best lines" },
+    { "pith rerank -m bge-reranker-base questions.jsonl",
+      "lines with \"query\" and \"documents\"" },
     { NULL, NULL },
 };
 
@@ -278,11 +294,12 @@ const command command_rerank = {
     .summary = "score documents by how well they answer a query",
     .forms = "-m MODEL --query TEXT [options] [FILE...]\n-m MODEL [options] [FILE...]",
     .takes = "FILE",
-    .description =
-        "Each document becomes one line, in the order they came: its number and its score. A higher score is "
-        "a better answer.\nModels are cross-encoders, which read the query and a document together, or language models "
-        "that "
-        "answer whether the document is a good one.",
+    .description = "Each document becomes one line, in the order they came: its number and its "
+                   "score. A higher score is "
+                   "a better answer.\nModels are cross-encoders, which read the query and a "
+                   "document together, or language models "
+                   "that "
+                   "answer whether the document is a good one.",
     .examples = examples,
     .options = options,
     .run = rerank_run,

@@ -17,8 +17,8 @@ static void clean_name(char *name) {
         if (*name == '/' || (unsigned char)*name <= ' ') *name = '_';
 }
 
-static int write_outputs(const pith_model *model, const pith_tensor *outputs, const char *dir, bool as_pb,
-                         const string_list *inputs) {
+static int write_outputs(const pith_model *model, const pith_tensor *outputs, const char *dir,
+                         bool as_pb, const string_list *inputs) {
     const command *c = &command_run;
     const tensor_sink sink = { c, inputs };
     char path[4096], shape[300];
@@ -28,8 +28,8 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
         pith_port port = pith_model_output(model, i);
         char *name = strdup(port.name);
         const bool maps = port.item_dtype == PITH_MAP_I64 || port.item_dtype == PITH_MAP_STRING;
-        printf("%zu %s %s%s%s\n", i, shown(name), tensor_text(&outputs[i], shape, sizeof shape), maps ? " " : "",
-               maps ? pith_element_name(port.item_dtype) : "");
+        printf("%zu %s %s%s%s\n", i, shown(name), tensor_text(&outputs[i], shape, sizeof shape),
+               maps ? " " : "", maps ? pith_element_name(port.item_dtype) : "");
         clean_name(name);
         if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
         free(name);
@@ -38,8 +38,9 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
         else if (dir)
             code = tensor_file_write(&sink, &outputs[i], path, &raw);
         if (raw)
-            note("output %zu: %s is written as unsigned integers of the same size, since NumPy lacks it", i,
-                 pith_element_name(outputs[i].dtype));
+            note("output %zu: %s is written as unsigned integers of the same size, since NumPy "
+                 "lacks it",
+                 i, pith_element_name(outputs[i].dtype));
     }
     return output_close_standard(c, code);
 }
@@ -49,7 +50,8 @@ static int make_folder(const command *c, const char *dir) {
     struct stat st;
     if (!dir || !mkdir(dir, 0777)) return EXIT_DONE;
     if (errno != EEXIST) return fail(c, "%s: %s", dir, strerror(errno));
-    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) return fail(c, "%s is a file; give -o a folder", dir);
+    if (!stat(dir, &st) && !S_ISDIR(st.st_mode))
+        return fail(c, "%s is a file; give -o a folder", dir);
     return EXIT_DONE;
 }
 
@@ -68,7 +70,8 @@ static int run_model(const command *c, run_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
     model_inputs in = { .count = 0 };
-    work_model w = { c, s->model, &s->work, &s->open, &s->runtime, s->run.threads, &in.paths, &profile, NULL, 0 };
+    work_model w = { c,         s->model, &s->work, &s->open, &s->runtime, s->run.threads,
+                     &in.paths, &profile, NULL,     0 };
     s->open.loop_limit = s->loop_limit;
     s->open.input_shapes = s->shapes.items;
     s->open.input_shape_count = s->shapes.count;
@@ -83,8 +86,9 @@ static int run_model(const command *c, run_settings *s) {
     if (!code) code = model_inputs_shape(&in, c, &s->shapes);
     if (!code) code = make_folder(c, s->dir);
     pith_profile_phase(profile, "read inputs", begin);
-    if (!code && (pith_session_create(&session, w.model, &err) ||
-                  pith_session_run(session, outputs, in.names, in.tensors, in.count, &s->run, &err)))
+    if (!code &&
+        (pith_session_create(&session, w.model, &err) ||
+         pith_session_run(session, outputs, in.names, in.tensors, in.count, &s->run, &err)))
         code = fail(c, "%s", err.message);
     begin = pith_profile_now();
     if (!code) code = write_outputs(w.model, outputs, s->dir, s->as_pb, &in.paths);
@@ -99,11 +103,14 @@ static int run_model(const command *c, run_settings *s) {
 
 static int run_run(int argc, char **argv) {
     const command *c = &command_run;
-    run_settings s = { .work = WORK_SETTINGS_INIT, .open = PITH_OPEN_OPTIONS_INIT, .run = PITH_RUN_OPTIONS_INIT };
+    run_settings s = { .work = WORK_SETTINGS_INIT,
+                       .open = PITH_OPEN_OPTIONS_INIT,
+                       .run = PITH_RUN_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
-    if (code < 0 && !s.model) code = usage(c, "give one model: a directory, an .onnx file or a .pith file");
+    if (code < 0 && !s.model)
+        code = usage(c, "give one model: a directory, an .onnx file or a .pith file");
     if (code < 0) code = run_model(c, &s);
     free(s.given.items);
     free(s.shapes.items);
@@ -147,12 +154,14 @@ const command command_run = {
     .summary = "run any model on tensors from files",
     .forms = "MODEL -i NAME=FILE... -o DIR",
     .takes = "MODEL",
-    .description =
-        "Runs a model once. Inputs are .npy files, or .pb files as the ONNX test folders hold them (tensors, "
-        "sequences, optionals). Each output is written to DIR/<number>_<name>.npy and listed on standard "
-        "output.\n"
-        "Types that NumPy lacks (bfloat16, 8-bit floats, 4-bit integers) are written to .npy files as integers "
-        "of their size, of at least one byte.",
+    .description = "Runs a model once. Inputs are .npy files, or .pb files as the ONNX test "
+                   "folders hold them (tensors, "
+                   "sequences, optionals). Each output is written to DIR/<number>_<name>.npy and "
+                   "listed on standard "
+                   "output.\n"
+                   "Types that NumPy lacks (bfloat16, 8-bit floats, 4-bit integers) are written to "
+                   ".npy files as integers "
+                   "of their size, of at least one byte.",
     .examples = examples,
     .options = options,
     .run = run_run,

@@ -1,7 +1,8 @@
 /* cmd_search.c - pith search: the vectors of a file that are nearest to queries.
  *
- * The file is mapped and never copied. Queries are vectors of another file, or texts that a model embeds. Texts come in
- * batches, which end when the next line is not there yet, so that a program can ask line by line through pipes. */
+ * The file is mapped and never copied. Queries are vectors of another file, or texts that a model
+ * embeds. Texts come in batches, which end when the next line is not there yet, so that a program
+ * can ask line by line through pipes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,15 @@
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
 
-/* Queries of a batch. More are faster, because each reading of the vectors answers several; results come later. */
+/* Queries of a batch. More are faster, because each reading of the vectors answers several; results
+ * come later. */
 #define BATCH_QUERIES ((size_t)256)
 /* Bytes of a line that are kept, as `pith embed` does. */
 #define LINE_BYTES ((size_t)1 << 20)
 /* Hits of a query, if -k does not say. */
 #define HITS 10
-/* Vectors by which it is seen whether all are of length 1, and how far from it that is: f16 rounds to 11 bits. */
+/* Vectors by which it is seen whether all are of length 1, and how far from it that is: f16 rounds
+ * to 11 bits. */
 enum { LENGTH_ROWS = 100 };
 #define LENGTH_TOLERANCE 5e-3
 
@@ -73,7 +76,8 @@ static bool print_hits(search_work *w, const pith_hit *hits, size_t k) {
     if (!print_bad(w)) return false;
     bytes_print(line, "{\"query\": %llu, \"hits\": [", (unsigned long long)w->asked++);
     for (size_t i = 0; i < k; i++) {
-        bytes_print(line, "%s{\"index\": %lld, \"score\": ", i ? ", " : "", (long long)hits[i].index);
+        bytes_print(line, "%s{\"index\": %lld, \"score\": ", i ? ", " : "",
+                    (long long)hits[i].index);
         if (isfinite(hits[i].score))
             bytes_add(line, number, number_print(number, hits[i].score));
         else
@@ -88,7 +92,8 @@ static bool print_hits(search_work *w, const pith_hit *hits, size_t k) {
     return output_write(&w->out, line->data, line->size);
 }
 
-/* In place of an exit code: nobody takes the results any more. Whether that is a failure is said by the output. */
+/* In place of an exit code: nobody takes the results any more. Whether that is a failure is said by
+ * the output. */
 enum { UNWANTED = -1 };
 
 /* Searches for count queries and prints what is found. */
@@ -96,7 +101,8 @@ static int answer(search_work *w, const float *queries, size_t count) {
     pith_error err = PITH_ERROR_INIT;
     pith_hit *hits = grow(NULL, count * w->k * sizeof *hits + 1);
     int code = EXIT_DONE;
-    if (pith_search(hits, w->index, queries, count, w->k, &w->s->search, &err)) code = fail(w->c, "%s", err.message);
+    if (pith_search(hits, w->index, queries, count, w->k, &w->s->search, &err))
+        code = fail(w->c, "%s", err.message);
     for (size_t i = 0; !code && i < count; i++)
         if (!print_hits(w, hits + i * w->k, w->k)) code = UNWANTED;
     free(hits);
@@ -123,8 +129,8 @@ static int answer_vectors(search_work *w) {
     int code = vector_file_open(&queries, w->c, w->s->query_vectors, &w->s->reading);
     if (code) return code;
     if (queries.dim != w->file.dim)
-        code = fail(w->c, "the vectors of %s have %zu components, those of %s have %zu", queries.path, queries.dim,
-                    w->file.path, w->file.dim);
+        code = fail(w->c, "the vectors of %s have %zu components, those of %s have %zu",
+                    queries.path, queries.dim, w->file.path, w->file.dim);
     else if (queries.rank == 3 && !maxsim)
         code = fail(w->c, "%s has three axes, which only --metric maxsim takes", queries.path);
     if (!code) {
@@ -142,17 +148,19 @@ static int answer_vectors(search_work *w) {
 
 /* ---- queries that are texts ---- */
 
-/* Whether the first vectors of the file have the length 1; then the dot products and distances of its own texts are
- * those of queries of length 1. */
+/* Whether the first vectors of the file have the length 1; then the dot products and distances of
+ * its own texts are those of queries of length 1. */
 static bool has_unit_rows(const search_work *w) {
     vector_file some = w->file;
-    if (some.bits || (some.dtype != PITH_F32 && some.dtype != PITH_F16) || !some.count) return false;
+    if (some.bits || (some.dtype != PITH_F32 && some.dtype != PITH_F16) || !some.count)
+        return false;
     if (some.count > LENGTH_ROWS) some.count = LENGTH_ROWS;
     float *floats = vector_file_floats(&some);
     bool unit = true;
     for (size_t r = 0; r < some.count; r++) {
         double sum = 0;
-        for (size_t i = 0; i < some.dim; i++) sum += (double)floats[r * some.dim + i] * floats[r * some.dim + i];
+        for (size_t i = 0; i < some.dim; i++)
+            sum += (double)floats[r * some.dim + i] * floats[r * some.dim + i];
         unit = unit && fabs(sqrt(sum) - 1) < LENGTH_TOLERANCE;
     }
     free(floats);
@@ -176,16 +184,19 @@ static int open_model(search_work *w, pith_model **model) {
     const size_t dim = pith_embed_dim(*model, &s->embed);
     if (dim == w->file.dim) return EXIT_DONE;
     pith_model_close(*model);
-    return fail(w->c, "the vectors of %s have %zu components, those of the model %s have %zu%s", w->file.path,
-                w->file.dim, s->model, dim,
-                dim > w->file.dim ? "; if they were cut by `pith embed --dim`, give --dim here too" : "");
+    return fail(w->c, "the vectors of %s have %zu components, those of the model %s have %zu%s",
+                w->file.path, w->file.dim, s->model, dim,
+                dim > w->file.dim ? "; if they were cut by `pith embed --dim`, give --dim here too"
+                                  : "");
 }
 
-static int answer_texts(search_work *w, const pith_model *model, const pith_str *texts, size_t count) {
+static int answer_texts(search_work *w, const pith_model *model, const pith_str *texts,
+                        size_t count) {
     pith_error err = PITH_ERROR_INIT;
     float *vectors = grow(NULL, count * w->file.dim * sizeof *vectors + 1);
-    int code = pith_embed(vectors, model, texts, count, &w->s->embed, &err) ? fail(w->c, "%s", err.message)
-                                                                            : answer(w, vectors, count);
+    int code = pith_embed(vectors, model, texts, count, &w->s->embed, &err)
+                   ? fail(w->c, "%s", err.message)
+                   : answer(w, vectors, count);
     free(vectors);
     return code;
 }
@@ -193,7 +204,8 @@ static int answer_texts(search_work *w, const pith_model *model, const pith_str 
 static int answer_listed(search_work *w, const pith_model *model) {
     const string_list *list = &w->s->queries;
     pith_str *texts = grow(NULL, list->count * sizeof *texts);
-    for (size_t i = 0; i < list->count; i++) texts[i] = (pith_str){ list->items[i], strlen(list->items[i]) };
+    for (size_t i = 0; i < list->count; i++)
+        texts[i] = (pith_str){ list->items[i], strlen(list->items[i]) };
     int code = answer_texts(w, model, texts, list->count);
     free(texts);
     return code;
@@ -213,13 +225,15 @@ static int read_batch(search_work *w, text_input *in, bytes *text, pith_str *tex
     int state = 1;
     text->size = *count = 0;
     bad_lines_clear(&w->bad);
-    while (*count + w->bad.count < BATCH_QUERIES && (!(*count + w->bad.count) || text_input_ready(in))) {
+    while (*count + w->bad.count < BATCH_QUERIES &&
+           (!(*count + w->bad.count) || text_input_ready(in))) {
         state = text_input_next(in, text, NULL);
         if (state < 0 && pass_bad(w, in, *count)) continue;
         if (state <= 0) break;
         ends[(*count)++] = text->size;
     }
-    for (size_t i = 0, begin = 0; i < *count; begin = ends[i++]) texts[i] = bytes_text(text, begin, ends[i]);
+    for (size_t i = 0, begin = 0; i < *count; begin = ends[i++])
+        texts[i] = bytes_text(text, begin, ends[i]);
     return state < 0 && !(w->bad.report && in->bad) ? -1 : *count + w->bad.count > 0;
 }
 
@@ -235,7 +249,8 @@ static int answer_files(search_work *w, const pith_model *model, const string_li
     in.replace = w->s->invalid == 1;
     in.limit = LINE_BYTES;
     while (!code && (state = read_batch(w, &in, &text, texts, &count)) != 0) {
-        if (count) code = answer_texts(w, model, texts, count); /* those before a line that cannot be read */
+        /* those before a line that cannot be read */
+        if (count) code = answer_texts(w, model, texts, count);
         if (!code && w->bad.count && !(print_bad(w) && output_flush(&w->out))) code = UNWANTED;
         if (!code && state < 0) code = fail(w->c, "%s", in.message);
     }
@@ -273,7 +288,9 @@ static int open_offsets(search_work *w) {
     if (!w->s->offsets) return EXIT_DONE;
     int code = vector_file_integers(&w->offsets, &count, w->c, w->s->offsets);
     if (code) return code;
-    if (!count) return fail(w->c, "%s is empty; it holds one number more than there are documents", w->s->offsets);
+    if (!count)
+        return fail(w->c, "%s is empty; it holds one number more than there are documents",
+                    w->s->offsets);
     w->documents = count - 1;
     return EXIT_DONE;
 }
@@ -283,9 +300,11 @@ static int open_index(search_work *w) {
     pith_error err = PITH_ERROR_INIT;
     int code = vector_file_open(&w->file, w->c, s->index, &s->reading);
     if (!code && w->file.rank != 2)
-        code = fail(w->c, "%s has %d axes; the vectors are the rows of an array with two", s->index, w->file.rank);
+        code = fail(w->c, "%s has %d axes; the vectors are the rows of an array with two", s->index,
+                    w->file.rank);
     else if (!code && s->reading.bits && !w->file.bits)
-        code = fail(w->c, "%s: packed bits are uint8 in .npy, as numpy.packbits makes them", s->index);
+        code =
+            fail(w->c, "%s: packed bits are uint8 in .npy, as numpy.packbits makes them", s->index);
     if (!code) code = open_offsets(w);
     if (!code) code = open_texts(w);
     if (code) return code;
@@ -298,7 +317,9 @@ static int open_index(search_work *w) {
     how.offsets = w->offsets;
     how.documents = w->documents;
     if (pith_search_index_create(&w->index, w->file.rows, w->file.count, w->file.dim, &how, &err))
-        return fail(w->c, "%s: %s", s->offsets && strstr(err.message, "offset") ? s->offsets : s->index, err.message);
+        return fail(w->c, "%s: %s",
+                    s->offsets && strstr(err.message, "offset") ? s->offsets : s->index,
+                    err.message);
     const size_t items = pith_search_index_count(w->index);
     if ((size_t)s->hits > items)
         note("warning: %s has %zu %s, so a query has %zu hits and not %d", s->index, items,
@@ -360,9 +381,11 @@ static int search_run(int argc, char **argv) {
         else if ((s.queries.count > 0) + (s.query_vectors != NULL) + (files.count > 0) > 1)
             code = usage(c, "queries are one of --query, --query-vectors and FILE");
         else if (maxsim != (s.offsets != NULL))
-            code = usage(c, maxsim ? "--metric maxsim needs --offsets" : "--offsets goes with --metric maxsim");
+            code = usage(c, maxsim ? "--metric maxsim needs --offsets"
+                                   : "--offsets goes with --metric maxsim");
         else if (maxsim && !s.query_vectors)
-            code = usage(c, "--metric maxsim needs --query-vectors: a model gives one vector for a text");
+            code = usage(
+                c, "--metric maxsim needs --query-vectors: a model gives one vector for a text");
         else if (s.search.rescore && !s.first_pass)
             code = usage(c, "--rescore goes with --first-pass");
         else
@@ -410,7 +433,8 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith embed --format npy -o v.npy texts.txt", "the vectors that the next lines search" },
-    { "pith search --index v.npy --texts texts.txt --query \"a cat\"", "{\"query\": 0, \"hits\": [...]}" },
+    { "pith search --index v.npy --texts texts.txt --query \"a cat\"",
+      "{\"query\": 0, \"hits\": [...]}" },
     { "pith search --index v.npy -k 3 questions.txt", "a line for each question" },
     { "pith search --index v.npy --query-vectors q.npy --metric l2", "no model is needed" },
     { NULL, NULL },
@@ -419,12 +443,13 @@ static const example examples[] = {
 const command command_search = {
     .name = "search",
     .summary = "find the vectors nearest to queries",
-    .forms = "--index FILE [options] --query TEXT\n--index FILE [options] --query-vectors FILE\n--index FILE [options] "
+    .forms = "--index FILE [options] --query TEXT\n--index FILE [options] --query-vectors "
+             "FILE\n--index FILE [options] "
              "[FILE...]",
     .takes = "FILE",
-    .description =
-        "Compares each query with all vectors of a file and prints the best, one JSON object per query. Each "
-        "line of the files, or of standard input, is a query.",
+    .description = "Compares each query with all vectors of a file and prints the best, one JSON "
+                   "object per query. Each "
+                   "line of the files, or of standard input, is a query.",
     .examples = examples,
     .options = options,
     .run = search_run,

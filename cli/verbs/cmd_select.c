@@ -1,6 +1,8 @@
-/* cmd_select.c - pith select: the pieces of Pith that models need, as a list that a smaller build is made from.
+/* cmd_select.c - pith select: the pieces of Pith that models need, as a list that a smaller build
+ * is made from.
  *
- * The models are opened and used as their users would use them, while the library notes which pieces it takes. */
+ * The models are opened and used as their users would use them, while the library notes which
+ * pieces it takes. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,8 @@
 /* What came of the uses that were asked for. */
 typedef struct select_trial {
     unsigned done;
-    char fault[4096 + PITH_ERROR_MESSAGE_SIZE]; /* of the first that a model could not be put to; "": none */
+    char fault[4096 + PITH_ERROR_MESSAGE_SIZE]; /* of the first that a model could not be put to;
+                                                   "": none */
 } select_trial;
 
 typedef struct select_settings {
@@ -51,8 +54,10 @@ static void select_take_piece(void *user, const pith_build_piece *piece) {
     }
 }
 
-/* Opens the model with these options, and uses it. Of several models each may do a part of what is asked for. */
-static int select_model_once(const char *path, const pith_open_options *open, unsigned uses, select_trial *trial) {
+/* Opens the model with these options, and uses it. Of several models each may do a part of what is
+ * asked for. */
+static int select_model_once(const char *path, const pith_open_options *open, unsigned uses,
+                             select_trial *trial) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     unsigned done = 0;
@@ -62,12 +67,14 @@ static int select_model_once(const char *path, const pith_open_options *open, un
     pith_model_close(model);
     trial->done |= done;
     if (status && !done) return fail(&command_select, "%s: %s", path, err.message);
-    if (status && !trial->fault[0]) snprintf(trial->fault, sizeof trial->fault, "%s: %s", path, err.message);
+    if (status && !trial->fault[0])
+        snprintf(trial->fault, sizeof trial->fault, "%s: %s", path, err.message);
     return EXIT_DONE;
 }
 
 /* Adds what one model needs. */
-static int select_model(piece_list *list, const char *path, const select_settings *s, unsigned uses) {
+static int select_model(piece_list *list, const char *path, const select_settings *s,
+                        unsigned uses) {
     pith_error err = PITH_ERROR_INIT;
     if (pith_pieces_record(&err)) return fail(&command_select, "%s", err.message);
     int code = select_model_once(path, &s->open, uses, s->trial);
@@ -76,7 +83,8 @@ static int select_model(piece_list *list, const char *path, const select_setting
         open.optimization = level;
         code = select_model_once(path, &open, uses, s->trial);
     }
-    if (pith_pieces_read(select_take_piece, list, &err)) return fail(&command_select, "%s", err.message);
+    if (pith_pieces_read(select_take_piece, list, &err))
+        return fail(&command_select, "%s", err.message);
     if (!code && s->ort) code = ort_config_add_model(s->ort, path, &s->open, &command_select);
     return code;
 }
@@ -91,30 +99,34 @@ static bool select_is_model(struct dirent **entries, int count) {
     static const char *const ends[] = { ".onnx", ".safetensors", ".pith", ".bin" };
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
-        if (!strcmp(name, "modules.json") || !strcmp(name, "config.json") || !strcmp(name, "onnx")) return true;
+        if (!strcmp(name, "modules.json") || !strcmp(name, "config.json") || !strcmp(name, "onnx"))
+            return true;
         for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
             if (select_ends_in(name, ends[k])) return true;
     }
     return false;
 }
 
-static int select_path(piece_list *list, const char *path, const select_settings *s, unsigned uses, size_t *models);
+static int select_path(piece_list *list, const char *path, const select_settings *s, unsigned uses,
+                       size_t *models);
 
-static int select_directories(piece_list *list, const char *path, struct dirent **entries, int count,
-                              const select_settings *s, unsigned uses, size_t *models) {
+static int select_directories(piece_list *list, const char *path, struct dirent **entries,
+                              int count, const select_settings *s, unsigned uses, size_t *models) {
     int code = EXIT_DONE;
     for (int i = 0; i < count && !code; i++) {
         char inner[4096];
         struct stat st;
         int n = snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
         if (entries[i]->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof inner) continue;
-        if (!stat(inner, &st) && S_ISDIR(st.st_mode)) code = select_path(list, inner, s, uses, models);
+        if (!stat(inner, &st) && S_ISDIR(st.st_mode))
+            code = select_path(list, inner, s, uses, models);
     }
     return code;
 }
 
 /* A model, or a directory of models. */
-static int select_path(piece_list *list, const char *path, const select_settings *s, unsigned uses, size_t *models) {
+static int select_path(piece_list *list, const char *path, const select_settings *s, unsigned uses,
+                       size_t *models) {
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, NULL, alphasort), code;
     if (count < 0 || select_is_model(entries, count)) {
@@ -141,8 +153,8 @@ static int select_unite(piece_list *list, piece_list *next, bool first) {
 }
 
 /* *unread: what the command ends with, if a configuration has lines that were passed over. */
-static int select_models(piece_list *list, const string_list *paths, const select_settings *s, unsigned uses,
-                         int *unread) {
+static int select_models(piece_list *list, const string_list *paths, const select_settings *s,
+                         unsigned uses, int *unread) {
     for (size_t i = 0; i < paths->count; i++) {
         piece_list next = { 0 };
         size_t models = 0;
@@ -151,7 +163,8 @@ static int select_models(piece_list *list, const string_list *paths, const selec
             if (code) return piece_list_free(&next), code;
         } else {
             int code = select_path(&next, paths->items[i], s, uses, &models);
-            if (!code && !models) code = fail(&command_select, "%s: no model in it", paths->items[i]);
+            if (!code && !models)
+                code = fail(&command_select, "%s: no model in it", paths->items[i]);
             for (int k = 0; k < PIECE_KINDS; k++)
                 if (k != PIECE_ISAS) next.kinds[k].listed = true;
             if (code) return piece_list_free(&next), code;
@@ -160,7 +173,8 @@ static int select_models(piece_list *list, const string_list *paths, const selec
     }
     const unsigned missing = uses & ~s->trial->done;
     if (missing && s->trial->fault[0])
-        return fail(&command_select, "no model can be used for '%s': %s", select_use_name(missing), s->trial->fault);
+        return fail(&command_select, "no model can be used for '%s': %s", select_use_name(missing),
+                    s->trial->fault);
     if (s->trial->fault[0]) fprintf(stderr, "pith select: warning: %s\n", s->trial->fault);
     return EXIT_DONE;
 }
@@ -191,7 +205,9 @@ static int select_read_uses(unsigned *uses, const select_settings *s) {
             const size_t size = strcspn(at, ",");
             snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : sizeof name), at);
             const unsigned use = select_use_of(name);
-            if (!use) return usage(&command_select, "--use '%s' is unknown; it is %s", name, select_use_names);
+            if (!use)
+                return usage(&command_select, "--use '%s' is unknown; it is %s", name,
+                             select_use_names);
             *uses |= use;
             at += size;
             if (!*at) break;
@@ -207,21 +223,25 @@ static int select_read_isas(piece_list *list, const char *isas) {
         for (size_t k = 0; k < sizeof known / sizeof *known; k++)
             found |= strlen(known[k]) == size && !memcmp(known[k], isas, size);
         if (!found)
-            return usage(&command_select, "--isas '%.*s' is unknown; it is scalar, avx2, avx512 or neon", (int)size,
+            return usage(&command_select,
+                         "--isas '%.*s' is unknown; it is scalar, avx2, avx512 or neon", (int)size,
                          isas);
-        if (!piece_list_add(list, PIECE_ISAS, isas, size, 0)) return fail(&command_select, "out of memory");
+        if (!piece_list_add(list, PIECE_ISAS, isas, size, 0))
+            return fail(&command_select, "out of memory");
         isas += size + (isas[size] != 0);
     }
     return EXIT_DONE;
 }
 
-static int select_write_list(const piece_list *list, const select_settings *s, const string_list *read) {
+static int select_write_list(const piece_list *list, const select_settings *s,
+                             const string_list *read) {
     const command *c = &command_select;
     output out;
     int code = output_open(&out, c, s->output, read);
     if (code) return code;
-    piece_file_write(out.file, list,
-                     "# Pieces of Pith for a selective build; docs/selective-build.md explains them.\n");
+    piece_file_write(
+        out.file, list,
+        "# Pieces of Pith for a selective build; docs/selective-build.md explains them.\n");
     return output_close(&out, c, true, EXIT_DONE);
 }
 
@@ -236,12 +256,17 @@ static int select_write_ort(const select_settings *s, const string_list *read) {
 /* What the options say together. Returns -1 to go on, else the exit code. */
 static int select_take(select_settings *s, unsigned *uses, const string_list *rest) {
     const command *c = &command_select;
-    if (s->all && (rest->count || s->merge || s->uses.count || s->ort_operators || s->cost || s->why || s->unfused))
-        return usage(c, "--all lists this build and opens no model: it goes with -o and --isas alone");
+    if (s->all && (rest->count || s->merge || s->uses.count || s->ort_operators || s->cost ||
+                   s->why || s->unfused))
+        return usage(c,
+                     "--all lists this build and opens no model: it goes with -o and --isas alone");
     if (!rest->count && !s->cost && !s->all)
-        return usage(c, s->merge ? "--merge needs the lists to unite" : "name a model, or a directory of models");
-    if (s->merge && ((s->isas && !s->cost) || (s->uses.count && !s->cost) || s->ort_operators || s->why))
-        return usage(c, "--merge unites lists and opens no model: it goes with -o and --cost alone");
+        return usage(c, s->merge ? "--merge needs the lists to unite"
+                                 : "name a model, or a directory of models");
+    if (s->merge &&
+        ((s->isas && !s->cost) || (s->uses.count && !s->cost) || s->ort_operators || s->why))
+        return usage(c,
+                     "--merge unites lists and opens no model: it goes with -o and --cost alone");
     if (s->ort_operators && (s->cost || s->why))
         return usage(c, "--ort-operators goes with neither --cost nor --why, which write no lists");
     if (s->ort_operators && (!strcmp(s->ort_operators, "-") || !ort_config_is(s->ort_operators)))
@@ -253,7 +278,8 @@ static int select_take(select_settings *s, unsigned *uses, const string_list *re
 }
 
 /* The bytes of the list, or of everything where nothing is named. */
-static int select_weigh(const piece_list *list, const select_settings *s, const string_list *rest, unsigned uses) {
+static int select_weigh(const piece_list *list, const select_settings *s, const string_list *rest,
+                        unsigned uses) {
     output out;
     int code = output_open(&out, &command_select, s->output, rest);
     if (!code)
@@ -275,7 +301,9 @@ static int select_explain(const select_settings *s, const string_list *rest, uns
 
 static int select_all(piece_list *list) {
     pith_error err = PITH_ERROR_INIT;
-    return pith_pieces_list(select_take_piece, list, &err) ? fail(&command_select, "%s", err.message) : EXIT_DONE;
+    return pith_pieces_list(select_take_piece, list, &err)
+               ? fail(&command_select, "%s", err.message)
+               : EXIT_DONE;
 }
 
 /* Reads the lists and models, and writes what is asked for. */
@@ -337,28 +365,39 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith select all-MiniLM-L6-v2 -o ops.yaml", "what one model needs" },
-    { "pith select models/ face.onnx -o ops.yaml", "several models, and all models of a directory" },
-    { "pith select all-MiniLM-L6-v2 --use embed,search -o ops.yaml", "for a program that embeds and searches" },
+    { "pith select models/ face.onnx -o ops.yaml",
+      "several models, and all models of a directory" },
+    { "pith select all-MiniLM-L6-v2 --use embed,search -o ops.yaml",
+      "for a program that embeds and searches" },
     { "pith select --merge a.yaml b.yaml -o ops.yaml", "the union of two lists" },
-    { "pith select required_operators.config -o ops.yaml", "the operators of an ONNX Runtime build" },
-    { "pith select model.onnx -o ops.yaml --ort-operators required_operators.config", "and a list for one" },
-    { "pith select all-MiniLM-L6-v2 --cost --use embed", "the bytes of each piece in a program that embeds texts" },
-    { "pith select model.onnx --why com.microsoft::BiasGelu", "which nodes and which pass need an operator" },
-    { "cmake -B small -DPITH_SELECT_OPS_YAML=ops.yaml -DPITH_DTYPE_SELECTIVE=ON", "the build of a list" },
+    { "pith select required_operators.config -o ops.yaml",
+      "the operators of an ONNX Runtime build" },
+    { "pith select model.onnx -o ops.yaml --ort-operators required_operators.config",
+      "and a list for one" },
+    { "pith select all-MiniLM-L6-v2 --cost --use embed",
+      "the bytes of each piece in a program that embeds texts" },
+    { "pith select model.onnx --why com.microsoft::BiasGelu",
+      "which nodes and which pass need an operator" },
+    { "cmake -B small -DPITH_SELECT_OPS_YAML=ops.yaml -DPITH_DTYPE_SELECTIVE=ON",
+      "the build of a list" },
     { NULL, NULL },
 };
 
 const command command_select = {
     .name = "select",
     .summary = "list the operators and other pieces that models need, for a small build",
-    .forms = "[options] MODEL...\n--merge [-o FILE] LIST...\n--all [-o FILE]\n--cost[=LIBRARY] [MODEL...]\n--why PIECE "
+    .forms = "[options] MODEL...\n--merge [-o FILE] LIST...\n--all [-o FILE]\n--cost[=LIBRARY] "
+             "[MODEL...]\n--why PIECE "
              "[--cost[=LIBRARY]] [MODEL...]",
     .takes = "MODEL",
     .description =
-        "Opens the models, uses them, and writes which operators, kernels, passes, tokenizer steps and other "
-        "pieces of Pith that took, as the optimiser left them. A build made from the list holds these and no others. "
+        "Opens the models, uses them, and writes which operators, kernels, passes, tokenizer steps "
+        "and other "
+        "pieces of Pith that took, as the optimiser left them. A build made from the list holds "
+        "these and no others. "
         "The list is the same on every processor. It may be edited, and written by hand.\n"
-        "A MODEL that ends in .config is ONNX Runtime's required_operators.config, with or without types.",
+        "A MODEL that ends in .config is ONNX Runtime's required_operators.config, with or without "
+        "types.",
     .examples = examples,
     .options = options,
     .run = select_run,

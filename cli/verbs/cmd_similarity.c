@@ -58,14 +58,16 @@ static int similarity_run(int argc, char **argv) {
     if (texts.count < 2) return usage(c, "give at least two texts");
 
     pith_error err = PITH_ERROR_INIT;
-    work_model w = { c, s.model, &s.work, &s.open, &s.runtime, s.embed.threads, NULL, &s.embed.profile, NULL, 0 };
+    work_model w = { c,    s.model,          &s.work, &s.open, &s.runtime, s.embed.threads,
+                     NULL, &s.embed.profile, NULL,    0 };
     s.embed.batching = &s.work.batching;
     code = work_open(&w);
     if (code) return code;
     size_t dim = pith_embed_dim(w.model, &s.embed);
     float *vectors = grow(NULL, texts.count * dim * sizeof *vectors);
     pith_str *strings = grow(NULL, texts.count * sizeof *strings);
-    for (size_t i = 0; i < texts.count; i++) strings[i] = (pith_str){ texts.items[i], strlen(texts.items[i]) };
+    for (size_t i = 0; i < texts.count; i++)
+        strings[i] = (pith_str){ texts.items[i], strlen(texts.items[i]) };
     if (pith_embed(vectors, w.model, strings, texts.count, &s.embed, &err))
         code = fail(c, "%s", err.message);
     else if (s.json)

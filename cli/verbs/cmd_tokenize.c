@@ -1,6 +1,7 @@
 /* cmd_tokenize.c - pith tokenize: the ids that embed would feed, one JSON array per line.
  *
- * Lines are gathered as long as they arrive without waiting, and are then tokenized together on all threads. */
+ * Lines are gathered as long as they arrive without waiting, and are then tokenized together on all
+ * threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +12,13 @@
 #include "cli/input/json_line.h"
 #include "cli/output/output.h"
 
-/* Bytes of a line that are kept if its end matters: it is not truncated, or its beginning is cut off. */
+/* Bytes of a line that are kept if its end matters: it is not truncated, or its beginning is cut
+ * off. */
 #define WHOLE_BYTES ((size_t)64 << 20)
 /* Bytes of a line that are kept if only its first tokens are needed. */
 #define LINE_BYTES ((size_t)1 << 20)
-/* A batch ends after this many texts or bytes. Larger batches keep threads busy; smaller ones need less memory. A
- * longer line is a batch of its own. */
+/* A batch ends after this many texts or bytes. Larger batches keep threads busy; smaller ones need
+ * less memory. A longer line is a batch of its own. */
 enum { BATCH_TEXTS = 4096, BATCH_BYTES = 1 << 20 };
 
 /* ---- results ---- */
@@ -57,21 +59,22 @@ static void print_string(bytes *out, pith_str s) {
 
 /* ,"name":[…] of tokens [begin, end); NUMBERS(i) is the number of token i, NONE stands for null. */
 #define NONE INT64_MIN
-#define PRINT_COLUMN(out, name, begin, end, number)                                                                    \
-    do {                                                                                                               \
-        bytes_print(out, "%s[", name);                                                                                 \
-        for (size_t i = begin; i < end; i++) {                                                                         \
-            int64_t n_ = (number);                                                                                     \
-            if (i > begin) bytes_add(out, ",", 1);                                                                     \
-            if (n_ == NONE)                                                                                            \
-                bytes_add(out, "null", 4);                                                                             \
-            else                                                                                                       \
-                print_int(out, n_);                                                                                    \
-        }                                                                                                              \
-        bytes_add(out, "]", 1);                                                                                        \
+#define PRINT_COLUMN(out, name, begin, end, number)                                                \
+    do {                                                                                           \
+        bytes_print(out, "%s[", name);                                                             \
+        for (size_t i = begin; i < end; i++) {                                                     \
+            int64_t n_ = (number);                                                                 \
+            if (i > begin) bytes_add(out, ",", 1);                                                 \
+            if (n_ == NONE)                                                                        \
+                bytes_add(out, "null", 4);                                                         \
+            else                                                                                   \
+                print_int(out, n_);                                                                \
+        }                                                                                          \
+        bytes_add(out, "]", 1);                                                                    \
     } while (0)
 
-static void print_full(bytes *out, const pith_tokenizer *tokenizer, const pith_tokens *t, size_t begin, size_t end) {
+static void print_full(bytes *out, const pith_tokenizer *tokenizer, const pith_tokens *t,
+                       size_t begin, size_t end) {
     PRINT_COLUMN(out, "{\"ids\":", begin, end, t->ids[i]);
     bytes_print(out, ",\"tokens\":[");
     for (size_t i = begin; i < end; i++) {
@@ -83,9 +86,11 @@ static void print_full(bytes *out, const pith_tokenizer *tokenizer, const pith_t
             bytes_add(out, "null", 4);
     }
     bytes_print(out, "],\"offsets\":[");
-    for (size_t i = begin; i < end; i++) bytes_print(out, "%s[%u,%u]", i > begin ? "," : "", t->begin[i], t->end[i]);
+    for (size_t i = begin; i < end; i++)
+        bytes_print(out, "%s[%u,%u]", i > begin ? "," : "", t->begin[i], t->end[i]);
     PRINT_COLUMN(out, "],\"word_ids\":", begin, end, t->word_ids[i] < 0 ? NONE : t->word_ids[i]);
-    PRINT_COLUMN(out, ",\"sequence_ids\":", begin, end, t->sequence_ids[i] < 0 ? NONE : t->sequence_ids[i]);
+    PRINT_COLUMN(out, ",\"sequence_ids\":", begin, end,
+                 t->sequence_ids[i] < 0 ? NONE : t->sequence_ids[i]);
     PRINT_COLUMN(out, ",\"type_ids\":", begin, end, t->type_ids[i]);
     PRINT_COLUMN(out, ",\"special\":", begin, end, t->special[i]);
     PRINT_COLUMN(out, ",\"attention\":", begin, end, t->attention[i]);
@@ -93,8 +98,8 @@ static void print_full(bytes *out, const pith_tokenizer *tokenizer, const pith_t
 }
 
 /* The line of one text, tokens [begin, end). */
-static void tokenize_print_text(bytes *out, const tokenize_settings *s, const pith_tokens *t, size_t begin,
-                                size_t end) {
+static void tokenize_print_text(bytes *out, const tokenize_settings *s, const pith_tokens *t,
+                                size_t begin, size_t end) {
     bool windows = s->options.overflow;
     if (s->count)
         print_int(out, (int64_t)(end - begin));
@@ -136,12 +141,14 @@ typedef struct batch {
 } batch;
 
 /* The texts in an object's fields replace the object. False: message says why. */
-static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_line *json, const text_input *in,
-                        bool too_long) {
+static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_line *json,
+                        const text_input *in, bool too_long) {
     const char *fields[2] = { s->field, s->pair_field };
-    pith_str texts[2] = { { NULL, 0 }, { NULL, 0 } }, line = bytes_text(&b->text, p->begin, b->text.size);
+    pith_str texts[2] = { { NULL, 0 }, { NULL, 0 } },
+             line = bytes_text(&b->text, p->begin, b->text.size);
     const char *why = too_long ? "the object is longer than 64 MiB" : NULL;
-    if (!why && !json_line_texts(json, texts, line, fields, s->pair ? 2 : 1, NULL)) why = json->message;
+    if (!why && !json_line_texts(json, texts, line, fields, s->pair ? 2 : 1, NULL))
+        why = json->message;
     if (why) {
         cut_print(b->message, sizeof b->message, "%s: %s", text_input_place(in), why);
         return false;
@@ -163,7 +170,8 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
     const char *begin = bytes_text(&b->text, p->begin, p->begin).data,
                *tab = p->end > p->begin ? memchr(begin, '\t', p->end - p->begin) : NULL;
     if (!tab) {
-        cut_print(b->message, sizeof b->message, "%s: there is no tab between two texts", text_input_place(in));
+        cut_print(b->message, sizeof b->message, "%s: there is no tab between two texts",
+                  text_input_place(in));
         return false;
     }
     /* The tab stays between them. */
@@ -171,7 +179,8 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
     return true;
 }
 
-/* Takes back what a bad line has left, and notes the line; false: it ends the command, message says why. */
+/* Takes back what a bad line has left, and notes the line; false: it ends the command, message says
+ * why. */
 static bool pass_bad(batch *b, size_t begin, const text_input *in) {
     b->text.size = begin;
     if (!bad_lines_add(&b->bad, b->count, in, b->message, NULL)) return false;
@@ -179,7 +188,8 @@ static bool pass_bad(batch *b, size_t begin, const text_input *in) {
     return true;
 }
 
-/* Lines as long as there are any without waiting. False: it was the end, or message says what was wrong. */
+/* Lines as long as there are any without waiting. False: it was the end, or message says what was
+ * wrong. */
 static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_input *in) {
     b->text.size = b->count = 0;
     bad_lines_clear(&b->bad);
@@ -201,7 +211,8 @@ static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_i
             b->places[b->count++] = p;
         else if (!pass_bad(b, p.begin, in))
             return false;
-    } while (b->count < BATCH_TEXTS && b->text.size + b->bad.objects.size < BATCH_BYTES && text_input_ready(in));
+    } while (b->count < BATCH_TEXTS && b->text.size + b->bad.objects.size < BATCH_BYTES &&
+             text_input_ready(in));
     return true;
 }
 
@@ -216,7 +227,8 @@ static void find_texts(batch *b, const tokenize_settings *s) {
 }
 
 /* The line of text i, behind the objects of the bad lines before it. */
-static void tokenize_print(batch *b, const tokenize_settings *s, size_t i, size_t begin, size_t end) {
+static void tokenize_print(batch *b, const tokenize_settings *s, size_t i, size_t begin,
+                           size_t end) {
     const pith_str objects = bad_lines_take(&b->bad, i);
     bytes_add(&b->result, objects.data, objects.size);
     tokenize_print_text(&b->result, s, &b->tokens, begin, end);
@@ -226,7 +238,8 @@ static void tokenize_print(batch *b, const tokenize_settings *s, size_t i, size_
 static int tokenize_singly(batch *b, const tokenize_settings *s, text_input *in) {
     pith_error err = PITH_ERROR_INIT;
     for (size_t i = 0; i < b->count; i++) {
-        if (pith_tokenize(&b->tokens, s->tokenizer, b->texts[i], s->pair ? &b->pairs[i] : NULL, &s->options, &err)) {
+        if (pith_tokenize(&b->tokens, s->tokenizer, b->texts[i], s->pair ? &b->pairs[i] : NULL,
+                          &s->options, &err)) {
             in->path_at = b->places[i].path;
             in->line = b->places[i].line;
             return fail(&command_tokenize, "%s: %s", text_input_place(in), err.message);
@@ -240,15 +253,17 @@ static int tokenize_singly(batch *b, const tokenize_settings *s, text_input *in)
 static int tokenize(batch *b, const tokenize_settings *s, text_input *in) {
     find_texts(b, s);
     b->result.size = 0;
-    if (pith_tokenize_batch(&b->tokens, b->ends, s->tokenizer, b->texts, s->pair ? b->pairs : NULL, b->count,
-                            &s->options, NULL))
+    if (pith_tokenize_batch(&b->tokens, b->ends, s->tokenizer, b->texts, s->pair ? b->pairs : NULL,
+                            b->count, &s->options, NULL))
         return tokenize_singly(b, s, in);
     b->total += b->tokens.count;
-    for (size_t i = 0; i < b->count && !s->total; i++) tokenize_print(b, s, i, i ? b->ends[i - 1] : 0, b->ends[i]);
+    for (size_t i = 0; i < b->count && !s->total; i++)
+        tokenize_print(b, s, i, i ? b->ends[i - 1] : 0, b->ends[i]);
     return EXIT_DONE;
 }
 
-static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *json, text_input *in, output *out) {
+static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *json, text_input *in,
+                        output *out) {
     batch *b = grow(NULL, sizeof *b);
     int code = EXIT_DONE;
     *b = (batch){ .tokens = PITH_TOKENS_INIT, .bad.report = s->errors == ERRORS_REPORT };
@@ -277,12 +292,15 @@ static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *js
 }
 
 static int tokenize_check(const command *c, const tokenize_settings *s) {
-    if (s->full + s->count + s->total > 1) return usage(c, "--full, --count and --total do not go together");
-    if (!s->jsonl && (s->field || s->pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
+    if (s->full + s->count + s->total > 1)
+        return usage(c, "--full, --count and --total do not go together");
+    if (!s->jsonl && (s->field || s->pair_field))
+        return usage(c, "--field and --pair-field go with --jsonl");
     if (s->pair_field && !s->pair) return usage(c, "--pair-field goes with --pair");
     if (s->characters && !s->full) return usage(c, "--characters goes with --full");
     if (s->jsonl && s->null) return usage(c, "--jsonl and -0 do not go together");
-    if (s->total && s->errors == ERRORS_REPORT) return usage(c, "--errors report does not go with --total");
+    if (s->total && s->errors == ERRORS_REPORT)
+        return usage(c, "--errors report does not go with --total");
     return EXIT_DONE;
 }
 
@@ -318,7 +336,8 @@ static int tokenize_run(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     open_options.log = &warnings;
-    if (pith_tokenizer_open(&s.tokenizer, s.model, &open_options, &err)) return fail_model(c, &err, s.model);
+    if (pith_tokenizer_open(&s.tokenizer, s.model, &open_options, &err))
+        return fail_model(c, &err, s.model);
     if (s.max_length < 0 && pith_tokenizer_limit(&s.max_length, s.tokenizer, s.model, &err)) {
         pith_tokenizer_close(s.tokenizer);
         return fail(c, "%s", err.message);
@@ -382,7 +401,8 @@ const command command_tokenize = {
     .summary = "turn texts into token ids, one text per line",
     .forms = "[-m MODEL] [options] [FILE...]",
     .takes = "FILE",
-    .description = "Each line becomes a JSON array of the ids that 'pith embed' feeds to the model.",
+    .description =
+        "Each line becomes a JSON array of the ids that 'pith embed' feeds to the model.",
     .examples = examples,
     .options = options,
     .run = tokenize_run,

@@ -1,5 +1,5 @@
-/* cmd_train.c - pith train: a model of a task of a database, or of several, in a directory that a later call goes on
- * with. */
+/* cmd_train.c - pith train: a model of a task of a database, or of several, in a directory that a
+ * later call goes on with. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,8 +26,9 @@ typedef struct train_settings {
 
 enum { TRAIN_TRANSFORMER, TRAIN_AUTO };
 
-/* A run that passes over its training rows more often than this learns them by heart and ends early; shorter ones are
- * the rule for databases of tens of thousands of rows, which gain until the last step. */
+/* A run that passes over its training rows more often than this learns them by heart and ends
+ * early; shorter ones are the rule for databases of tens of thousands of rows, which gain until the
+ * last step. */
 enum { TRAIN_PASSES = 8, TRAIN_BATCH = 32 /* as the library has it */ };
 
 /* The model with the least loss on the validation rows so far. */
@@ -38,8 +39,10 @@ typedef struct train_best {
 
 /* Takes what a model that is started from decides: its shape, and what it is used to read. */
 static int train_inherit(json_t *config, const command *c, const char *from) {
-    static const char *const members[] = { "dim",   "heads", "ff",     "blocks",        "attend",
-                                           "width", "cells", "latest", "lone_children", "ages_alone" };
+    static const char *const members[] = {
+        "dim",   "heads", "ff",     "blocks",        "attend",
+        "width", "cells", "latest", "lone_children", "ages_alone"
+    };
     pith_error err = PITH_ERROR_INIT;
     pith_str text;
     size_t size;
@@ -105,31 +108,40 @@ static json_t *train_tasks(const char *names, size_t count) {
 /* Whether run.json describes the same training. */
 static bool train_same(const relational_run *run, const json_t *old) {
     static const char *const members[] = { "task", "seed", "config", "early_stopping" };
-    const json_t *from = json_object_get(run->about, "from"), *old_from = json_object_get(old, "from");
-    bool same = run_same_files(run->path, json_object_get(run->about, "database"), json_object_get(old, "database"));
+    const json_t *from = json_object_get(run->about, "from"),
+                 *old_from = json_object_get(old, "from");
+    bool same = run_same_files(run->path, json_object_get(run->about, "database"),
+                               json_object_get(old, "database"));
     for (size_t i = 0; same && i < sizeof members / sizeof *members; i++) {
-        const json_t *a = json_object_get(run->about, members[i]), *b = json_object_get(old, members[i]);
+        const json_t *a = json_object_get(run->about, members[i]),
+                     *b = json_object_get(old, members[i]);
         same = a == b || json_equal(a, b);
     }
-    return same && (from == old_from || json_equal(from, old_from) || run_same_files(run->path, from, old_from));
+    return same && (from == old_from || json_equal(from, old_from) ||
+                    run_same_files(run->path, from, old_from));
 }
 
 /* What the run is. A directory that holds another run is refused. */
-static int train_about(relational_run *run, const command *c, const train_settings *s, const string_list *files,
-                       const char *config) {
+static int train_about(relational_run *run, const command *c, const train_settings *s,
+                       const string_list *files, const char *config) {
     static const char *const found[] = { "validation", "answers" };
-    char *file = run_file(run->path, "run.json"), *from = s->from ? run_relative(run->path, s->from) : NULL;
+    char *file = run_file(run->path, "run.json"),
+         *from = s->from ? run_relative(run->path, s->from) : NULL;
     int code = EXIT_DONE;
-    run->about = json_pack("{s:o, s:s, s:i, s:s}", "database", train_paths(run->path, files), "task", s->task, "seed",
-                           (int)s->seed, "config", config);
+    run->about = json_pack("{s:o, s:s, s:i, s:s}", "database", train_paths(run->path, files),
+                           "task", s->task, "seed", (int)s->seed, "config", config);
     if (from) json_object_set_new(run->about, "from", json_string(from));
-    if (s->early_stopping >= 0) json_object_set_new(run->about, "early_stopping", json_integer(s->early_stopping));
+    if (s->early_stopping >= 0)
+        json_object_set_new(run->about, "early_stopping", json_integer(s->early_stopping));
     json_t *old = json_load_file(file, 0, NULL);
     if (old && !train_same(run, old))
-        code = fail(c, "%s holds a run of another database, task, seed or configuration; give another directory",
+        code = fail(c,
+                    "%s holds a run of another database, task, seed or configuration; give another "
+                    "directory",
                     run->path);
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
-        if (json_object_get(old, found[i])) json_object_set(run->about, found[i], json_object_get(old, found[i]));
+        if (json_object_get(old, found[i]))
+            json_object_set(run->about, found[i], json_object_get(old, found[i]));
     json_decref(old);
     free(from);
     free(file);
@@ -138,7 +150,8 @@ static int train_about(relational_run *run, const command *c, const train_settin
 
 /* Makes the directory and run.json, now that there is a model. */
 static int train_begin(const relational_run *run, const command *c) {
-    if (mkdir(run->path, 0777) && errno != EEXIST) return fail(c, "%s: %s", run->path, strerror(errno));
+    if (mkdir(run->path, 0777) && errno != EEXIST)
+        return fail(c, "%s: %s", run->path, strerror(errno));
     const int code = run_write_about(run, c);
     return code ? code : run_keep(run, c);
 }
@@ -157,12 +170,14 @@ static train_settings train_plan(const train_settings *s, const relational_run *
     if (!plan.keep || state.steps * s->batch <= TRAIN_PASSES * state.rows) return plan;
     if (!option_by_flag(&s->evaluate_every) && plan.save_every < plan.evaluate_every)
         plan.evaluate_every = plan.save_every;
-    plan.early_stopping = (int32_t)(state.steps / 4 > plan.evaluate_every ? state.steps / 4 : plan.evaluate_every);
+    plan.early_stopping =
+        (int32_t)(state.steps / 4 > plan.evaluate_every ? state.steps / 4 : plan.evaluate_every);
     return plan;
 }
 
 static int train_log(const relational_run *run, const command *c, json_t *line) {
-    char *file = run_file(run->path, "log.jsonl"), *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *file = run_file(run->path, "log.jsonl"),
+         *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
     int code = output_append(file, text) ? EXIT_DONE : fail(c, "%s: %s", file, strerror(errno));
     note("%s", text);
     free(text);
@@ -172,7 +187,9 @@ static int train_log(const relational_run *run, const command *c, json_t *line) 
 }
 
 /* The loss of an evaluation: of numbers the mean distance. NaN if there are no rows. */
-static double train_loss(const pith_relational_metrics *m) { return isnan(m->logloss[0]) ? m->mae[0] : m->logloss[0]; }
+static double train_loss(const pith_relational_metrics *m) {
+    return isnan(m->logloss[0]) ? m->mae[0] : m->logloss[0];
+}
 
 /* How well the validation rows are answered. The model is saved if it is the best so far. */
 static int train_validate(json_t *line, train_best *best, relational_run *run, const command *c,
@@ -191,7 +208,8 @@ static int train_validate(json_t *line, train_best *best, relational_run *run, c
     if (loss < best->loss) {
         pith_relational_get_state(&state, run->model);
         *best = (train_best){ loss, state.step };
-        /* Before model.bin: a run that is killed in between evaluates this step again and finds its equal. */
+        /* Before model.bin: a run that is killed in between evaluates this step again and finds its
+         * equal. */
         const int code = run_save(run, c, "best.bin");
         if (code) return code;
     }
@@ -200,7 +218,8 @@ static int train_validate(json_t *line, train_best *best, relational_run *run, c
 }
 
 /* What an interrupted run has found: the loss of best.bin is computed again, to the same bits. */
-static int train_find_best(train_best *best, const relational_run *run, const command *c, const train_settings *s) {
+static int train_find_best(train_best *best, const relational_run *run, const command *c,
+                           const train_settings *s) {
     relational_run kept = *run;
     pith_error err = PITH_ERROR_INIT;
     pith_relational_metrics metrics;
@@ -225,8 +244,8 @@ static bool train_stops(const train_best *best, const train_settings *s, int64_t
 }
 
 /* Trains up to the next multiple of `every`, and says how it went. */
-static int train_stretch(relational_run *run, train_best *best, const command *c, const train_settings *s,
-                         pith_relational_state *state) {
+static int train_stretch(relational_run *run, train_best *best, const command *c,
+                         const train_settings *s, pith_relational_state *state) {
     const int64_t every = s->save_every, until = (state->step / every + 1) * every;
     const uint64_t cells = state->cells;
     const double begin = now_seconds();
@@ -238,9 +257,9 @@ static int train_stretch(relational_run *run, train_best *best, const command *c
         return fail(c, "%s", err.message);
     const double seconds = now_seconds() - begin;
     pith_relational_get_state(state, run->model);
-    json_t *line =
-        json_pack("{s:I, s:f, s:f, s:f}", "step", (json_int_t)state->step, "loss", loss, "steps_per_second",
-                  (double)(state->step - from) / seconds, "cells_per_second", (double)(state->cells - cells) / seconds);
+    json_t *line = json_pack("{s:I, s:f, s:f, s:f}", "step", (json_int_t)state->step, "loss", loss,
+                             "steps_per_second", (double)(state->step - from) / seconds,
+                             "cells_per_second", (double)(state->cells - cells) / seconds);
     if (state->step % s->evaluate_every == 0 || state->step == state->steps) {
         code = train_validate(line, best, run, c, s);
         pith_relational_get_state(state, run->model); /* its cells are not those of training */
@@ -250,7 +269,8 @@ static int train_stretch(relational_run *run, train_best *best, const command *c
 }
 
 /* A new model; with --from it has the parameters of another. */
-static int train_create(relational_run *run, const command *c, const train_settings *s, const char *config) {
+static int train_create(relational_run *run, const command *c, const train_settings *s,
+                        const char *config) {
     pith_error err = PITH_ERROR_INIT;
     const size_t count = run->database_count;
     json_t *tasks = train_tasks(s->task, count);
@@ -258,8 +278,9 @@ static int train_create(relational_run *run, const command *c, const train_setti
     int code = EXIT_DONE;
     size_t size;
     for (size_t i = 0; i < count; i++) names[i] = json_string_value(json_array_get(tasks, i));
-    if (!code && pith_relational_create_over(&run->model, (const pith_database *const *)run->databases, names, count,
-                                             config, (uint64_t)s->seed, &err))
+    if (!code &&
+        pith_relational_create_over(&run->model, (const pith_database *const *)run->databases,
+                                    names, count, config, (uint64_t)s->seed, &err))
         code = fail(c, "%s", err.message);
     void *bytes = !code && s->from ? run_model_bytes(s->from, &size) : NULL;
     if (!code && s->from && !bytes) code = fail(c, "%s: %s", s->from, strerror(errno));
@@ -272,7 +293,8 @@ static int train_create(relational_run *run, const command *c, const train_setti
 }
 
 /* A model without steps is saved as it is. */
-static int train_nothing(relational_run *run, train_best *best, const command *c, const train_settings *s) {
+static int train_nothing(relational_run *run, train_best *best, const command *c,
+                         const train_settings *s) {
     json_t *line = json_pack("{s:i}", "step", 0);
     int code = train_validate(line, best, run, c, s);
     if (!code) code = run_save(run, c, "model.bin");
@@ -281,16 +303,18 @@ static int train_nothing(relational_run *run, train_best *best, const command *c
 
 /* ---- what else answers the question ---- */
 
-/* Measures a baseline on the validation rows, and saves it if it has the least loss so far. One that cannot be trained
- * is left out with a warning. */
-static int train_baseline(json_t *losses, double *least, const char **best, relational_run *run, const command *c,
-                          const train_settings *s, int32_t baseline) {
+/* Measures a baseline on the validation rows, and saves it if it has the least loss so far. One
+ * that cannot be trained is left out with a warning. */
+static int train_baseline(json_t *losses, double *least, const char **best, relational_run *run,
+                          const command *c, const train_settings *s, int32_t baseline) {
     const char *name = pith_baseline_name(baseline);
     pith_error err = PITH_ERROR_INIT;
     pith_relational_metrics metrics;
     if (pith_relational_answer_by(run->model, baseline, s->threads, &err) ||
-        pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err)) {
-        if (err.code != PITH_ERR_UNSUPPORTED) return fail(c, "baseline '%s': %s", name, err.message);
+        pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads,
+                                 &err)) {
+        if (err.code != PITH_ERR_UNSUPPORTED)
+            return fail(c, "baseline '%s': %s", name, err.message);
         note("pith %s: warning: '%s' is not compared: %s", c->name, name, err.message);
         return EXIT_DONE;
     }
@@ -311,8 +335,8 @@ static int train_own_loss(double *loss, bool *numbers, const relational_run *run
     bool there = false;
     kept.model = NULL;
     int code = s->keep ? run_load(&kept, c, "best.bin", &there) : EXIT_DONE;
-    if (!code &&
-        pith_relational_evaluate(&metrics, there ? kept.model : run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err))
+    if (!code && pith_relational_evaluate(&metrics, there ? kept.model : run->model,
+                                          PITH_SPLIT_OF_VALIDATION, s->threads, &err))
         code = fail(c, "%s", err.message);
     pith_relational_close(kept.model);
     if (code) return code;
@@ -321,43 +345,52 @@ static int train_own_loss(double *loss, bool *numbers, const relational_run *run
     return EXIT_DONE;
 }
 
-/* Compares the model with baselines on the validation rows, and chooses among them if that is wanted. run.json then
- * says what was found. */
+/* Compares the model with baselines on the validation rows, and chooses among them if that is
+ * wanted. run.json then says what was found. */
 static int train_compare(relational_run *run, const command *c, const train_settings *s) {
-    static const int32_t compared[] = { 0, 1, 4 }; /* constant, entity mean, and the trees that see most */
+    static const int32_t compared[] = { 0, 1, 4 }; /* constant, entity mean, and the trees that see
+                                                      most */
     const char *best = NULL;
     double least;
     bool numbers;
     int code = train_own_loss(&least, &numbers, run, c, s);
     if (code) return code;
     if (isnan(least))
-        return s->model == TRAIN_AUTO ? fail(c, "--model auto: the task has no validation rows to choose by")
-                                      : EXIT_DONE;
-    json_t *losses = json_pack("{s:s, s:f}", "loss", numbers ? "mae" : "logloss", "transformer", least);
+        return s->model == TRAIN_AUTO
+                   ? fail(c, "--model auto: the task has no validation rows to choose by")
+                   : EXIT_DONE;
+    json_t *losses =
+        json_pack("{s:s, s:f}", "loss", numbers ? "mae" : "logloss", "transformer", least);
     for (size_t i = 0; !code && i < sizeof compared / sizeof *compared; i++)
         code = train_baseline(losses, &least, &best, run, c, s, compared[i]);
     json_object_set_new(run->about, "validation", losses);
     json_object_del(run->about, "answers");
-    if (s->model == TRAIN_AUTO) json_object_set_new(run->about, "answers", json_string(best ? best : RUN_TRANSFORMER));
+    if (s->model == TRAIN_AUTO)
+        json_object_set_new(run->about, "answers", json_string(best ? best : RUN_TRANSFORMER));
     if (!code) code = run_write_about(run, c);
     if (!code && s->model == TRAIN_AUTO)
-        note("pith train: '%s' answers: %s %.4f on the validation rows", best ? best : RUN_TRANSFORMER,
-             numbers ? "mae" : "logloss", least);
+        note("pith train: '%s' answers: %s %.4f on the validation rows",
+             best ? best : RUN_TRANSFORMER, numbers ? "mae" : "logloss", least);
     return code;
 }
 
-/* What is left to do after the training. A finished run that is started again is compared again only if another
- * --model is asked for. */
-static int train_finish(relational_run *run, const command *c, const train_settings *given, const train_settings *s) {
-    const bool compared = json_object_get(run->about, "validation") != NULL, asked = option_by_flag(&given->model);
-    const bool other = asked && (given->model == TRAIN_AUTO) != (json_object_get(run->about, "answers") != NULL);
+/* What is left to do after the training. A finished run that is started again is compared again
+ * only if another --model is asked for. */
+static int train_finish(relational_run *run, const command *c, const train_settings *given,
+                        const train_settings *s) {
+    const bool compared = json_object_get(run->about, "validation") != NULL,
+               asked = option_by_flag(&given->model);
+    const bool other =
+        asked && (given->model == TRAIN_AUTO) != (json_object_get(run->about, "answers") != NULL);
     int code = EXIT_DONE;
-    if ((s->compare || s->model == TRAIN_AUTO) && (!compared || other)) code = train_compare(run, c, s);
+    if ((s->compare || s->model == TRAIN_AUTO) && (!compared || other))
+        code = train_compare(run, c, s);
     if (!code) run_tell_better(run, c);
     return code;
 }
 
-static int train_model(relational_run *run, const command *c, const train_settings *settings, const char *config) {
+static int train_model(relational_run *run, const command *c, const train_settings *settings,
+                       const char *config) {
     pith_relational_state state;
     train_best best;
     bool there;
@@ -385,16 +418,20 @@ static int train_run(int argc, char **argv) {
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
     if (!rest.count) return usage(c, "give one database file, or several");
-    if (!s.task || !s.output) return usage(c, "give the task with --task and the directory of the run with -o");
-    if (s.model == TRAIN_AUTO && !s.compare) return usage(c, "--model auto compares; leave --no-compare out");
+    if (!s.task || !s.output)
+        return usage(c, "give the task with --task and the directory of the run with -o");
+    if (s.model == TRAIN_AUTO && !s.compare)
+        return usage(c, "--model auto compares; leave --no-compare out");
     json_t *tasks = train_tasks(s.task, rest.count);
     const size_t named = json_array_size(tasks);
     json_decref(tasks);
-    if (named != rest.count) return usage(c, "--task names %zu tasks, and there are %zu databases", named, rest.count);
+    if (named != rest.count)
+        return usage(c, "--task names %zu tasks, and there are %zu databases", named, rest.count);
     run.path = s.output;
     code = train_config(&config, c, &s);
     json_t *names = json_array();
-    for (size_t i = 0; i < rest.count; i++) json_array_append_new(names, json_string(rest.items[i]));
+    for (size_t i = 0; i < rest.count; i++)
+        json_array_append_new(names, json_string(rest.items[i]));
     if (!code) code = run_open_databases(&run, c, NULL, names);
     json_decref(names);
     if (!code) code = train_about(&run, c, &s, &rest, config);
@@ -425,10 +462,14 @@ static const option options[] = {
 static const example examples[] = {
     { "pith train shop.rdb --task returned -o run", "then: pith eval run" },
     { "pith train shop.rdb --task returned -o quick --steps 300", NULL },
-    { "pith train shop.rdb --task returned -o run --early-stopping 800", "ends when 800 steps have found none better" },
-    { "pith train shop.rdb --task returned -o run --model auto", "or trees or a mean, if they do better" },
-    { "pith train a.rdb b.rdb c.rdb --task label -o base", "one model, which learns from all in turns" },
-    { "pith train shop.rdb --task returned --from base --steps 0 -o zero", "asks it about another database as it is" },
+    { "pith train shop.rdb --task returned -o run --early-stopping 800",
+      "ends when 800 steps have found none better" },
+    { "pith train shop.rdb --task returned -o run --model auto",
+      "or trees or a mean, if they do better" },
+    { "pith train a.rdb b.rdb c.rdb --task label -o base",
+      "one model, which learns from all in turns" },
+    { "pith train shop.rdb --task returned --from base --steps 0 -o zero",
+      "asks it about another database as it is" },
     { NULL, NULL },
 };
 
@@ -438,12 +479,15 @@ const command command_train = {
     .forms = "FILE... --task NAME -o DIR [options]",
     .takes = "FILE...",
     .reads = "json|bin|jsonl",
-    .description =
-        "Trains a relational transformer to answer the question of a task, on rows of the training part alone. The "
-        "model has the same bits whatever the number of threads, and whether or not the training was interrupted. Of "
-        "several databases, the first is the one whose validation rows are answered. Of one database, the step with "
-        "the least loss on the validation rows is kept. Then simpler predictors are trained on the same rows, and a "
-        "line says so if one of them does better on the validation rows.",
+    .description = "Trains a relational transformer to answer the question of a task, on rows of "
+                   "the training part alone. The "
+                   "model has the same bits whatever the number of threads, and whether or not the "
+                   "training was interrupted. Of "
+                   "several databases, the first is the one whose validation rows are answered. Of "
+                   "one database, the step with "
+                   "the least loss on the validation rows is kept. Then simpler predictors are "
+                   "trained on the same rows, and a "
+                   "line says so if one of them does better on the validation rows.",
     .examples = examples,
     .options = options,
     .run = train_run,

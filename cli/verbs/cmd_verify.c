@@ -1,7 +1,8 @@
 /* cmd_verify.c - pith verify: runs ONNX test folders, and checks the bytes of compiled models.
  *
- * A folder with model.onnx holds test_data_set_N folders with input_I.pb and output_I.pb, where I is the index of the
- * model's input or output. Folders are independent and run in parallel, each on one thread. */
+ * A folder with model.onnx holds test_data_set_N folders with input_I.pb and output_I.pb, where I
+ * is the index of the model's input or output. Folders are independent and run in parallel, each on
+ * one thread. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -75,10 +76,12 @@ static int compare_folders(const void *a, const void *b) {
 /* ---- one test ---- */
 
 /* The folder's tolerance; false: its data.json is there but cannot be read, why tells. */
-static bool find_tolerance(tolerance *close, const job *j, const char *folder, char *why, size_t size) {
+static bool find_tolerance(tolerance *close, const job *j, const char *folder, char *why,
+                           size_t size) {
     char path[4096];
     json_error_t fault;
-    tolerance t = { 1e-3, 1e-7, 0x1p-6 }; /* those of the runner of ONNX's own tests: two ulps of bf16 */
+    tolerance t = { 1e-3, 1e-7, 0x1p-6 }; /* those of the runner of ONNX's own tests: two ulps of
+                                             bf16 */
     snprintf(path, sizeof path, "%s/data.json", folder);
     json_t *data = json_load_file(path, 0, &fault);
     if (!data && !access(path, F_OK)) {
@@ -107,21 +110,24 @@ typedef struct loaded {
     size_t count;
 } loaded;
 
-static bool load_inputs(loaded *in, const pith_model *model, const char *set, char *message, size_t size) {
+static bool load_inputs(loaded *in, const pith_model *model, const char *set, char *message,
+                        size_t size) {
     char path[4200];
     for (size_t i = 0; i < pith_model_input_count(model); i++) {
         pith_port port = pith_model_input(model, i);
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (!exists(path)) continue; /* the session says if it is wanted */
-        if (!tensor_file_open(&in->files[in->count], path, tensor_file_kind_of(&port), message, size)) return false;
+        if (!tensor_file_open(&in->files[in->count], path, tensor_file_kind_of(&port), message,
+                              size))
+            return false;
         in->tensors[in->count] = in->files[in->count].tensor;
         in->names[in->count++] = port.name;
     }
     return true;
 }
 
-static bool check_outputs(test *t, const pith_model *model, const pith_tensor *outputs, const char *set,
-                          tolerance close) {
+static bool check_outputs(test *t, const pith_model *model, const pith_tensor *outputs,
+                          const char *set, tolerance close) {
     char path[4200], why[1000];
     size_t compared = 0;
     for (size_t i = 0; i < pith_model_output_count(model); i++) {
@@ -129,20 +135,24 @@ static bool check_outputs(test *t, const pith_model *model, const pith_tensor *o
         tensor_file wanted;
         snprintf(path, sizeof path, "%s/output_%zu.pb", set, i);
         if (!exists(path)) continue;
-        if (!tensor_file_open(&wanted, path, tensor_file_kind_of(&port), t->message, sizeof t->message)) return false;
+        if (!tensor_file_open(&wanted, path, tensor_file_kind_of(&port), t->message,
+                              sizeof t->message))
+            return false;
         bool good = tensors_agree(&outputs[i], &wanted.tensor, close, &t->worst, why, sizeof why);
         tensor_file_close(&wanted);
         compared++;
         if (good) continue;
-        cut_print(t->message, sizeof t->message, "%s: output %zu '" CUT_FORMAT "': %s", strrchr(set, '/') + 1, i,
-                  CUT(port.name, 100), why);
+        cut_print(t->message, sizeof t->message, "%s: output %zu '" CUT_FORMAT "': %s",
+                  strrchr(set, '/') + 1, i, CUT(port.name, 100), why);
         return false;
     }
-    if (!compared) cut_print(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
+    if (!compared)
+        cut_print(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
     return compared > 0;
 }
 
-static bool run_set(test *t, const pith_model *model, pith_session *session, const char *set, tolerance close) {
+static bool run_set(test *t, const pith_model *model, pith_session *session, const char *set,
+                    tolerance close) {
     size_t inputs = pith_model_input_count(model);
     loaded in = { grow(NULL, inputs * sizeof *in.files), grow(NULL, inputs * sizeof *in.tensors),
                   grow(NULL, inputs * sizeof *in.names), 0 };
@@ -151,7 +161,8 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
     pith_error err = PITH_ERROR_INIT;
     options.threads = 1;
     bool good = load_inputs(&in, model, set, t->message, sizeof t->message);
-    if (good && pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {
+    if (good &&
+        pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {
         cut_print(t->message, sizeof t->message, "%s: %s", strrchr(set, '/') + 1, err.message);
         good = false;
     }
@@ -164,11 +175,13 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
     return good;
 }
 
-static int filter_sets(const struct dirent *entry) { return !strncmp(entry->d_name, "test_data_set_", 14); }
+static int filter_sets(const struct dirent *entry) {
+    return !strncmp(entry->d_name, "test_data_set_", 14);
+}
 
 /* Runs the folder's sets of test data on the open model; true if all agree. */
-static bool run_sets(test *t, const job *j, const pith_model *model, pith_session *session, struct dirent **sets,
-                     int count) {
+static bool run_sets(test *t, const job *j, const pith_model *model, pith_session *session,
+                     struct dirent **sets, int count) {
     char path[4096];
     tolerance close;
     bool good = find_tolerance(&close, j, t->folder, t->message, sizeof t->message);
@@ -193,7 +206,8 @@ static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
     options.flags = j->strict ? PITH_OPEN_STRICT_SHAPES : 0;
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
     if (pith_model_open(&model, path, &options, &err) ||
-        (j->compiled && reopen_compiled(&model, &file, &options, &err)) || pith_session_create(&session, model, &err))
+        (j->compiled && reopen_compiled(&model, &file, &options, &err)) ||
+        pith_session_create(&session, model, &err))
         cut_print(t->message, sizeof t->message, "%s", err.message);
     else
         good = run_sets(t, j, model, session, sets, count);
@@ -207,7 +221,8 @@ static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
 static void apply_skip(test *t) {
     bool stale = t->outcome == PASSED && !t->skip->may_pass;
     if (stale)
-        cut_print(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip->reason);
+        cut_print(t->message, sizeof t->message, "passes, but is in the skip list: %s",
+                  t->skip->reason);
     else
         cut_print(t->message, sizeof t->message, "%s", t->skip->reason);
     t->outcome = stale ? FAILED : SKIPPED;
@@ -259,7 +274,8 @@ static int read_skips(skip_list *list, const char *path) {
         char *reason = line + n + strspn(line + n, " \t");
         line[n] = 0;
         bool may_pass = line[0] == '~';
-        list->items[kept++] = (skip){ line + may_pass, *reason ? reason : "no reason given", may_pass };
+        list->items[kept++] =
+            (skip){ line + may_pass, *reason ? reason : "no reason given", may_pass };
     }
     list->count = kept;
     free(ends);
@@ -282,13 +298,16 @@ static void verify_print_json(const job *j, const size_t *totals) {
     json_t *results = json_array();
     for (size_t i = 0; i < j->count; i++) {
         const test *t = &j->tests[i];
-        json_t *row = json_pack("{s:o, s:o, s:s, s:o}", "name", json_text(t->name), "path", json_text(t->folder),
-                                "status", outcome_names[t->outcome], "message", json_text(t->message));
-        if (row && t->worst < 1e308) json_object_set_new(row, "max_difference", json_real(t->worst));
+        json_t *row = json_pack("{s:o, s:o, s:s, s:o}", "name", json_text(t->name), "path",
+                                json_text(t->folder), "status", outcome_names[t->outcome],
+                                "message", json_text(t->message));
+        if (row && t->worst < 1e308)
+            json_object_set_new(row, "max_difference", json_real(t->worst));
         json_array_append_new(results, row ? row : json_null());
     }
     json_t *all = json_pack("{s:I, s:I, s:I, s:o}", "passed", (json_int_t)totals[PASSED], "failed",
-                            (json_int_t)totals[FAILED], "skipped", (json_int_t)totals[SKIPPED], "results", results);
+                            (json_int_t)totals[FAILED], "skipped", (json_int_t)totals[SKIPPED],
+                            "results", results);
     json_print(all);
 }
 
@@ -302,7 +321,8 @@ static void verify_print_text(const job *j, const size_t *totals, bool verbose) 
         else if (verbose)
             printf("passed %s (max difference %.3g)\n", shown(t->name), t->worst);
     }
-    printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED], totals[SKIPPED]);
+    printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED],
+           totals[SKIPPED]);
 }
 
 static bool is_file(const char *path) {
@@ -324,7 +344,8 @@ static void verify_files(job *j, const string_list *paths) {
         const char *end = strrchr(t->folder, '.');
         bool onnx = end && !strcmp(end, ".onnx");
         cut_print(t->message, sizeof t->message, "%s%s", err.message,
-                  onnx ? "; of an ONNX model give the folder that holds it and its test_data_set_0" : "");
+                  onnx ? "; of an ONNX model give the folder that holds it and its test_data_set_0"
+                       : "");
     }
 }
 
@@ -343,8 +364,10 @@ static int collect_tests(job *j, const string_list *dirs, skip_list *skips, cons
     int code = read_skips(skips, skip_path);
     collecting = j;
     for (size_t i = 0; !code && i < dirs->count; i++)
-        if (nftw(dirs->items[i], collect, 16, 0)) code = fail(c, "%s: %s", dirs->items[i], strerror(errno));
-    if (!code && !j->count) code = fail(c, "there is no model.onnx in %s or in a folder below it", dirs->items[0]);
+        if (nftw(dirs->items[i], collect, 16, 0))
+            code = fail(c, "%s: %s", dirs->items[i], strerror(errno));
+    if (!code && !j->count)
+        code = fail(c, "there is no model.onnx in %s or in a folder below it", dirs->items[0]);
     return code;
 }
 
@@ -360,7 +383,9 @@ static int verify_check(const command *c, const verify_settings *s, const string
     if (s->fusions && !dirs->count) return usage(c, "--fusions needs a model");
     if (s->fusions) return EXIT_DONE;
     if (s->checked.runs || s->checked.seed) return usage(c, "--runs and --seed go with --fusions");
-    if (!dirs->count) return usage(c, "give it a folder with a model.onnx and its test_data_set_0, or a .pith file");
+    if (!dirs->count)
+        return usage(c,
+                     "give it a folder with a model.onnx and its test_data_set_0, or a .pith file");
     if (s->list && s->json) return usage(c, "--list and --json do not go together");
     return EXIT_DONE;
 }
@@ -463,10 +488,11 @@ const command command_verify = {
     .summary = "compare ONNX test folders with their outputs; check compiled files and fusions",
     .forms = "[options] DIR...\nFILE.pith...\n--fusions MODEL...",
     .takes = "FILE",
-    .description =
-        "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The "
-        "tolerance is the official one (rtol 1e-3, for bf16 2^-6, atol 1e-7), that of a data.json in the folder, "
-        "or the one given here. --fusions needs no test data.",
+    .description = "Runs every model.onnx found below the folders on its test_data_set_N and "
+                   "compares the outputs. The "
+                   "tolerance is the official one (rtol 1e-3, for bf16 2^-6, atol 1e-7), that of a "
+                   "data.json in the folder, "
+                   "or the one given here. --fusions needs no test data.",
     .notes = "The last line is 'N passed, N failed, N skipped'.",
     .examples = examples,
     .options = options,

@@ -3,16 +3,19 @@
  *     pith_bm25 *bm25;
  *     pith_bm25_rows rows;
  *     if (pith_bm25_open(&bm25, "Qdrant/bm25", NULL, &err)) puts(err.message);
- *     if (pith_bm25_encode(&rows, bm25, texts, count, PITH_ROLE_DOCUMENT, 0, &err)) puts(err.message);
+ *     if (pith_bm25_encode(&rows, bm25, texts, count, PITH_ROLE_DOCUMENT, 0, &err))
+ *         puts(err.message);
  *
- * A text becomes words: runs of letters, digits and "_", in lower case. Stop words and words that are too long are left
- * out, the others lose their endings (Snowball), and each stem becomes a number: the absolute value of its MurmurHash3,
- * x86, 32 bits, seed 0, as a signed number. The vector of a document has for each stem
+ * A text becomes words: runs of letters, digits and "_", in lower case. Stop words and words that
+ * are too long are left out, the others lose their endings (Snowball), and each stem becomes a
+ * number: the absolute value of its MurmurHash3, x86, 32 bits, seed 0, as a signed number. The
+ * vector of a document has for each stem
  *
  *     f * (k + 1) / (f + k * (1 - b + b * words / avg_len))
  *
- * where f says how often it occurs, and words counts the stems of the document. The vector of a query has 1 for each
- * stem. An index of such vectors brings in how rare a stem is (the modifier "idf" of Qdrant). */
+ * where f says how often it occurs, and words counts the stems of the document. The vector of a
+ * query has 1 for each stem. An index of such vectors brings in how rare a stem is (the modifier
+ * "idf" of Qdrant). */
 #ifndef PITH_BM25_H
 #define PITH_BM25_H
 
@@ -31,25 +34,28 @@ typedef struct pith_bm25_options {
     double k, b;                   /* k is not negative, b is from 0 to 1 */
     double avg_len;                /* the mean number of words of documents; above 0 */
     int32_t token_max_length;      /* longer words are left out, in characters; 1 to 255 */
-    int32_t no_stemming;           /* 1: words stay as they are, and the directory's stop words are not used */
+    int32_t no_stemming;           /* 1: words stay as they are, and the directory's stop words are
+                                      not used */
     const char *const *stop_words; /* [stop_word_count]; used instead of those of the directory */
     size_t stop_word_count;
     const pith_allocator *allocator; /* NULL: malloc */
 } pith_bm25_options;
 
 /* clang-format off */
-#define PITH_BM25_OPTIONS_INIT { sizeof(pith_bm25_options), "english", 1.2, 0.75, 256, 40, 0, NULL, 0, NULL }
+#define PITH_BM25_OPTIONS_INIT \
+    { sizeof(pith_bm25_options), "english", 1.2, 0.75, 256, 40, 0, NULL, 0, NULL }
 /* clang-format on */
 
 /* Returns the names of the languages, with commas between them. */
 PITH_API const char *pith_bm25_languages(void);
 
-/* Opens BM25 for a language. dir is a directory with stop words, one per line, in <language>.txt, or a name in the
- * model cache; NULL: there are no stop words but those of the options. A directory without a file for the language has
- * none for it either. Stemming needs libstemmer, which is loaded here; without it the error is PITH_ERR_NOT_FOUND, and
- * names the package. PITH_ERR_ARGUMENT: a language that is not known, or an option out of range. */
-PITH_API pith_status pith_bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *options,
-                                    pith_error *err);
+/* Opens BM25 for a language. dir is a directory with stop words, one per line, in <language>.txt,
+ * or a name in the model cache; NULL: there are no stop words but those of the options. A directory
+ * without a file for the language has none for it either. Stemming needs libstemmer, which is
+ * loaded here; without it the error is PITH_ERR_NOT_FOUND, and names the package.
+ * PITH_ERR_ARGUMENT: a language that is not known, or an option out of range. */
+PITH_API pith_status pith_bm25_open(pith_bm25 **bm25, const char *dir,
+                                    const pith_bm25_options *options, pith_error *err);
 /* NULL is allowed. Free its rows first. */
 PITH_API void pith_bm25_close(pith_bm25 *bm25);
 
@@ -59,11 +65,13 @@ typedef struct pith_bm25_rows {
     void *memory; /* the library's */
 } pith_bm25_rows;
 
-/* Makes the vectors of texts, as documents or as queries (a pith_role), with so many threads (0: all the process may
- * use). The caller frees the rows. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and the message names its index. A
- * row does not depend on the other texts or on the number of threads. */
-PITH_API pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count,
-                                      int32_t role, int32_t threads, pith_error *err);
+/* Makes the vectors of texts, as documents or as queries (a pith_role), with so many threads (0:
+ * all the process may use). The caller frees the rows. A text that is not UTF-8 gives
+ * PITH_ERR_ARGUMENT, and the message names its index. A row does not depend on the other texts or
+ * on the number of threads. */
+PITH_API pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25,
+                                      const pith_str *texts, size_t count, int32_t role,
+                                      int32_t threads, pith_error *err);
 /* Frees the rows and sets them to zeros. */
 PITH_API void pith_bm25_rows_free(pith_bm25_rows *rows, const pith_bm25 *bm25);
 

@@ -18,8 +18,8 @@ typedef enum pith_pooling {
     PITH_POOLING_LAST = 4   /* the last token's vector */
 } pith_pooling;
 
-/* What calls of pith_embed did. A call adds to the first four numbers, so that one struct can count many calls. Begin
- * with zeros. */
+/* What calls of pith_embed did. A call adds to the first four numbers, so that one struct can count
+ * many calls. Begin with zeros. */
 typedef struct pith_embed_stats {
     uint64_t texts;
     uint64_t tokens;        /* tokens fed to the model, without padding */
@@ -31,21 +31,23 @@ typedef struct pith_embed_stats {
 
 typedef enum pith_preference {
     PITH_PREFER_THROUGHPUT = 0, /* each thread runs texts of its own */
-    PITH_PREFER_LATENCY = 1     /* all threads share the work on a few texts, and windows hold at most 16 texts: the
-                                   first results come early */
+    PITH_PREFER_LATENCY = 1     /* all threads share the work on a few texts, and windows hold at
+                                   most 16 texts: the first results come early */
 } pith_preference;
 
-/* How the texts of a call are grouped. A call works in windows: the texts of a window are tokenised together and then
- * run, and their results are there when the window ends. Nothing here changes a bit of a result. */
+/* How the texts of a call are grouped. A call works in windows: the texts of a window are tokenised
+ * together and then run, and their results are there when the window ends. Nothing here changes a
+ * bit of a result. */
 typedef struct pith_batching {
     size_t size;
     int32_t least, most; /* texts of a window; 0: 1 and 1024 */
     int32_t prefer;      /* a pith_preference */
-    double target_ms;    /* windows are made as large as lets nine of ten end within so many milliseconds, between least
-                            and most; 0: windows are not steered */
-    void (*done)(void *user, size_t first, size_t count); /* called on the calling thread after each window: texts
-                                                             first to first + count - 1 are finished; may be NULL */
-    void *user;                                           /* passed to done */
+    double target_ms;    /* windows are made as large as lets nine of ten end within so many
+                            milliseconds, between least and most; 0: windows are not steered */
+    /* called on the calling thread after each window: texts first to first + count - 1 are
+     * finished; may be NULL */
+    void (*done)(void *user, size_t first, size_t count);
+    void *user; /* passed to done */
 } pith_batching;
 
 /* clang-format off */
@@ -55,55 +57,62 @@ typedef struct pith_batching {
 typedef struct pith_embed_options {
     size_t size;
     int32_t threads;            /* number of threads; 0: all CPUs the process may use */
-    int32_t max_length;         /* tokens at which a text is cut, special tokens included; 0: the model's own limit.
-                                   The number of the model's positions always limits it. */
-    int32_t batch_tokens;       /* tokens that one thread runs at once; 0: 128 to 512, chosen by the size of L2.
-                                   Changes speed and memory, never a vector. */
+    int32_t max_length;         /* tokens at which a text is cut, special tokens included; 0: the
+                                   model's own limit. The number of the model's positions always
+                                   limits it. */
+    int32_t batch_tokens;       /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
+                                   size of L2. Changes speed and memory, never a vector. */
     int32_t pooling;            /* a pith_pooling: how the vectors of a text's tokens become one */
-    int32_t normalize;          /* 1: scale vectors to length 1 (L2); 0: do not; -1: what modules.json says */
+    int32_t normalize;          /* 1: scale vectors to length 1 (L2); 0: do not; -1: what
+                                   modules.json says */
     int32_t dim;                /* keep the first dim components, then normalise; 0: keep all */
-    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns PITH_ERR_CANCELLED; NULL:
-                                   the call cannot be cancelled */
+    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns
+                                   PITH_ERR_CANCELLED; NULL: the call cannot be cancelled */
     pith_embed_stats *stats;    /* receives the counts; NULL: not needed */
-    const char *prompt_name;    /* name of a prompt in config_sentence_transformers.json, which is put before each text;
-                                   NULL: the file's default prompt; "": none */
+    const char *prompt_name;    /* name of a prompt in config_sentence_transformers.json, which is
+                                   put before each text; NULL: the file's default prompt; "":
+                                   none */
     pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
     const pith_batching *batching; /* NULL: the defaults */
 } pith_embed_options;
 
 /* clang-format off */
-#define PITH_EMBED_OPTIONS_INIT { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL, NULL, NULL }
+#define PITH_EMBED_OPTIONS_INIT \
+    { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Returns the number of components of one vector under these options, or 0 if the model cannot embed text.
- * Thread-safe. */
+/* Returns the number of components of one vector under these options, or 0 if the model cannot
+ * embed text. Thread-safe. */
 PITH_API size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options);
 
-/* Returns the number of tokens, special tokens included, at which a text is cut under these options, or 0 if texts are
- * never cut. Thread-safe. */
+/* Returns the number of tokens, special tokens included, at which a text is cut under these
+ * options, or 0 if texts are never cut. Thread-safe. */
 PITH_API size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *options);
 
 /* The memory that a call needs at its peak, in bytes, besides what the model holds already. */
 typedef struct pith_memory_need {
     size_t activations; /* as pith_embed_stats.peak_bytes */
-    size_t total;       /* what pith_model_bytes grows by, buffers of idle sessions and of the pool included */
+    size_t total;       /* what pith_model_bytes grows by, buffers of idle sessions and of the pool
+                           included */
 } pith_memory_need;
 
-/* Predicts what pith_embed needs for `count` texts of `tokens` tokens each, special tokens included. Nothing is run.
- * The tokenizer makes what its first text needs, which pith_model_bytes then counts. Buffers that the model keeps from
- * earlier calls are not subtracted. Values whose shape only a run can tell are not
- * included. Thread-safe. */
-PITH_API pith_status pith_embed_predict(pith_memory_need *need, const pith_model *model, size_t count, size_t tokens,
+/* Predicts what pith_embed needs for `count` texts of `tokens` tokens each, special tokens
+ * included. Nothing is run. The tokenizer makes what its first text needs, which pith_model_bytes
+ * then counts. Buffers that the model keeps from earlier calls are not subtracted. Values whose
+ * shape only a run can tell are not included. Thread-safe. */
+PITH_API pith_status pith_embed_predict(pith_memory_need *need, const pith_model *model,
+                                        size_t count, size_t tokens,
                                         const pith_embed_options *options, pith_error *err);
 
-/* Writes one vector per text to vectors: float[count][pith_embed_dim(model, options)], row-major, owned by the caller.
- * A text's vector has the same bits whatever the other texts, the number of threads and the CPU are; with precision
- * bf16 it does depend on the CPU. The empty text is a valid text. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and
- * the message names its index. After an error the first stats->texts_done rows are complete and the others are
- * unspecified. With count 0 only the model and the options are checked; vectors and texts may then be NULL. Any number
- * of threads may call this on one model at once. */
-PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
-                                const pith_embed_options *options, pith_error *err);
+/* Writes one vector per text to vectors: float[count][pith_embed_dim(model, options)], row-major,
+ * owned by the caller. A text's vector has the same bits whatever the other texts, the number of
+ * threads and the CPU are; with precision bf16 it does depend on the CPU. The empty text is a valid
+ * text. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and the message names its index. After an
+ * error the first stats->texts_done rows are complete and the others are unspecified. With count 0
+ * only the model and the options are checked; vectors and texts may then be NULL. Any number of
+ * threads may call this on one model at once. */
+PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts,
+                                size_t count, const pith_embed_options *options, pith_error *err);
 
 #ifdef __cplusplus
 }

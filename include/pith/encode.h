@@ -1,4 +1,5 @@
-/* encode.h - everything that a model makes of texts, in one pass: dense vectors, sparse weights, vectors of tokens. */
+/* encode.h - everything that a model makes of texts, in one pass: dense vectors, sparse weights,
+ * vectors of tokens. */
 #ifndef PITH_ENCODE_H
 #define PITH_ENCODE_H
 
@@ -11,36 +12,44 @@ extern "C" {
 /* What a call makes; bits of pith_encode_options.what. */
 enum {
     PITH_ENCODE_DENSE = 1u << 0,        /* one vector per text, as pith_embed */
-    PITH_ENCODE_SPARSE = 1u << 1,       /* weights of vocabulary entries: SPLADE, BGE-M3; of stems: BM42, miniCOIL */
-    PITH_ENCODE_MULTI_VECTOR = 1u << 2, /* one vector per token, of length 1, for late interaction: ColBERT, BGE-M3 */
+    PITH_ENCODE_SPARSE = 1u << 1,       /* weights of vocabulary entries: SPLADE, BGE-M3; of stems:
+                                           BM42, miniCOIL */
+    PITH_ENCODE_MULTI_VECTOR = 1u << 2, /* one vector per token, of length 1, for late interaction:
+                                           ColBERT, BGE-M3 */
     PITH_ENCODE_TOKENS = 1u << 3        /* the model's hidden state of each token */
 };
 
 /* What the texts are. Late interaction, BM42 and miniCOIL treat queries in a way of their own: */
 typedef enum pith_role {
-    PITH_ROLE_DOCUMENT = 0, /* gets the document marker; tokens of the skip list, such as punctuation, have no vector */
-    PITH_ROLE_QUERY = 1     /* gets the query marker, and is filled up with mask tokens to the query length; stems of
-                               BM42 have weight 1, and those of miniCOIL are not weighed by how often they occur */
+    PITH_ROLE_DOCUMENT = 0, /* gets the document marker; tokens of the skip list, such as
+                               punctuation, have no vector */
+    PITH_ROLE_QUERY = 1     /* gets the query marker, and is filled up with mask tokens to the query
+                               length; stems of BM42 have weight 1, and those of miniCOIL are not
+                               weighed by how often they occur */
 } pith_role;
 
 typedef struct pith_encode_options {
     size_t size;
     uint32_t what;                   /* PITH_ENCODE_*; more than one are made in the same pass */
     int32_t role;                    /* a pith_role */
-    const pith_embed_options *embed; /* threads, lengths, prompt, statistics; and pooling, normalize and dim of dense
-                                        vectors. NULL: the defaults */
-    double alpha;                    /* of BM42: the power to which the logarithm of an attention is raised; above 0 */
-    double k, b;                     /* of miniCOIL, as of pith_bm25_options: k is not negative, b is from 0 to 1 */
-    double avg_len;                  /* of miniCOIL: the mean number of words of documents; above 0 */
+    const pith_embed_options *embed; /* threads, lengths, prompt, statistics; and pooling, normalize
+                                        and dim of dense vectors. NULL: the defaults */
+    double alpha;                    /* of BM42: the power to which the logarithm of an attention is
+                                        raised; above 0 */
+    double k, b;                     /* of miniCOIL, as of pith_bm25_options: k is not negative, b
+                                        is from 0 to 1 */
+    double avg_len;                  /* of miniCOIL: the mean number of words of documents; above
+                                        0 */
 } pith_encode_options;
 
 /* clang-format off */
 #define PITH_ENCODE_OPTIONS_INIT \
-    { sizeof(pith_encode_options), PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL, 0.5, 1.2, 0.75, 150 }
+    { sizeof(pith_encode_options), PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL, 0.5, 1.2, 0.75, \
+       150 }
 /* clang-format on */
 
-/* Weights of vocabulary entries, as the rows of a matrix in compressed form (CSR). Row i is at offsets[i] up to
- * offsets[i + 1], its indices ascend, and no value is 0. */
+/* Weights of vocabulary entries, as the rows of a matrix in compressed form (CSR). Row i is at
+ * offsets[i] up to offsets[i + 1], its indices ascend, and no value is 0. */
 typedef struct pith_sparse_rows {
     const int64_t *offsets; /* [texts + 1] */
     const int32_t *indices; /* [offsets[texts]] token ids, or numbers of stems */
@@ -50,7 +59,8 @@ typedef struct pith_sparse_rows {
 /* Vectors of tokens. Those of text i are at offsets[i] up to offsets[i + 1]. */
 typedef struct pith_token_rows {
     const int64_t *offsets; /* [texts + 1] */
-    const int32_t *ids;     /* [offsets[texts]] the token of each vector; the first of those whose mean it is */
+    const int32_t *ids;     /* [offsets[texts]] the token of each vector; the first of those whose
+                               mean it is */
     const float *vectors;   /* [offsets[texts], dim], row-major */
     size_t dim;
 } pith_token_rows;
@@ -68,10 +78,12 @@ typedef struct pith_encoded {
 /* Returns the PITH_ENCODE_* that the model can make. Thread-safe. */
 PITH_API uint32_t pith_encode_can(const pith_model *model);
 
-/* Encodes texts. On success the caller owns *encoded and frees it before the model is closed. A text's results have the
- * same bits whatever the other texts, the number of threads and the CPU are (see pith_embed for bf16). Errors are those
- * of pith_embed; PITH_ERR_UNSUPPORTED says what the model lacks. Any number of threads may call this on one model. */
-PITH_API pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+/* Encodes texts. On success the caller owns *encoded and frees it before the model is closed. A
+ * text's results have the same bits whatever the other texts, the number of threads and the CPU are
+ * (see pith_embed for bf16). Errors are those of pith_embed; PITH_ERR_UNSUPPORTED says what the
+ * model lacks. Any number of threads may call this on one model. */
+PITH_API pith_status pith_encode(pith_encoded **encoded, const pith_model *model,
+                                 const pith_str *texts, size_t count,
                                  const pith_encode_options *options, pith_error *err);
 /* Memory of the caller for offsets[texts + 1] and for items. Rooms are numbers of elements. */
 typedef struct pith_sparse_memory {
@@ -99,17 +111,18 @@ typedef struct pith_encode_memory {
 
 /* clang-format off */
 #define PITH_ENCODE_MEMORY_INIT \
-    { sizeof(pith_encode_memory), NULL, 0, { NULL, NULL, NULL, 0, 0, 0 }, { NULL, NULL, NULL, 0, 0, 0 }, \
-      { NULL, NULL, NULL, 0, 0, 0 } }
+    { sizeof(pith_encode_memory), NULL, 0, { NULL, NULL, NULL, 0, 0, 0 }, { NULL, NULL, NULL, 0, \
+       0, 0 }, { NULL, NULL, NULL, 0, 0, 0 } }
 /* clang-format on */
 
-/* As pith_encode, with the results in memory of the caller: *encoded points to it and is not freed. Dense vectors are
- * written there directly. The others are put there when all texts are done, since only then their number is known.
- * PITH_ERR_ARGUMENT if memory is too small: the message names it, with what is needed and what there is. For dense
- * vectors and offsets that is found before a text is run. */
-PITH_API pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
-                                      const pith_str *texts, size_t count, const pith_encode_options *options,
-                                      pith_error *err);
+/* As pith_encode, with the results in memory of the caller: *encoded points to it and is not freed.
+ * Dense vectors are written there directly. The others are put there when all texts are done, since
+ * only then their number is known. PITH_ERR_ARGUMENT if memory is too small: the message names it,
+ * with what is needed and what there is. For dense vectors and offsets that is found before a text
+ * is run. */
+PITH_API pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                                      const pith_model *model, const pith_str *texts, size_t count,
+                                      const pith_encode_options *options, pith_error *err);
 /* Frees the results of pith_encode; NULL is allowed. */
 PITH_API void pith_encoded_free(pith_encoded *encoded);
 

@@ -1,8 +1,9 @@
 /* pith/image_module.h - what a module of decoders gives libpith.
  *
- * libpith_image.so is such a module. It exports one symbol, pith_image_codecs, and knows nothing of libpith but this
- * header. A decoder reads the header of a picture, calls `begin` with its size, and writes rows to the memory it gets.
- * So libpith alone decides on limits and memory. Decoders keep no state; any number of threads may decode at once. */
+ * libpith_image.so is such a module. It exports one symbol, pith_image_codecs, and knows nothing of
+ * libpith but this header. A decoder reads the header of a picture, calls `begin` with its size,
+ * and writes rows to the memory it gets. So libpith alone decides on limits and memory. Decoders
+ * keep no state; any number of threads may decode at once. */
 #ifndef PITH_IMAGES_DECODER_MODULE_H
 #define PITH_IMAGES_DECODER_MODULE_H
 
@@ -18,21 +19,25 @@ extern "C" {
 
 typedef struct pith_image_header {
     uint32_t width, height;
-    uint32_t channels;    /* of the rows that follow: 1 grey, 3 RGB, 4 RGB and alpha that is not premultiplied */
-    uint32_t meaning;     /* channels that say something: 1 or 3 if rows of 4 channels repeat grey or have no alpha */
+    uint32_t channels;    /* of the rows that follow: 1 grey, 3 RGB, 4 RGB and alpha that is not
+                             premultiplied */
+    uint32_t meaning;     /* channels that say something: 1 or 3 if rows of 4 channels repeat grey
+                             or have no alpha */
     uint32_t orientation; /* as in EXIF, 1 to 8; 0 if the file has none */
-    /* What else the file says; zeros if it says nothing. The memory is the decoder's, and is read before begin returns.
-     */
+    /* What else the file says; zeros if it says nothing. The memory is the decoder's, and is read
+     * before begin returns. */
     const uint8_t *profile; /* [profile_size], the ICC profile as it is stored */
     size_t profile_size;
     double dots[2];      /* per inch, along the stored rows and across them */
-    const char *colours; /* what it says of its colours in another way than by a profile: "its ..."; NULL: nothing */
+    const char *colours; /* what it says of its colours in another way than by a profile: "its ...";
+                            NULL: nothing */
 } pith_image_header;
 
 typedef enum pith_image_outcome {
     PITH_IMAGE_DECODED = 0,
     PITH_IMAGE_DAMAGED = 1, /* message says what is wrong */
-    PITH_IMAGE_UNKNOWN = 2, /* a kind of the format that the decoder does not know; message says which */
+    PITH_IMAGE_UNKNOWN = 2, /* a kind of the format that the decoder does not know; message says
+                               which */
     PITH_IMAGE_NO_MEMORY = 3,
     PITH_IMAGE_REFUSED = 4 /* begin returned NULL */
 } pith_image_outcome;
@@ -41,7 +46,8 @@ typedef struct pith_image_call {
     const uint8_t *data;
     size_t size;
     uint64_t max_pixels; /* begin refuses more; decoders bound memory of their own by it */
-    /* Room for height rows of width * channels bytes without gaps, not cleared; NULL: refused. Called once at most. */
+    /* Room for height rows of width * channels bytes without gaps, not cleared; NULL: refused.
+     * Called once at most. */
     uint8_t *(*begin)(struct pith_image_call *call, const pith_image_header *header);
     void *user;
     char message[200]; /* one line, set by the decoder if it fails; else "" */
@@ -65,7 +71,8 @@ typedef struct pith_image_encode_call {
 typedef struct pith_image_codec {
     const char *format; /* "JPEG", "PNG", "WebP", "TIFF", "JPEG 2000" */
     pith_image_outcome (*decode)(pith_image_call *call);
-    /* PITH_IMAGE_UNKNOWN: the format cannot hold a picture of this size. NULL: the format is not written. */
+    /* PITH_IMAGE_UNKNOWN: the format cannot hold a picture of this size. NULL: the format is not
+     * written. */
     pith_image_outcome (*encode)(pith_image_encode_call *call);
     uint32_t encodes; /* bit n: it writes pictures of n channels */
 } pith_image_codec;

@@ -1,5 +1,5 @@
-/* model.h - opening a model from a directory, an ONNX file, a compiled file or memory; checking, compiling and
- * describing it. */
+/* model.h - opening a model from a directory, an ONNX file, a compiled file or memory; checking,
+ * compiling and describing it. */
 #ifndef PITH_MODEL_H
 #define PITH_MODEL_H
 
@@ -14,72 +14,92 @@ extern "C" {
 typedef struct pith_model pith_model;
 
 enum {
-    PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them; other processes may then change or
-                                          truncate them while the model is open */
-    PITH_OPEN_STRICT_SHAPES = 1u << 1, /* a declared shape that contradicts the real one is an error; without this flag
-                                          it is a warning */
-    PITH_OPEN_DESCRIBE = 1u << 2,      /* keep the facts that PITH_DESCRIBE_JSON prints; costs some memory */
-    PITH_OPEN_NO_PREDICTION = 1u << 4, /* under a memory limit, do not predict whether a batch fits: run it, and run it
-                                          again in smaller pieces if it does not */
-    PITH_OPEN_CHECK = 1u << 3,         /* compare the optimised model with the model as written on a few made-up inputs.
-                                          A pass that changes the results is left out, with a warning. Opening takes
-                                          several times as long. */
-    PITH_OPEN_NO_ARENA = 1u << 5,      /* allocate each activation when its step begins and free it after its last use,
-                                          instead of one planned buffer. The results have the same bits. For
-                                          measuring what the buffer saves. */
-    PITH_OPEN_NO_PLAN_REUSE = 1u << 6, /* plan shapes and memory anew in each run, also for shapes that had a plan. For
-                                          measuring what the reuse saves. */
-    PITH_OPEN_INNER = 1u << 7          /* every named value of an .onnx file's graph that a node gives, and that is a
-                                          tensor of numbers, is an output, in the order of nodes. Also on ONNX Runtime.
-                                          With optimization 0 only; such a model takes no texts. For finding where two
-                                          runtimes begin to differ. */
+    PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them; other processes
+                                          may then change or truncate them while the model is
+                                          open */
+    PITH_OPEN_STRICT_SHAPES = 1u << 1, /* a declared shape that contradicts the real one is an
+                                          error; without this flag it is a warning */
+    PITH_OPEN_DESCRIBE = 1u << 2,      /* keep the facts that PITH_DESCRIBE_JSON prints; costs some
+                                          memory */
+    PITH_OPEN_NO_PREDICTION = 1u << 4, /* under a memory limit, do not predict whether a batch fits:
+                                          run it, and run it again in smaller pieces if it does
+                                          not */
+    PITH_OPEN_CHECK = 1u << 3,         /* compare the optimised model with the model as written on a
+                                          few made-up inputs. A pass that changes the results is
+                                          left out, with a warning. Opening takes several times as
+                                          long. */
+    PITH_OPEN_NO_ARENA = 1u << 5,      /* allocate each activation when its step begins and free it
+                                          after its last use, instead of one planned buffer. The
+                                          results have the same bits. For measuring what the buffer
+                                          saves. */
+    PITH_OPEN_NO_PLAN_REUSE = 1u << 6, /* plan shapes and memory anew in each run, also for shapes
+                                          that had a plan. For measuring what the reuse saves. */
+    PITH_OPEN_INNER = 1u << 7          /* every named value of an .onnx file's graph that a node
+                                          gives, and that is a tensor of numbers, is an output, in
+                                          the order of nodes. Also on ONNX Runtime. With
+                                          optimization 0 only; such a model takes no texts. For
+                                          finding where two runtimes begin to differ. */
 };
 
 typedef struct pith_open_options {
     size_t size;                     /* sizeof(pith_open_options) */
     uint32_t flags;                  /* PITH_OPEN_* */
-    int32_t optimization;            /* level 0 to 3: 0 runs the graph as written, 3 (the default) runs all passes */
-    const pith_allocator *allocator; /* NULL: malloc, and mmap for large blocks. The struct is copied. */
-    const pith_log *log;             /* receives warnings; NULL: they are dropped. The struct is copied. */
-    size_t memory_limit;             /* bytes that the model, its sessions and its calls may hold together. Mapped files
-                                        do not count. A call that needs more fails with PITH_ERR_MEMORY. 0: no limit */
-    int64_t loop_limit;              /* iterations that one Loop node may take before the run fails; 0: 2^31 */
+    int32_t optimization;            /* level 0 to 3: 0 runs the graph as written, 3 (the default)
+                                        runs all passes */
+    const pith_allocator *allocator; /* NULL: malloc, and mmap for large blocks. The struct is
+                                        copied. */
+    const pith_log *log;             /* receives warnings; NULL: they are dropped. The struct is
+                                        copied. */
+    size_t memory_limit;             /* bytes that the model, its sessions and its calls may hold
+                                        together. Mapped files do not count. A call that needs more
+                                        fails with PITH_ERR_MEMORY. 0: no limit */
+    int64_t loop_limit;              /* iterations that one Loop node may take before the run fails;
+                                        0: 2^31 */
     const char *stop_after;          /* name of the last optimisation pass to run; NULL: all run */
-    pith_profile *profile;           /* records the phases of opening; NULL: nothing is recorded. Not kept. */
-    const char *const *input_shapes; /* [input_shape_count] strings such as "name=1x3x480x640": the input has this
-                                        shape, whatever the file declares. If any is given, the shapes that the file
-                                        declares for its other values are ignored. */
+    pith_profile *profile;           /* records the phases of opening; NULL: nothing is recorded.
+                                        Not kept. */
+    const char *const *input_shapes; /* [input_shape_count] strings such as "name=1x3x480x640": the
+                                        input has this shape, whatever the file declares. If any is
+                                        given, the shapes that the file declares for its other
+                                        values are ignored. */
     size_t input_shape_count;
     int32_t precision;      /* a pith_precision: arithmetic of the dense layers */
-    const char *runtime;    /* the engine that runs the model: "builtin" (Pith's own), "ort" or "auto"; NULL: "builtin".
-                               See pith/runtime.h */
-    const char *model_file; /* name of the file to open in a directory: "onnx/model_fp16.onnx", "pytorch_model.bin";
-                               NULL: the best one there, see docs/cli.md */
-    const char *route; /* which route of a Router module to take: "query"; or which task of a network with a part for
-                          each (lora_adaptations in config.json): "retrieval.query"; NULL: the model's default */
-    /* Freed buffers that are kept for later calls. They count as held by the model, but not against a request: the pool
-     * is freed before the memory limit refuses one. pith_model_trim frees it too. */
+    const char *runtime;    /* the engine that runs the model: "builtin" (Pith's own), "ort" or
+                               "auto"; NULL: "builtin". See pith/runtime.h */
+    const char *model_file; /* name of the file to open in a directory: "onnx/model_fp16.onnx",
+                               "pytorch_model.bin"; NULL: the best one there, see docs/cli.md */
+    const char *route;      /* which route of a Router module to take: "query"; or which task of a
+                          network with a part for each (lora_adaptations in config.json):
+                          "retrieval.query"; NULL: the model's default */
+    /* Freed buffers that are kept for later calls. They count as held by the model, but not against
+     * a request: the pool is freed before the memory limit refuses one. pith_model_trim frees it
+     * too. */
     int32_t pool_blocks; /* the most buffers; 0: 32; -1: none are kept. At most 4096 */
     size_t pool_bytes;   /* the most bytes; 0: 16 MiB */
-    int32_t sessions;    /* the most idle sessions (buffers and plans of one run at a time) that text calls keep; 0: one
-                            per thread; -1: none. At most 4096 */
-    int32_t pressure_percent; /* memory is short when this share of the machine's memory, or of the control group's
-                                 limit, is in use: text calls then free what is only kept for speed and make their
-                                 batches small, and the log is told. 0: 80; -1: never. See pith/memory.h */
-    const char *system_root;  /* put in front of the paths of /proc and /sys that tell it, for tests; NULL: nothing */
-    int32_t session_idle_ms;  /* an idle session ends when it was not used for so long; it is looked for at the end of
-                                 each call. 0: never */
-    const char *devices; /* names of devices in the order of preference, such as "cuda,cpu". An operator runs on the
-                            first that takes it. A device that this build does not have, that is missing or fails to
-                            open is left out. If one fails in a run, the run is repeated on the others, and so are all
-                            later ones. Each is told to the log and counted. An operator that no device of the list
-                            takes is an error, so cpu should stand last. "auto": all devices of this build. NULL: the
-                            same, but a device that fails is an error. */
-    const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the defaults. Not kept. */
-    int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same time, out of those
-                                 of the run; branches run side by side only where an estimate says that it saves time.
-                                 The results have the same bits. Their activations share no memory. 0 and 1: one step
-                                 at a time. At most 512; more than 1 needs the part `branches` */
+    int32_t sessions;    /* the most idle sessions (buffers and plans of one run at a time) that
+                            text calls keep; 0: one per thread; -1: none. At most 4096 */
+    int32_t pressure_percent; /* memory is short when this share of the machine's memory, or of the
+                                 control group's limit, is in use: text calls then free what is only
+                                 kept for speed and make their batches small, and the log is told.
+                                 0: 80; -1: never. See pith/memory.h */
+    const char *system_root;  /* put in front of the paths of /proc and /sys that tell it, for
+                                 tests; NULL: nothing */
+    int32_t session_idle_ms;  /* an idle session ends when it was not used for so long; it is looked
+                                 for at the end of each call. 0: never */
+    const char *devices;      /* names of devices in the order of preference, such as "cuda,cpu". An
+                            operator runs on the first that takes it. A device that this build does
+                            not have, that is missing or fails to open is left out. If one fails in
+                            a run, the run is repeated on the others, and so are all later ones.
+                            Each is told to the log and counted. An operator that no device of the
+                            list takes is an error, so cpu should stand last. "auto": all devices of
+                            this build. NULL: the same, but a device that fails is an error. */
+    const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the
+                                                    defaults. Not kept. */
+    int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same
+                                 time, out of those of the run; branches run side by side only where
+                                 an estimate says that it saves time. The results have the same
+                                 bits. Their activations share no memory. 0 and 1: one step at a
+                                 time. At most 512; more than 1 needs the part `branches` */
 } pith_open_options;
 
 /* clang-format off */
@@ -91,61 +111,70 @@ typedef struct pith_open_options {
 /* Opens a model. path is one of:
  *   - a directory in Hugging Face layout;
  *   - an .onnx file; if a tokenizer.json lies next to it, it opens as its directory would;
- *   - a compiled .pith file, which is known by its first bytes. It keeps the optimisation level and the precision it
- *     was compiled with: options->optimization is ignored, and another precision than its own is an error;
- *   - the name of a model in the model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; or in the
- *     cache of Hugging Face's tools: $HF_HUB_CACHE, else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else
- *     ~/.cache/huggingface/hub. The network is never used.
- * The files stay mapped until pith_model_close. They must not be truncated before that, unless PITH_OPEN_COPY is set.
- * On success the caller owns *model. */
-PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
-                                     pith_error *err);
+ *   - a compiled .pith file, which is known by its first bytes. It keeps the optimisation level and
+ *     the precision it was compiled with: options->optimization is ignored, and another precision
+ *     than its own is an error;
+ *   - the name of a model in the model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else
+ *     ~/.cache/pith; or in the cache of Hugging Face's tools: $HF_HUB_CACHE, else $HF_HOME/hub,
+ *     else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. The network is never
+ *     used.
+ * The files stay mapped until pith_model_close. They must not be truncated before that, unless
+ * PITH_OPEN_COPY is set. On success the caller owns *model. */
+PITH_API pith_status pith_model_open(pith_model **model, const char *path,
+                                     const pith_open_options *options, pith_error *err);
 
-/* Writes to path[size], with a NUL, where pith_model_open would look for a model: its file or directory, with a
- * directory of the Hugging Face cache followed to its snapshot. name NULL gives the model cache itself, in which a
- * model is models/<name>. PITH_ERR_NOT_FOUND: there is none; PITH_ERR_ARGUMENT: size is too small. Thread-safe. */
+/* Writes to path[size], with a NUL, where pith_model_open would look for a model: its file or
+ * directory, with a directory of the Hugging Face cache followed to its snapshot. name NULL gives
+ * the model cache itself, in which a model is models/<name>. PITH_ERR_NOT_FOUND: there is none;
+ * PITH_ERR_ARGUMENT: size is too small. Thread-safe. */
 PITH_API pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err);
 
-/* Opens a model from the bytes of an .onnx or .pith file in memory. data must stay valid and unchanged until
- * pith_model_close. Models with external data are refused. */
+/* Opens a model from the bytes of an .onnx or .pith file in memory. data must stay valid and
+ * unchanged until pith_model_close. Models with external data are refused. */
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
-/* Frees the model; NULL is allowed. Destroy its sessions first. No call on the model may be running. */
+/* Frees the model; NULL is allowed. Destroy its sessions first. No call on the model may be
+ * running. */
 PITH_API void pith_model_close(pith_model *model);
 
-/* Returns the bytes that the model, its sessions and its running calls hold now. Mapped files do not count. *peak, if
- * peak is not NULL, is set to the most they have held so far. Thread-safe. */
+/* Returns the bytes that the model, its sessions and its running calls hold now. Mapped files do
+ * not count. *peak, if peak is not NULL, is set to the most they have held so far. Thread-safe. */
 PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 
-/* Frees the buffers that the model and its tokenizer keep for later calls. Call it before the host goes idle. A long
- * pith_embed frees its own buffers already. Thread-safe. */
+/* Frees the buffers that the model and its tokenizer keep for later calls. Call it before the host
+ * goes idle. A long pith_embed frees its own buffers already. Thread-safe. */
 PITH_API void pith_model_trim(const pith_model *model);
 
 /* Tells which runtime runs the model, and why; report->size must be set. Thread-safe. */
-PITH_API pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err);
+PITH_API pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model,
+                                        pith_error *err);
 
 /* ---- are the fusions right? ---- */
 
-/* A difference between the model as written and the optimised model. The strings are valid during the callback. */
+/* A difference between the model as written and the optimised model. The strings are valid during
+ * the callback. */
 typedef struct pith_check_finding {
     int32_t level;      /* the optimisation level */
-    const char *pass;   /* the first pass that changes a result; "ragged": the graph that runs packed texts */
+    const char *pass;   /* the first pass that changes a result; "ragged": the graph that runs
+                           packed texts */
     const char *node;   /* the first node whose output differs; "?" if no node with a name does */
     const char *output; /* the model's output that differs */
     const char *inputs; /* shapes and kind of mask of the inputs that show the difference */
-    double difference;  /* the largest difference divided by the output's largest number; infinite if shapes or NaNs
-                           differ */
+    double difference;  /* the largest difference divided by the output's largest number; infinite
+                           if shapes or NaNs differ */
     double allowed;     /* the largest difference that rounding can explain, in the same unit */
 } pith_check_finding;
 
 typedef struct pith_check_options {
     size_t size;
-    const pith_open_options *open; /* NULL: the defaults. Levels 1 to open->optimization are compared, in f32. */
+    const pith_open_options *open; /* NULL: the defaults. Levels 1 to open->optimization are
+                                      compared, in f32. */
     uint64_t seed;                 /* the same seed makes the same inputs */
     int32_t runs;                  /* number of inputs per level; 0: 12 */
-    void (*finding)(void *user, const pith_check_finding *finding); /* called at most once per level; may be NULL */
-    void *user;                                                     /* passed to finding */
+    /* called at most once per level; may be NULL */
+    void (*finding)(void *user, const pith_check_finding *finding);
+    void *user;                 /* passed to finding */
     const volatile int *cancel; /* non-zero ends the call with PITH_ERR_CANCELLED; may be NULL */
 } pith_check_options;
 
@@ -153,46 +182,53 @@ typedef struct pith_check_options {
 #define PITH_CHECK_OPTIONS_INIT { sizeof(pith_check_options), NULL, 0, 0, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Runs the model as written and at every optimisation level on the same made-up inputs, with several shapes and masks
- * and with packed texts. Sets *findings to the number of levels whose results differ by more than rounding. Returns
- * PITH_ERR_UNSUPPORTED if no inputs can be made up that the model accepts, PITH_ERR_ARGUMENT for a compiled model. */
-PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path, const pith_check_options *options,
-                                              pith_error *err);
+/* Runs the model as written and at every optimisation level on the same made-up inputs, with
+ * several shapes and masks and with packed texts. Sets *findings to the number of levels whose
+ * results differ by more than rounding. Returns PITH_ERR_UNSUPPORTED if no inputs can be made up
+ * that the model accepts, PITH_ERR_ARGUMENT for a compiled model. */
+PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path,
+                                              const pith_check_options *options, pith_error *err);
 
 /* ---- one file that opens by mapping ---- */
 
-/* Writes the model as one compiled file: the optimised graphs, the weights in the layout of the kernels, the tokenizer
- * and the settings. pith_model_open and pith_model_open_memory open it without the files it was made from. It gives the
- * same bits on every processor, and processes that map it share its pages. docs/architecture.md describes the format.
- * write receives the file in pieces of size bytes, in order; total is the size of the whole file. If write returns
- * non-zero, the call ends with PITH_ERR_IO. */
+/* Writes the model as one compiled file: the optimised graphs, the weights in the layout of the
+ * kernels, the tokenizer and the settings. pith_model_open and pith_model_open_memory open it
+ * without the files it was made from. It gives the same bits on every processor, and processes that
+ * map it share its pages. docs/architecture.md describes the format. write receives the file in
+ * pieces of size bytes, in order; total is the size of the whole file. If write returns non-zero,
+ * the call ends with PITH_ERR_IO. */
 PITH_API pith_status pith_model_save(const pith_model *model,
-                                     int (*write)(void *user, const void *data, size_t size, uint64_t total),
+                                     int (*write)(void *user, const void *data, size_t size,
+                                                  uint64_t total),
                                      void *user, pith_error *err);
 
-/* Writes several routes of one Router model, each opened by itself, to one file. The first is the file's default route;
- * the others are opened by options.route. Equal weights are kept once. pith_model_save of such a model writes its own
- * route only. Two models of the same route, and more than 8 routes, are PITH_ERR_ARGUMENT. */
+/* Writes several routes of one Router model, each opened by itself, to one file. The first is the
+ * file's default route; the others are opened by options.route. Equal weights are kept once.
+ * pith_model_save of such a model writes its own route only. Two models of the same route, and more
+ * than 8 routes, are PITH_ERR_ARGUMENT. */
 PITH_API pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
-                                            int (*write)(void *user, const void *data, size_t size, uint64_t total),
+                                            int (*write)(void *user, const void *data, size_t size,
+                                                         uint64_t total),
                                             void *user, pith_error *err);
 
-/* Returns the route of a Router module that the model was opened for; "" if it has no Router. Valid as long as the
- * model. Thread-safe. */
+/* Returns the route of a Router module that the model was opened for; "" if it has no Router. Valid
+ * as long as the model. Thread-safe. */
 PITH_API const char *pith_model_route(const pith_model *model);
-/* The names that options.route may have: those of the routes, and of the tasks that lead to one; a compiled file has
- * those of the routes in it. 0 without a Router. Thread-safe. */
+/* The names that options.route may have: those of the routes, and of the tasks that lead to one; a
+ * compiled file has those of the routes in it. 0 without a Router. Thread-safe. */
 PITH_API size_t pith_model_route_count(const pith_model *model);
-PITH_API const char *pith_model_route_name(const pith_model *model, size_t index); /* "" if there is no such name */
+/* "" if there is no such name */
+PITH_API const char *pith_model_route_name(const pith_model *model, size_t index);
 
 typedef struct pith_calibrate_options {
     size_t size;
-    const pith_str *texts; /* [text_count] texts like those the model will embed. Of more than 1,024 texts, 1,024
-                              evenly spaced ones are used. NULL: texts are made up from the vocabulary, in every script
-                              it covers. */
+    const pith_str *texts; /* [text_count] texts like those the model will embed. Of more than 1,024
+                              texts, 1,024 evenly spaced ones are used. NULL: texts are made up from
+                              the vocabulary, in every script it covers. */
     size_t text_count;
-    void (*progress)(void *user, size_t done, size_t total); /* called on the calling thread; may be NULL */
-    void *user;                                              /* passed to progress */
+    /* called on the calling thread; may be NULL */
+    void (*progress)(void *user, size_t done, size_t total);
+    void *user;                 /* passed to progress */
     const volatile int *cancel; /* non-zero ends the call with PITH_ERR_CANCELLED; may be NULL */
 } pith_calibrate_options;
 
@@ -200,33 +236,37 @@ typedef struct pith_calibrate_options {
 #define PITH_CALIBRATE_OPTIONS_INIT { sizeof(pith_calibrate_options), NULL, 0, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Re-quantises the int8 weights of a text encoder with GPTQ: rounding errors are moved into directions that real inputs
- * rarely use. This roughly halves the distance to the f32 vectors and costs nothing at run time. Open the model with
- * precision int8, calibrate it, then keep the result with pith_model_save. options may be NULL for the defaults.
- *   - A model of 22 million parameters takes about ten seconds. Larger models take up to 512 MB of extra memory.
+/* Re-quantises the int8 weights of a text encoder with GPTQ: rounding errors are moved into
+ * directions that real inputs rarely use. This roughly halves the distance to the f32 vectors and
+ * costs nothing at run time. Open the model with precision int8, calibrate it, then keep the result
+ * with pith_model_save. options may be NULL for the defaults.
+ *   - A model of 22 million parameters takes about ten seconds. Larger models take up to 512 MB of
+ *     extra memory.
  *   - The same texts give the same weights on every processor.
  *   - No other call on the model may be running.
  *   - After an error the model stays usable; some of its weights may be calibrated and others not.
  *   - A compiled model, or a model without int8 weights, gives PITH_ERR_ARGUMENT. */
-PITH_API pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err);
+PITH_API pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options,
+                                          pith_error *err);
 
-/* Compares all bytes of a compiled file with the hashes stored in it. Opening a file checks its header only. A damaged
- * file gives PITH_ERR_FORMAT, and the message names the section. */
+/* Compares all bytes of a compiled file with the hashes stored in it. Opening a file checks its
+ * header only. A damaged file gives PITH_ERR_FORMAT, and the message names the section. */
 PITH_API pith_status pith_model_verify(const char *path, pith_error *err);
 
 /* ---- looking inside ---- */
 
 typedef enum pith_description {
-    PITH_DESCRIBE_JSON = 0,  /* one JSON object; docs/cli.md lists its keys. Needs PITH_OPEN_DESCRIBE. */
+    PITH_DESCRIBE_JSON = 0,  /* one JSON object; docs/cli.md lists its keys. Needs
+                                PITH_OPEN_DESCRIBE. */
     PITH_DESCRIBE_NODES = 1, /* the optimised graph as text, one line per node */
     PITH_DESCRIBE_DOT = 2    /* the optimised graph for Graphviz */
 } pith_description;
 
-/* Describes an open model in one of these forms. write receives the text in pieces, in order, on the calling thread;
- * the pieces are not terminated by NUL. */
+/* Describes an open model in one of these forms. write receives the text in pieces, in order, on
+ * the calling thread; the pieces are not terminated by NUL. */
 PITH_API pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                         void (*write)(void *user, const char *text, size_t size), void *user,
-                                         pith_error *err);
+                                         void (*write)(void *user, const char *text, size_t size),
+                                         void *user, pith_error *err);
 
 #ifdef __cplusplus
 }

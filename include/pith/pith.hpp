@@ -4,12 +4,14 @@
  *     pith::Vectors v = model.embed({"a cat sat on the mat", "interest rates rose"});
  *     std::cout << v.dim() << " numbers, the first is " << v[0][0] << "\n";
  *
- * Each class owns one handle of the C interface; get() returns it. Objects can be moved and not copied. One that was
- * moved from, and a default-constructed one, may only be destroyed or assigned to. What a C function says of threads,
- * life times and results holds for the method that calls it; so a Session must not outlive its Model.
+ * Each class owns one handle of the C interface; get() returns it. Objects can be moved and not
+ * copied. One that was moved from, and a default-constructed one, may only be destroyed or assigned
+ * to. What a C function says of threads, life times and results holds for the method that calls it;
+ * so a Session must not outlive its Model.
  *
- * A failed call throws pith::Error. Options are the structs of C: pith::options<pith_embed_options>() gives one with
- * its defaults. Texts are std::string_view: vectors, arrays and braced lists of what converts to it. */
+ * A failed call throws pith::Error. Options are the structs of C:
+ * pith::options<pith_embed_options>() gives one with its defaults. Texts are std::string_view:
+ * vectors, arrays and braced lists of what converts to it. */
 #ifndef PITH_PITH_HPP
 #define PITH_PITH_HPP
 
@@ -64,7 +66,8 @@ template <auto Free> struct Closer {
 };
 template <class T, auto Free> using Handle = std::unique_ptr<T, Closer<Free>>;
 
-/* Text that a C function writes in pieces. An exception must not pass through it, so it is kept until the call ends. */
+/* Text that a C function writes in pieces. An exception must not pass through it, so it is kept
+ * until the call ends. */
 class Collector {
   public:
     static void write(void *user, const char *text, std::size_t size) noexcept {
@@ -77,7 +80,8 @@ class Collector {
         write(user, static_cast<const char *>(data), size);
         return 0;
     }
-    static int put_of_total(void *user, const void *data, std::size_t size, std::uint64_t) noexcept {
+    static int put_of_total(void *user, const void *data, std::size_t size,
+                            std::uint64_t) noexcept {
         return put(user, data, size);
     }
     std::string take() {
@@ -90,7 +94,8 @@ class Collector {
     bool failed_ = false;
 };
 
-/* What a function of C writes: call(user, err) passes user on as that of one of Collector's functions. */
+/* What a function of C writes: call(user, err) passes user on as that of one of Collector's
+ * functions. */
 template <typename Call> std::string collect(Call call) {
     Collector text;
     attempt([&](pith_error *err) { return call(&text, err); });
@@ -104,10 +109,10 @@ template <typename Call> std::string collect(Call call) {
 /* The defaults of an option struct: pith::options<pith_open_options>(). */
 template <class Options> Options options();
 
-#define PITH_HPP_OPTIONS(type, init)                                                                                   \
-    template <> inline type options<type>() {                                                                          \
-        type o = init;                                                                                                 \
-        return o;                                                                                                      \
+#define PITH_HPP_OPTIONS(type, init)                                                               \
+    template <> inline type options<type>() {                                                      \
+        type o = init;                                                                             \
+        return o;                                                                                  \
     }
 PITH_HPP_OPTIONS(pith_open_options, PITH_OPEN_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_operator, PITH_OPERATOR_INIT)
@@ -151,7 +156,8 @@ inline std::string_view view(pith_str text) noexcept {
     return text.data ? std::string_view(text.data, text.size) : std::string_view();
 }
 
-/* Texts for a call: made from a list or a container of what converts to std::string_view, without copying them. */
+/* Texts for a call: made from a list or a container of what converts to std::string_view, without
+ * copying them. */
 class Texts {
   public:
     Texts(std::initializer_list<std::string_view> texts) { add(texts); }
@@ -171,7 +177,9 @@ class Texts {
 };
 
 /* The length of the longest beginning that is valid UTF-8. */
-inline std::size_t valid_prefix(std::string_view text) noexcept { return pith_text_valid(str(text)); }
+inline std::size_t valid_prefix(std::string_view text) noexcept {
+    return pith_text_valid(str(text));
+}
 
 /* ---- vectors ---- */
 
@@ -196,7 +204,8 @@ class Vectors {
 inline std::vector<std::uint8_t> quantize(const Vectors &vectors, const pith_quantize_options &o) {
     std::vector<std::uint8_t> rows(vectors.size() * pith_quantize_row_bytes(o.type, vectors.dim()));
     detail::attempt([&](pith_error *err) {
-        return pith_quantize_vectors(rows.data(), vectors.data(), vectors.size(), vectors.dim(), &o, err);
+        return pith_quantize_vectors(rows.data(), vectors.data(), vectors.size(), vectors.dim(), &o,
+                                     err);
     });
     return rows;
 }
@@ -205,7 +214,8 @@ inline std::vector<std::uint8_t> quantize(const Vectors &vectors, const pith_qua
 inline Vectors quantize_ranges(const Vectors &vectors) {
     Vectors ranges(2, vectors.dim());
     detail::attempt([&](pith_error *err) {
-        return pith_quantize_ranges(ranges.data(), vectors.data(), vectors.size(), vectors.dim(), err);
+        return pith_quantize_ranges(ranges.data(), vectors.data(), vectors.size(), vectors.dim(),
+                                    err);
     });
     return ranges;
 }
@@ -235,9 +245,11 @@ inline pith_build_info build() {
     return info;
 }
 /* A runtime before a model is opened: the library of ONNX Runtime that would be loaded. */
-inline pith_runtime_report probe_runtime(const std::string &name, const pith_runtime_options *wanted = nullptr) {
+inline pith_runtime_report probe_runtime(const std::string &name,
+                                         const pith_runtime_options *wanted = nullptr) {
     pith_runtime_report report = options<pith_runtime_report>();
-    detail::attempt([&](pith_error *err) { return pith_runtime_probe(&report, name.c_str(), wanted, err); });
+    detail::attempt(
+        [&](pith_error *err) { return pith_runtime_probe(&report, name.c_str(), wanted, err); });
     return report;
 }
 inline pith_memory_info memory() {
@@ -252,12 +264,15 @@ class Profile {
   public:
     Profile() {
         pith_profile *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_profile_create(&handle, nullptr, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_profile_create(&handle, nullptr, err); });
         handle_.reset(handle);
     }
     pith_profile *get() const noexcept { return handle_.get(); }
     static std::uint64_t now() noexcept { return pith_profile_now(); }
-    void phase(const char *name, std::uint64_t begin_ns) { pith_profile_phase(get(), name, begin_ns); }
+    void phase(const char *name, std::uint64_t begin_ns) {
+        pith_profile_phase(get(), name, begin_ns);
+    }
     /* As pith_profile_tell: told is called by several threads at once, and must not throw. */
     void tell(void (*told)(void *user, const pith_phase *phase), void *user, bool only) noexcept {
         pith_profile_tell(get(), told, user, only);
@@ -265,8 +280,9 @@ class Profile {
     /* In the Chrome trace format. */
     std::string json() const {
         detail::Collector text;
-        detail::attempt(
-            [&](pith_error *err) { return pith_profile_write(get(), detail::Collector::write, &text, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_profile_write(get(), detail::Collector::write, &text, err);
+        });
         return text.take();
     }
 
@@ -295,7 +311,8 @@ template <class T> constexpr std::int32_t dtype_of() {
 /* A tensor over memory of the caller, which is only read. At most PITH_MAX_RANK sizes. */
 template <class T> pith_tensor tensor(const T *data, std::initializer_list<std::int64_t> dims) {
     static_assert(dtype_of<T>() != PITH_UNDEFINED, "no element type of ONNX");
-    if (dims.size() > PITH_MAX_RANK) throw std::invalid_argument("pith::tensor: too many dimensions");
+    if (dims.size() > PITH_MAX_RANK)
+        throw std::invalid_argument("pith::tensor: too many dimensions");
     pith_tensor t{};
     t.dtype = dtype_of<T>();
     for (std::int64_t d : dims) t.dims[t.rank++] = d;
@@ -307,7 +324,9 @@ template <class T> pith_tensor tensor(const T *data, std::initializer_list<std::
 }
 
 inline std::string element_name(std::int32_t dtype) { return pith_element_name(dtype); }
-inline std::int32_t element_dtype(const std::string &name) noexcept { return pith_element_dtype(name.c_str()); }
+inline std::int32_t element_dtype(const std::string &name) noexcept {
+    return pith_element_dtype(name.c_str());
+}
 inline std::int32_t element_bits(std::int32_t dtype) noexcept { return pith_element_bits(dtype); }
 inline std::string shape_text(const pith_tensor &t) {
     std::array<char, 32 * PITH_MAX_RANK> text;
@@ -316,21 +335,24 @@ inline std::string shape_text(const pith_tensor &t) {
 inline std::vector<std::int64_t> shape_parse(const std::string &text) {
     std::int64_t dims[PITH_MAX_RANK];
     std::int32_t rank = 0;
-    detail::attempt([&](pith_error *err) { return pith_shape_parse(dims, &rank, text.c_str(), err); });
+    detail::attempt(
+        [&](pith_error *err) { return pith_shape_parse(dims, &rank, text.c_str(), err); });
     return std::vector<std::int64_t>(dims, dims + rank);
 }
 inline std::size_t shape_bytes(std::int32_t dtype, const std::vector<std::int64_t> &dims) {
     std::size_t bytes = 0;
     const auto rank = static_cast<std::int32_t>(dims.size());
-    detail::attempt([&](pith_error *err) { return pith_shape_bytes(&bytes, dtype, dims.data(), rank, err); });
+    detail::attempt(
+        [&](pith_error *err) { return pith_shape_bytes(&bytes, dtype, dims.data(), rank, err); });
     return bytes;
 }
 /* All elements of a tensor, converted to T. */
 template <class T> std::vector<T> elements(const pith_tensor &t) {
     const std::int64_t count = pith_shape_count(t.dims, t.rank);
     std::vector<T> all(count > 0 ? static_cast<std::size_t>(count) : 0);
-    detail::attempt(
-        [&](pith_error *err) { return pith_tensor_convert(all.data(), dtype_of<T>(), &t, 0, all.size(), err); });
+    detail::attempt([&](pith_error *err) {
+        return pith_tensor_convert(all.data(), dtype_of<T>(), &t, 0, all.size(), err);
+    });
     return all;
 }
 
@@ -339,8 +361,9 @@ class ValueFile {
   public:
     ValueFile(const std::string &path, std::int32_t kind) {
         pith_value_file *handle = nullptr;
-        detail::attempt(
-            [&](pith_error *err) { return pith_value_open(&handle, &tensor_, &name_, path.c_str(), kind, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_value_open(&handle, &tensor_, &name_, path.c_str(), kind, err);
+        });
         handle_.reset(handle);
     }
     const pith_tensor &tensor() const noexcept { return tensor_; }
@@ -348,7 +371,8 @@ class ValueFile {
     /* The bytes of such a file. */
     static std::string bytes(const pith_tensor &value, const std::string &name, std::int32_t kind) {
         return detail::collect([&](void *user, pith_error *err) {
-            return pith_value_write(&value, name.c_str(), kind, detail::Collector::write, user, err);
+            return pith_value_write(&value, name.c_str(), kind, detail::Collector::write, user,
+                                    err);
         });
     }
 
@@ -386,16 +410,19 @@ class Tokens {
 /* A tokenizer, opened by itself or that of a Model, which must then outlive it. */
 class Tokenizer {
   public:
-    explicit Tokenizer(const std::string &path, const pith_open_options &o = options<pith_open_options>()) {
+    explicit Tokenizer(const std::string &path,
+                       const pith_open_options &o = options<pith_open_options>()) {
         pith_tokenizer *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_tokenizer_open(&handle, path.c_str(), &o, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_tokenizer_open(&handle, path.c_str(), &o, err); });
         own_.reset(handle);
         handle_ = handle;
     }
     explicit Tokenizer(const pith_tokenizer *of_model) noexcept : handle_(of_model) {}
     const pith_tokenizer *get() const noexcept { return handle_; }
 
-    Tokens tokenize(std::string_view text, const pith_tokenize_options &o = options<pith_tokenize_options>()) const {
+    Tokens tokenize(std::string_view text,
+                    const pith_tokenize_options &o = options<pith_tokenize_options>()) const {
         return run(text, nullptr, o);
     }
     Tokens tokenize(std::string_view text, std::string_view pair,
@@ -409,7 +436,8 @@ class Tokenizer {
         Tokens tokens;
         ends.resize(texts.size());
         detail::attempt([&](pith_error *err) {
-            return pith_tokenize_batch(tokens.get(), ends.data(), get(), texts.data(), nullptr, texts.size(), &o, err);
+            return pith_tokenize_batch(tokens.get(), ends.data(), get(), texts.data(), nullptr,
+                                       texts.size(), &o, err);
         });
         return tokens;
     }
@@ -434,7 +462,9 @@ class Tokenizer {
     /* Tokens at which the model of the files at path cuts texts. */
     std::int32_t limit(const std::string &path) const {
         std::int32_t tokens = 0;
-        detail::attempt([&](pith_error *err) { return pith_tokenizer_limit(&tokens, get(), path.c_str(), err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_tokenizer_limit(&tokens, get(), path.c_str(), err);
+        });
         return tokens;
     }
     /* Whether texts are cut at their beginning where pith_tokenize_options.left is 0. */
@@ -443,7 +473,9 @@ class Tokenizer {
   private:
     Tokens run(std::string_view text, const pith_str *pair, const pith_tokenize_options &o) const {
         Tokens tokens;
-        detail::attempt([&](pith_error *err) { return pith_tokenize(tokens.get(), get(), str(text), pair, &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_tokenize(tokens.get(), get(), str(text), pair, &o, err);
+        });
         return tokens;
     }
     detail::Handle<pith_tokenizer, pith_tokenizer_close> own_;
@@ -455,18 +487,21 @@ class TextStream {
   public:
     explicit TextStream(const Tokenizer &tokenizer, bool skip_specials = true) {
         pith_text_stream *handle = nullptr;
-        detail::attempt(
-            [&](pith_error *err) { return pith_text_stream_create(&handle, tokenizer.get(), skip_specials, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_text_stream_create(&handle, tokenizer.get(), skip_specials, err);
+        });
         handle_.reset(handle);
     }
     std::string_view push(std::int32_t id) {
         pith_str text{};
-        detail::attempt([&](pith_error *err) { return pith_text_stream_push(handle_.get(), &text, id, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_text_stream_push(handle_.get(), &text, id, err); });
         return view(text);
     }
     std::string_view finish() {
         pith_str text{};
-        detail::attempt([&](pith_error *err) { return pith_text_stream_finish(handle_.get(), &text, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_text_stream_finish(handle_.get(), &text, err); });
         return view(text);
     }
 
@@ -476,8 +511,8 @@ class TextStream {
 
 /* ---- pictures ---- */
 
-/* The colour profile and the resolution of a picture: options.details = details.fill() before it is read, and
- * options.details = &details.get() before it is written. */
+/* The colour profile and the resolution of a picture: options.details = details.fill() before it is
+ * read, and options.details = &details.get() before it is written. */
 class ImageDetails {
   public:
     ImageDetails() = default;
@@ -497,13 +532,16 @@ class ImageDetails {
 class Image {
   public:
     Image() = default;
-    explicit Image(const std::string &path, const pith_image_options &o = options<pith_image_options>()) {
-        detail::attempt([&](pith_error *err) { return pith_image_read(&image_, path.c_str(), &o, err); });
+    explicit Image(const std::string &path,
+                   const pith_image_options &o = options<pith_image_options>()) {
+        detail::attempt(
+            [&](pith_error *err) { return pith_image_read(&image_, path.c_str(), &o, err); });
     }
     static Image decode(const void *data, std::size_t size,
                         const pith_image_options &o = options<pith_image_options>()) {
         Image made;
-        detail::attempt([&](pith_error *err) { return pith_image_decode(&made.image_, data, size, &o, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_image_decode(&made.image_, data, size, &o, err); });
         return made;
     }
     Image(Image &&other) noexcept : image_(std::exchange(other.image_, pith_image{})) {}
@@ -514,14 +552,16 @@ class Image {
     ~Image() { pith_image_free(&image_); }
     const pith_image &get() const noexcept { return image_; }
     /* The bytes of a file of the format that the options name. */
-    std::string encode(const pith_image_encode_options &o = options<pith_image_encode_options>()) const {
+    std::string encode(
+        const pith_image_encode_options &o = options<pith_image_encode_options>()) const {
         std::string bytes;
         detail::attempt([&](pith_error *err) {
             return pith_image_encode(
                 &image_, &o,
                 [](void *user, const void *data, std::size_t size) {
                     try {
-                        static_cast<std::string *>(user)->append(static_cast<const char *>(data), size);
+                        static_cast<std::string *>(user)->append(static_cast<const char *>(data),
+                                                                 size);
                         return 0;
                     } catch (...) { return 1; }
                 },
@@ -531,7 +571,8 @@ class Image {
     }
     Image resized(const pith_image_resize_options &o) const {
         Image made;
-        detail::attempt([&](pith_error *err) { return pith_image_resize(&made.image_, &image_, &o, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_image_resize(&made.image_, &image_, &o, err); });
         return made;
     }
     Image center_crop(std::int32_t width, std::int32_t height) const {
@@ -554,8 +595,9 @@ class ImageProcessor {
   public:
     explicit ImageProcessor(const std::string &path) {
         pith_image_processor *handle = nullptr;
-        detail::attempt(
-            [&](pith_error *err) { return pith_image_processor_open(&handle, path.c_str(), nullptr, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_image_processor_open(&handle, path.c_str(), nullptr, err);
+        });
         handle_.reset(handle);
     }
     const pith_image_processor *get() const noexcept { return handle_.get(); }
@@ -563,14 +605,17 @@ class ImageProcessor {
     std::array<std::int64_t, 3> shape(const Image &image) const {
         std::array<std::int64_t, 3> dims{};
         detail::attempt([&](pith_error *err) {
-            return pith_image_processor_shape(dims.data(), get(), image.get().width, image.get().height, err);
+            return pith_image_processor_shape(dims.data(), get(), image.get().width,
+                                              image.get().height, err);
         });
         return dims;
     }
     std::vector<float> process(const Image &image) const {
         const auto dims = shape(image);
         std::vector<float> pixels(static_cast<std::size_t>(dims[0] * dims[1] * dims[2]));
-        detail::attempt([&](pith_error *err) { return pith_image_process(pixels.data(), get(), &image.get(), err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_image_process(pixels.data(), get(), &image.get(), err);
+        });
         return pixels;
     }
 
@@ -594,9 +639,11 @@ class Encoded {
 class Model {
   public:
     Model() = default;
-    explicit Model(const std::string &path, const pith_open_options &o = options<pith_open_options>()) {
+    explicit Model(const std::string &path,
+                   const pith_open_options &o = options<pith_open_options>()) {
         pith_model *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_model_open(&handle, path.c_str(), &o, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_model_open(&handle, path.c_str(), &o, err); });
         handle_.reset(handle);
     }
     /* data must stay as it is until the model is destroyed. */
@@ -604,7 +651,8 @@ class Model {
                              const pith_open_options &o = options<pith_open_options>()) {
         Model made;
         pith_model *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_model_open_memory(&handle, data, size, &o, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_model_open_memory(&handle, data, size, &o, err); });
         made.handle_.reset(handle);
         return made;
     }
@@ -615,56 +663,67 @@ class Model {
     std::size_t dim(const pith_embed_options &o = options<pith_embed_options>()) const noexcept {
         return pith_embed_dim(get(), &o);
     }
-    std::size_t max_length(const pith_embed_options &o = options<pith_embed_options>()) const noexcept {
+    std::size_t max_length(
+        const pith_embed_options &o = options<pith_embed_options>()) const noexcept {
         return pith_embed_max_length(get(), &o);
     }
-    Vectors embed(const Texts &texts, const pith_embed_options &o = options<pith_embed_options>()) const {
+    Vectors embed(const Texts &texts,
+                  const pith_embed_options &o = options<pith_embed_options>()) const {
         Vectors vectors(texts.size(), dim(o));
         embed(vectors.data(), texts, o);
         return vectors;
     }
     /* To memory of the caller: texts.size() rows of dim(o). */
     void embed(float *vectors, const Texts &texts, const pith_embed_options &o) const {
-        detail::attempt(
-            [&](pith_error *err) { return pith_embed(vectors, get(), texts.data(), texts.size(), &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_embed(vectors, get(), texts.data(), texts.size(), &o, err);
+        });
     }
     pith_memory_need predict(std::size_t count, std::size_t tokens,
                              const pith_embed_options &o = options<pith_embed_options>()) const {
         pith_memory_need need{};
-        detail::attempt([&](pith_error *err) { return pith_embed_predict(&need, get(), count, tokens, &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_embed_predict(&need, get(), count, tokens, &o, err);
+        });
         return need;
     }
     /* PITH_ENCODE_*: what encode can make. */
     std::uint32_t can_encode() const noexcept { return pith_encode_can(get()); }
     Encoded encode(const Texts &texts, const pith_encode_options &o) const {
         pith_encoded *handle = nullptr;
-        detail::attempt(
-            [&](pith_error *err) { return pith_encode(&handle, get(), texts.data(), texts.size(), &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_encode(&handle, get(), texts.data(), texts.size(), &o, err);
+        });
         return Encoded(handle);
     }
     /* The same in memory of the caller. */
-    pith_encoded encode_into(const pith_encode_memory &memory, const Texts &texts, const pith_encode_options &o) const {
+    pith_encoded encode_into(const pith_encode_memory &memory, const Texts &texts,
+                             const pith_encode_options &o) const {
         pith_encoded encoded{};
         detail::attempt([&](pith_error *err) {
             return pith_encode_into(&encoded, &memory, get(), texts.data(), texts.size(), &o, err);
         });
         return encoded;
     }
-    Vectors embed_images(const std::vector<Image> &images,
-                         const pith_embed_images_options &o = options<pith_embed_images_options>()) const {
+    Vectors embed_images(
+        const std::vector<Image> &images,
+        const pith_embed_images_options &o = options<pith_embed_images_options>()) const {
         std::size_t dim = 0;
         std::vector<pith_image> pictures;
         for (const Image &image : images) pictures.push_back(image.get());
-        detail::attempt([&](pith_error *err) { return pith_embed_images_dim(&dim, get(), &o, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_embed_images_dim(&dim, get(), &o, err); });
         Vectors vectors(images.size(), dim);
         detail::attempt([&](pith_error *err) {
-            return pith_embed_images(vectors.data(), get(), pictures.data(), pictures.size(), &o, err);
+            return pith_embed_images(vectors.data(), get(), pictures.data(), pictures.size(), &o,
+                                     err);
         });
         return vectors;
     }
     /* The faces of each picture, by falling score. */
-    std::vector<std::vector<pith_face>> detect(const std::vector<Image> &images,
-                                               const pith_detect_options &o = options<pith_detect_options>()) const {
+    std::vector<std::vector<pith_face>> detect(
+        const std::vector<Image> &images,
+        const pith_detect_options &o = options<pith_detect_options>()) const {
         std::vector<pith_image> pictures;
         for (const Image &image : images) pictures.push_back(image.get());
         std::vector<pith_faces> found(images.size());
@@ -682,21 +741,25 @@ class Model {
         return faces;
     }
     /* All chunks of a text. */
-    std::vector<pith_chunk> chunks(std::string_view text,
-                                   const pith_chunk_options &o = options<pith_chunk_options>()) const {
+    std::vector<pith_chunk> chunks(
+        std::string_view text, const pith_chunk_options &o = options<pith_chunk_options>()) const {
         std::vector<pith_chunk> all;
         pith_chunk chunk = PITH_CHUNK_INIT;
         do {
-            detail::attempt([&](pith_error *err) { return pith_chunk_text(&chunk, get(), str(text), &o, err); });
+            detail::attempt([&](pith_error *err) {
+                return pith_chunk_text(&chunk, get(), str(text), &o, err);
+            });
             all.push_back(chunk);
         } while (!chunk.last);
         return all;
     }
-    std::vector<float> chunk_mean(const std::vector<double> &sums, std::uint64_t tokens,
-                                  const pith_embed_options &o = options<pith_embed_options>()) const {
+    std::vector<float> chunk_mean(
+        const std::vector<double> &sums, std::uint64_t tokens,
+        const pith_embed_options &o = options<pith_embed_options>()) const {
         std::vector<float> mean(dim(o));
-        detail::attempt(
-            [&](pith_error *err) { return pith_chunk_mean(mean.data(), get(), sums.data(), tokens, &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_chunk_mean(mean.data(), get(), sums.data(), tokens, &o, err);
+        });
         return mean;
     }
 
@@ -704,23 +767,27 @@ class Model {
 
     std::vector<std::string> labels() const {
         std::vector<std::string> names;
-        for (std::size_t i = 0; i < pith_label_count(get()); i++) names.emplace_back(pith_label_name(get(), i));
+        for (std::size_t i = 0; i < pith_label_count(get()); i++)
+            names.emplace_back(pith_label_name(get(), i));
         return names;
     }
     /* A row per text, a column per label. */
-    Vectors classify(const Texts &texts, const pith_score_options &o = options<pith_score_options>()) const {
+    Vectors classify(const Texts &texts,
+                     const pith_score_options &o = options<pith_score_options>()) const {
         return scores(texts, nullptr, o);
     }
     Vectors classify(const Texts &texts, const Texts &pairs,
                      const pith_score_options &o = options<pith_score_options>()) const {
-        if (texts.size() != pairs.size()) throw std::invalid_argument("pith: a text lacks its pair");
+        if (texts.size() != pairs.size())
+            throw std::invalid_argument("pith: a text lacks its pair");
         return scores(texts, pairs.data(), o);
     }
     std::vector<float> rerank(std::string_view query, const Texts &documents,
                               const pith_score_options &o = options<pith_score_options>()) const {
         std::vector<float> all(documents.size());
         detail::attempt([&](pith_error *err) {
-            return pith_rerank(all.data(), get(), str(query), documents.data(), documents.size(), &o, err);
+            return pith_rerank(all.data(), get(), str(query), documents.data(), documents.size(),
+                               &o, err);
         });
         return all;
     }
@@ -734,25 +801,31 @@ class Model {
     }
     std::vector<pith_port> inputs() const {
         std::vector<pith_port> ports;
-        for (std::size_t i = 0; i < pith_model_input_count(get()); i++) ports.push_back(pith_model_input(get(), i));
+        for (std::size_t i = 0; i < pith_model_input_count(get()); i++)
+            ports.push_back(pith_model_input(get(), i));
         return ports;
     }
     std::vector<pith_port> outputs() const {
         std::vector<pith_port> ports;
-        for (std::size_t i = 0; i < pith_model_output_count(get()); i++) ports.push_back(pith_model_output(get(), i));
+        for (std::size_t i = 0; i < pith_model_output_count(get()); i++)
+            ports.push_back(pith_model_output(get(), i));
         return ports;
     }
     std::string describe(pith_description form) const {
         detail::Collector text;
-        detail::attempt(
-            [&](pith_error *err) { return pith_model_describe(get(), form, detail::Collector::write, &text, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_model_describe(get(), form, detail::Collector::write, &text, err);
+        });
         return text.take();
     }
-    std::size_t bytes(std::size_t *peak = nullptr) const noexcept { return pith_model_bytes(get(), peak); }
+    std::size_t bytes(std::size_t *peak = nullptr) const noexcept {
+        return pith_model_bytes(get(), peak);
+    }
     void trim() const noexcept { pith_model_trim(get()); }
     pith_statistics statistics() const {
         pith_statistics numbers = options<pith_statistics>();
-        detail::attempt([&](pith_error *err) { return pith_model_statistics(&numbers, get(), err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_model_statistics(&numbers, get(), err); });
         return numbers;
     }
     /* Which engine runs the model; its strings are valid as long as the model. */
@@ -776,7 +849,8 @@ class Model {
         std::vector<const pith_model *> all;
         for (const Model *model : models) all.push_back(model->get());
         return detail::collect([&](void *user, pith_error *err) {
-            return pith_model_save_routes(all.data(), all.size(), detail::Collector::put_of_total, user, err);
+            return pith_model_save_routes(all.data(), all.size(), detail::Collector::put_of_total,
+                                          user, err);
         });
     }
     /* The route that the model was opened for; empty without a Router. */
@@ -801,19 +875,21 @@ class Model {
         return written(pith_model_export, path, o, report);
     }
     /* The same with weights of few bits: see pith_model_quantize. */
-    static std::string quantize_onnx(const std::string &path,
-                                     const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
-                                     pith_quantize_model_report *report = nullptr) {
+    static std::string quantize_onnx(
+        const std::string &path,
+        const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
+        pith_quantize_model_report *report = nullptr) {
         return written(pith_model_quantize, path, o, report);
     }
     /* The same with fewer and faster operators: see pith_model_optimize. */
-    static std::string optimize_onnx(const std::string &path,
-                                     const pith_optimize_options &o = options<pith_optimize_options>(),
-                                     pith_optimize_report *report = nullptr) {
+    static std::string optimize_onnx(
+        const std::string &path, const pith_optimize_options &o = options<pith_optimize_options>(),
+        pith_optimize_report *report = nullptr) {
         return written(pith_model_optimize, path, o, report);
     }
     /* An ONNX file as text, or text as an ONNX file: see pith_model_convert. */
-    static std::string convert(const std::string &path, const pith_convert_options &o = options<pith_convert_options>(),
+    static std::string convert(const std::string &path,
+                               const pith_convert_options &o = options<pith_convert_options>(),
                                pith_convert_report *report = nullptr) {
         return detail::collect([&](void *user, pith_error *err) {
             return pith_model_convert(path.c_str(), &o, detail::Collector::put, user, report, err);
@@ -823,13 +899,16 @@ class Model {
     static std::size_t check_fusions(const std::string &path,
                                      const pith_check_options &o = options<pith_check_options>()) {
         std::size_t findings = 0;
-        detail::attempt([&](pith_error *err) { return pith_model_check_fusions(&findings, path.c_str(), &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_model_check_fusions(&findings, path.c_str(), &o, err);
+        });
         return findings;
     }
 
   private:
     template <typename Function, typename Options, typename Report>
-    static std::string written(Function *function, const std::string &path, const Options &o, Report *report) {
+    static std::string written(Function *function, const std::string &path, const Options &o,
+                               Report *report) {
         return detail::collect([&](void *user, pith_error *err) {
             return function(path.c_str(), &o, detail::Collector::put, nullptr, user, report, err);
         });
@@ -847,8 +926,9 @@ class Model {
 /* The numbers as JSON, or as a table. */
 inline std::string statistics_text(const pith_statistics &numbers, pith_statistics_form form) {
     detail::Collector text;
-    detail::attempt(
-        [&](pith_error *err) { return pith_statistics_write(&numbers, form, detail::Collector::write, &text, err); });
+    detail::attempt([&](pith_error *err) {
+        return pith_statistics_write(&numbers, form, detail::Collector::write, &text, err);
+    });
     return text.take();
 }
 
@@ -858,13 +938,15 @@ class Session {
     explicit Session(const Model &model)
         : outputs_(pith_model_output_count(model.get())), handle_(nullptr, Ending{ nullptr }) {
         pith_session *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_session_create(&handle, model.get(), err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_session_create(&handle, model.get(), err); });
         handle_.reset(handle);
     }
     pith_session *get() const noexcept { return handle_.get(); }
     /* The outputs in the model's order. Their data is valid until the next run. */
-    const std::vector<pith_tensor> &run(const std::vector<std::pair<std::string, pith_tensor>> &inputs,
-                                        const pith_run_options &o = options<pith_run_options>()) {
+    const std::vector<pith_tensor> &run(
+        const std::vector<std::pair<std::string, pith_tensor>> &inputs,
+        const pith_run_options &o = options<pith_run_options>()) {
         std::vector<const char *> names;
         std::vector<pith_tensor> tensors;
         for (const auto &input : inputs) {
@@ -872,7 +954,8 @@ class Session {
             tensors.push_back(input.second);
         }
         detail::attempt([&](pith_error *err) {
-            return pith_session_run(get(), outputs_.data(), names.data(), tensors.data(), tensors.size(), &o, err);
+            return pith_session_run(get(), outputs_.data(), names.data(), tensors.data(),
+                                    tensors.size(), &o, err);
         });
         return outputs_;
     }
@@ -881,10 +964,14 @@ class Session {
     }
     /* Memory of the caller for inputs and outputs of the runs that follow. */
     void bind_input(const std::string &name, const pith_tensor &tensor) {
-        detail::attempt([&](pith_error *err) { return pith_session_bind_input(get(), name.c_str(), &tensor, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_session_bind_input(get(), name.c_str(), &tensor, err);
+        });
     }
     void bind_output(const std::string &name, const pith_tensor &tensor) {
-        detail::attempt([&](pith_error *err) { return pith_session_bind_output(get(), name.c_str(), &tensor, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_session_bind_output(get(), name.c_str(), &tensor, err);
+        });
     }
     void unbind() noexcept { pith_session_unbind(get()); }
 
@@ -906,21 +993,26 @@ class Session {
     std::unique_ptr<pith_session, Ending> handle_;
 };
 
-/* Sessions that threads borrow. One that is borrowed returns when its object ends, which must be before the pool does.
- */
+/* Sessions that threads borrow. One that is borrowed returns when its object ends, which must be
+ * before the pool does. */
 class SessionPool {
   public:
-    explicit SessionPool(const Model &model, const pith_session_pool_options &o = options<pith_session_pool_options>())
+    explicit SessionPool(const Model &model,
+                         const pith_session_pool_options &o = options<pith_session_pool_options>())
         : outputs_(pith_model_output_count(model.get())) {
         pith_session_pool *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_session_pool_create(&handle, model.get(), &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_session_pool_create(&handle, model.get(), &o, err);
+        });
         handle_.reset(handle);
     }
     pith_session_pool *get() const noexcept { return handle_.get(); }
     /* Waits so many milliseconds for one: 0 does not wait, -1 waits for ever. */
     Session borrow(std::int64_t timeout_ms = -1) {
         pith_session *session = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_session_pool_borrow(&session, get(), timeout_ms, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_session_pool_borrow(&session, get(), timeout_ms, err);
+        });
         return Session(session, get(), outputs_);
     }
     void trim() noexcept { pith_session_pool_trim(get()); }
@@ -939,29 +1031,37 @@ class SearchIndex {
                 const pith_search_index_options &o = options<pith_search_index_options>())
         : dim_(dim) {
         pith_search_index *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_search_index_create(&handle, rows, count, dim, &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_search_index_create(&handle, rows, count, dim, &o, err);
+        });
         handle_.reset(handle);
     }
-    explicit SearchIndex(const Vectors &rows, const pith_search_index_options &o = options<pith_search_index_options>())
+    explicit SearchIndex(const Vectors &rows,
+                         const pith_search_index_options &o = options<pith_search_index_options>())
         : SearchIndex(rows.data(), rows.size(), rows.dim(), o) {}
     const pith_search_index *get() const noexcept { return handle_.get(); }
     std::size_t size() const noexcept { return pith_search_index_count(get()); }
     std::size_t bytes() const noexcept { return pith_search_index_bytes(get()); }
     /* k hits for each query, the best first. */
-    std::vector<std::vector<pith_hit>> search(const float *queries, std::size_t count, std::size_t k,
-                                              const pith_search_options &o = options<pith_search_options>()) const {
+    std::vector<std::vector<pith_hit>> search(
+        const float *queries, std::size_t count, std::size_t k,
+        const pith_search_options &o = options<pith_search_options>()) const {
         std::vector<pith_hit> hits(count * k);
         std::vector<std::vector<pith_hit>> all;
-        detail::attempt([&](pith_error *err) { return pith_search(hits.data(), get(), queries, count, k, &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_search(hits.data(), get(), queries, count, k, &o, err);
+        });
         for (std::size_t i = 0; i < count; i++) {
             const pith_hit *first = hits.data() + i * k;
             all.emplace_back(first, first + k);
         }
         return all;
     }
-    std::vector<std::vector<pith_hit>> search(const Vectors &queries, std::size_t k,
-                                              const pith_search_options &o = options<pith_search_options>()) const {
-        if (queries.size() && queries.dim() != dim_) throw std::invalid_argument("pith: queries of another dimension");
+    std::vector<std::vector<pith_hit>> search(
+        const Vectors &queries, std::size_t k,
+        const pith_search_options &o = options<pith_search_options>()) const {
+        if (queries.size() && queries.dim() != dim_)
+            throw std::invalid_argument("pith: queries of another dimension");
         return search(queries.data(), queries.size(), k, o);
     }
 
@@ -978,14 +1078,16 @@ struct BuildPiece {
 };
 namespace detail {
 inline void take_piece(void *user, const pith_build_piece *p) {
-    static_cast<std::vector<BuildPiece> *>(user)->push_back({ p->list, p->name, p->dtypes, p->upgraded != 0 });
+    static_cast<std::vector<BuildPiece> *>(user)->push_back(
+        { p->list, p->name, p->dtypes, p->upgraded != 0 });
 }
 } // namespace detail
 
 /* What this build of the library holds. */
 inline std::vector<BuildPiece> build_pieces() {
     std::vector<BuildPiece> pieces;
-    detail::attempt([&](pith_error *err) { return pith_pieces_list(detail::take_piece, &pieces, err); });
+    detail::attempt(
+        [&](pith_error *err) { return pith_pieces_list(detail::take_piece, &pieces, err); });
     return pieces;
 }
 
@@ -1004,7 +1106,8 @@ class PieceRecord {
     /* Once. */
     std::vector<Piece> read() {
         std::vector<Piece> pieces;
-        detail::attempt([&](pith_error *err) { return pith_pieces_read(detail::take_piece, &pieces, err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_pieces_read(detail::take_piece, &pieces, err); });
         read_ = true;
         return pieces;
     }
@@ -1019,7 +1122,8 @@ class PieceRecord {
 class Bm25Rows {
   public:
     explicit Bm25Rows(const pith_bm25 *of) noexcept : of_(of) {}
-    Bm25Rows(Bm25Rows &&other) noexcept : rows_(std::exchange(other.rows_, pith_bm25_rows{})), of_(other.of_) {}
+    Bm25Rows(Bm25Rows &&other) noexcept
+        : rows_(std::exchange(other.rows_, pith_bm25_rows{})), of_(other.of_) {}
     Bm25Rows &operator=(Bm25Rows &&other) noexcept {
         std::swap(rows_, other.rows_);
         std::swap(of_, other.of_);
@@ -1039,17 +1143,21 @@ class Bm25Rows {
 class Bm25 {
   public:
     /* dir "": no stop words but those of the options. */
-    explicit Bm25(const std::string &dir = "", const pith_bm25_options &o = options<pith_bm25_options>()) {
+    explicit Bm25(const std::string &dir = "",
+                  const pith_bm25_options &o = options<pith_bm25_options>()) {
         pith_bm25 *handle = nullptr;
-        detail::attempt(
-            [&](pith_error *err) { return pith_bm25_open(&handle, dir.empty() ? nullptr : dir.c_str(), &o, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_bm25_open(&handle, dir.empty() ? nullptr : dir.c_str(), &o, err);
+        });
         handle_.reset(handle);
     }
     static std::string languages() { return pith_bm25_languages(); }
-    Bm25Rows encode(const Texts &texts, pith_role role = PITH_ROLE_DOCUMENT, std::int32_t threads = 0) const {
+    Bm25Rows encode(const Texts &texts, pith_role role = PITH_ROLE_DOCUMENT,
+                    std::int32_t threads = 0) const {
         Bm25Rows rows(handle_.get());
         detail::attempt([&](pith_error *err) {
-            return pith_bm25_encode(rows.get(), handle_.get(), texts.data(), texts.size(), role, threads, err);
+            return pith_bm25_encode(rows.get(), handle_.get(), texts.data(), texts.size(), role,
+                                    threads, err);
         });
         return rows;
     }
@@ -1061,14 +1169,15 @@ class Bm25 {
 /* Infers the schema of a directory of tables, as JSON. */
 inline std::string draft_schema(const std::string &source) {
     detail::Collector text;
-    detail::attempt(
-        [&](pith_error *err) { return pith_database_draft(source.c_str(), detail::Collector::write, &text, err); });
+    detail::attempt([&](pith_error *err) {
+        return pith_database_draft(source.c_str(), detail::Collector::write, &text, err);
+    });
     return text.take();
 }
 
 /* The bytes of a database file, made of a directory of tables. */
-inline std::string make_database(const std::string &source,
-                                 const pith_database_options &o = options<pith_database_options>()) {
+inline std::string make_database(
+    const std::string &source, const pith_database_options &o = options<pith_database_options>()) {
     return detail::collect([&](void *user, pith_error *err) {
         return pith_database_make(source.c_str(), &o, detail::Collector::put, user, err);
     });
@@ -1080,14 +1189,17 @@ class Database {
     Database() noexcept = default;
     explicit Database(const std::string &path) {
         pith_database *handle = nullptr;
-        detail::attempt([&](pith_error *err) { return pith_database_open(&handle, path.c_str(), nullptr, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_database_open(&handle, path.c_str(), nullptr, err);
+        });
         handle_.reset(handle);
     }
     pith_database *get() const noexcept { return handle_.get(); }
     std::string describe() const {
         detail::Collector text;
-        detail::attempt(
-            [&](pith_error *err) { return pith_database_describe(get(), detail::Collector::write, &text, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_database_describe(get(), detail::Collector::write, &text, err);
+        });
         return text.take();
     }
     /* The schema that it was made with, as JSON; empty if that is not known. */
@@ -1095,9 +1207,11 @@ class Database {
         const pith_str text = pith_database_schema(get());
         return text.size ? std::string(text.data, text.size) : std::string();
     }
-    /* Takes the statistics, the split and the classes of what a model keeps: see Relational::keep. */
+    /* Takes the statistics, the split and the classes of what a model keeps: see Relational::keep.
+     */
     void follow(const Database &kept) {
-        detail::attempt([&](pith_error *err) { return pith_database_follow(get(), kept.get(), err); });
+        detail::attempt(
+            [&](pith_error *err) { return pith_database_follow(get(), kept.get(), err); });
     }
 
   private:
@@ -1128,40 +1242,46 @@ class Relational {
         return model;
     }
     /* A model of a task of each of several databases, which must live as long as it. */
-    static Relational over(const std::vector<const Database *> &databases, const std::vector<std::string> &tasks,
-                           const std::string &config = {}, std::uint64_t seed = 0) {
+    static Relational over(const std::vector<const Database *> &databases,
+                           const std::vector<std::string> &tasks, const std::string &config = {},
+                           std::uint64_t seed = 0) {
         Relational model;
         std::vector<const char *> names;
         for (const std::string &task : tasks) names.push_back(task.c_str());
-        if (databases.size() != tasks.size()) throw std::invalid_argument("one task for each database is wanted");
+        if (databases.size() != tasks.size())
+            throw std::invalid_argument("one task for each database is wanted");
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_create_over(&handle, raw(databases).data(), names.data(), names.size(),
-                                               config.empty() ? nullptr : config.c_str(), seed, err);
+            return pith_relational_create_over(
+                &handle, raw(databases).data(), names.data(), names.size(),
+                config.empty() ? nullptr : config.c_str(), seed, err);
         });
         model.handle_.reset(handle);
         return model;
     }
-    static Relational load_over(const std::vector<const Database *> &databases, std::string_view bytes) {
+    static Relational load_over(const std::vector<const Database *> &databases,
+                                std::string_view bytes) {
         Relational model;
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_load_over(&handle, raw(databases).data(), databases.size(), bytes.data(),
-                                             bytes.size(), err);
+            return pith_relational_load_over(&handle, raw(databases).data(), databases.size(),
+                                             bytes.data(), bytes.size(), err);
         });
         model.handle_.reset(handle);
         return model;
     }
     /* Takes the parameters that save() of another model returned. */
     void start_from(std::string_view bytes) {
-        detail::attempt(
-            [&](pith_error *err) { return pith_relational_start_from(get(), bytes.data(), bytes.size(), err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_start_from(get(), bytes.data(), bytes.size(), err);
+        });
     }
     /* The configuration of a saved model; empty: the defaults. */
     static std::string config(std::string_view bytes) {
         pith_str text{ nullptr, 0 };
-        detail::attempt(
-            [&](pith_error *err) { return pith_relational_config(&text, bytes.data(), bytes.size(), err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_config(&text, bytes.data(), bytes.size(), err);
+        });
         return text.data ? std::string(text.data, text.size) : std::string();
     }
     pith_relational *get() const noexcept { return handle_.get(); }
@@ -1170,7 +1290,8 @@ class Relational {
             return pith_relational_save(get(), detail::Collector::put, user, err);
         });
     }
-    /* What the model keeps of its database, as the bytes of a database file: a later database follows it. */
+    /* What the model keeps of its database, as the bytes of a database file: a later database
+     * follows it. */
     std::string keep() const {
         return detail::collect([&](void *user, pith_error *err) {
             return pith_relational_keep(get(), detail::Collector::put, user, err);
@@ -1182,15 +1303,20 @@ class Relational {
         return s;
     }
     /* Returns the mean loss of the steps. */
-    double train(std::int64_t steps, std::int32_t threads = 0, const volatile int *cancel = nullptr) {
+    double train(std::int64_t steps, std::int32_t threads = 0,
+                 const volatile int *cancel = nullptr) {
         double loss = 0;
-        detail::attempt(
-            [&](pith_error *err) { return pith_relational_train(&loss, get(), steps, threads, cancel, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_train(&loss, get(), steps, threads, cancel, err);
+        });
         return loss;
     }
-    pith_relational_metrics evaluate(std::int32_t split = PITH_SPLIT_OF_TEST, std::int32_t threads = 0) {
+    pith_relational_metrics evaluate(std::int32_t split = PITH_SPLIT_OF_TEST,
+                                     std::int32_t threads = 0) {
         pith_relational_metrics m;
-        detail::attempt([&](pith_error *err) { return pith_relational_evaluate(&m, get(), split, threads, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_evaluate(&m, get(), split, threads, err);
+        });
         return m;
     }
     struct Part {
@@ -1200,13 +1326,15 @@ class Relational {
     Part part(std::int32_t split = PITH_SPLIT_OF_TEST) const {
         Part all;
         std::size_t count = 0;
-        detail::attempt(
-            [&](pith_error *err) { return pith_relational_part(nullptr, nullptr, &count, get(), split, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_part(nullptr, nullptr, &count, get(), split, err);
+        });
         all.rows.resize(count);
         all.labels.resize(count);
         if (count)
             detail::attempt([&](pith_error *err) {
-                return pith_relational_part(all.rows.data(), all.labels.data(), &count, get(), split, err);
+                return pith_relational_part(all.rows.data(), all.labels.data(), &count, get(),
+                                            split, err);
             });
         return all;
     }
@@ -1215,8 +1343,8 @@ class Relational {
         double rise = 0;           /* of the loss */
     };
     /* What the model reads, the most important first, on up to so many rows. */
-    std::vector<Importance> importance(std::int32_t split = PITH_SPLIT_OF_TEST, std::size_t rows = 1000,
-                                       std::int32_t threads = 0) {
+    std::vector<Importance> importance(std::int32_t split = PITH_SPLIT_OF_TEST,
+                                       std::size_t rows = 1000, std::int32_t threads = 0) {
         std::vector<Importance> all;
         detail::attempt([&](pith_error *err) {
             return pith_relational_importance(
@@ -1224,7 +1352,8 @@ class Relational {
                 [](void *user, pith_str table, pith_str column, double rise) {
                     static_cast<std::vector<Importance> *>(user)->push_back(
                         { std::string(table.data, table.size),
-                          column.data ? std::string(column.data, column.size) : std::string(), rise });
+                          column.data ? std::string(column.data, column.size) : std::string(),
+                          rise });
                 },
                 &all, err);
         });
@@ -1233,20 +1362,25 @@ class Relational {
     /* The names of the baselines, in the order of their numbers. */
     static std::vector<std::string> baselines() {
         std::vector<std::string> names;
-        while (const char *name = pith_baseline_name(static_cast<std::int32_t>(names.size()))) names.emplace_back(name);
+        while (const char *name = pith_baseline_name(static_cast<std::int32_t>(names.size())))
+            names.emplace_back(name);
         return names;
     }
     /* Trains a baseline for the model's task and measures it. */
-    pith_relational_metrics evaluate_baseline(std::int32_t baseline, std::int32_t split = PITH_SPLIT_OF_TEST,
+    pith_relational_metrics evaluate_baseline(std::int32_t baseline,
+                                              std::int32_t split = PITH_SPLIT_OF_TEST,
                                               std::int32_t threads = 0) const {
         pith_relational_metrics m;
-        detail::attempt(
-            [&](pith_error *err) { return pith_baseline_evaluate(&m, get(), baseline, split, threads, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_baseline_evaluate(&m, get(), baseline, split, threads, err);
+        });
         return m;
     }
     /* Trains a baseline, which answers from then on; -1: the network does. */
     void answer_by(std::int32_t baseline, std::int32_t threads = 0) {
-        detail::attempt([&](pith_error *err) { return pith_relational_answer_by(get(), baseline, threads, err); });
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_answer_by(get(), baseline, threads, err);
+        });
     }
     std::string save_baseline() const {
         return detail::collect([&](void *user, pith_error *err) {
@@ -1286,7 +1420,8 @@ class Relational {
     std::vector<std::string> classes() const {
         std::vector<std::string> names;
         for (;;) {
-            const pith_str name = pith_relational_class(get(), static_cast<std::int32_t>(names.size()));
+            const pith_str name =
+                pith_relational_class(get(), static_cast<std::int32_t>(names.size()));
             if (!name.data) return names;
             names.emplace_back(name.data, name.size);
         }
@@ -1295,7 +1430,8 @@ class Relational {
     std::vector<float> predict(const std::vector<std::uint32_t> &rows, std::int32_t threads = 0) {
         std::vector<float> answers(rows.size() * static_cast<std::size_t>(state().outputs));
         detail::attempt([&](pith_error *err) {
-            return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), threads, err);
+            return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), threads,
+                                           err);
         });
         return answers;
     }
@@ -1311,13 +1447,14 @@ class Relational {
 
 /* ---- operators of your own ---- */
 
-/* Makes an operator known to this process: pith::options<pith_operator>() gives one to fill in. Its functions are
- * called by C code, so no exception may leave them. */
+/* Makes an operator known to this process: pith::options<pith_operator>() gives one to fill in. Its
+ * functions are called by C code, so no exception may leave them. */
 inline void register_op(const pith_operator &op) {
     detail::attempt([&](pith_error *err) { return pith_register_op(&op, err); });
 }
 
-/* The attributes of a node, for the functions of an operator. Lists are those of the model, not copies. */
+/* The attributes of a node, for the functions of an operator. Lists are those of the model, not
+ * copies. */
 class OpNode {
   public:
     explicit OpNode(const pith_op_node *node) : node_(node) {}
@@ -1328,7 +1465,9 @@ class OpNode {
         return { text.data, text.size };
     }
     /* NULL: the node has no such attribute. */
-    const pith_tensor *tensor(const char *name) const noexcept { return pith_op_tensor(node_, name); }
+    const pith_tensor *tensor(const char *name) const noexcept {
+        return pith_op_tensor(node_, name);
+    }
     /* Each with its first item and the number of items. */
     std::pair<const std::int64_t *, std::size_t> integers(const char *name) const noexcept {
         std::size_t count = 0;
@@ -1350,7 +1489,8 @@ class OpNode {
     const pith_op_node *node_;
 };
 
-/* Memory for the state of an operator, for prepare: nothing destroys what is put there. NULL: there is none. */
+/* Memory for the state of an operator, for prepare: nothing destroys what is put there. NULL: there
+ * is none. */
 template <class T> T *op_state(pith_op_prepare *c) noexcept {
     static_assert(std::is_trivially_destructible_v<T>, "nothing destroys the state");
     void *memory = pith_op_state(c, sizeof(T));

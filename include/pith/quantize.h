@@ -14,41 +14,43 @@ typedef enum pith_vector_type {
     PITH_VECTOR_F32 = 0,    /* float: as it is */
     PITH_VECTOR_F16 = 1,    /* IEEE binary16, rounded to nearest even; beyond 65504 infinity */
     PITH_VECTOR_INT8 = 2,   /* int8_t: what UINT8 gives, minus 128 */
-    PITH_VECTOR_UINT8 = 3,  /* uint8_t: (x - min) / step, rounded down, and at least 0 and at most 255; step is
-                               (max - min) / 255, or 1 if that is 0 */
+    PITH_VECTOR_UINT8 = 3,  /* uint8_t: (x - min) / step, rounded down, and at least 0 and at most
+                               255; step is (max - min) / 255, or 1 if that is 0 */
     PITH_VECTOR_BINARY = 4, /* int8_t: a byte of PITH_VECTOR_UBINARY minus 128 */
-    PITH_VECTOR_UBINARY = 5 /* uint8_t: one bit for each component, 1 if x > 0, as numpy.packbits packs a row: the first
-                               component is the highest bit of the first byte, and the bits behind the last component
-                               are 0 */
+    PITH_VECTOR_UBINARY = 5 /* uint8_t: one bit for each component, 1 if x > 0, as numpy.packbits
+                               packs a row: the first component is the highest bit of the first
+                               byte, and the bits behind the last component are 0 */
 } pith_vector_type;
 
 typedef struct pith_quantize_options {
     size_t size;
     int32_t type;        /* a pith_vector_type */
-    const float *ranges; /* for INT8 and UINT8: [2, dim], the smallest and then the largest value of each component, as
-                            pith_quantize_ranges makes them; finite, and no minimum above its maximum. NULL: -1 and 1,
-                            which components of vectors of length 1 never leave. */
+    const float *ranges; /* for INT8 and UINT8: [2, dim], the smallest and then the largest value of
+                            each component, as pith_quantize_ranges makes them; finite, and no
+                            minimum above its maximum. NULL: -1 and 1, which components of vectors
+                            of length 1 never leave. */
 } pith_quantize_options;
 
 /* clang-format off */
 #define PITH_QUANTIZE_OPTIONS_INIT { sizeof(pith_quantize_options), PITH_VECTOR_F32, NULL }
 /* clang-format on */
 
-/* Returns the bytes of a row of dim components of this pith_vector_type, or 0 if there is no such type or the bytes are
- * more than size_t holds. Thread-safe. */
+/* Returns the bytes of a row of dim components of this pith_vector_type, or 0 if there is no such
+ * type or the bytes are more than size_t holds. Thread-safe. */
 PITH_API size_t pith_quantize_row_bytes(int32_t type, size_t dim);
 
-/* Writes count vectors, float[count][dim] row-major, to rows: count rows of pith_quantize_row_bytes each, without gaps,
- * owned by the caller and aligned as their elements are. rows and vectors must not overlap. A component that is not a
- * number gives PITH_ERR_ARGUMENT for INT8 and UINT8, and the message names it; the rows before it are then written.
- * Thread-safe. */
-PITH_API pith_status pith_quantize_vectors(void *rows, const float *vectors, size_t count, size_t dim,
-                                           const pith_quantize_options *options, pith_error *err);
+/* Writes count vectors, float[count][dim] row-major, to rows: count rows of pith_quantize_row_bytes
+ * each, without gaps, owned by the caller and aligned as their elements are. rows and vectors must
+ * not overlap. A component that is not a number gives PITH_ERR_ARGUMENT for INT8 and UINT8, and the
+ * message names it; the rows before it are then written. Thread-safe. */
+PITH_API pith_status pith_quantize_vectors(void *rows, const float *vectors, size_t count,
+                                           size_t dim, const pith_quantize_options *options,
+                                           pith_error *err);
 
-/* Writes the smallest and the largest value of each component of count vectors to ranges, float[2][dim]. count must
- * not be 0, and all values must be finite. Thread-safe. */
-PITH_API pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count, size_t dim,
-                                          pith_error *err);
+/* Writes the smallest and the largest value of each component of count vectors to ranges,
+ * float[2][dim]. count must not be 0, and all values must be finite. Thread-safe. */
+PITH_API pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count,
+                                          size_t dim, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,15 @@
 /* relational.h - models of the rows of a relational database.
  *
  *     pith_database_options how = PITH_DATABASE_OPTIONS_INIT;
- *     if (pith_database_make("shop", &how, write, file, &err)) puts(err.message);       a directory of CSV files
+ *     // "shop" is a directory of CSV files
+ *     if (pith_database_make("shop", &how, write, file, &err)) puts(err.message);
  *     pith_database *db;
  *     if (pith_database_open(&db, "shop.rdb", NULL, &err)) puts(err.message);
  *
- * A database file holds the typed columns of all tables, their foreign keys in both directions, statistics and a vector
- * for each text. A model reads the rows that are linked to a row and known when a question about it is asked, and
- * answers it. docs/relational.md leads from a directory of CSV files to predictions. */
+ * A database file holds the typed columns of all tables, their foreign keys in both directions,
+ * statistics and a vector for each text. A model reads the rows that are linked to a row and known
+ * when a question about it is asked, and answers it. docs/relational.md leads from a directory of
+ * CSV files to predictions. */
 #ifndef PITH_RELATIONAL_H
 #define PITH_RELATIONAL_H
 
@@ -21,64 +23,74 @@ extern "C" {
 
 typedef struct pith_database pith_database;
 
-/* What turns texts into vectors. embed fills vectors, float[count][dim], and returns PITH_OK, or fails with a message
- * in err; it is called on the calling thread, with texts of about the same length. */
+/* What turns texts into vectors. embed fills vectors, float[count][dim], and returns PITH_OK, or
+ * fails with a message in err; it is called on the calling thread, with texts of about the same
+ * length. */
 typedef struct pith_text_embedder {
     const char *name; /* is stored in the database */
     size_t dim;       /* 1 to 16384 */
-    pith_status (*embed)(void *user, float *vectors, const pith_str *texts, size_t count, pith_error *err);
+    pith_status (*embed)(void *user, float *vectors, const pith_str *texts, size_t count,
+                         pith_error *err);
     void *user;
 } pith_text_embedder;
 
 typedef struct pith_database_options {
     size_t size;
-    const char *schema;                 /* file of the schema; NULL: schema.json of the source if it is there, else the
-                                           schema is inferred */
-    const pith_text_embedder *embedder; /* NULL: words are hashed into vectors of 384 numbers, which needs no model */
+    const char *schema;                 /* file of the schema; NULL: schema.json of the source if it
+                                           is there, else the schema is inferred */
+    const pith_text_embedder *embedder; /* NULL: words are hashed into vectors of 384 numbers, which
+                                           needs no model */
     void (*progress)(void *user, const char *what, size_t done, size_t total); /* NULL: none */
     void *user;                                                                /* for progress */
-    const volatile int *cancel;      /* any thread may set it to non-zero: the call then returns PITH_ERR_CANCELLED */
+    const volatile int *cancel;      /* any thread may set it to non-zero: the call then returns
+                                        PITH_ERR_CANCELLED */
     const pith_allocator *allocator; /* NULL: malloc and free */
-    /* Told of what is likely to make answers wrong, which is also among the database's warnings. The text is gone after
-     * the call; user is that of progress. NULL: nobody is. */
+    /* Told of what is likely to make answers wrong, which is also among the database's warnings.
+     * The text is gone after the call; user is that of progress. NULL: nobody is. */
     void (*warn)(void *user, const char *text);
 } pith_database_options;
 
 /* clang-format off */
-#define PITH_DATABASE_OPTIONS_INIT { sizeof(pith_database_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+#define PITH_DATABASE_OPTIONS_INIT \
+    { sizeof(pith_database_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
 /* Infers the schema of a source and writes it as JSON, which people edit and
  * pith_database_options.schema names. write receives the text in pieces. */
-PITH_API pith_status pith_database_draft(const char *source, void (*write)(void *user, const char *text, size_t size),
+PITH_API pith_status pith_database_draft(const char *source,
+                                         void (*write)(void *user, const char *text, size_t size),
                                          void *user, pith_error *err);
-/* Reads a source and hands the bytes of a database file to write, in order. A source is a directory or zip archive of
- * CSV and TSV files (plain, gzip or Zstandard), an SQLite file, or a postgresql:// address. If write returns other than
- * 0, the call fails with PITH_ERR_IO. The bytes depend on the source, the schema and the vectors of the embedder alone.
- */
+/* Reads a source and hands the bytes of a database file to write, in order. A source is a directory
+ * or zip archive of CSV and TSV files (plain, gzip or Zstandard), an SQLite file, or a
+ * postgresql:// address. If write returns other than 0, the call fails with PITH_ERR_IO. The bytes
+ * depend on the source, the schema and the vectors of the embedder alone. */
 PITH_API pith_status pith_database_make(const char *source, const pith_database_options *options,
-                                        int (*write)(void *user, const void *data, size_t size), void *user,
-                                        pith_error *err);
+                                        int (*write)(void *user, const void *data, size_t size),
+                                        void *user, pith_error *err);
 
-/* Maps a database file and checks it. The file must stay as it is until the database is closed. allocator is copied;
- * NULL: malloc and free. The caller owns *database, which any number of threads may use at once. */
-PITH_API pith_status pith_database_open(pith_database **database, const char *path, const pith_allocator *allocator,
-                                        pith_error *err);
+/* Maps a database file and checks it. The file must stay as it is until the database is closed.
+ * allocator is copied; NULL: malloc and free. The caller owns *database, which any number of
+ * threads may use at once. */
+PITH_API pith_status pith_database_open(pith_database **database, const char *path,
+                                        const pith_allocator *allocator, pith_error *err);
 /* NULL is allowed. No model of the database may be open. */
 PITH_API void pith_database_close(pith_database *database);
-/* Writes a description as one JSON object: tables, columns with their statistics, links, tasks, warnings. docs/cli.md
- * lists its keys under inspect. Nothing is written if it fails: PITH_ERR_MEMORY. */
+/* Writes a description as one JSON object: tables, columns with their statistics, links, tasks,
+ * warnings. docs/cli.md lists its keys under inspect. Nothing is written if it fails:
+ * PITH_ERR_MEMORY. */
 PITH_API pith_status pith_database_describe(const pith_database *database,
-                                            void (*write)(void *user, const char *text, size_t size), void *user,
-                                            pith_error *err);
+                                            void (*write)(void *user, const char *text,
+                                                          size_t size),
+                                            void *user, pith_error *err);
 
-/* The schema that the database was made with, as JSON without spaces, which belongs to the database; size is 0 if it
- * was inferred, or if an earlier version made the file. */
+/* The schema that the database was made with, as JSON without spaces, which belongs to the
+ * database; size is 0 if it was inferred, or if an earlier version made the file. */
 PITH_API pith_str pith_database_schema(const pith_database *database);
 
 /* ---- models ---- */
 
-/* A model of one task of a database, with what its training needs to go on. One thread may use it at a time. */
+/* A model of one task of a database, with what its training needs to go on. One thread may use it
+ * at a time. */
 typedef struct pith_relational pith_relational;
 
 typedef enum pith_relational_split {
@@ -87,32 +99,40 @@ typedef enum pith_relational_split {
     PITH_SPLIT_OF_TEST = 2
 } pith_relational_split;
 
-/* Makes an untrained model for a task of the database, which must stay open. config is JSON (docs/relational.md lists
- * its members); NULL: the defaults. seed decides first values, the order of rows and the subsets of linked rows. */
-PITH_API pith_status pith_relational_create(pith_relational **model, const pith_database *database, const char *task,
-                                            const char *config, uint64_t seed, pith_error *err);
+/* Makes an untrained model for a task of the database, which must stay open. config is JSON
+ * (docs/relational.md lists its members); NULL: the defaults. seed decides first values, the order
+ * of rows and the subsets of linked rows. */
+PITH_API pith_status pith_relational_create(pith_relational **model, const pith_database *database,
+                                            const char *task, const char *config, uint64_t seed,
+                                            pith_error *err);
 /* Opens what pith_relational_save wrote, for the same database. bytes are copied. */
-PITH_API pith_status pith_relational_load(pith_relational **model, const pith_database *database, const void *bytes,
-                                          size_t size, pith_error *err);
-/* A model of a task of each of several databases, which all must stay open: tasks[count]. They are learned in turns.
- * Their texts must have the same embedder, and their answers be of the same kind. All else that a model does is about
- * the first. */
-PITH_API pith_status pith_relational_create_over(pith_relational **model, const pith_database *const *databases,
-                                                 const char *const *tasks, size_t count, const char *config,
-                                                 uint64_t seed, pith_error *err);
-PITH_API pith_status pith_relational_load_over(pith_relational **model, const pith_database *const *databases,
-                                               size_t count, const void *bytes, size_t size, pith_error *err);
-/* Gives a model the parameters that pith_relational_save wrote, of a model of any database that has the same shape,
- * embedder and kind of answer. Its training is still to begin. */
-PITH_API pith_status pith_relational_start_from(pith_relational *model, const void *bytes, size_t size,
-                                                pith_error *err);
-/* The configuration of a model that pith_relational_save wrote: it belongs to bytes. data is NULL for the defaults. */
-PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size, pith_error *err);
-/* Hands the model, and the state of its training, to write. Training that goes on from it has the same bits as training
- * that was never interrupted. Once all steps are done the file holds the parameters alone. */
+PITH_API pith_status pith_relational_load(pith_relational **model, const pith_database *database,
+                                          const void *bytes, size_t size, pith_error *err);
+/* A model of a task of each of several databases, which all must stay open: tasks[count]. They are
+ * learned in turns. Their texts must have the same embedder, and their answers be of the same kind.
+ * All else that a model does is about the first. */
+PITH_API pith_status pith_relational_create_over(pith_relational **model,
+                                                 const pith_database *const *databases,
+                                                 const char *const *tasks, size_t count,
+                                                 const char *config, uint64_t seed,
+                                                 pith_error *err);
+PITH_API pith_status pith_relational_load_over(pith_relational **model,
+                                               const pith_database *const *databases, size_t count,
+                                               const void *bytes, size_t size, pith_error *err);
+/* Gives a model the parameters that pith_relational_save wrote, of a model of any database that has
+ * the same shape, embedder and kind of answer. Its training is still to begin. */
+PITH_API pith_status pith_relational_start_from(pith_relational *model, const void *bytes,
+                                                size_t size, pith_error *err);
+/* The configuration of a model that pith_relational_save wrote: it belongs to bytes. data is NULL
+ * for the defaults. */
+PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size,
+                                            pith_error *err);
+/* Hands the model, and the state of its training, to write. Training that goes on from it has the
+ * same bits as training that was never interrupted. Once all steps are done the file holds the
+ * parameters alone. */
 PITH_API pith_status pith_relational_save(const pith_relational *model,
-                                          int (*write)(void *user, const void *data, size_t size), void *user,
-                                          pith_error *err);
+                                          int (*write)(void *user, const void *data, size_t size),
+                                          void *user, pith_error *err);
 /* NULL is allowed. */
 PITH_API void pith_relational_close(pith_relational *model);
 
@@ -124,17 +144,19 @@ typedef enum pith_relational_target {
     PITH_TARGET_CLASS = 3    /* a probability for each class */
 } pith_relational_target;
 
-/* Hands what a model keeps of its database to write: a database file without rows. With it the model can be opened over
- * a later database, whose rows were not there at training. */
+/* Hands what a model keeps of its database to write: a database file without rows. With it the
+ * model can be opened over a later database, whose rows were not there at training. */
 PITH_API pith_status pith_relational_keep(const pith_relational *model,
-                                          int (*write)(void *user, const void *data, size_t size), void *user,
+                                          int (*write)(void *user, const void *data, size_t size),
+                                          void *user, pith_error *err);
+/* Gives a database the statistics of its columns, the split and the classes that a model keeps, so
+ * that pith_relational_load opens the model over it. The database must have the schema and the
+ * embedder of the model's (PITH_ERR_ARGUMENT names the first difference), and is for models of that
+ * database alone from then on; no model of it may be open. Entities and categories that training
+ * has not seen are read as what they are: rows without known labels, texts; labels of other classes
+ * are in no part. The caller closes both; kept may be closed first. */
+PITH_API pith_status pith_database_follow(pith_database *database, const pith_database *kept,
                                           pith_error *err);
-/* Gives a database the statistics of its columns, the split and the classes that a model keeps, so that
- * pith_relational_load opens the model over it. The database must have the schema and the embedder of the model's
- * (PITH_ERR_ARGUMENT names the first difference), and is for models of that database alone from then on; no model of it
- * may be open. Entities and categories that training has not seen are read as what they are: rows without known
- * labels, texts; labels of other classes are in no part. The caller closes both; kept may be closed first. */
-PITH_API pith_status pith_database_follow(pith_database *database, const pith_database *kept, pith_error *err);
 
 /* Where training stands. */
 typedef struct pith_relational_state {
@@ -146,77 +168,94 @@ typedef struct pith_relational_state {
 } pith_relational_state;
 PITH_API void pith_relational_get_state(pith_relational_state *state, const pith_relational *model);
 
-/* Trains for so many steps, at most up to the planned number, and sets *loss to the mean loss of these. threads: 0 is
- * all CPUs the process may use; their number changes no bit. cancel: as in pith_database_options; NULL is allowed. */
-PITH_API pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps, int32_t threads,
-                                           const volatile int *cancel, pith_error *err);
+/* Trains for so many steps, at most up to the planned number, and sets *loss to the mean loss of
+ * these. threads: 0 is all CPUs the process may use; their number changes no bit. cancel: as in
+ * pith_database_options; NULL is allowed. */
+PITH_API pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps,
+                                           int32_t threads, const volatile int *cancel,
+                                           pith_error *err);
 
-/* How well answers fit. Members that do not go with the kind of target are NaN; so are all if there are no rows. [0] is
- * the value, [1] and [2] bound the middle 95 % of 1000 bootstrap samples of the rows. */
+/* How well answers fit. Members that do not go with the kind of target are NaN; so are all if there
+ * are no rows. [0] is the value, [1] and [2] bound the middle 95 % of 1000 bootstrap samples of the
+ * rows. */
 typedef struct pith_relational_metrics {
     int64_t rows;
     double auroc[3], logloss[3], accuracy; /* of booleans; but for auroc, of classes too */
-    double mae[3], r2, constant_mae;    /* of numbers, in their own units, and of ranks; constant: the usual answer */
-    double base_rate, constant_logloss; /* of booleans the share of yes; and the loss of training's shares */
+    double mae[3], r2, constant_mae;    /* of numbers, in their own units, and of ranks; constant:
+                                           the usual answer */
+    double base_rate, constant_logloss; /* of booleans the share of yes; and the loss of training's
+                                           shares */
     double spearman[3];                 /* of numbers and ranks: the correlation of their ranks */
     double macro_f1;                    /* of classes: the mean over those that are there */
 } pith_relational_metrics;
-PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics, pith_relational *model, int32_t split,
+PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics,
+                                              pith_relational *model, int32_t split,
                                               int32_t threads, pith_error *err);
 
-/* Sets *count to the number of rows of a part and, if rows is not NULL, rows[*count] to their numbers and
- * labels[*count] to what is true of them: 0 or 1, a number, a share, the number of a class. */
-PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count, const pith_relational *model,
-                                          int32_t split, pith_error *err);
-/* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from every context, on
- * up to so many rows of a part. each is called for every column and table, the largest rise first; of a table the
- * column's data is NULL. Names belong to the database. The loss is cross-entropy, or of numbers and ranks Huber's of
- * the distance in standard deviations. */
-PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows, int32_t threads,
-                                                void (*each)(void *user, pith_str table, pith_str column, double rise),
+/* Sets *count to the number of rows of a part and, if rows is not NULL, rows[*count] to their
+ * numbers and labels[*count] to what is true of them: 0 or 1, a number, a share, the number of a
+ * class. */
+PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count,
+                                          const pith_relational *model, int32_t split,
+                                          pith_error *err);
+/* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from
+ * every context, on up to so many rows of a part. each is called for every column and table, the
+ * largest rise first; of a table the column's data is NULL. Names belong to the database. The loss
+ * is cross-entropy, or of numbers and ranks Huber's of the distance in standard deviations. */
+PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows,
+                                                int32_t threads,
+                                                void (*each)(void *user, pith_str table,
+                                                             pith_str column, double rise),
                                                 void *user, pith_error *err);
 
-/* What a model has to beat: predictors that learn the model's task from the same rows and see what it may see. Returns
- * the name of a baseline, or NULL beyond the last: 0 is the constant, 1 the mean of earlier labels that share a parent,
- * 2 to 4 are boosted trees over the row, with its parents, with aggregates of the children of both. */
+/* What a model has to beat: predictors that learn the model's task from the same rows and see what
+ * it may see. Returns the name of a baseline, or NULL beyond the last: 0 is the constant, 1 the
+ * mean of earlier labels that share a parent, 2 to 4 are boosted trees over the row, with its
+ * parents, with aggregates of the children of both. */
 PITH_API const char *pith_baseline_name(int32_t baseline);
 /* Trains a baseline for the model's task and measures it on a part of the rows. */
-PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics, const pith_relational *model,
-                                            int32_t baseline, int32_t split, int32_t threads, pith_error *err);
+PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics,
+                                            const pith_relational *model, int32_t baseline,
+                                            int32_t split, int32_t threads, pith_error *err);
 
-/* Trains a baseline, which from then on answers in the place of the network: in pith_relational_predict and
- * pith_relational_evaluate. -1: the network answers again. */
-PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline, int32_t threads,
-                                               pith_error *err);
-/* Hands the baseline that answers to write, and lets a saved one answer: of the same task and the same database, or of
- * one that follows it. bytes are copied. */
+/* Trains a baseline, which from then on answers in the place of the network: in
+ * pith_relational_predict and pith_relational_evaluate. -1: the network answers again. */
+PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline,
+                                               int32_t threads, pith_error *err);
+/* Hands the baseline that answers to write, and lets a saved one answer: of the same task and the
+ * same database, or of one that follows it. bytes are copied. */
 PITH_API pith_status pith_relational_save_baseline(const pith_relational *model,
-                                                   int (*write)(void *user, const void *data, size_t size), void *user,
-                                                   pith_error *err);
-PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes, size_t size,
-                                                   int32_t threads, pith_error *err);
+                                                   int (*write)(void *user, const void *data,
+                                                                size_t size),
+                                                   void *user, pith_error *err);
+PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes,
+                                                   size_t size, int32_t threads, pith_error *err);
 
-/* Sets *row to the row of the task's table that has this primary key; several columns are joined with U+001F. Without a
- * primary key it is the row's number, from 0. */
-PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model, pith_str key,
-                                              pith_error *err);
-/* The name of a class, which belongs to the database; data is NULL beyond the last, and where the target is no class.
- */
+/* Sets *row to the row of the task's table that has this primary key; several columns are joined
+ * with U+001F. Without a primary key it is the row's number, from 0. */
+PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model,
+                                              pith_str key, pith_error *err);
+/* The name of a class, which belongs to the database; data is NULL beyond the last, and where the
+ * target is no class. */
 PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t index);
-/* Answers the question about each row: answers[count][outputs], see pith_relational_target. What stands in the target's
- * cell of the row is not read. An answer has the same bits whatever other rows are asked. */
-PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model, const uint32_t *rows, size_t count,
-                                             int32_t threads, pith_error *err);
+/* Answers the question about each row: answers[count][outputs], see pith_relational_target. What
+ * stands in the target's cell of the row is not read. An answer has the same bits whatever other
+ * rows are asked. */
+PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model,
+                                             const uint32_t *rows, size_t count, int32_t threads,
+                                             pith_error *err);
 
-/* Hands the network to write as an ONNX file, which other engines run; docs/relational.md lists its inputs. Its output
- * is what pith_relational_predict gives. */
+/* Hands the network to write as an ONNX file, which other engines run; docs/relational.md lists its
+ * inputs. Its output is what pith_relational_predict gives. */
 PITH_API pith_status pith_relational_export(const pith_relational *model,
-                                            int (*write)(void *user, const void *data, size_t size), void *user,
-                                            pith_error *err);
-/* Hands each input of that network for 1 to 255 rows, which together have at most 16384 cells. Values are gone after
- * the call. */
-PITH_API pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows, size_t count,
-                                            void (*each)(void *user, const char *name, const pith_tensor *value),
+                                            int (*write)(void *user, const void *data, size_t size),
+                                            void *user, pith_error *err);
+/* Hands each input of that network for 1 to 255 rows, which together have at most 16384 cells.
+ * Values are gone after the call. */
+PITH_API pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows,
+                                            size_t count,
+                                            void (*each)(void *user, const char *name,
+                                                         const pith_tensor *value),
                                             void *user, pith_error *err);
 
 #ifdef __cplusplus

@@ -19,44 +19,53 @@ typedef enum pith_activation {
 typedef struct pith_score_options {
     size_t size;
     int32_t threads;      /* number of threads; 0: all CPUs the process may use */
-    int32_t max_length;   /* tokens at which a text, or a pair of texts together, is cut; 0: the model's own limit */
+    int32_t max_length;   /* tokens at which a text, or a pair of texts together, is cut; 0: the
+                             model's own limit */
     int32_t batch_tokens; /* tokens that one thread runs at once; 0: chosen by the size of L2 */
     int32_t activation;   /* a pith_activation */
-    const volatile int *cancel;    /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be cancelled */
+    const volatile int *cancel;    /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot
+                                      be cancelled */
     pith_embed_stats *stats;       /* receives the counts; NULL: not needed */
     pith_profile *profile;         /* records steps and phases; NULL: nothing is recorded */
     const pith_batching *batching; /* NULL: the defaults */
-    const char *instruction;       /* of rerankers that are language models: what makes a document a good one; NULL:
-                                      what the model's files say, or the sentence on its model card */
+    const char *instruction;       /* of rerankers that are language models: what makes a document a
+                                      good one; NULL: what the model's files say, or the sentence on
+                                      its model card */
 } pith_score_options;
 
 /* clang-format off */
-#define PITH_SCORE_OPTIONS_INIT { sizeof(pith_score_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
+#define PITH_SCORE_OPTIONS_INIT \
+    { sizeof(pith_score_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Returns the number of scores that the model gives a text, or 0 if it is no classifier. Thread-safe. */
+/* Returns the number of scores that the model gives a text, or 0 if it is no classifier.
+ * Thread-safe. */
 PITH_API size_t pith_label_count(const pith_model *model);
 
-/* Returns the name of a label as config.json has it (id2label), or "" if it has none or there is no such label. Valid
- * as long as the model. Thread-safe. */
+/* Returns the name of a label as config.json has it (id2label), or "" if it has none or there is no
+ * such label. Valid as long as the model. Thread-safe. */
 PITH_API const char *pith_label_name(const pith_model *model, size_t label);
 
-/* Writes scores: float[count][pith_label_count(model)], owned by the caller, row i for texts[i], or for the pair of
- * texts[i] and pairs[i] if pairs is not NULL. A pair too long is cut at the end of the longer text first, as
- * transformers does ("longest_first"). With PITH_ACTIVATION_MODEL, scores are those of transformers' pipeline:
- * logits if config.json says regression, sigmoids if it says multi_label_classification or there is one label, and a
- * softmax otherwise. A row has the same bits whatever the
- * other texts, the number of threads and the CPU are. Errors are those of pith_embed. Thread-safe. */
-PITH_API pith_status pith_classify(float *scores, const pith_model *model, const pith_str *texts, const pith_str *pairs,
-                                   size_t count, const pith_score_options *options, pith_error *err);
+/* Writes scores: float[count][pith_label_count(model)], owned by the caller, row i for texts[i], or
+ * for the pair of texts[i] and pairs[i] if pairs is not NULL. A pair too long is cut at the end of
+ * the longer text first, as transformers does ("longest_first"). With PITH_ACTIVATION_MODEL, scores
+ * are those of transformers' pipeline: logits if config.json says regression, sigmoids if it says
+ * multi_label_classification or there is one label, and a softmax otherwise. A row has the same
+ * bits whatever the other texts, the number of threads and the CPU are. Errors are those of
+ * pith_embed. Thread-safe. */
+PITH_API pith_status pith_classify(float *scores, const pith_model *model, const pith_str *texts,
+                                   const pith_str *pairs, size_t count,
+                                   const pith_score_options *options, pith_error *err);
 
-/* Writes one score per document: float[count], owned by the caller, in the order of the documents. A higher score means
- * that the document answers the query better. The model is a cross-encoder with one label, or a causal language model
- * that answers with a word (docs/tasks.md says which are known). With PITH_ACTIVATION_MODEL, scores are what
- * sentence-transformers' CrossEncoder gives: the activation that config.json names, else a sigmoid; for mxbai-rerank-v2
- * they are logits, as its own package gives. Otherwise as pith_classify. */
-PITH_API pith_status pith_rerank(float *scores, const pith_model *model, pith_str query, const pith_str *documents,
-                                 size_t count, const pith_score_options *options, pith_error *err);
+/* Writes one score per document: float[count], owned by the caller, in the order of the documents.
+ * A higher score means that the document answers the query better. The model is a cross-encoder
+ * with one label, or a causal language model that answers with a word (docs/tasks.md says which are
+ * known). With PITH_ACTIVATION_MODEL, scores are what sentence-transformers' CrossEncoder gives:
+ * the activation that config.json names, else a sigmoid; for mxbai-rerank-v2 they are logits, as
+ * its own package gives. Otherwise as pith_classify. */
+PITH_API pith_status pith_rerank(float *scores, const pith_model *model, pith_str query,
+                                 const pith_str *documents, size_t count,
+                                 const pith_score_options *options, pith_error *err);
 
 #ifdef __cplusplus
 }

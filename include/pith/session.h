@@ -10,38 +10,45 @@
 extern "C" {
 #endif
 
-/* An input or output of a model. The strings belong to the model and are valid until it is closed. */
+/* An input or output of a model. The strings belong to the model and are valid until it is closed.
+ */
 typedef struct pith_port {
     const char *name;
     int32_t dtype;               /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
     int32_t rank;                /* number of dimensions; -1: unknown */
-    int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of other sizes. */
-    const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank is unknown */
-    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or PITH_MAP_STRING: it
-                                    is a sequence of maps, or a map, which has dims[0] 2; 0 for a tensor */
+    int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of
+                                    other sizes. */
+    const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank
+                                    is unknown */
+    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
+                                    PITH_MAP_STRING: it is a sequence of maps, or a map, which has
+                                    dims[0] 2; 0 for a tensor */
     int32_t optional;            /* 1: the input has a default and may be left out */
 } pith_port;
 
-/* The inputs and outputs of a model, in its own order. index must be below the count. Thread-safe. */
+/* The inputs and outputs of a model, in its own order. index must be below the count. Thread-safe.
+ */
 PITH_API size_t pith_model_input_count(const pith_model *model);
 PITH_API size_t pith_model_output_count(const pith_model *model);
 PITH_API pith_port pith_model_input(const pith_model *model, size_t index);
 PITH_API pith_port pith_model_output(const pith_model *model, size_t index);
 
-/* The state of runs: memory for activations, and plans for the shapes seen so far. One thread at a time may use a
- * session. A model may have any number of sessions, and they may run at the same time. */
+/* The state of runs: memory for activations, and plans for the shapes seen so far. One thread at a
+ * time may use a session. A model may have any number of sessions, and they may run at the same
+ * time. */
 typedef struct pith_session pith_session;
 
 /* Makes a session, which the caller owns. Destroy it before its model is closed. */
-PITH_API pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err);
+PITH_API pith_status pith_session_create(pith_session **session, const pith_model *model,
+                                         pith_error *err);
 /* Frees the session; NULL is allowed. */
 PITH_API void pith_session_destroy(pith_session *session);
 
 typedef struct pith_run_options {
     size_t size;
     int32_t threads;            /* number of threads; 0: all CPUs the process may use */
-    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns PITH_ERR_CANCELLED;
-                                   NULL: the call cannot be cancelled */
+    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns
+                                   PITH_ERR_CANCELLED; NULL: the call cannot be cancelled */
     pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
 } pith_run_options;
 
@@ -50,58 +57,70 @@ typedef struct pith_run_options {
 /* clang-format on */
 
 /* Runs the model once.
- *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads them.
- *   - outputs: pith_tensor[pith_model_output_count(model)], filled in the model's order. Their data belongs to the
- *     session and is valid until its next run or its end; that of bound outputs is the caller's.
- *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in this run.
- *   - An optional input may be fed a value other than its default. The first such run plans the graph again for this
- *     session, which takes as long as opening did; later runs reuse the plan. Compiled models refuse it.
- * Errors: PITH_ERR_ARGUMENT if the inputs do not fit the model, PITH_ERR_RUN if a node cannot compute its result. */
-PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
-                                      const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+ *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads
+ *     them.
+ *   - outputs: pith_tensor[pith_model_output_count(model)], filled in the model's order. Their data
+ *     belongs to the session and is valid until its next run or its end; that of bound outputs is
+ *     the caller's.
+ *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in
+ *     this run.
+ *   - An optional input may be fed a value other than its default. The first such run plans the
+ *     graph again for this session, which takes as long as opening did; later runs reuse the plan.
+ *     Compiled models refuse it.
+ * Errors: PITH_ERR_ARGUMENT if the inputs do not fit the model, PITH_ERR_RUN if a node cannot
+ * compute its result. */
+PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs,
+                                      const char *const *names, const pith_tensor *inputs,
+                                      size_t input_count, const pith_run_options *options,
                                       pith_error *err);
 
 /* ---- bound tensors: memory of the caller that many runs use ---- */
 
-/* Binds an input: runs that are not given it use this tensor. The struct is copied; its data stays the caller's, is
- * read where it lies, and may change between runs. tensor NULL ends the binding. Errors: PITH_ERR_ARGUMENT, as
- * pith_session_run gives it for this input. */
-PITH_API pith_status pith_session_bind_input(pith_session *session, const char *name, const pith_tensor *tensor,
-                                             pith_error *err);
+/* Binds an input: runs that are not given it use this tensor. The struct is copied; its data stays
+ * the caller's, is read where it lies, and may change between runs. tensor NULL ends the binding.
+ * Errors: PITH_ERR_ARGUMENT, as pith_session_run gives it for this input. */
+PITH_API pith_status pith_session_bind_input(pith_session *session, const char *name,
+                                             const pith_tensor *tensor, pith_error *err);
 
-/* Binds an output: runs write it to tensor->data, which stays the caller's and has room for tensor->bytes bytes.
- * outputs[i].data of pith_session_run is then that address. tensor NULL ends the binding.
- *   - dtype is that of the output. dims are the shape that the output must have; rank -1 allows any shape that fits.
- *   - The run works in this memory from the start, also before an error. It copies the output there at the end if its
- *     shape is known only then, if data is not aligned to its type, if an input of the run lies there too, or if it
- *     shares its memory with another output or shows an input or a constant. pith_statistics counts outputs of both
- *     kinds as tensors_bound and tensors_copied. The bits are the same.
- * Errors: PITH_ERR_ARGUMENT for a name, dtype, shape or memory that cannot fit, and for memory that two outputs share.
- * A run whose output does not fit fails with PITH_ERR_ARGUMENT: the message names the output and what it needs. It does
- * so before it computes anything, if the shape is known by then. */
-PITH_API pith_status pith_session_bind_output(pith_session *session, const char *name, const pith_tensor *tensor,
-                                              pith_error *err);
+/* Binds an output: runs write it to tensor->data, which stays the caller's and has room for
+ * tensor->bytes bytes. outputs[i].data of pith_session_run is then that address. tensor NULL ends
+ * the binding.
+ *   - dtype is that of the output. dims are the shape that the output must have; rank -1 allows any
+ *     shape that fits.
+ *   - The run works in this memory from the start, also before an error. It copies the output there
+ *     at the end if its shape is known only then, if data is not aligned to its type, if an input
+ *     of the run lies there too, or if it shares its memory with another output or shows an input
+ *     or a constant. pith_statistics counts outputs of both kinds as tensors_bound and
+ *     tensors_copied. The bits are the same.
+ * Errors: PITH_ERR_ARGUMENT for a name, dtype, shape or memory that cannot fit, and for memory that
+ * two outputs share. A run whose output does not fit fails with PITH_ERR_ARGUMENT: the message
+ * names the output and what it needs. It does so before it computes anything, if the shape is known
+ * by then. */
+PITH_API pith_status pith_session_bind_output(pith_session *session, const char *name,
+                                              const pith_tensor *tensor, pith_error *err);
 
 /* Ends all bindings of the session. */
 PITH_API void pith_session_unbind(pith_session *session);
 
-/* Reads one value from a .pb file as the ONNX test folders hold them. kind says what the file holds: PITH_SEQUENCE for
- * a SequenceProto, PITH_NONE for an OptionalProto, PITH_MAP_I64 or PITH_MAP_STRING for a MapProto, any other dtype for
- * a TensorProto. name may be NULL; else *name is set to the value's name, or to "" if the file gives none. *tensor and
- * *name are valid until pith_value_close. */
+/* Reads one value from a .pb file as the ONNX test folders hold them. kind says what the file
+ * holds: PITH_SEQUENCE for a SequenceProto, PITH_NONE for an OptionalProto, PITH_MAP_I64 or
+ * PITH_MAP_STRING for a MapProto, any other dtype for a TensorProto. name may be NULL; else *name
+ * is set to the value's name, or to "" if the file gives none. *tensor and *name are valid until
+ * pith_value_close. */
 typedef struct pith_value_file pith_value_file;
-PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
-                                     int32_t kind, pith_error *err);
+PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name,
+                                     const char *path, int32_t kind, pith_error *err);
 /* Frees the value; NULL is allowed. */
 PITH_API void pith_value_close(pith_value_file *file);
 
-/* Writes a value as such a file holds it: `write` gets its bytes in order, in any number of calls. kind is as above:
- * PITH_NONE wraps the value in an OptionalProto, and an empty value (dtype PITH_NONE) needs that. Items of a sequence
- * that are maps are written as such. name may be NULL.
- * Returns PITH_ERR_ARGUMENT, before anything is written, if the value's bytes do not hold its shape. Thread-safe. */
+/* Writes a value as such a file holds it: `write` gets its bytes in order, in any number of calls.
+ * kind is as above: PITH_NONE wraps the value in an OptionalProto, and an empty value (dtype
+ * PITH_NONE) needs that. Items of a sequence that are maps are written as such. name may be NULL.
+ * Returns PITH_ERR_ARGUMENT, before anything is written, if the value's bytes do not hold its
+ * shape. Thread-safe. */
 PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
-                                      void (*write)(void *user, const char *bytes, size_t size), void *user,
-                                      pith_error *err);
+                                      void (*write)(void *user, const char *bytes, size_t size),
+                                      void *user, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -8,35 +8,40 @@
 extern "C" {
 #endif
 
-/* A number of sessions of one model. They share its weights; each has buffers and plans of its own. Any number of
- * threads may use a pool at once; a session that is borrowed is used by one thread at a time. */
+/* A number of sessions of one model. They share its weights; each has buffers and plans of its own.
+ * Any number of threads may use a pool at once; a session that is borrowed is used by one thread at
+ * a time. */
 typedef struct pith_session_pool pith_session_pool;
 
 typedef struct pith_session_pool_options {
     size_t size;
-    int32_t sessions; /* the most that exist at a time; 0: one per CPU that the process may use. At most 4096 */
-    int32_t idle;    /* the most that wait to be borrowed; of more, the one that waited longest ends. 0: all may wait */
-    int32_t idle_ms; /* one that waited so long ends, at the next borrow or return; 0: never */
+    int32_t sessions; /* the most that exist at a time; 0: one per CPU that the process may use. At
+                         most 4096 */
+    int32_t idle;     /* the most that wait to be borrowed; of more, the one that waited longest
+                        ends. 0: all may wait */
+    int32_t idle_ms;  /* one that waited so long ends, at the next borrow or return; 0: never */
 } pith_session_pool_options;
 
 /* clang-format off */
 #define PITH_SESSION_POOL_OPTIONS_INIT { sizeof(pith_session_pool_options), 0, 0, 0 }
 /* clang-format on */
 
-/* Makes a pool without sessions: each is made when it is first needed. The caller owns the pool, and destroys it before
- * its model is closed. options may be NULL for the defaults. */
+/* Makes a pool without sessions: each is made when it is first needed. The caller owns the pool,
+ * and destroys it before its model is closed. options may be NULL for the defaults. */
 PITH_API pith_status pith_session_pool_create(pith_session_pool **pool, const pith_model *model,
-                                              const pith_session_pool_options *options, pith_error *err);
+                                              const pith_session_pool_options *options,
+                                              pith_error *err);
 /* Frees the pool and its sessions, which must all have been returned; NULL is allowed. */
 PITH_API void pith_session_pool_destroy(pith_session_pool *pool);
 
-/* Borrows a session: the one that was returned last, else a new one. If the most are borrowed already, it waits for
- * timeout_ms milliseconds: 0 does not wait at all, -1 waits for ever. Threads that wait are served in their order.
- * Errors: PITH_ERR_BUSY if none was returned in that time; those of pith_session_create. */
-PITH_API pith_status pith_session_pool_borrow(pith_session **session, pith_session_pool *pool, int64_t timeout_ms,
-                                              pith_error *err);
-/* Returns a session that was borrowed from this pool. Its bindings end, and results of its runs are no longer valid.
- * NULL is allowed. */
+/* Borrows a session: the one that was returned last, else a new one. If the most are borrowed
+ * already, it waits for timeout_ms milliseconds: 0 does not wait at all, -1 waits for ever. Threads
+ * that wait are served in their order. Errors: PITH_ERR_BUSY if none was returned in that time;
+ * those of pith_session_create. */
+PITH_API pith_status pith_session_pool_borrow(pith_session **session, pith_session_pool *pool,
+                                              int64_t timeout_ms, pith_error *err);
+/* Returns a session that was borrowed from this pool. Its bindings end, and results of its runs are
+ * no longer valid. NULL is allowed. */
 PITH_API void pith_session_pool_return(pith_session_pool *pool, pith_session *session);
 /* Ends the sessions that wait to be borrowed, to free their memory. */
 PITH_API void pith_session_pool_trim(pith_session_pool *pool);

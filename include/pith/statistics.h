@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Counts since the model was opened or pith_model_reset_statistics was called. Times are in nanoseconds; those of a
- * stage are summed over the threads that worked on it. */
+/* Counts since the model was opened or pith_model_reset_statistics was called. Times are in
+ * nanoseconds; those of a stage are summed over the threads that worked on it. */
 typedef struct pith_statistics {
     size_t size; /* sizeof(pith_statistics), set by the caller */
     /* memory */
@@ -18,7 +18,8 @@ typedef struct pith_statistics {
     uint64_t pool_hits;         /* requests that a pooled block answered */
     uint64_t pool_misses;       /* requests of a size that the pool keeps, but had no block for */
     uint64_t pool_evictions;    /* blocks freed because the pool was full, or unused for longest */
-    uint64_t pressure_cleanups; /* times the pool and idle sessions were freed because memory was short */
+    uint64_t pressure_cleanups; /* times the pool and idle sessions were freed because memory was
+                                   short */
     /* texts */
     uint64_t calls;
     uint64_t texts;
@@ -28,8 +29,10 @@ typedef struct pith_statistics {
     uint64_t windows;                   /* groups of texts that were finished together */
     uint64_t batches;                   /* groups of texts that ran through the model together */
     uint64_t batch_tokens_most;         /* tokens of the largest of them */
-    uint64_t batches_predicted_smaller; /* times a batch was made smaller because its memory would exceed the limit */
-    uint64_t batches_retried_smaller;   /* times a window was run again in smaller batches after it met the limit */
+    uint64_t batches_predicted_smaller; /* times a batch was made smaller because its memory would
+                                           exceed the limit */
+    uint64_t batches_retried_smaller;   /* times a window was run again in smaller batches after it
+                                           met the limit */
     /* runs of the graph */
     uint64_t runs;
     uint64_t plans_made;     /* memory plans made for the shapes of a run */
@@ -43,13 +46,15 @@ typedef struct pith_statistics {
     uint64_t sessions_made;
     uint64_t sessions_borrowed; /* times one that existed was taken; a new one counts as made */
     uint64_t sessions_waited;   /* times a caller waited for one */
-    uint64_t sessions_evicted;  /* ended because too many were idle, or idle for too long, or because the call was so
-                                    long that keeping their memory would save less than it costs */
+    uint64_t sessions_evicted;  /* ended because too many were idle, or idle for too long, or
+                                   because the call was so long that keeping their memory would save
+                                   less than it costs */
     /* devices */
-    uint64_t device_choices; /* devices that were tried, once for each program of the model: that of the graph, that of
-                                packed texts, … */
+    uint64_t device_choices; /* devices that were tried, once for each program of the model: that of
+                                the graph, that of packed texts, … */
     uint64_t device_successes; /* runs that ended on the devices they were placed on */
-    uint64_t device_fallbacks; /* times work went on on the other devices: a device was not there, or failed */
+    uint64_t device_fallbacks; /* times work went on on the other devices: a device was not there,
+                                  or failed */
     /* time */
     uint64_t tokenize_ns;
     uint64_t plan_ns;
@@ -72,9 +77,10 @@ typedef struct pith_statistics {
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Fills *statistics. A struct of an older header gets the members it has. Thread-safe; numbers that are counted while
- * this reads may differ by what happens meanwhile. */
-PITH_API pith_status pith_model_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err);
+/* Fills *statistics. A struct of an older header gets the members it has. Thread-safe; numbers that
+ * are counted while this reads may differ by what happens meanwhile. */
+PITH_API pith_status pith_model_statistics(pith_statistics *statistics, const pith_model *model,
+                                           pith_error *err);
 /* Sets all counts to 0, and the peak of pith_model_bytes to what is held now. Thread-safe. */
 PITH_API void pith_model_reset_statistics(const pith_model *model);
 
@@ -83,13 +89,14 @@ typedef enum pith_statistics_form {
     PITH_STATISTICS_TEXT = 1  /* a table for people */
 } pith_statistics_form;
 
-/* Writes the numbers and what follows from them: pool_hit_ratio, buffer_reuse_ratio, zero_copy_ratio,
- * plan_reuse_ratio, device_success_ratio, allocation_mean_ns, batch_mean_tokens and cpu_utilisation (CPU time / wall
- * time / threads). A ratio whose denominator is 0 is null in JSON and "-" in the table. write receives the text in
- * pieces, in order, on the calling thread. */
-PITH_API pith_status pith_statistics_write(const pith_statistics *statistics, pith_statistics_form form,
-                                           void (*write)(void *user, const char *text, size_t size), void *user,
-                                           pith_error *err);
+/* Writes the numbers and what follows from them: pool_hit_ratio, buffer_reuse_ratio,
+ * zero_copy_ratio, plan_reuse_ratio, device_success_ratio, allocation_mean_ns, batch_mean_tokens
+ * and cpu_utilisation (CPU time / wall time / threads). A ratio whose denominator is 0 is null in
+ * JSON and "-" in the table. write receives the text in pieces, in order, on the calling thread. */
+PITH_API pith_status pith_statistics_write(const pith_statistics *statistics,
+                                           pith_statistics_form form,
+                                           void (*write)(void *user, const char *text, size_t size),
+                                           void *user, pith_error *err);
 
 #ifdef __cplusplus
 }

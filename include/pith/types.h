@@ -22,9 +22,10 @@ extern "C" {
 /* Returns the version, such as "0.1.0". */
 PITH_API const char *pith_version(void);
 
-/* If pin is 1, each thread that the library creates from now on is pinned to one CPU of the caller's current affinity
- * mask. The first CPU is left for the calling thread, which is never pinned. The default is 0: pinning helps on a
- * machine that does nothing else and harms on a shared one. Call it before the first model is opened. Thread-safe. */
+/* If pin is 1, each thread that the library creates from now on is pinned to one CPU of the
+ * caller's current affinity mask. The first CPU is left for the calling thread, which is never
+ * pinned. The default is 0: pinning helps on a machine that does nothing else and harms on a shared
+ * one. Call it before the first model is opened. Thread-safe. */
 PITH_API void pith_pin_threads(int32_t pin);
 
 /* ---- status and errors ---- */
@@ -34,18 +35,22 @@ typedef enum pith_status {
     PITH_ERR_MEMORY = 1,      /* an allocation failed, or the memory limit was reached */
     PITH_ERR_IO = 2,          /* a file could not be opened, read, mapped or written */
     PITH_ERR_FORMAT = 3,      /* a file is damaged or is not of the format its name says */
-    PITH_ERR_UNSUPPORTED = 4, /* valid, but this build lacks an operator, dtype or architecture for it */
-    PITH_ERR_ARGUMENT = 5,    /* a value from the caller has the wrong name, dtype, shape, range or encoding */
+    PITH_ERR_UNSUPPORTED = 4, /* valid, but this build lacks an operator, dtype or architecture for
+                                 it */
+    PITH_ERR_ARGUMENT = 5,    /* a value from the caller has the wrong name, dtype, shape, range or
+                                 encoding */
     PITH_ERR_CANCELLED = 6,   /* the cancel flag was set */
     PITH_ERR_NOT_FOUND = 7,   /* a file, model, tensor or name does not exist */
-    PITH_ERR_RUN = 8,         /* a node could not compute its result, such as an index out of range */
-    PITH_ERR_BUSY = 9         /* what the call needs is in use, and did not become free in the time given */
+    PITH_ERR_RUN = 8,         /* a node could not compute its result, such as an index out of
+                                 range */
+    PITH_ERR_BUSY = 9         /* what the call needs is in use, and did not become free in the time
+                                 given */
 } pith_status;
 
 #define PITH_ERROR_MESSAGE_SIZE 1024
 
-/* An error, owned by the caller. The message is one line that says what is wrong, where, and what to do. It ends with a
- * NUL. */
+/* An error, owned by the caller. The message is one line that says what is wrong, where, and what
+ * to do. It ends with a NUL. */
 typedef struct pith_error {
     pith_status code;
     char message[PITH_ERROR_MESSAGE_SIZE];
@@ -57,18 +62,23 @@ typedef struct pith_error {
 
 /* ---- what a host may replace ---- */
 
-/* alloc returns memory aligned to at least 16 bytes, or NULL if there is none. free takes what alloc returned. Both are
- * called from any thread, also at the same time. user is passed to both. */
+/* alloc returns memory aligned to at least 16 bytes, or NULL if there is none. free takes what
+ * alloc returned. Both are called from any thread, also at the same time. user is passed to
+ * both. */
 typedef struct pith_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void (*free)(void *user, void *memory);
     void *user;
 } pith_allocator;
 
-typedef enum pith_log_level { PITH_LOG_WARNING = 1, PITH_LOG_INFO = 2, PITH_LOG_DEBUG = 3 } pith_log_level;
+typedef enum pith_log_level {
+    PITH_LOG_WARNING = 1,
+    PITH_LOG_INFO = 2,
+    PITH_LOG_DEBUG = 3
+} pith_log_level;
 
-/* write receives one line without a newline, which is valid during the call. It is called on the thread that opens or
- * runs the model. user is passed to it. */
+/* write receives one line without a newline, which is valid during the call. It is called on the
+ * thread that opens or runs the model. user is passed to it. */
 typedef struct pith_log {
     void (*write)(void *user, pith_log_level level, const char *message);
     void *user;
@@ -78,8 +88,8 @@ typedef struct pith_log {
 
 #define PITH_MAX_RANK 12
 
-/* Element types. The values are those of onnx.TensorProto.DataType; PITH_SEQUENCE and those behind it are
- * Pith's own. */
+/* Element types. The values are those of onnx.TensorProto.DataType; PITH_SEQUENCE and those behind
+ * it are Pith's own. */
 typedef enum pith_dtype {
     PITH_UNDEFINED = 0,
     PITH_F32 = 1,
@@ -111,22 +121,25 @@ typedef enum pith_dtype {
     PITH_DTYPE_COUNT = 27,
     PITH_SEQUENCE = 32, /* a sequence: rank 1, data is pith_tensor[dims[0]] */
     PITH_NONE = 33,     /* an optional without an element: rank 0, no data */
-    /* Maps to float32, as the item_dtype of a port and as the kind of a value file. The value of a map is a sequence of
-     * two tensors [n], its keys and its values; that of a sequence of maps a sequence of such sequences. */
+    /* Maps to float32, as the item_dtype of a port and as the kind of a value file. The value of a
+     * map is a sequence of two tensors [n], its keys and its values; that of a sequence of maps a
+     * sequence of such sequences. */
     PITH_MAP_I64 = 34,   /* keys are int64 */
     PITH_MAP_STRING = 35 /* keys are strings */
 } pith_dtype;
 
-/* The arithmetic of matmuls with constant weights (dense layers), which are nearly all of a text encoder's work. int8
- * and bf16 need optimization 2 or 3. With them, attention runs in 16-bit fixed point if it has no bias and every token
- * of a text attends to every other; everything else stays f32. */
+/* The arithmetic of matmuls with constant weights (dense layers), which are nearly all of a text
+ * encoder's work. int8 and bf16 need optimization 2 or 3. With them, attention runs in 16-bit fixed
+ * point if it has no bias and every token of a text attends to every other; everything else stays
+ * f32. */
 typedef enum pith_precision {
     PITH_PRECISION_AUTO = 0, /* f32, or the precision that a .pith file was compiled for */
     PITH_PRECISION_F32 = 1,
-    PITH_PRECISION_INT8 = 2, /* weights, activations and embedding tables in 8 bits. Sums are exact, so every CPU gives
-                                the same bits. */
-    PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32. The bits do not depend on the batch, the order of
-                                texts or the number of threads, but they do depend on the CPU. */
+    PITH_PRECISION_INT8 = 2, /* weights, activations and embedding tables in 8 bits. Sums are exact,
+                                so every CPU gives the same bits. */
+    PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32. The bits do not depend on the
+                                batch, the order of texts or the number of threads, but they do
+                                depend on the CPU. */
 } pith_precision;
 
 /* A string of size bytes. It need not end with a NUL. */
@@ -135,12 +148,13 @@ typedef struct pith_str {
     size_t size;
 } pith_str;
 
-/* Returns the length of the longest beginning of a text that is valid UTF-8 (RFC 3629) and ends between characters. It
- * is text.size if all of the text is valid, which functions that take texts demand. Thread-safe. */
+/* Returns the length of the longest beginning of a text that is valid UTF-8 (RFC 3629) and ends
+ * between characters. It is text.size if all of the text is valid, which functions that take texts
+ * demand. Thread-safe. */
 PITH_API size_t pith_text_valid(pith_str text);
 
-/* A dense row-major array. 4-bit and 2-bit elements are packed, the first one in the low bits of a byte. For
- * PITH_STRING, data is pith_str[]. */
+/* A dense row-major array. 4-bit and 2-bit elements are packed, the first one in the low bits of a
+ * byte. For PITH_STRING, data is pith_str[]. */
 typedef struct pith_tensor {
     void *data;
     size_t bytes;                /* size of data */

@@ -7,7 +7,7 @@ pith_status pith_chunk_text(pith_chunk *chunk, const pith_model *model, pith_str
     PITH_ENTRY(pith__model_next_chunk(chunk, model, text, options, err));
 }
 
-pith_status pith_chunk_mean(float *mean, const pith_model *model, const double *sums, uint64_t tokens,
-                            const pith_embed_options *options, pith_error *err) {
+pith_status pith_chunk_mean(float *mean, const pith_model *model, const double *sums,
+                            uint64_t tokens, const pith_embed_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_mean_chunks(mean, model, sums, tokens, options, err));
 }

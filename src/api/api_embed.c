@@ -10,8 +10,8 @@ size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *
     return pith__model_embed_max_length(model, options);
 }
 
-pith_status pith_embed_predict(pith_memory_need *need, const pith_model *model, size_t count, size_t tokens,
-                               const pith_embed_options *options, pith_error *err) {
+pith_status pith_embed_predict(pith_memory_need *need, const pith_model *model, size_t count,
+                               size_t tokens, const pith_embed_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_predict(need, model, count, tokens, options, err));
 }
 

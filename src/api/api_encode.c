@@ -4,13 +4,14 @@
 
 uint32_t pith_encode_can(const pith_model *model) { return pith__model_encode_can(model); }
 
-pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
-                        const pith_encode_options *options, pith_error *err) {
+pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts,
+                        size_t count, const pith_encode_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_encode(encoded, model, texts, count, options, err));
 }
 
-pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
-                             const pith_str *texts, size_t count, const pith_encode_options *options, pith_error *err) {
+pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                             const pith_model *model, const pith_str *texts, size_t count,
+                             const pith_encode_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_encode_into(encoded, memory, model, texts, count, options, err));
 }
 

@@ -4,7 +4,8 @@
 
 pith_status pith_model_export(const char *model, const pith_export_options *options,
                               int (*write)(void *user, const void *data, size_t size),
-                              int (*write_data)(void *user, const void *data, size_t size), void *user,
-                              pith_export_report *report, pith_error *err) {
-    PITH_ENTRY(pith__model_write_onnx(model, options, &(pith__onnx_sinks){ write, write_data, user }, report, err));
+                              int (*write_data)(void *user, const void *data, size_t size),
+                              void *user, pith_export_report *report, pith_error *err) {
+    PITH_ENTRY(pith__model_write_onnx(model, options,
+                                      &(pith__onnx_sinks){ write, write_data, user }, report, err));
 }

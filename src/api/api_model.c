@@ -8,20 +8,23 @@
 #include "models/save/save_model.h"
 #include "models/texts/embed_texts.h"
 
-pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
+pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
+                            pith_error *err) {
     PITH_ENTRY(pith__model_make(model, pith__origin_path(path), options, err));
 }
 
-pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size, const pith_open_options *options,
-                                   pith_error *err) {
-    PITH_ENTRY(pith__model_make(model, pith__origin_memory((pith_str){ data, size }), options, err));
+pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
+                                   const pith_open_options *options, pith_error *err) {
+    PITH_ENTRY(
+        pith__model_make(model, pith__origin_memory((pith_str){ data, size }), options, err));
 }
 
 pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {
     PITH_ENTRY(pith__hub_path(path, size, name, err));
 }
 
-pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err) {
+pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model,
+                               pith_error *err) {
     PITH_ENTRY(pith__model_report_runtime(report, model, err));
 }
 
@@ -40,20 +43,21 @@ size_t pith_model_bytes(const pith_model *model, size_t *peak) {
     return atomic_load_explicit(&model->account.held, memory_order_relaxed);
 }
 
-pith_status pith_model_check_fusions(size_t *findings, const char *path, const pith_check_options *options,
-                                     pith_error *err) {
+pith_status pith_model_check_fusions(size_t *findings, const char *path,
+                                     const pith_check_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_check_passes(findings, path, options, err));
 }
 
 pith_status pith_model_save(const pith_model *model,
-                            int (*write)(void *user, const void *data, size_t size, uint64_t total), void *user,
-                            pith_error *err) {
+                            int (*write)(void *user, const void *data, size_t size, uint64_t total),
+                            void *user, pith_error *err) {
     PITH_ENTRY(pith__model_write(&model, 1, write, user, err));
 }
 
 pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
-                                   int (*write)(void *user, const void *data, size_t size, uint64_t total), void *user,
-                                   pith_error *err) {
+                                   int (*write)(void *user, const void *data, size_t size,
+                                                uint64_t total),
+                                   void *user, pith_error *err) {
     PITH_ENTRY(pith__model_write(models, count, write, user, err));
 }
 
@@ -67,13 +71,17 @@ const char *pith_model_route_name(const pith_model *model, size_t index) {
     return index < model->modules.route_count ? model->modules.routes[index].name.data : "";
 }
 
-pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
+pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options,
+                                 pith_error *err) {
     PITH_ENTRY(pith__model_round(model, options, err));
 }
 
-pith_status pith_model_verify(const char *path, pith_error *err) { PITH_ENTRY(pith__model_verify_file(path, err)); }
+pith_status pith_model_verify(const char *path, pith_error *err) {
+    PITH_ENTRY(pith__model_verify_file(path, err));
+}
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+                                void (*write)(void *user, const char *text, size_t size),
+                                void *user, pith_error *err) {
     PITH_ENTRY(pith__model_tell(model, form, write, user, err));
 }

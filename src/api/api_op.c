@@ -5,13 +5,21 @@
 
 static const pith__node *api_node(const pith_op_node *node) { return (const pith__node *)node; }
 
-pith_status pith_register_op(const pith_operator *op, pith_error *err) { return pith__custom_register(op, err); }
+pith_status pith_register_op(const pith_operator *op, pith_error *err) {
+    return pith__custom_register(op, err);
+}
 
-int64_t pith_op_int(const pith_op_node *node, const char *name) { return pith__custom_int(node, name); }
+int64_t pith_op_int(const pith_op_node *node, const char *name) {
+    return pith__custom_int(node, name);
+}
 
-float pith_op_float(const pith_op_node *node, const char *name) { return pith__custom_float(node, name); }
+float pith_op_float(const pith_op_node *node, const char *name) {
+    return pith__custom_float(node, name);
+}
 
-pith_str pith_op_string(const pith_op_node *node, const char *name) { return pith__custom_string(node, name); }
+pith_str pith_op_string(const pith_op_node *node, const char *name) {
+    return pith__custom_string(node, name);
+}
 
 const int64_t *pith_op_ints(size_t *count, const pith_op_node *node, const char *name) {
     return pith__node_ints(api_node(node), name, count);
@@ -33,11 +41,12 @@ void *pith_op_state(pith_op_prepare *c, size_t bytes) {
     return pith__arena_alloc64(((pith__prepare *)c->engine)->arena, bytes);
 }
 
-pith_status pith_op_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims) {
+pith_status pith_op_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank,
+                           const int64_t *dims) {
     return pith__custom_output(r, output, dtype, rank, dims);
 }
 
-void pith_op_parallel(pith_op_run *r, void (*task)(void *context, size_t part, int worker), void *context,
-                      size_t parts) {
+void pith_op_parallel(pith_op_run *r, void (*task)(void *context, size_t part, int worker),
+                      void *context, size_t parts) {
     pith__run_parallel(r->engine, task, context, parts);
 }

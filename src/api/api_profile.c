@@ -3,7 +3,8 @@
 #include "base/os/clock.h"
 #include "engine/exec/profile.h"
 
-pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
+pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator,
+                                pith_error *err) {
     return pith__profiling_create(profile, allocator, err);
 }
 
@@ -15,12 +16,13 @@ void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_
     pith__profiling_phase(profile, name, begin_ns);
 }
 
-void pith_profile_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
-                       int32_t only) {
+void pith_profile_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase),
+                       void *user, int32_t only) {
     pith__profiling_tell(profile, told, user, only);
 }
 
-pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
-                               void *user, pith_error *err) {
+pith_status pith_profile_write(const pith_profile *profile,
+                               void (*write)(void *user, const char *text, size_t size), void *user,
+                               pith_error *err) {
     PITH_ENTRY(pith__profiling_write(profile, write, user, err));
 }

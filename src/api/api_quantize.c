@@ -2,13 +2,16 @@
 #include "api/entry.h"
 #include "models/quantize/quantize_vectors.h"
 
-size_t pith_quantize_row_bytes(int32_t type, size_t dim) { return pith__smaller_row_bytes(type, dim); }
+size_t pith_quantize_row_bytes(int32_t type, size_t dim) {
+    return pith__smaller_row_bytes(type, dim);
+}
 
 pith_status pith_quantize_vectors(void *rows, const float *vectors, size_t count, size_t dim,
                                   const pith_quantize_options *options, pith_error *err) {
     PITH_ENTRY(pith__smaller_quantize(rows, vectors, count, dim, options, err));
 }
 
-pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count, size_t dim, pith_error *err) {
+pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count, size_t dim,
+                                 pith_error *err) {
     PITH_ENTRY(pith__smaller_ranges(ranges, vectors, count, dim, err));
 }

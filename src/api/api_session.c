@@ -16,30 +16,31 @@ pith_status pith_session_create(pith_session **session, const pith_model *model,
 void pith_session_destroy(pith_session *session) { pith__model_destroy_session(session); }
 
 pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
-                             const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
-                             pith_error *err) {
+                             const pith_tensor *inputs, size_t input_count,
+                             const pith_run_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_run_session(session, outputs, names, inputs, input_count, options, err));
 }
 
-pith_status pith_session_bind_input(pith_session *session, const char *name, const pith_tensor *tensor,
-                                    pith_error *err) {
+pith_status pith_session_bind_input(pith_session *session, const char *name,
+                                    const pith_tensor *tensor, pith_error *err) {
     PITH_ENTRY(pith__model_bind_session_input(session, name, tensor, err));
 }
 
-pith_status pith_session_bind_output(pith_session *session, const char *name, const pith_tensor *tensor,
-                                     pith_error *err) {
+pith_status pith_session_bind_output(pith_session *session, const char *name,
+                                     const pith_tensor *tensor, pith_error *err) {
     PITH_ENTRY(pith__model_bind_session_output(session, name, tensor, err));
 }
 
 void pith_session_unbind(pith_session *session) { pith__model_unbind_session(session); }
 
-pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
-                            int32_t kind, pith_error *err) {
+pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name,
+                            const char *path, int32_t kind, pith_error *err) {
     PITH_ENTRY(pith__value_file_open(file, tensor, name, path, kind, err));
 }
 
 pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
-                             void (*write)(void *user, const char *bytes, size_t size), void *user, pith_error *err) {
+                             void (*write)(void *user, const char *bytes, size_t size), void *user,
+                             pith_error *err) {
     PITH_ENTRY(pith__onnx_write_value(value, name, kind, write, user, err));
 }
 

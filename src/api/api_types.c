@@ -7,7 +7,8 @@
 #define TEXT_OF(x) TEXT_OF_VALUE(x)
 
 const char *pith_version(void) {
-    return TEXT_OF(PITH_VERSION_MAJOR) "." TEXT_OF(PITH_VERSION_MINOR) "." TEXT_OF(PITH_VERSION_PATCH);
+    return TEXT_OF(PITH_VERSION_MAJOR) "." TEXT_OF(PITH_VERSION_MINOR) "." TEXT_OF(
+        PITH_VERSION_PATCH);
 }
 
 size_t pith_text_valid(pith_str text) { return pith__utf8_valid_prefix(text.data, text.size); }

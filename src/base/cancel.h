@@ -1,4 +1,5 @@
-/* cancel.h - the flag by which a caller ends a call from another thread, or from a signal's handler. */
+/* cancel.h - the flag by which a caller ends a call from another thread, or from a signal's
+ * handler. */
 #ifndef PITH_BASE_CANCEL_H
 #define PITH_BASE_CANCEL_H
 

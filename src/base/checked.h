@@ -1,5 +1,5 @@
-/* checked.h - size arithmetic that says when it overflows: true means overflow, as the compiler builtins do; and whole
- * cache lines. */
+/* checked.h - size arithmetic that says when it overflows: true means overflow, as the compiler
+ * builtins do; and whole cache lines. */
 #ifndef PITH_BASE_CHECKED_H
 #define PITH_BASE_CHECKED_H
 

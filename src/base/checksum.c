@@ -1,6 +1,5 @@
-/* checksum.c - see checksum.h. Four lanes of 64 bits take 32 bytes per round. The tail is added in steps of 8, 4 and 1
- * bytes.
- */
+/* checksum.c - see checksum.h. Four lanes of 64 bits take 32 bytes per round. The tail is added in
+ * steps of 8, 4 and 1 bytes. */
 #include "base/checksum.h"
 
 #include <string.h>
@@ -18,8 +17,9 @@ static uint64_t read32(const unsigned char *p) {
 }
 
 static uint64_t read64(const unsigned char *p) {
-    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 |
-           (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 |
+           (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 |
+           (uint64_t)p[7] << 56;
 }
 
 static uint64_t mix(uint64_t lane, uint64_t x) { return rotate(lane + x * P2, 31) * P1; }

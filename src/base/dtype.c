@@ -44,7 +44,9 @@ static const struct {
     [PITH_I2] = { "int2", 2, INT },
 };
 
-static int dtype_known(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT ? dtype : PITH_UNDEFINED; }
+static int dtype_known(int dtype) {
+    return dtype > 0 && dtype < PITH_DTYPE_COUNT ? dtype : PITH_UNDEFINED;
+}
 
 int pith__dtype_bits(int dtype) { return types[dtype_known(dtype)].bits; }
 
@@ -62,23 +64,28 @@ const char *pith__dtype_short_name(int dtype) {
         [PITH_U8] = "u8",   [PITH_I8] = "i8",   [PITH_U16] = "u16", [PITH_I16] = "i16",
         [PITH_U32] = "u32", [PITH_I32] = "i32", [PITH_U64] = "u64", [PITH_I64] = "i64",
     };
-    return dtype > PITH_UNDEFINED && dtype < PITH_DTYPE_COUNT && names[dtype] ? names[dtype] : pith__dtype_name(dtype);
+    return dtype > PITH_UNDEFINED && dtype < PITH_DTYPE_COUNT && names[dtype]
+               ? names[dtype]
+               : pith__dtype_name(dtype);
 }
 
 int pith__dtype_find(const char *name) {
     for (int dtype = PITH_UNDEFINED + 1; dtype <= PITH_MAP_STRING; dtype++)
-        if (!strcmp(pith__dtype_name(dtype), name) && strcmp(name, types[PITH_UNDEFINED].name)) return dtype;
+        if (!strcmp(pith__dtype_name(dtype), name) && strcmp(name, types[PITH_UNDEFINED].name))
+            return dtype;
     return PITH_UNDEFINED;
 }
 
-bool pith__dtype_is_plain(int dtype) { return pith__dtype_bits(dtype) >= 8 && dtype != PITH_STRING; }
+bool pith__dtype_is_plain(int dtype) {
+    return pith__dtype_bits(dtype) >= 8 && dtype != PITH_STRING;
+}
 
 bool pith__dtype_is_float(int dtype) { return types[dtype_known(dtype)].kind == FLOAT; }
 
 bool pith__dtype_is_int(int dtype) { return types[dtype_known(dtype)].kind == INT; }
 
-/* Bytes of the widest element, rounded up generously. A tensor's strides in bytes must fit int64, even if it has no
- * elements, so counts are limited with this size. */
+/* Bytes of the widest element, rounded up generously. A tensor's strides in bytes must fit int64,
+ * even if it has no elements, so counts are limited with this size. */
 enum { WIDEST = 64 };
 
 int64_t pith__dims_count(const int64_t *dims, int rank) {
@@ -124,23 +131,26 @@ pith_status pith__dims_take(int64_t *dims, int32_t *rank, const char *text, pith
     int64_t parsed[PITH_MAX_RANK] = { 0 };
     int count;
     if (!pith__dims_parse(text, parsed, &count))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "'" PITH_STR_FMT
-                          "' is not a shape; write at most %d sizes with an x between them, as in 1x3x480x640",
-                          PITH_STR_ARG(pith__str_of(text)), PITH_MAX_RANK);
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "'" PITH_STR_FMT
+            "' is not a shape; write at most %d sizes with an x between them, as in 1x3x480x640",
+            PITH_STR_ARG(pith__str_of(text)), PITH_MAX_RANK);
     memcpy(dims, parsed, sizeof parsed);
     *rank = count;
     return PITH_OK;
 }
 
-pith_status pith__dims_bytes(size_t *bytes, int dtype, const int64_t *dims, int rank, pith_error *err) {
+pith_status pith__dims_bytes(size_t *bytes, int dtype, const int64_t *dims, int rank,
+                             pith_error *err) {
     char shape[200];
     size_t size;
     if (!pith__dtype_bits(dtype))
         return pith__fail(err, PITH_ERR_ARGUMENT, "elements of dtype %d (%s) have no size", dtype,
                           pith__dtype_name(dtype));
     if (!pith__dtype_bytes(dtype, pith__dims_count(dims, rank), &size))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the shape %s has a negative size or too many elements",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the shape %s has a negative size or too many elements",
                           pith__dims_text(dims, rank, shape, sizeof shape));
     *bytes = size;
     return PITH_OK;

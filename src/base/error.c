@@ -1,7 +1,8 @@
 /* error.c - writes messages that are safe to show.
  *
- * A message is first formatted into a buffer of its own, because the arguments may point into the error that is being
- * rewritten. It is then copied through a filter: control characters and bytes that are not UTF-8 appear as \xNN. */
+ * A message is first formatted into a buffer of its own, because the arguments may point into the
+ * error that is being rewritten. It is then copied through a filter: control characters and bytes
+ * that are not UTF-8 appear as \xNN. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -12,13 +13,13 @@
 #include "base/text_out.h"
 #include "base/unicode/utf8.h"
 
-/* If a message is too long, its last CAUSE_SIZE bytes are kept, because the cause stands at the end, and CUT replaces
- * the middle. Larger keeps more of the cause and less of the place. */
+/* If a message is too long, its last CAUSE_SIZE bytes are kept, because the cause stands at the
+ * end, and CUT replaces the middle. Larger keeps more of the cause and less of the place. */
 #define CAUSE_SIZE 384
 #define CUT " … "
 
-/* The character at text as it is shown: itself, or \xNN for each of its bytes. Returns its length in shown and moves
- * text behind it. */
+/* The character at text as it is shown: itself, or \xNN for each of its bytes. Returns its length
+ * in shown and moves text behind it. */
 static size_t clean_character(char shown[16], const char **text, size_t left) {
     static const char hex[] = "0123456789abcdef";
     const char *begin = *text, *p = begin;
@@ -40,8 +41,8 @@ static size_t clean_character(char shown[16], const char **text, size_t left) {
     return 4 * want;
 }
 
-/* Appends text to out from `used` on, whole characters only and "…" if it is cut, and ends it with NUL. Returns the new
- * length. */
+/* Appends text to out from `used` on, whole characters only and "…" if it is cut, and ends it with
+ * NUL. Returns the new length. */
 static size_t append_clean(char *out, size_t used, const char *text) {
     static const char mark[] = "…";
     const char *end = text + strlen(text);

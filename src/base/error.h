@@ -1,8 +1,9 @@
 /* error.h - filling the caller's pith_error.
  *
- * The code that finds a fault writes the message. Each caller only puts its place in front ("node 12 …: "). err may be
- * NULL everywhere. A message that is too long is cut between characters, marked with "…": at its end, or, with a place
- * in front of it, in its middle, since the cause stands at the end. Control characters are written as \xNN. */
+ * The code that finds a fault writes the message. Each caller only puts its place in front ("node
+ * 12 …: "). err may be NULL everywhere. A message that is too long is cut between characters,
+ * marked with "…": at its end, or, with a place in front of it, in its middle, since the cause
+ * stands at the end. Control characters are written as \xNN. */
 #ifndef PITH_BASE_ERROR_H
 #define PITH_BASE_ERROR_H
 
@@ -21,10 +22,10 @@ pith_status pith__fail_at(pith_error *err, pith_status code, const char *format,
 pith_status pith__fail_memory(pith_error *err, size_t bytes) __attribute__((cold));
 
 /* Evaluates a call and returns its status if it is not PITH_OK. */
-#define PITH_TRY(call)                                                                                                 \
-    do {                                                                                                               \
-        pith_status pith__try_status_ = (call);                                                                        \
-        if (pith__try_status_) return pith__try_status_;                                                               \
+#define PITH_TRY(call)                                                                             \
+    do {                                                                                           \
+        pith_status pith__try_status_ = (call);                                                    \
+        if (pith__try_status_) return pith__try_status_;                                           \
     } while (0)
 
 #endif

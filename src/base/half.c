@@ -1,7 +1,7 @@
 /* half.c - small floating point formats, each described by one row of a table.
  *
- * Encoding goes through double, which holds every source exactly, and rounds once: to nearest, ties to even. f16 from
- * and to f32 has functions of its own, because they convert whole tensors. */
+ * Encoding goes through double, which holds every source exactly, and rounds once: to nearest, ties
+ * to even. f16 from and to f32 has functions of its own, because they convert whole tensors. */
 #include "base/half.h"
 
 #include <string.h>
@@ -50,7 +50,8 @@ static float float_of(uint32_t bits) {
     return x;
 }
 
-/* The pattern of x; overflow gives the largest finite value if `saturate`, else infinity or NaN if there is one. */
+/* The pattern of x; overflow gives the largest finite value if `saturate`, else infinity or NaN if
+ * there is one. */
 static unsigned half_encode(double x, const format *f, bool saturate) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -64,7 +65,8 @@ static unsigned half_encode(double x, const format *f, bool saturate) {
         case NO_SPECIAL: return 1u << (f->bits - 1);
         }
     }
-    /* Value = mantissa * 2^(exponent - 52), hidden bit included; what is below 2^(1 - bias) is shifted more. */
+    /* Value = mantissa * 2^(exponent - 52), hidden bit included; what is below 2^(1 - bias) is
+     * shifted more. */
     int exponent = (int)(magnitude >> 52) - 1023;
     uint64_t mantissa = (magnitude & 0xFFFFFFFFFFFFFu) | (uint64_t)1 << 52;
     int biased = exponent + f->bias, drop = 52 - f->mantissa;
@@ -74,7 +76,8 @@ static unsigned half_encode(double x, const format *f, bool saturate) {
         pattern = mantissa >> drop;
         uint64_t rest = mantissa & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
         if (rest > half || (rest == half && (pattern & 1))) pattern++;
-        /* The hidden bit, if it is there, adds one to the exponent field; rounding up carries into it by itself. */
+        /* The hidden bit, if it is there, adds one to the exponent field; rounding up carries into
+         * it by itself. */
         pattern += (uint64_t)(biased - 1) << f->mantissa;
     }
     if (pattern > f->max) {
@@ -90,7 +93,8 @@ static float half_decode(unsigned bits, const format *f) {
     uint32_t nan = 0x7FC00000u | sign << 31;
     if (f->special == NEG_ZERO && sign && !pattern) return float_of(0x7FC00000u);
     if (pattern > f->max) {
-        if (f->special == WITH_INF && pattern == f->max + 1) return float_of(0x7F800000u | sign << 31);
+        if (f->special == WITH_INF && pattern == f->max + 1)
+            return float_of(0x7F800000u | sign << 31);
         return float_of(nan);
     }
     int exponent = (int)(pattern >> f->mantissa);
@@ -118,7 +122,8 @@ uint16_t pith__f16_of_f32(float x) {
     uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
     if (magnitude > 0x7F800000) return (uint16_t)(sign | 0x7E00);
     if (magnitude >= 0x47800000) return (uint16_t)(sign | 0x7C00);
-    if (magnitude < 0x38800000) { /* below the smallest normal number: 0.5 has its last place where f16 has it */
+    if (magnitude < 0x38800000) { /* below the smallest normal number: 0.5 has its last place where
+                                     f16 has it */
         return (uint16_t)(sign | (bits_of(float_of(magnitude) + 0.5f) - 0x3F000000));
     }
     magnitude -= (uint32_t)(127 - 15) << 23;
@@ -136,7 +141,8 @@ uint16_t pith__bf16_of_f32(float x) {
 }
 
 float pith__f32_of_f8(uint8_t bits, int dtype) {
-    if (dtype == PITH_F8E8M0) return float_of(bits == 0xFF ? 0x7FC00000u : bits ? (uint32_t)bits << 23 : 0x00400000u);
+    if (dtype == PITH_F8E8M0)
+        return float_of(bits == 0xFF ? 0x7FC00000u : bits ? (uint32_t)bits << 23 : 0x00400000u);
     return half_decode(bits, format_of(dtype));
 }
 

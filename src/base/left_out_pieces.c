@@ -5,7 +5,8 @@
 
 /* FNV-1a with 32 bits (Fowler, Noll, Vo). tools/trim.c computes the same. */
 static uint32_t dropped_hash(uint32_t hash, pith_str text) {
-    for (size_t i = 0; i < text.size; i++) hash = (hash ^ (uint8_t)text.data[i]) * UINT32_C(16777619);
+    for (size_t i = 0; i < text.size; i++)
+        hash = (hash ^ (uint8_t)text.data[i]) * UINT32_C(16777619);
     return hash;
 }
 
@@ -23,8 +24,8 @@ void pith__lacks_note(pith__lacks *lacks, const char *kind, pith_str name, const
     snprintf(line, sizeof line, "'- " PITH_STR_FMT "' under '%s:'", PITH_STR_ARG(name), kind);
     const size_t used = strlen(lacks->text);
     if (strstr(lacks->text, line)) return;
-    const int size =
-        snprintf(item, sizeof item, "%s%s%s%s", lacks->count++ ? ", " : "", line, place[0] ? " for " : "", place);
+    const int size = snprintf(item, sizeof item, "%s%s%s%s", lacks->count++ ? ", " : "", line,
+                              place[0] ? " for " : "", place);
     if (size > 0 && (size_t)size < sizeof item && used + (size_t)size < sizeof lacks->text)
         memcpy(lacks->text + used, item, (size_t)size + 1);
     else
@@ -57,7 +58,8 @@ static bool dropped_is(const char *listed, pith_str name) {
     }
 }
 
-/* The next of the small kinds' names that is of this kind, at `at` or behind it; NULL: there is none. */
+/* The next of the small kinds' names that is of this kind, at `at` or behind it; NULL: there is
+ * none. */
 static const char *dropped_next(const char *at, const char *kind) {
     const size_t size = strlen(kind);
     for (; *at; at += strlen(at) + 1)
@@ -69,10 +71,12 @@ pith_status pith__piece_check(const char *kind, pith_str name, pith_error *err) 
     return pith__piece_check_for(kind, name, "", err);
 }
 
-pith_status pith__piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err) {
+pith_status pith__piece_check_for(const char *kind, pith_str name, const char *place,
+                                  pith_error *err) {
     pith__lacks lacks = { .count = 0 };
     if (pith__piece_is_dropped(kind, name)) pith__lacks_note(&lacks, kind, name, place);
-    for (const char *at = pith__dropped_names; (at = dropped_next(at, kind)); at += strlen(at) + 1) {
+    for (const char *at = pith__dropped_names; (at = dropped_next(at, kind));
+         at += strlen(at) + 1) {
         const char *listed = at + strlen(kind) + 1;
         if (dropped_is(listed, name)) pith__lacks_note(&lacks, kind, pith__str_of(listed), place);
     }

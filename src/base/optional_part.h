@@ -1,7 +1,8 @@
-/* optional_part.h - parts of the library that a selective build may be without, and that are no pieces of another list.
+/* optional_part.h - parts of the library that a selective build may be without, and that are no
+ * pieces of another list.
  *
- * The code around a part finds it here, by name, and does without it or says that it is missing. So a program links a
- * part only if its list (select/parts.def) names it. */
+ * The code around a part finds it here, by name, and does without it or says that it is missing. So
+ * a program links a part only if its list (select/parts.def) names it. */
 #ifndef PITH_BASE_OPTIONAL_PART_H
 #define PITH_BASE_OPTIONAL_PART_H
 

@@ -17,7 +17,8 @@ int pith__text_most(const char *data, size_t size, size_t most) {
     return (int)most;
 }
 
-/* The buffer is filled to its end: its last characters make room for the mark, if there is room at all. */
+/* The buffer is filled to its end: its last characters make room for the mark, if there is room at
+ * all. */
 static void text_cut(pith__text_out *out) {
     size_t end = out->size >= sizeof CUT ? out->size - sizeof CUT : 0;
     while (end > 0 && ((unsigned char)out->buffer[end] & 0xC0) == 0x80) end--;

@@ -1,7 +1,7 @@
-/* bmp.c - BMP: palettes of 1, 4 and 8 bits, also run-length coded, and 16, 24 and 32 bits with masks or without;
- * headers of 12 (OS/2) to 124 bytes. Source: Microsoft's bitmap structures. As in Pillow, colours that the palette
- * lacks and pixels that run-length coding leaves out are black and colour 0, and the fourth byte of 32 bits without
- * masks has no meaning. */
+/* bmp.c - BMP: palettes of 1, 4 and 8 bits, also run-length coded, and 16, 24 and 32 bits with
+ * masks or without; headers of 12 (OS/2) to 124 bytes. Source: Microsoft's bitmap structures. As in
+ * Pillow, colours that the palette lacks and pixels that run-length coding leaves out are black and
+ * colour 0, and the fourth byte of 32 bits without masks has no meaning. */
 #include "images/bmp.h"
 
 #include <stdbool.h>
@@ -21,7 +21,8 @@ typedef struct bmp_file {
     uint8_t colours[BMP_COLOURS][3];
 } bmp_file;
 
-static pith_image_outcome bmp_fail(pith_image_call *call, pith_image_outcome outcome, const char *text) {
+static pith_image_outcome bmp_fail(pith_image_call *call, pith_image_outcome outcome,
+                                   const char *text) {
     snprintf(call->message, sizeof call->message, "%s", text);
     return outcome;
 }
@@ -37,7 +38,8 @@ static pith_image_outcome bmp_cut_off(const bmp_file *b) {
 static bool bmp_known(const bmp_file *b) {
     switch (b->packed) {
     case BMP_RGB:
-        return b->bits == 1 || b->bits == 4 || b->bits == 8 || b->bits == 16 || b->bits == 24 || b->bits == 32;
+        return b->bits == 1 || b->bits == 4 || b->bits == 8 || b->bits == 16 || b->bits == 24 ||
+               b->bits == 32;
     case BMP_RLE8: return b->bits == 8;
     case BMP_RLE4: return b->bits == 4;
     case BMP_FIELDS:
@@ -52,7 +54,8 @@ static pith_image_outcome bmp_header(bmp_file *b) {
     b->head = bmp_u32(p);
     b->offset = bmp_u32(p - 4);
     if (b->head != BMP_OS2 && (b->head < BMP_INFO || b->head > 124))
-        return bmp_fail(b->call, PITH_IMAGE_UNKNOWN, "its header has another size than 12 or 40 to 124 bytes");
+        return bmp_fail(b->call, PITH_IMAGE_UNKNOWN,
+                        "its header has another size than 12 or 40 to 124 bytes");
     if (b->call->size < BMP_FILE + b->head) return bmp_cut_off(b);
     const bool old = b->head == BMP_OS2;
     b->width = old ? (int32_t)bmp_u16(p + 4) : (int32_t)bmp_u32(p + 4);
@@ -62,18 +65,20 @@ static pith_image_outcome bmp_header(bmp_file *b) {
     b->bottom_up = b->height > 0;
     if (!b->bottom_up) b->height = -b->height;
     if (!bmp_known(b))
-        return bmp_fail(
-            b->call, PITH_IMAGE_UNKNOWN,
-            b->packed == BMP_JPEG || b->packed == BMP_PNG
-                ? "it holds a JPEG or PNG picture for printers"
-                : "1, 4, 8, 16, 24 and 32 bits are known, run-length coding of 4 and 8, and masks of 16 and 32");
-    if (b->width < 1 || b->height < 1) return bmp_fail(b->call, PITH_IMAGE_DAMAGED, "its size is not positive");
+        return bmp_fail(b->call, PITH_IMAGE_UNKNOWN,
+                        b->packed == BMP_JPEG || b->packed == BMP_PNG
+                            ? "it holds a JPEG or PNG picture for printers"
+                            : "1, 4, 8, 16, 24 and 32 bits are known, run-length coding of 4 and "
+                              "8, and masks of 16 and 32");
+    if (b->width < 1 || b->height < 1)
+        return bmp_fail(b->call, PITH_IMAGE_DAMAGED, "its size is not positive");
     return PITH_IMAGE_DECODED;
 }
 
 /* Masks are a part of headers of 52 bytes and more, and follow one of 40. */
 static pith_image_outcome bmp_masks(bmp_file *b) {
-    static const uint32_t usual[2][4] = { { 0x7C00, 0x3E0, 0x1F, 0 }, { 0xFF0000, 0xFF00, 0xFF, 0 } };
+    static const uint32_t usual[2][4] = { { 0x7C00, 0x3E0, 0x1F, 0 },
+                                          { 0xFF0000, 0xFF00, 0xFF, 0 } };
     const uint8_t *p = b->call->data + BMP_FILE + BMP_INFO;
     memcpy(b->masks, usual[b->bits == 32], sizeof b->masks);
     if (b->packed != BMP_FIELDS && b->packed != BMP_ALPHA_FIELDS) return PITH_IMAGE_DECODED;
@@ -82,7 +87,8 @@ static pith_image_outcome bmp_masks(bmp_file *b) {
     for (int i = 0; i < count; i++) {
         uint32_t mask = b->masks[i] = bmp_u32(p + 4 * i);
         while (mask && !(mask & 1)) mask >>= 1;
-        if (mask & (mask + 1)) return bmp_fail(b->call, PITH_IMAGE_DAMAGED, "a mask of its colours has holes");
+        if (mask & (mask + 1))
+            return bmp_fail(b->call, PITH_IMAGE_DAMAGED, "a mask of its colours has holes");
     }
     return PITH_IMAGE_DECODED;
 }
@@ -98,7 +104,8 @@ static pith_image_outcome bmp_palette(bmp_file *b) {
     return PITH_IMAGE_DECODED;
 }
 
-/* A mask's part of a pixel as a byte: up to 8 bits are stretched to 0 to 255, of more the upper 8 are taken. */
+/* A mask's part of a pixel as a byte: up to 8 bits are stretched to 0 to 255, of more the upper 8
+ * are taken. */
 static uint8_t bmp_field(uint32_t pixel, uint32_t mask) {
     if (!mask) return 0;
     uint32_t value = pixel & mask;
@@ -111,7 +118,8 @@ static void bmp_row(const bmp_file *b, uint8_t *to, const uint8_t *from) {
     for (int64_t x = 0; x < b->width; x++) {
         if (b->bits <= 8) {
             const int64_t bit = x * b->bits;
-            const int index = from[bit / 8] >> (8 - b->bits - (uint32_t)(bit % 8)) & ((1 << b->bits) - 1);
+            const int index =
+                from[bit / 8] >> (8 - b->bits - (uint32_t)(bit % 8)) & ((1 << b->bits) - 1);
             memcpy(to, b->colours[index], 3);
         } else if (b->bits == 24) {
             for (int c = 0; c < 3; c++) to[c] = from[3 * x + 2 - c];
@@ -125,15 +133,18 @@ static void bmp_row(const bmp_file *b, uint8_t *to, const uint8_t *from) {
 }
 
 static pith_image_outcome bmp_rows(const bmp_file *b, uint8_t *to, size_t row) {
-    const int64_t step = (b->width * b->bits + 31) / 32 * 4, left = (int64_t)b->call->size - b->offset;
+    const int64_t step = (b->width * b->bits + 31) / 32 * 4,
+                  left = (int64_t)b->call->size - b->offset;
     if (left < 0 || step > left / b->height) return bmp_cut_off(b);
     for (int64_t y = 0; y < b->height; y++)
-        bmp_row(b, to + (size_t)y * row, b->call->data + b->offset + step * (b->bottom_up ? b->height - 1 - y : y));
+        bmp_row(b, to + (size_t)y * row,
+                b->call->data + b->offset + step * (b->bottom_up ? b->height - 1 - y : y));
     return PITH_IMAGE_DECODED;
 }
 
-/* Run-length coding: a count and a byte of pixels; count 0 is a command: 0 ends a row, 1 the picture, 2 moves right and
- * up, more is a number of pixels as they are, filled up to 16 bits. Pixels beyond the picture are dropped. */
+/* Run-length coding: a count and a byte of pixels; count 0 is a command: 0 ends a row, 1 the
+ * picture, 2 moves right and up, more is a number of pixels as they are, filled up to 16 bits.
+ * Pixels beyond the picture are dropped. */
 typedef struct bmp_runs {
     const bmp_file *file;
     uint8_t *pixels;
@@ -143,7 +154,8 @@ typedef struct bmp_runs {
 static void bmp_put(bmp_runs *r, int index) {
     const bmp_file *b = r->file;
     if (r->x < b->width && r->y < b->height)
-        memcpy(r->pixels + (size_t)((b->bottom_up ? b->height - 1 - r->y : r->y) * b->width + r->x) * 3,
+        memcpy(r->pixels +
+                   (size_t)((b->bottom_up ? b->height - 1 - r->y : r->y) * b->width + r->x) * 3,
                b->colours[index], 3);
     r->x++;
 }
@@ -162,10 +174,15 @@ static pith_image_outcome bmp_unpack(const bmp_file *b, uint8_t *to) {
         if (at + 2 > size) return bmp_cut_off(b);
         const int count = data[at], command = data[at + 1];
         at += 2;
-        const int bytes = count ? 0 : command == 2 ? 2 : command < 3 ? 0 : (b->bits == 8 ? command : (command + 1) / 2);
+        const int bytes = count          ? 0
+                          : command == 2 ? 2
+                          : command < 3  ? 0
+                                         : (b->bits == 8 ? command : (command + 1) / 2);
         if (at + bytes > size) return bmp_cut_off(b);
-        for (int i = 0; i < count; i++) bmp_put(&r, bmp_index(b, data + at - 1, b->bits == 8 ? 0 : i % 2));
-        for (int i = 0; !count && command > 2 && i < command; i++) bmp_put(&r, bmp_index(b, data + at, i));
+        for (int i = 0; i < count; i++)
+            bmp_put(&r, bmp_index(b, data + at - 1, b->bits == 8 ? 0 : i % 2));
+        for (int i = 0; !count && command > 2 && i < command; i++)
+            bmp_put(&r, bmp_index(b, data + at, i));
         if (!count && command == 0) r.x = 0, r.y++;
         if (!count && command == 1) break;
         if (!count && command == 2) r.x += data[at], r.y += data[at + 1];
@@ -174,7 +191,8 @@ static pith_image_outcome bmp_unpack(const bmp_file *b, uint8_t *to) {
     return PITH_IMAGE_DECODED;
 }
 
-/* The resolution, and in headers of 124 bytes the colour profile, where their colour space says so. */
+/* The resolution, and in headers of 124 bytes the colour profile, where their colour space says so.
+ */
 static void bmp_details(pith_image_header *header, const bmp_file *b) {
     const uint8_t *p = b->call->data + BMP_FILE;
     if (b->head < BMP_INFO) return;
@@ -197,12 +215,14 @@ pith_image_outcome pith__bmp_decode(pith_image_call *call) {
     if (!outcome) outcome = b.bits <= 8 ? bmp_palette(&b) : bmp_masks(&b);
     if (outcome) return outcome;
     const uint32_t channels = b.masks[3] ? 4 : 3;
-    pith_image_header header = {
-        .width = (uint32_t)b.width, .height = (uint32_t)b.height, .channels = channels, .meaning = channels
-    };
+    pith_image_header header = { .width = (uint32_t)b.width,
+                                 .height = (uint32_t)b.height,
+                                 .channels = channels,
+                                 .meaning = channels };
     bmp_details(&header, &b);
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
-    return b.packed == BMP_RLE8 || b.packed == BMP_RLE4 ? bmp_unpack(&b, to)
-                                                        : bmp_rows(&b, to, (size_t)b.width * channels);
+    return b.packed == BMP_RLE8 || b.packed == BMP_RLE4
+               ? bmp_unpack(&b, to)
+               : bmp_rows(&b, to, (size_t)b.width * channels);
 }

@@ -1,14 +1,13 @@
-/* float_planes.c - see float_planes.h. Eight pixels at a time with AVX2; conversions are exact, so any way gives the
- * same numbers.
- */
+/* float_planes.c - see float_planes.h. Eight pixels at a time with AVX2; conversions are exact, so
+ * any way gives the same numbers. */
 #include "images/float_planes.h"
 
 #include <stdbool.h>
 
 #include "base/os/cpu.h"
 
-static void planes_from(size_t begin, float *const planes[3], const uint8_t *pixels, int channels, const int order[3],
-                        size_t count) {
+static void planes_from(size_t begin, float *const planes[3], const uint8_t *pixels, int channels,
+                        const int order[3], size_t count) {
     for (int p = 0; p < 3; p++) {
         const uint8_t *from = pixels + (channels == 1 ? 0 : order[p]);
         for (size_t x = begin; x < count; x++) planes[p][x] = (float)from[x * (size_t)channels];
@@ -19,15 +18,17 @@ static void planes_from(size_t begin, float *const planes[3], const uint8_t *pix
 
 #include <immintrin.h>
 
-/* Returns how many pixels are done. It reads 16 bytes from every fourth pixel on, so it ends before these pass the
- * row's end. channels is a constant at every call. */
-static inline __attribute__((target("avx2"))) size_t planes_avx2(float *const planes[3], const uint8_t *pixels,
-                                                                 int channels, const int order[3], size_t count) {
+/* Returns how many pixels are done. It reads 16 bytes from every fourth pixel on, so it ends before
+ * these pass the row's end. channels is a constant at every call. */
+static inline __attribute__((target("avx2"))) size_t planes_avx2(float *const planes[3],
+                                                                 const uint8_t *pixels,
+                                                                 int channels, const int order[3],
+                                                                 size_t count) {
     __m256i pick[3];
     for (int p = 0; p < 3; p++) { /* one byte of each pixel becomes 32 bits */
         const __m256i pixel = _mm256_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3);
-        const __m256i byte =
-            _mm256_add_epi32(_mm256_mullo_epi32(pixel, _mm256_set1_epi32(channels)), _mm256_set1_epi32(order[p]));
+        const __m256i byte = _mm256_add_epi32(
+            _mm256_mullo_epi32(pixel, _mm256_set1_epi32(channels)), _mm256_set1_epi32(order[p]));
         pick[p] = _mm256_or_si256(byte, _mm256_set1_epi32((int)0xFFFFFF00u));
     }
     size_t x = 0;
@@ -42,22 +43,24 @@ static inline __attribute__((target("avx2"))) size_t planes_avx2(float *const pl
     return x;
 }
 
-static __attribute__((target("avx2"))) size_t planes_begin(float *const planes[3], const uint8_t *pixels, int channels,
+static __attribute__((target("avx2"))) size_t planes_begin(float *const planes[3],
+                                                           const uint8_t *pixels, int channels,
                                                            const int order[3], size_t count) {
     if (channels == 3) return planes_avx2(planes, pixels, 3, order, count);
     return channels == 4 ? planes_avx2(planes, pixels, 4, order, count) : 0;
 }
 
-void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3],
-                         size_t count) {
-    planes_from(pith__cpu_runs(PITH_ISA_avx2) ? planes_begin(planes, pixels, channels, order, count) : 0, planes,
-                pixels, channels, order, count);
+void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels,
+                         const int order[3], size_t count) {
+    planes_from(pith__cpu_runs(PITH_ISA_avx2) ? planes_begin(planes, pixels, channels, order, count)
+                                              : 0,
+                planes, pixels, channels, order, count);
 }
 
 #else
 
-void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3],
-                         size_t count) {
+void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels,
+                         const int order[3], size_t count) {
     planes_from(0, planes, pixels, channels, order, count);
 }
 

@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* planes[p][x] becomes channel order[p] of pixel x, from 0 to 255; of a grey picture, its one channel. count: pixels.
- * channels: 1, 3 or 4. order: below the number of channels, if there are several. */
-void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3], size_t count);
+/* planes[p][x] becomes channel order[p] of pixel x, from 0 to 255; of a grey picture, its one
+ * channel. count: pixels. channels: 1, 3 or 4. order: below the number of channels, if there are
+ * several. */
+void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels,
+                         const int order[3], size_t count);
 
 #endif

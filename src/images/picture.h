@@ -4,9 +4,10 @@
 
 #include "pith/image.h"
 
-/* As pith_image_decode, with options that have all their fields; for code that runs inside the library. */
-pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t size, const pith_image_options *options,
-                                 pith_error *err);
+/* As pith_image_decode, with options that have all their fields; for code that runs inside the
+ * library. */
+pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t size,
+                                 const pith_image_options *options, pith_error *err);
 
 /* Room for the pixels of a picture of this size; width, height and channels must be positive. */
 pith_status pith__picture_alloc(pith_image *image, int32_t width, int32_t height, int32_t channels,
@@ -18,8 +19,9 @@ void pith__picture_free(pith_image *image);
 /* A picture the caller made: sizes are positive, channels are 1, 3 or 4, pixels are there. */
 pith_status pith__picture_check(const pith_image *image, pith_error *err);
 
-/* count pixels from one number of channels to another: alpha is 255 where there was none, grey is ITU-R 601-2 luma. to
- * may be from if it has no more channels. */
-void pith__picture_convert(uint8_t *to, int to_channels, const uint8_t *from, int from_channels, size_t count);
+/* count pixels from one number of channels to another: alpha is 255 where there was none, grey is
+ * ITU-R 601-2 luma. to may be from if it has no more channels. */
+void pith__picture_convert(uint8_t *to, int to_channels, const uint8_t *from, int from_channels,
+                           size_t count);
 
 #endif

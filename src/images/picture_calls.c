@@ -9,15 +9,15 @@
 #include "images/picture.h"
 #include "images/resize.h"
 
-pith_status pith__pictures_decode(pith_image *image, const void *data, size_t size, const pith_image_options *options,
-                                  pith_error *err) {
+pith_status pith__pictures_decode(pith_image *image, const void *data, size_t size,
+                                  const pith_image_options *options, pith_error *err) {
     pith_image_options o = PITH_IMAGE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     return pith__picture_decode(image, data, size, &o, err);
 }
 
-pith_status pith__pictures_read(pith_image *image, const char *path, const pith_image_options *options,
-                                pith_error *err) {
+pith_status pith__pictures_read(pith_image *image, const char *path,
+                                const pith_image_options *options, pith_error *err) {
     pith__file file;
     PITH_TRY(pith__file_open(&file, path, false, NULL, err));
     pith_status status = pith__pictures_decode(image, file.data, file.size, options, err);
@@ -32,36 +32,40 @@ static pith_status pictures_resized_size(pith__resize_window *w, const pith_imag
     bool edges = !o->width && !o->height && o->shortest_edge >= 0 && o->longest_edge >= 0 &&
                  (o->shortest_edge || o->longest_edge);
     if (!both && !edges)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "give width and height, or shortest_edge or longest_edge, not width %d, height %d, shortest_edge "
-            "%d, longest_edge %d",
-            o->width, o->height, o->shortest_edge, o->longest_edge);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "give width and height, or shortest_edge or longest_edge, not width %d, "
+                          "height %d, shortest_edge "
+                          "%d, longest_edge %d",
+                          o->width, o->height, o->shortest_edge, o->longest_edge);
     w->whole_width = o->width;
     w->whole_height = o->height;
     if (edges)
-        PITH_TRY(pith__resize_edges(&w->whole_width, &w->whole_height, image->width, image->height, o->shortest_edge,
-                                    o->longest_edge, err));
+        PITH_TRY(pith__resize_edges(&w->whole_width, &w->whole_height, image->width, image->height,
+                                    o->shortest_edge, o->longest_edge, err));
     uint64_t most = o->max_pixels ? o->max_pixels : PITH_IMAGE_MAX_PIXELS;
     if (w->whole_width > PITH_RESIZE_MAX_EDGE || w->whole_height > PITH_RESIZE_MAX_EDGE ||
         (uint64_t)w->whole_width * (uint64_t)w->whole_height > most)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the resized picture would have %d x %d pixels; max_pixels is %llu, an edge has at most %d",
-                          w->whole_width, w->whole_height, (unsigned long long)most, PITH_RESIZE_MAX_EDGE);
+                          "the resized picture would have %d x %d pixels; max_pixels is %llu, an "
+                          "edge has at most %d",
+                          w->whole_width, w->whole_height, (unsigned long long)most,
+                          PITH_RESIZE_MAX_EDGE);
     w->width = w->whole_width;
     w->height = w->whole_height;
     return PITH_OK;
 }
 
-static pith_status pictures_resize(pith_image *resized, const pith_image *image, const pith_image_resize_options *o,
-                                   pith_error *err) {
+static pith_status pictures_resize(pith_image *resized, const pith_image *image,
+                                   const pith_image_resize_options *o, pith_error *err) {
     pith__resize_window window = { 0 };
     pith_image result;
     PITH_TRY(pith__picture_check(image, err));
     PITH_TRY(pictures_resized_size(&window, image, o, err));
-    PITH_TRY(pith__picture_alloc(&result, window.width, window.height, image->channels, o->allocator, err));
-    pith_status status = pith__resize_run(result.pixels, image, &window, o->filter,
-                                          o->max_pixels ? o->max_pixels : PITH_IMAGE_MAX_PIXELS, o->allocator, err);
+    PITH_TRY(pith__picture_alloc(&result, window.width, window.height, image->channels,
+                                 o->allocator, err));
+    pith_status status =
+        pith__resize_run(result.pixels, image, &window, o->filter,
+                         o->max_pixels ? o->max_pixels : PITH_IMAGE_MAX_PIXELS, o->allocator, err);
     if (status)
         pith__picture_free(&result);
     else
@@ -76,13 +80,15 @@ pith_status pith__pictures_resize(pith_image *resized, const pith_image *image,
     return pictures_resize(resized, image, &o, err);
 }
 
-pith_status pith__pictures_center_crop(pith_image *cropped, const pith_image *image, int32_t width, int32_t height,
-                                       const pith_allocator *allocator, pith_error *err) {
+pith_status pith__pictures_center_crop(pith_image *cropped, const pith_image *image, int32_t width,
+                                       int32_t height, const pith_allocator *allocator,
+                                       pith_error *err) {
     pith_image result;
     PITH_TRY(pith__picture_check(image, err));
     if (width < 1 || height < 1 || width > PITH_RESIZE_MAX_EDGE || height > PITH_RESIZE_MAX_EDGE ||
         (uint64_t)width * (uint64_t)height > PITH_IMAGE_MAX_PIXELS)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "a crop of %d x %d pixels; it has at least 1 and at most %d", width,
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a crop of %d x %d pixels; it has at least 1 and at most %d", width,
                           height, PITH_IMAGE_MAX_PIXELS);
     PITH_TRY(pith__picture_alloc(&result, width, height, image->channels, allocator, err));
     size_t pixel = (size_t)image->channels;
@@ -90,7 +96,8 @@ pith_status pith__pictures_center_crop(pith_image *cropped, const pith_image *im
     memset(result.pixels, 0, (size_t)width * (size_t)height * pixel);
     for (int32_t i = 0; i < y.count; i++)
         memcpy(result.pixels + ((size_t)(y.to + i) * (size_t)width + (size_t)x.to) * pixel,
-               image->pixels + ((size_t)(y.from + i) * (size_t)image->width + (size_t)x.from) * pixel,
+               image->pixels +
+                   ((size_t)(y.from + i) * (size_t)image->width + (size_t)x.from) * pixel,
                (size_t)x.count * pixel);
     *cropped = result;
     return PITH_OK;

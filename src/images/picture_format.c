@@ -30,10 +30,12 @@ static const magic magics[] = {
     { "Photoshop", false, 0, 4, "8BPS" },
 };
 
-/* Files of boxes begin with one that names what they hold: ISO/IEC 14496-12, 4.3. A brand, a version, further brands.
- */
+/* Files of boxes begin with one that names what they hold: ISO/IEC 14496-12, 4.3. A brand, a
+ * version, further brands. */
 static const char *format_by_brand(bool *decodes, const uint8_t *data, size_t size) {
-    static const char heic[][5] = { "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1" };
+    static const char heic[][5] = {
+        "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"
+    };
     static const char avif[][5] = { "avif", "avis" };
     const char *format = NULL;
     size_t end = (size_t)data[2] << 8 | data[3];

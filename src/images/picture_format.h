@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The format's name, or NULL if the bytes begin like none that is known by name. *decodes: whether Pith decodes it. */
+/* The format's name, or NULL if the bytes begin like none that is known by name. *decodes: whether
+ * Pith decodes it. */
 const char *pith__picture_format(bool *decodes, const uint8_t *data, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* plain_formats.c - what needs no library: BMP, and binary PNM (P5 and P6, 8 bits). Source: netpbm's pgm(5) and ppm(5).
- */
+/* plain_formats.c - what needs no library: BMP, and binary PNM (P5 and P6, 8 bits). Source:
+ * netpbm's pgm(5) and ppm(5). */
 #include "images/plain_formats.h"
 
 #include <stdio.h>
@@ -7,7 +7,8 @@
 
 #include "images/bmp.h"
 
-static pith_image_outcome plain_fail(pith_image_call *call, pith_image_outcome outcome, const char *text) {
+static pith_image_outcome plain_fail(pith_image_call *call, pith_image_outcome outcome,
+                                     const char *text) {
     snprintf(call->message, sizeof call->message, "%s", text);
     return outcome;
 }
@@ -34,20 +35,25 @@ static pith_image_outcome pnm_decode(pith_image_call *call) {
     at++;
     if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
         return plain_fail(call, PITH_IMAGE_DAMAGED, "its size is not a positive number below 2^31");
-    if (most != 255) return plain_fail(call, PITH_IMAGE_UNKNOWN, "only pictures of 8 bits (maximum 255) are supported");
-    pith_image_header header = {
-        .width = (uint32_t)width, .height = (uint32_t)height, .channels = channels, .meaning = channels
-    };
+    if (most != 255)
+        return plain_fail(call, PITH_IMAGE_UNKNOWN,
+                          "only pictures of 8 bits (maximum 255) are supported");
+    pith_image_header header = { .width = (uint32_t)width,
+                                 .height = (uint32_t)height,
+                                 .channels = channels,
+                                 .meaning = channels };
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     uint64_t bytes = (uint64_t)width * (uint64_t)height * channels;
-    if (at > size || bytes > size - at) return plain_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
+    if (at > size || bytes > size - at)
+        return plain_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
     memcpy(to, call->data + at, bytes);
     return PITH_IMAGE_DECODED;
 }
 
 const pith_image_codec *pith__plain_codec(const char *format) {
-    static const pith_image_codec codecs[] = { { "BMP", pith__bmp_decode, NULL, 0 }, { "PNM", pnm_decode, NULL, 0 } };
+    static const pith_image_codec codecs[] = { { "BMP", pith__bmp_decode, NULL, 0 },
+                                               { "PNM", pnm_decode, NULL, 0 } };
     for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
         if (!strcmp(codecs[i].format, format)) return &codecs[i];
     return NULL;

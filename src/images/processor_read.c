@@ -1,8 +1,10 @@
-/* processor_read.c - preprocessor_config.json, or image_processor of processor_config.json → the steps.
+/* processor_read.c - preprocessor_config.json, or image_processor of processor_config.json → the
+ * steps.
  *
- * transformers 5 writes the second, and where both are there, takes it.
- * Keys that a class does not have are ignored if another class has them, since transformers ignores them. A key that no
- * class here has may come from a newer class or from code of the model: unless it is null or false, it is refused. */
+ * transformers 5 writes the second, and where both are there, takes it. Keys that a class does not
+ * have are ignored if another class has them, since transformers ignores them. A key that no class
+ * here has may come from a newer class or from code of the model: unless it is null or false, it is
+ * refused. */
 #include <string.h>
 
 #include "base/error.h"
@@ -27,7 +29,9 @@ typedef struct processor_file {
     int do_resize, do_crop, do_rescale, do_normalize, do_flip, offset, top; /* -1: not said */
 } processor_file;
 
-static int processor_read_flag(pith__json *j) { return pith__json_null(j) ? 0 : pith__json_bool(j); }
+static int processor_read_flag(pith__json *j) {
+    return pith__json_null(j) ? 0 : pith__json_bool(j);
+}
 
 static int32_t processor_read_edge(pith__json *j) {
     int64_t n = pith__json_int(j);
@@ -51,8 +55,11 @@ static bool processor_read_size(pith__processor_size *size, bool *number, pith__
     case PITH_JSON_ARRAY: {
         int count = 0;
         pith__json_array(j);
-        for (; pith__json_next_item(j); count++) *(count == 0 ? &size->height : &size->width) = processor_read_edge(j);
-        if (count != 2) pith__json_fail(j, PITH_ERR_FORMAT, "a size has two numbers, height and width, not %d", count);
+        for (; pith__json_next_item(j); count++)
+            *(count == 0 ? &size->height : &size->width) = processor_read_edge(j);
+        if (count != 2)
+            pith__json_fail(j, PITH_ERR_FORMAT, "a size has two numbers, height and width, not %d",
+                            count);
         return true;
     }
     default:
@@ -87,7 +94,9 @@ static bool processor_read_channels(float channels[3], pith__json *j) {
         float value = (float)pith__json_double(j);
         if (count < 3) channels[count] = value;
     }
-    if (count != 3) pith__json_fail(j, PITH_ERR_UNSUPPORTED, "%d values; one or three, for RGB, are supported", count);
+    if (count != 3)
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "%d values; one or three, for RGB, are supported",
+                        count);
     return true;
 }
 
@@ -101,18 +110,19 @@ static void processor_read_resample(processor_file *f) {
     if (pith__json_null(f->j)) return;
     int64_t code = pith__json_int(f->j);
     if (!f->j->failed && (code < 0 || code > PITH_IMAGE_HAMMING))
-        pith__json_fail(f->j, PITH_ERR_UNSUPPORTED, "resample %lld is not one of Pillow's 0 to %d", (long long)code,
-                        PITH_IMAGE_HAMMING);
+        pith__json_fail(f->j, PITH_ERR_UNSUPPORTED, "resample %lld is not one of Pillow's 0 to %d",
+                        (long long)code, PITH_IMAGE_HAMMING);
     f->p->resample = (int)code;
     f->resample_given = true;
 }
 
 /* Those that say nothing of the result, or what is done in any case. */
 static bool processor_key_is_ignored(pith_str key) {
-    static const char *const ignored[] = {
-        "processor_class", "_valid_processor_keys", "do_convert_rgb", "do_reduce_labels", "default_to_square",
-        "return_tensors",  "input_data_format",     "device",         "disable_grouping"
-    };
+    static const char *const ignored[] = { "processor_class",   "_valid_processor_keys",
+                                           "do_convert_rgb",    "do_reduce_labels",
+                                           "default_to_square", "return_tensors",
+                                           "input_data_format", "device",
+                                           "disable_grouping" };
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
         if (pith__str_is(key, ignored[i])) return true;
     return false;
@@ -125,9 +135,11 @@ static void processor_read_other(processor_file *f, pith_str key) {
     } else if (pith__str_is(key, "data_format")) {
         if (!pith__json_null(j) && !pith__str_is(pith__json_string(j), "channels_first"))
             pith__json_fail(j, PITH_ERR_UNSUPPORTED, "only channels_first is supported");
-    } else if (!pith__json_null(j) && (pith__json_peek(j) != PITH_JSON_BOOL || pith__json_bool(j))) {
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED,
-                        "the key is not known, and may change the result; remove it if it does not matter");
+    } else if (!pith__json_null(j) &&
+               (pith__json_peek(j) != PITH_JSON_BOOL || pith__json_bool(j))) {
+        pith__json_fail(
+            j, PITH_ERR_UNSUPPORTED,
+            "the key is not known, and may change the result; remove it if it does not matter");
     }
 }
 
@@ -171,15 +183,17 @@ static void processor_read_key(processor_file *f, pith_str key) {
 }
 
 /* The class by model_type of config.json next to the file. */
-static pith_status processor_class_by_model(const pith__processor_class **kind, const char *path, pith__arena *arena,
-                                            pith_error *err) {
-    pith_str config, model_type = { NULL, 0 }, key, folder = pith__path_parent(arena, pith__str_of(path));
+static pith_status processor_class_by_model(const pith__processor_class **kind, const char *path,
+                                            pith__arena *arena, pith_error *err) {
+    pith_str config, model_type = { NULL, 0 }, key,
+                     folder = pith__path_parent(arena, pith__str_of(path));
     bool there;
     if (!folder.data) return pith__fail_memory(err, 1);
     PITH_TRY(pith__file_find(&there, &config, arena, folder.data, "config.json", err));
     if (!there)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "%s: names no image_processor_type, and there is no config.json next to it", path);
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s: names no image_processor_type, and there is no config.json next to it", path);
     pith__file file;
     PITH_TRY(pith__file_open(&file, config.data, false, NULL, err));
     pith__json j;
@@ -194,10 +208,11 @@ static pith_status processor_class_by_model(const pith__processor_class **kind, 
     }
     pith_status status = j.failed ? err->code : PITH_OK;
     if (!status && !(*kind = pith__processor_class_of_model(model_type)))
-        status = pith__fail(err, PITH_ERR_UNSUPPORTED,
-                            "%s: names no image_processor_type, and none is known for the model_type '" PITH_STR_FMT
-                            "' of config.json",
-                            path, PITH_STR_ARG(model_type));
+        status = pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s: names no image_processor_type, and none is known for the model_type '" PITH_STR_FMT
+            "' of config.json",
+            path, PITH_STR_ARG(model_type));
     pith__file_close(&file);
     return status;
 }
@@ -225,7 +240,8 @@ static void processor_fill_defaults(processor_file *f) {
 }
 
 /* Whether the sizes are of the form the class wants. */
-static pith_status processor_check_sizes(const pith_image_processor *p, const char *path, pith_error *err) {
+static pith_status processor_check_sizes(const pith_image_processor *p, const char *path,
+                                         pith_error *err) {
     const pith__processor_size *size = &p->size;
     const pith__size_rule rule = p->kind->rule;
     bool both = size->height && size->width, edge = size->shortest != 0;
@@ -233,13 +249,15 @@ static pith_status processor_check_sizes(const pith_image_processor *p, const ch
                 : rule == PITH_SIZE_CONVNEXT                      ? edge && !both
                                                                   : edge != both;
     if (p->do_resize && !fits)
-        return pith__fail(err, PITH_ERR_FORMAT, "%s: size: %sImageProcessor needs %s", path, p->kind->name,
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: size: %sImageProcessor needs %s", path,
+                          p->kind->name,
                           rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH ? "height and width"
                           : rule == PITH_SIZE_CONVNEXT                      ? "shortest_edge"
-                                                                            : "shortest_edge, or height and width");
+                                                       : "shortest_edge, or height and width");
     if (p->do_crop && !(p->crop_size.height && p->crop_size.width))
         return pith__fail(err, PITH_ERR_FORMAT, "%s: crop_size: height and width are needed", path);
-    if (!(p->crop_pct > 0)) return pith__fail(err, PITH_ERR_FORMAT, "%s: crop_pct: must be above 0", path);
+    if (!(p->crop_pct > 0))
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: crop_pct: must be above 0", path);
     return PITH_OK;
 }
 
@@ -255,11 +273,13 @@ static float processor_value(const pith_image_processor *p, int byte, float mean
 pith_status pith__processor_complete(pith_image_processor *p, const char *path, pith_error *err) {
     PITH_TRY(processor_check_sizes(p, path, err));
     for (int c = 0; c < 3; c++)
-        for (int byte = 0; byte < 256; byte++) p->values[c][byte] = processor_value(p, byte, p->mean[c], p->std[c]);
+        for (int byte = 0; byte < 256; byte++)
+            p->values[c][byte] = processor_value(p, byte, p->mean[c], p->std[c]);
     return PITH_OK;
 }
 
-static void processor_parse(processor_file *f, pith_str text, const char *path, pith__arena *arena, pith_error *err) {
+static void processor_parse(processor_file *f, pith_str text, const char *path, pith__arena *arena,
+                            pith_error *err) {
     pith_str key;
     pith__json_init(f->j, text, path, arena, err);
     f->j->python = true;
@@ -278,9 +298,10 @@ static void processor_parse(processor_file *f, pith_str text, const char *path, 
     pith__json_finish(f->j);
 }
 
-/* *found: NULL for a file that has the steps themselves; else whether there is the object that has them. */
-static pith_status processor_read_text(pith_image_processor *p, bool *found, pith_str text, const char *path,
-                                       pith__arena *arena, pith_error *err) {
+/* *found: NULL for a file that has the steps themselves; else whether there is the object that has
+ * them. */
+static pith_status processor_read_text(pith_image_processor *p, bool *found, pith_str text,
+                                       const char *path, pith__arena *arena, pith_error *err) {
     pith__json j;
     processor_file f = { .j = &j,
                          .p = p,
@@ -299,8 +320,9 @@ static pith_status processor_read_text(pith_image_processor *p, bool *found, pit
     if (!f.type.size) {
         PITH_TRY(processor_class_by_model(&p->kind, path, arena, err));
     } else if (!(p->kind = pith__processor_class_find(f.type))) {
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: image_processor_type: '" PITH_STR_FMT "' is not supported",
-                          path, PITH_STR_ARG(f.type));
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: image_processor_type: '" PITH_STR_FMT "' is not supported", path,
+                          PITH_STR_ARG(f.type));
     }
     processor_fill_defaults(&f);
     if (f.size_number && p->kind->rule == PITH_SIZE_EXACT)
@@ -308,12 +330,12 @@ static pith_status processor_read_text(pith_image_processor *p, bool *found, pit
     return pith__processor_complete(p, path, err);
 }
 
-static pith_status processor_read_file(pith_image_processor *p, bool *found, const char *path, pith__arena *arena,
-                                       pith_error *err) {
+static pith_status processor_read_file(pith_image_processor *p, bool *found, const char *path,
+                                       pith__arena *arena, pith_error *err) {
     pith__file file;
     PITH_TRY(pith__file_open(&file, path, false, NULL, err));
-    pith_status status =
-        processor_read_text(p, found, (pith_str){ (const char *)file.data, file.size }, path, arena, err);
+    pith_status status = processor_read_text(
+        p, found, (pith_str){ (const char *)file.data, file.size }, path, arena, err);
     pith__file_close(&file);
     return status;
 }
@@ -323,7 +345,8 @@ static bool processor_is_whole(const char *path) {
     return !strcmp(slash ? slash + 1 : path, WHOLE_CONFIG);
 }
 
-pith_status pith__processor_read(pith_image_processor *p, const char *path, pith__arena *arena, pith_error *err) {
+pith_status pith__processor_read(pith_image_processor *p, const char *path, pith__arena *arena,
+                                 pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     if (!err) err = &own; /* the JSON scanner keeps its failure there */
     pith_str name = pith__str_of(path);
@@ -333,14 +356,15 @@ pith_status pith__processor_read(pith_image_processor *p, const char *path, pith
     if (processor_is_whole(name.data) && (!folder || pith__file_exists(name.data))) {
         PITH_TRY(processor_read_file(p, &found, name.data, arena, err));
         if (found) return PITH_OK;
-        if (!folder) return pith__fail(err, PITH_ERR_FORMAT, "%s: it has no object " WHOLE_KEY, path);
+        if (!folder)
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: it has no object " WHOLE_KEY, path);
     }
     if (folder) PITH_TRY(pith__path_join(&name, arena, path, PITH_STR(CONFIG), err));
     return processor_read_file(p, NULL, name.data, arena, err);
 }
 
-pith_status pith__processor_open(pith_image_processor **processor, const char *path, const pith_allocator *allocator,
-                                 pith_error *err) {
+pith_status pith__processor_open(pith_image_processor **processor, const char *path,
+                                 const pith_allocator *allocator, pith_error *err) {
     if (!allocator) allocator = &pith__allocator_default;
     pith_image_processor *p = pith__memory_alloc(allocator, sizeof *p, 64);
     if (!p) return pith__fail_memory(err, sizeof *p);

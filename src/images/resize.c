@@ -1,12 +1,13 @@
 /* resize.c - Pillow's resampling of 8-bit pictures, byte for byte.
  *
- * An output pixel is a weighted sum of input pixels, first along rows, then along columns, rounded to a byte between
- * the two. A filter is a function of the distance from the output pixel's middle; where the picture becomes smaller it
- * is stretched by the factor, so that every input pixel counts. Weights are normalised in double and rounded to 22
- * binary places; sums are 32-bit integers. With alpha, colours are multiplied by it before and divided by it after.
+ * An output pixel is a weighted sum of input pixels, first along rows, then along columns, rounded
+ * to a byte between the two. A filter is a function of the distance from the output pixel's middle;
+ * where the picture becomes smaller it is stretched by the factor, so that every input pixel
+ * counts. Weights are normalised in double and rounded to 22 binary places; sums are 32-bit
+ * integers. With alpha, colours are multiplied by it before and divided by it after.
  *
- * Rows go through a window that holds what the next output row needs. So memory is that of some rows, however high the
- * picture is. */
+ * Rows go through a window that holds what the next output row needs. So memory is that of some
+ * rows, however high the picture is. */
 #include "images/resize.h"
 
 #include <math.h>
@@ -54,7 +55,9 @@ static double sinc(double x) {
     return x == 0.0 ? 1.0 : sin(x) / x;
 }
 
-static double filter_lanczos(double x) { return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
+static double filter_lanczos(double x) {
+    return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
+}
 
 typedef struct resize_filter {
     double (*weight)(double x);
@@ -62,8 +65,10 @@ typedef struct resize_filter {
 } resize_filter;
 
 static const resize_filter filters[] = {
-    [PITH_IMAGE_LANCZOS] = { filter_lanczos, 3.0 }, [PITH_IMAGE_BILINEAR] = { filter_triangle, 1.0 },
-    [PITH_IMAGE_BICUBIC] = { filter_cubic, 2.0 },   [PITH_IMAGE_BOX] = { filter_box, 0.5 },
+    [PITH_IMAGE_LANCZOS] = { filter_lanczos, 3.0 },
+    [PITH_IMAGE_BILINEAR] = { filter_triangle, 1.0 },
+    [PITH_IMAGE_BICUBIC] = { filter_cubic, 2.0 },
+    [PITH_IMAGE_BOX] = { filter_box, 0.5 },
     [PITH_IMAGE_HAMMING] = { filter_hamming, 1.0 },
 };
 
@@ -87,11 +92,14 @@ static void axis_init(resize_axis *a, const resize_filter *filter, int32_t in, i
     a->taps = taps < in ? (int32_t)taps : in;
 }
 
-/* The weights of output pixel i; returns how many there are, *first is the input pixel of the first. */
+/* The weights of output pixel i; returns how many there are, *first is the input pixel of the
+ * first. */
 static int32_t axis_weights(int32_t *weights, int32_t *first, const resize_axis *a, int32_t i) {
-    double middle = (i + 0.5) * a->scale, support = a->filter->support * a->stretch, narrow = 1.0 / a->stretch;
+    double middle = (i + 0.5) * a->scale, support = a->filter->support * a->stretch,
+           narrow = 1.0 / a->stretch;
     double low = middle - support + 0.5, high = middle + support + 0.5, sum = 0.0;
-    int32_t begin = low < 0 ? 0 : (int32_t)low, end = high > a->in ? a->in : (int32_t)high, count = end - begin;
+    int32_t begin = low < 0 ? 0 : (int32_t)low, end = high > a->in ? a->in : (int32_t)high,
+            count = end - begin;
     for (int32_t k = 0; k < count; k++) {
         a->exact[k] = a->filter->weight((k + begin - middle + 0.5) * narrow);
         sum += a->exact[k];
@@ -128,7 +136,8 @@ typedef struct resizer {
     int32_t *sums;              /* [middle] */
     uint8_t *line;              /* [middle] between the passes, if columns are first */
     uint8_t *premultiplied;     /* an input row, with alpha */
-    uint8_t *rows; /* [capacity, middle]: input rows first_row up to end_row as the pass over columns wants them */
+    uint8_t *rows; /* [capacity, middle]: input rows first_row up to end_row as the pass over
+                      columns wants them */
     int32_t first_row, end_row, capacity;
     size_t middle; /* bytes of a row between the passes */
     size_t row;    /* bytes of an output row */
@@ -157,7 +166,8 @@ static void row_divide(uint8_t *pixels, int32_t count) {
 }
 
 /* channels is a constant at every call, so each gets a loop of its own. */
-static inline void row_sum_pixels(uint8_t *to, const uint8_t *from, const resizer *r, int channels) {
+static inline void row_sum_pixels(uint8_t *to, const uint8_t *from, const resizer *r,
+                                  int channels) {
     const int32_t half = 1 << (PLACES - 1), *weights = r->x_weights;
     for (int32_t i = 0; i < r->window.width; i++, weights += r->x.taps, to += channels) {
         const uint8_t *p = from + (size_t)r->x_first[i] * (size_t)channels;
@@ -176,7 +186,8 @@ static inline void row_sum_pixels(uint8_t *to, const uint8_t *from, const resize
 
 static void row_along(uint8_t *to, const uint8_t *from, const resizer *r) {
     if (r->x_halves) {
-        const pith__resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
+        const pith__resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width,
+                                       r->x.taps };
         const pith__resize_lines lines = { to, from, 0, 0, 1 };
         pith__resize_sum_along(&lines, &row, r->image->channels);
     } else if (r->image->channels == 1)
@@ -204,13 +215,16 @@ static void row_prepare(uint8_t *to, const resizer *r, int32_t y) {
         memcpy(to, from + (r->along ? 0 : (size_t)r->window.x * pixel), r->middle);
 }
 
-/* Input rows y and y + 1 at once, as the pass over columns wants them. False: they must be prepared one by one. */
+/* Input rows y and y + 1 at once, as the pass over columns wants them. False: they must be prepared
+ * one by one. */
 static bool row_prepare_two(uint8_t *to, const resizer *r, int32_t y) {
     const size_t bytes = (size_t)r->image->width * (size_t)r->image->channels;
     if (!r->x_halves || r->columns_first || r->image->channels != 3) return false;
     if ((size_t)(r->image->height - 2 - y) * bytes < PITH_RESIZE_OVERREAD) return false;
-    const pith__resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
-    const pith__resize_lines lines = { to, r->image->pixels + (size_t)y * bytes, r->middle, bytes, 2 };
+    const pith__resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width,
+                                   r->x.taps };
+    const pith__resize_lines lines = { to, r->image->pixels + (size_t)y * bytes, r->middle, bytes,
+                                       2 };
     pith__resize_sum_along(&lines, &row, r->image->channels);
     return true;
 }
@@ -254,7 +268,8 @@ static void resize_rows(uint8_t *pixels, resizer *r) {
         int32_t y = r->window.y + i, first = y;
         if (r->down) {
             int32_t count = axis_weights(r->y_weights, &first, &r->y, y);
-            rows_sum(r->columns_first ? r->line : pixels, rows_up_to(r, first, first + count), count, r);
+            rows_sum(r->columns_first ? r->line : pixels, rows_up_to(r, first, first + count),
+                     count, r);
         } else {
             row_prepare(pixels, r, y);
         }
@@ -264,14 +279,15 @@ static void resize_rows(uint8_t *pixels, resizer *r) {
 }
 
 /* Pillow adds the step again and again, so positions are those of the rounded sums. */
-static void nearest_positions(int32_t *positions, int32_t in, int32_t out, int32_t begin, int32_t count) {
+static void nearest_positions(int32_t *positions, int32_t in, int32_t out, int32_t begin,
+                              int32_t count) {
     double step = (double)in / out, at = step * 0.5;
     for (int32_t i = 0; i < begin; i++) at += step;
     for (int32_t i = 0; i < count; i++, at += step) positions[i] = at < in ? (int32_t)at : -1;
 }
 
-static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith__resize_window *w, int32_t *columns,
-                           int32_t *rows) {
+static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith__resize_window *w,
+                           int32_t *columns, int32_t *rows) {
     size_t pixel = (size_t)image->channels;
     nearest_positions(columns, image->width, w->whole_width, w->x, w->width);
     nearest_positions(rows, image->height, w->whole_height, w->y, w->height);
@@ -280,7 +296,9 @@ static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith_
             if (rows[y] < 0 || columns[x] < 0)
                 memset(pixels, 0, pixel);
             else
-                memcpy(pixels, image->pixels + ((size_t)rows[y] * (size_t)image->width + (size_t)columns[x]) * pixel,
+                memcpy(pixels,
+                       image->pixels +
+                           ((size_t)rows[y] * (size_t)image->width + (size_t)columns[x]) * pixel,
                        pixel);
         }
 }
@@ -294,20 +312,26 @@ static pith_status prepare_along(resizer *r, pith__arena *arena, pith_error *err
     if (!r->x.exact || !r->x_weights || !r->x_first || !r->x_count)
         return pith__fail_memory(err, width * taps * sizeof *r->x_weights);
     for (size_t i = 0; i < width; i++)
-        r->x_count[i] = axis_weights(r->x_weights + i * taps, &r->x_first[i], &r->x, r->window.x + (int32_t)i);
+        r->x_count[i] =
+            axis_weights(r->x_weights + i * taps, &r->x_first[i], &r->x, r->window.x + (int32_t)i);
     if (!r->vectors || r->image->channels == 1) return PITH_OK;
     const size_t halves = pith__resize_halves(r->x.taps);
     r->x_halves = pith__arena_array(arena, width * halves, sizeof *r->x_halves);
-    r->last = pith__arena_array(arena, (size_t)r->image->width * (size_t)r->image->channels + PITH_RESIZE_OVERREAD, 1);
-    if (!r->x_halves || !r->last) return pith__fail_memory(err, width * halves * sizeof *r->x_halves);
+    r->last = pith__arena_array(
+        arena, (size_t)r->image->width * (size_t)r->image->channels + PITH_RESIZE_OVERREAD, 1);
+    if (!r->x_halves || !r->last)
+        return pith__fail_memory(err, width * halves * sizeof *r->x_halves);
     for (size_t i = 0; i < width; i++)
-        pith__resize_split(r->x_halves + i * halves, r->x_weights + i * taps, r->x_count[i], r->x.taps);
+        pith__resize_split(r->x_halves + i * halves, r->x_weights + i * taps, r->x_count[i],
+                           r->x.taps);
     return PITH_OK;
 }
 
 static pith_status prepare_down(resizer *r, pith__arena *arena, pith_error *err) {
     /* Twice what a row needs: rows that stay are moved once in as many rows. */
-    r->capacity = r->y.taps < 4 ? 8 : r->y.taps > r->image->height / 2 ? r->image->height : r->y.taps * 2;
+    r->capacity = r->y.taps < 4                      ? 8
+                  : r->y.taps > r->image->height / 2 ? r->image->height
+                                                     : r->y.taps * 2;
     r->y.exact = pith__arena_array(arena, (size_t)r->y.taps, sizeof *r->y.exact);
     r->y_weights = pith__arena_array(arena, (size_t)r->y.taps, sizeof *r->y_weights);
     r->sums = pith__arena_array(arena, r->middle, sizeof *r->sums);
@@ -317,7 +341,8 @@ static pith_status prepare_down(resizer *r, pith__arena *arena, pith_error *err)
         return pith__fail_memory(err, (size_t)r->capacity * r->middle);
     if (!r->vectors || r->middle < PITH_RESIZE_OVERREAD) return PITH_OK;
     r->y_halves = pith__arena_array(arena, pith__resize_halves(r->y.taps), sizeof *r->y_halves);
-    if (!r->y_halves) return pith__fail_memory(err, pith__resize_halves(r->y.taps) * sizeof *r->y_halves);
+    if (!r->y_halves)
+        return pith__fail_memory(err, pith__resize_halves(r->y.taps) * sizeof *r->y_halves);
     return PITH_OK;
 }
 
@@ -327,7 +352,8 @@ static pith_status resize_prepare(resizer *r, uint64_t limit, pith__arena *arena
     axis_init(&r->x, r->filter, image->width, w->whole_width);
     axis_init(&r->y, r->filter, image->height, w->whole_height);
     /* Pillow's rule, from version 13 on: the height loses more than twice what the width loses. */
-    int64_t lost_height = (int64_t)image->height - w->whole_height, lost_width = (int64_t)image->width - w->whole_width;
+    int64_t lost_height = (int64_t)image->height - w->whole_height,
+            lost_width = (int64_t)image->width - w->whole_width;
     r->columns_first = r->along && lost_height > 0 && lost_height > 2 * lost_width;
     int32_t middle = r->columns_first ? image->width : w->width;
     r->middle = (size_t)middle * (size_t)image->channels;
@@ -335,12 +361,13 @@ static pith_status resize_prepare(resizer *r, uint64_t limit, pith__arena *arena
     uint64_t weights = r->along ? (uint64_t)w->width * (uint64_t)r->x.taps : 0;
     uint64_t kept = r->down ? (uint64_t)middle * (uint64_t)r->y.taps : 0;
     if (weights > limit || kept > limit)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "resizing %d x %d to %d x %d pixels keeps %llu values in memory, max_pixels is %llu; crop the "
-            "picture first",
-            image->width, image->height, w->whole_width, w->whole_height,
-            (unsigned long long)(weights > kept ? weights : kept), (unsigned long long)limit);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "resizing %d x %d to %d x %d pixels keeps %llu values in memory, "
+                          "max_pixels is %llu; crop the "
+                          "picture first",
+                          image->width, image->height, w->whole_width, w->whole_height,
+                          (unsigned long long)(weights > kept ? weights : kept),
+                          (unsigned long long)limit);
     if (r->along) PITH_TRY(prepare_along(r, arena, err));
     if (r->down) PITH_TRY(prepare_down(r, arena, err));
     if (image->channels != 4 || !(r->along || r->down)) return PITH_OK;
@@ -348,12 +375,14 @@ static pith_status resize_prepare(resizer *r, uint64_t limit, pith__arena *arena
     return r->premultiplied ? PITH_OK : pith__fail_memory(err, (size_t)image->width * 4);
 }
 
-static pith_status resize_in(uint8_t *pixels, const pith_image *image, const pith__resize_window *window, int filter,
-                             uint64_t limit, pith__arena *arena, pith_error *err) {
+static pith_status resize_in(uint8_t *pixels, const pith_image *image,
+                             const pith__resize_window *window, int filter, uint64_t limit,
+                             pith__arena *arena, pith_error *err) {
     if (filter == PITH_IMAGE_NEAREST) {
         int32_t *columns = pith__arena_array(arena, (size_t)window->width, sizeof *columns);
         int32_t *rows = pith__arena_array(arena, (size_t)window->height, sizeof *rows);
-        if (!columns || !rows) return pith__fail_memory(err, (size_t)window->width * sizeof *columns);
+        if (!columns || !rows)
+            return pith__fail_memory(err, (size_t)window->width * sizeof *columns);
         resize_nearest(pixels, image, window, columns, rows);
         return PITH_OK;
     }
@@ -368,10 +397,12 @@ static pith_status resize_in(uint8_t *pixels, const pith_image *image, const pit
     return PITH_OK;
 }
 
-pith_status pith__resize_run(uint8_t *pixels, const pith_image *image, const pith__resize_window *window, int filter,
-                             uint64_t limit, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__resize_run(uint8_t *pixels, const pith_image *image,
+                             const pith__resize_window *window, int filter, uint64_t limit,
+                             const pith_allocator *allocator, pith_error *err) {
     if (filter < 0 || filter > PITH_IMAGE_HAMMING)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "filter is %d; it must be 0 to %d", filter, PITH_IMAGE_HAMMING);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "filter is %d; it must be 0 to %d", filter,
+                          PITH_IMAGE_HAMMING);
     pith__arena arena;
     pith__arena_init(&arena, allocator);
     pith_status status = resize_in(pixels, image, window, filter, limit, &arena, err);
@@ -381,26 +412,29 @@ pith_status pith__resize_run(uint8_t *pixels, const pith_image *image, const pit
 
 /* ---- geometry ---- */
 
-pith_status pith__resize_edges(int32_t *new_width, int32_t *new_height, int32_t width, int32_t height, int32_t shortest,
-                               int32_t longest, pith_error *err) {
+pith_status pith__resize_edges(int32_t *new_width, int32_t *new_height, int32_t width,
+                               int32_t height, int32_t shortest, int32_t longest, pith_error *err) {
     bool wide = width > height;
-    double small = wide ? height : width, large = wide ? width : height, new_small = shortest, new_large;
+    double small = wide ? height : width, large = wide ? width : height, new_small = shortest,
+           new_large;
     if (shortest && longest && longest <= shortest)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "longest_edge %d must be larger than shortest_edge %d", longest,
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "longest_edge %d must be larger than shortest_edge %d", longest,
                           shortest);
     /* The products are whole numbers below 2^53; int() in Python rounds their quotient down. */
     new_large = shortest ? floor(shortest * large / small) : longest;
     if (longest && (!shortest || new_large > longest)) {
-        new_small = shortest ? floor(longest * new_small / new_large) : floor(longest * small / large);
+        new_small =
+            shortest ? floor(longest * new_small / new_large) : floor(longest * small / large);
         new_large = longest;
     }
     if (new_small < 1) new_small = 1;
     if (new_large > PITH_RESIZE_MAX_EDGE)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "a picture of %d x %d pixels whose short edge becomes %d would have %.0f pixels along the other; "
-            "%d are the most",
-            width, height, shortest, new_large, PITH_RESIZE_MAX_EDGE);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a picture of %d x %d pixels whose short edge becomes %d would have %.0f "
+                          "pixels along the other; "
+                          "%d are the most",
+                          width, height, shortest, new_large, PITH_RESIZE_MAX_EDGE);
     *new_width = (int32_t)(wide ? new_large : new_small);
     *new_height = (int32_t)(wide ? new_small : new_large);
     return PITH_OK;

@@ -8,7 +8,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-/* The pixels along one side that an output pixel is made of: `count` weights from `first` on, within the picture. */
+/* The pixels along one side that an output pixel is made of: `count` weights from `first` on,
+ * within the picture. */
 typedef struct area_span {
     int32_t first, count;
     const float *weights;
@@ -22,9 +23,12 @@ typedef struct area_side {
 /* A part of a pixel that is less than this is nothing, as in OpenCV. */
 static const double area_least = 1e-3;
 
-static int32_t area_within(int64_t x, int32_t size) { return (int32_t)(x < 0 ? 0 : x > size ? size : x); }
+static int32_t area_within(int64_t x, int32_t size) {
+    return (int32_t)(x < 0 ? 0 : x > size ? size : x);
+}
 
-/* The mean of what [place * scale, (place + 1) * scale) covers. Returns the number of pixels; weights NULL: counts. */
+/* The mean of what [place * scale, (place + 1) * scale) covers. Returns the number of pixels;
+ * weights NULL: counts. */
 static int32_t area_cover(float *weights, int32_t *first, const area_side *s, int32_t place) {
     const double begin = place * s->scale, end = begin + s->scale;
     const double cell = s->scale < s->size - begin ? s->scale : s->size - begin;
@@ -59,9 +63,10 @@ static int32_t area_between(float *weights, int32_t *first, const area_side *s, 
     return part > 0 ? 2 : 1;
 }
 
-static pith_status area_spans(area_span **spans, const area_side *s, int32_t count, bool shrinks, pith__arena *arena,
-                              pith_error *err) {
-    int32_t (*const weigh)(float *, int32_t *, const area_side *, int32_t) = shrinks ? area_cover : area_between;
+static pith_status area_spans(area_span **spans, const area_side *s, int32_t count, bool shrinks,
+                              pith__arena *arena, pith_error *err) {
+    int32_t (*const weigh)(float *, int32_t *, const area_side *, int32_t) =
+        shrinks ? area_cover : area_between;
     *spans = pith__arena_array(arena, (size_t)count, sizeof **spans);
     if (!*spans) return pith__fail_memory(err, (size_t)count * sizeof **spans);
     for (int32_t i = 0; i < count; i++) {
@@ -69,16 +74,18 @@ static pith_status area_spans(area_span **spans, const area_side *s, int32_t cou
         float *weights = pith__arena_array(arena, (size_t)whole, sizeof *weights);
         if (!weights) return pith__fail_memory(err, (size_t)whole * sizeof *weights);
         weigh(weights, &first, s, i);
-        const int32_t begin = first < s->from ? s->from : first, end = first + whole > s->to ? s->to : first + whole;
-        (*spans)[i] = (area_span){ begin, end > begin ? end - begin : 0, weights + (begin - first) };
+        const int32_t begin = first < s->from ? s->from : first,
+                      end = first + whole > s->to ? s->to : first + whole;
+        (*spans)[i] =
+            (area_span){ begin, end > begin ? end - begin : 0, weights + (begin - first) };
         if (end <= begin) (*spans)[i].weights = weights;
     }
     return PITH_OK;
 }
 
 /* One row of the picture, weighted along it: row[width, 3]. */
-static void area_row(double *row, const uint8_t *from, const pith_image *image, int64_t left, const area_span *spans,
-                     int32_t width) {
+static void area_row(double *row, const uint8_t *from, const pith_image *image, int64_t left,
+                     const area_span *spans, int32_t width) {
     const int32_t channels = image->channels, step = channels == 1 ? 0 : 1;
     for (int32_t x = 0; x < width; x++) {
         const area_span *s = &spans[x];
@@ -98,7 +105,8 @@ static area_side area_side_of(int64_t begin, int32_t size, int32_t result, int32
 }
 
 pith_status pith__area_resize(float *pixels, int32_t width, int32_t height, const pith_image *image,
-                              const pith__area_window *w, bool rounded, pith__arena *arena, pith_error *err) {
+                              const pith__area_window *w, bool rounded, pith__arena *arena,
+                              pith_error *err) {
     const area_side across = area_side_of(w->left, w->width, width, image->width),
                     down = area_side_of(w->top, w->height, height, image->height);
     const bool shrinks = across.scale >= 1 && down.scale >= 1;
@@ -112,10 +120,12 @@ pith_status pith__area_resize(float *pixels, int32_t width, int32_t height, cons
         memset(sum, 0, line * sizeof *sum);
         for (int32_t i = 0; i < rows[y].count; i++) {
             const size_t place = (size_t)(w->top + rows[y].first + i) * (size_t)image->width;
-            area_row(row, image->pixels + place * (size_t)image->channels, image, w->left, columns, width);
+            area_row(row, image->pixels + place * (size_t)image->channels, image, w->left, columns,
+                     width);
             for (size_t x = 0; x < line; x++) sum[x] += (double)rows[y].weights[i] * row[x];
         }
-        for (size_t x = 0; x < line; x++) pixels[(size_t)y * line + x] = (float)(rounded ? rint(sum[x]) : sum[x]);
+        for (size_t x = 0; x < line; x++)
+            pixels[(size_t)y * line + x] = (float)(rounded ? rint(sum[x]) : sum[x]);
     }
     return PITH_OK;
 }

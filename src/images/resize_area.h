@@ -13,11 +13,13 @@ typedef struct pith__area_window {
     int32_t width, height; /* at least 1 */
 } pith__area_window;
 
-/* Resizes the window to width by height, both at least 1: pixels[height, width, 3]. Grey pictures give three equal
- * channels, alpha is dropped. Where the window shrinks in both directions, a pixel is the mean of what it covers; else
- * pixels are interpolated. rounded: to whole numbers, half to even, as OpenCV does with bytes. Takes memory from the
- * arena. PITH_ERR_MEMORY is the only error. */
+/* Resizes the window to width by height, both at least 1: pixels[height, width, 3]. Grey pictures
+ * give three equal channels, alpha is dropped. Where the window shrinks in both directions, a pixel
+ * is the mean of what it covers; else pixels are interpolated. rounded: to whole numbers, half to
+ * even, as OpenCV does with bytes. Takes memory from the arena. PITH_ERR_MEMORY is the only
+ * error. */
 pith_status pith__area_resize(float *pixels, int32_t width, int32_t height, const pith_image *image,
-                              const pith__area_window *window, bool rounded, pith__arena *arena, pith_error *err);
+                              const pith__area_window *window, bool rounded, pith__arena *arena,
+                              pith_error *err);
 
 #endif

@@ -24,28 +24,33 @@ static int encode_write(pith_image_encode_call *call, const void *data, size_t s
     return e->write(e->user, data, size);
 }
 
-static pith_status encode_find(const pith_image_codec **codec, const pith_image_encode_options *o, pith_error *err) {
+static pith_status encode_find(const pith_image_codec **codec, const pith_image_encode_options *o,
+                               pith_error *err) {
     for (size_t i = 0; o->format && i < sizeof encode_formats / sizeof *encode_formats; i++)
         if (!strcmp(encode_formats[i].given, o->format)) {
             PITH_TRY(pith__picture_codec(codec, encode_formats[i].codec, o->module_path, err));
             if ((*codec)->encode) return PITH_OK;
         }
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "pictures are written as jpeg, png or webp, not as '%s'",
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "pictures are written as jpeg, png or webp, not as '%s'",
                       o->format ? o->format : "");
 }
 
-/* Grey needs three channels where the format has no grey, and alpha is dropped where it has no alpha. */
+/* Grey needs three channels where the format has no grey, and alpha is dropped where it has no
+ * alpha. */
 static uint32_t encode_channels(const pith_image_codec *codec, const pith_image *image) {
     return codec->encodes & 1u << image->channels ? (uint32_t)image->channels : 3;
 }
 
-static pith_status encode_details(pith_image_encode_call *call, const pith_image_details *details, pith_error *err) {
+static pith_status encode_details(pith_image_encode_call *call, const pith_image_details *details,
+                                  pith_error *err) {
     if (!details) return PITH_OK;
     memcpy(call->dots, details->dots, sizeof call->dots);
     if (!details->profile) return PITH_OK;
     const int channels = pith__profile_channels(details->profile, details->profile_size);
     if (channels != (call->channels == 1 ? 1 : 3))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the colour profile is %s; the picture has %u channels",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the colour profile is %s; the picture has %u channels",
                           channels < 0    ? "damaged"
                           : channels == 1 ? "for grey"
                           : channels == 3 ? "for RGB"
@@ -60,24 +65,27 @@ static pith_status encode_run(const pith_image_codec *codec, encode *e, pith_err
     switch (codec->encode(&e->call)) {
     case PITH_IMAGE_DECODED: return PITH_OK;
     case PITH_IMAGE_NO_MEMORY:
-        return pith__fail(err, PITH_ERR_MEMORY, "out of memory in the encoder of %s pictures", codec->format);
-    case PITH_IMAGE_REFUSED: return pith__fail(err, PITH_ERR_IO, "the %s picture could not be written", codec->format);
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory in the encoder of %s pictures",
+                          codec->format);
+    case PITH_IMAGE_REFUSED:
+        return pith__fail(err, PITH_ERR_IO, "the %s picture could not be written", codec->format);
     default:
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the picture cannot be written as %s: %s", codec->format,
-                          e->call.message);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the picture cannot be written as %s: %s",
+                          codec->format, e->call.message);
     }
 }
 
 pith_status pith__pictures_encode(const pith_image *image, const pith_image_encode_options *options,
-                                  int (*write)(void *user, const void *data, size_t size), void *user,
-                                  pith_error *err) {
+                                  int (*write)(void *user, const void *data, size_t size),
+                                  void *user, pith_error *err) {
     pith_image_encode_options o = PITH_IMAGE_ENCODE_OPTIONS_INIT;
     const pith_image_codec *codec;
     pith_image converted = { 0 };
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(pith__picture_check(image, err));
     if (o.quality < 0 || o.quality > 100)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "quality is %d; it must be from 1 to 100", o.quality);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "quality is %d; it must be from 1 to 100",
+                          o.quality);
     PITH_TRY(encode_find(&codec, &o, err));
     encode e = { .call = { .pixels = image->pixels,
                            .width = (uint32_t)image->width,
@@ -89,9 +97,10 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
                  .user = user };
     PITH_TRY(encode_details(&e.call, o.details, err));
     if (e.call.channels != (uint32_t)image->channels) {
-        PITH_TRY(pith__picture_alloc(&converted, image->width, image->height, (int32_t)e.call.channels, NULL, err));
-        pith__picture_convert(converted.pixels, (int)e.call.channels, image->pixels, image->channels,
-                              (size_t)image->width * (size_t)image->height);
+        PITH_TRY(pith__picture_alloc(&converted, image->width, image->height,
+                                     (int32_t)e.call.channels, NULL, err));
+        pith__picture_convert(converted.pixels, (int)e.call.channels, image->pixels,
+                              image->channels, (size_t)image->width * (size_t)image->height);
         e.call.pixels = converted.pixels;
     }
     pith_status status = encode_run(codec, &e, err);

@@ -29,31 +29,41 @@ typedef struct pith__op_count {
 typedef struct pith__engine {
     pith_runtime_options options; /* in model->arena */
     const char *requested, *reason;
-    size_t file_outputs; /* outputs of the graph as it was read; with PITH_OPEN_INNER those of the file */
+    size_t file_outputs; /* outputs of the graph as it was read; with PITH_OPEN_INNER those of the
+                            file */
     const pith_str *file_names;
-    pith_str inner; /* the file with the outputs of PITH_OPEN_INNER, for a runtime that runs files; data NULL: none */
+    pith_str inner; /* the file with the outputs of PITH_OPEN_INNER, for a runtime that runs files;
+                       data NULL: none */
     bool is_auto, fallback;
 } pith__engine;
 
-/* The part of the library that makes a model embed text (open_texts.c); NULL in builds without it. */
+/* The part of the library that makes a model embed text (open_texts.c); NULL in builds without it.
+ */
 typedef struct pith__text_part {
     /* What a compiled file holds besides graph and settings. */
     pith_status (*load)(pith_model *m, const pith__weights_in *weights, pith_error *err);
-    pith_status (*open)(pith_model *m, pith_error *err); /* tokenizer and encoder, when the graph is ready */
+    /* tokenizer and encoder, when the graph is ready */
+    pith_status (*open)(pith_model *m, pith_error *err);
     void (*close)(pith_model *m);
 } pith__text_part;
 
-/* Its half for models that are not compiled (open_text_modules.c); NULL in builds without one of the two. */
+/* Its half for models that are not compiled (open_text_modules.c); NULL in builds without one of
+ * the two. */
 typedef struct pith__text_modules_part {
     pith_status (*modules)(pith_model *m, pith_error *err); /* of a directory */
-    /* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the
-     * modules that work on vectors of tokens to the graph, which is one of the model's, with its types inferred;
-     * *output is then the output that they add. A graph of BM42 gets the output that its head reads, too. */
+    /* Sets *output to the index of the output that dense vectors are made from; -1 if there is
+     * none. Appends the modules that work on vectors of tokens to the graph, which is one of the
+     * model's, with its types inferred; *output is then the output that they add. A graph of BM42
+     * gets the output that its head reads, too. */
     pith_status (*output)(int *output, const pith_model *m, pith__graph *graph, pith_error *err);
-    pith_status (*rows)(pith_model *m, pith_error *err);      /* the output that becomes vectors, before passes run */
-    pith_status (*tokenizer)(pith_model *m, pith_error *err); /* and what else the directory says of texts */
-    pith_status (*note)(pith_model *m, pith_error *err);      /* what was decided about texts, when all is known */
-    pith_status (*tell)(pith_model *m, pith_error *err);      /* for PITH_OPEN_DESCRIBE, where there is no encoder */
+    /* the output that becomes vectors, before passes run */
+    pith_status (*rows)(pith_model *m, pith_error *err);
+    /* and what else the directory says of texts */
+    pith_status (*tokenizer)(pith_model *m, pith_error *err);
+    /* what was decided about texts, when all is known */
+    pith_status (*note)(pith_model *m, pith_error *err);
+    /* for PITH_OPEN_DESCRIBE, where there is no encoder */
+    pith_status (*tell)(pith_model *m, pith_error *err);
 } pith__text_modules_part;
 
 struct pith_model {
@@ -61,11 +71,12 @@ struct pith_model {
     pith_log log;
     pith__busy busy;
     pith__memory_gauge gauge;
-    pith_open_options options; /* allocator and log point to the members above; stop_after and input_shapes are dropped
-                                  after opening */
+    pith_open_options options; /* allocator and log point to the members above; stop_after and
+                                  input_shapes are dropped after opening */
     pith__arena arena;         /* graphs, tokenizer and all else that is made at open */
     pith__files files;
-    pith_str path, dir; /* the path that was opened; the directory with its small files (data NULL: none) */
+    pith_str path, dir; /* the path that was opened; the directory with its small files (data NULL:
+                           none) */
     const struct pith__reader *reader; /* the reader, and its source: */
     pith_str source_bytes;
     const char *source_folder;
@@ -73,9 +84,10 @@ struct pith_model {
     pith_str tokenizer_bytes; /* of a file that is model and tokenizer; data NULL: none */
     bool from_safetensors;
     const char *weights_file;         /* of from_safetensors; NULL: the first that is there */
-    const struct pith__head *cascade; /* the detector whose networks are files of the directory or routes of the
-                                        compiled file; NULL: none */
-    pith_str *cascade_files;          /* [networks] paths; the first is that of graph; NULL: a compiled file */
+    const struct pith__head *cascade; /* the detector whose networks are files of the directory or
+                                         routes of the compiled file; NULL: none */
+    pith_str *cascade_files;          /* [networks] paths; the first is that of graph; NULL: a
+                                         compiled file */
     uint32_t network;                 /* which of them this model is, in a compiled file */
     pith__graph *graph;               /* optimised */
     const pith__runtime *runtime;
@@ -94,7 +106,8 @@ struct pith_model {
     pith_port *inputs, *outputs;
     const pith__opt_limits *limits; /* valid while the model is opened; NULL: every pass may run */
     bool no_ragged;                 /* packed texts gave other results when that was checked */
-    pith__report report;            /* with PITH_OPEN_DESCRIBE only, like the operator counts below */
+    pith__report report;            /* with PITH_OPEN_DESCRIBE only, like the operator counts
+                                       below */
     pith__op_count *ops;
     size_t op_count;
 
@@ -115,11 +128,13 @@ struct pith_model {
 };
 
 /* Opens a program of a graph of the model, with its runtime and on its devices. */
-pith_status pith__model_open_program(pith__program *program, const pith_model *model, pith__graph *graph,
-                                     pith__arena *arena, pith_error *err);
+pith_status pith__model_open_program(pith__program *program, const pith_model *model,
+                                     pith__graph *graph, pith__arena *arena, pith_error *err);
 /* Returns the program of model->graph; makes it on first use. Thread-safe. */
-pith_status pith__model_program(const pith__program **program, const pith_model *model, pith_error *err);
-/* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin one. Thread-safe. */
+pith_status pith__model_program(const pith__program **program, const pith_model *model,
+                                pith_error *err);
+/* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin
+ * one. Thread-safe. */
 pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */
@@ -129,18 +144,20 @@ pith__opt pith__model_optimizer(const pith_model *model, pith__graph *graph, pit
 pith__executor_options pith__model_executor_options(const pith_model *model);
 
 /* Describes values of the model's graph, in model->arena. */
-pith_status pith__model_make_ports(pith_port **ports, pith_model *model, pith__value *const *values, size_t count,
-                                   pith_error *err);
+pith_status pith__model_make_ports(pith_port **ports, pith_model *model, pith__value *const *values,
+                                   size_t count, pith_error *err);
 
-/* Gives inputs the shapes of options.input_shapes. Call it after the graph was read and before types are inferred. */
+/* Gives inputs the shapes of options.input_shapes. Call it after the graph was read and before
+ * types are inferred. */
 pith_status pith__model_fix_inputs(pith_model *model, pith_error *err);
 
-/* Compares a tensor with the shape that the file declares for its input. A difference is an error with strict shapes;
- * else it is a warning, once as long as *warned is kept. */
-pith_status pith__model_check_input(const pith_model *model, size_t input, const pith_tensor *tensor, bool *warned,
-                                    pith_error *err);
+/* Compares a tensor with the shape that the file declares for its input. A difference is an error
+ * with strict shapes; else it is a warning, once as long as *warned is kept. */
+pith_status pith__model_check_input(const pith_model *model, size_t input,
+                                    const pith_tensor *tensor, bool *warned, pith_error *err);
 
-/* A message of the model without the path of its directory in front: what is saved does not depend on where it was. */
+/* A message of the model without the path of its directory in front: what is saved does not depend
+ * on where it was. */
 pith_str pith__model_reason(const pith_model *model, const char *message);
 
 /* Counts the operators of a graph into model->ops, sorted by domain and name. */

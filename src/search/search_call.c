@@ -1,5 +1,5 @@
-/* search_call.c - a search: the caller's queries in blocks, each a scan and, after a first pass, exact scores of its
- * candidates. */
+/* search_call.c - a search: the caller's queries in blocks, each a scan and, after a first pass,
+ * exact scores of its candidates. */
 #include <limits.h>
 #include <math.h>
 
@@ -10,8 +10,8 @@
 #include "base/os/threads.h"
 #include "search/search.h"
 
-/* A block of queries is read once for each few rows, so it should stay in L2; more queries in it mean fewer readings of
- * the rows. */
+/* A block of queries is read once for each few rows, so it should stay in L2; more queries in it
+ * mean fewer readings of the rows. */
 enum { CALL_QUERIES_MAX = 64 };
 #define CALL_QUERY_BYTES ((size_t)256 << 10)
 /* The lists of the best of a block, of all threads. One query may take more. */
@@ -23,7 +23,8 @@ typedef struct search_call {
     pith_search_options options;
     pith__arena *arena;
     int threads;
-    size_t items, k, candidates; /* k: hits that there are; candidates: of the first pass, 0: there is none */
+    size_t items, k, candidates; /* k: hits that there are; candidates: of the first pass, 0: there
+                                    is none */
     pith_hit *hits;              /* where the results of the block go */
     size_t stride;               /* hits of a query, as the caller wants them */
 } search_call;
@@ -41,14 +42,14 @@ static void call_put_hits(pith_hit *hits, size_t k, const pith__top *top, int me
 
 /* ---- exact, and the first pass ---- */
 
-static void call_score_exact(pith__search_room *room, pith__search_room *inner, const pith__search_scan *scan,
-                             size_t item, size_t n) {
+static void call_score_exact(pith__search_room *room, pith__search_room *inner,
+                             const pith__search_scan *scan, size_t item, size_t n) {
     (void)inner;
     pith__search_score(room, scan->index, scan->queries, item, n);
 }
 
-static void call_score_quick(pith__search_room *room, pith__search_room *inner, const pith__search_scan *scan,
-                             size_t item, size_t n) {
+static void call_score_quick(pith__search_room *room, pith__search_room *inner,
+                             const pith__search_scan *scan, size_t item, size_t n) {
     (void)inner;
     pith__search_quick(room, scan->index, scan->queries, item, n);
 }
@@ -76,21 +77,25 @@ static void rescore_task(void *context, size_t part, int worker) {
     call_put_hits(c->hits + part * c->stride, c->stride, &best, c->index->metric);
 }
 
-static pith_status call_rescore(const search_call *c, const pith__search_queries *queries, const pith__top *candidates,
-                                pith_error *err) {
+static pith_status call_rescore(const search_call *c, const pith__search_queries *queries,
+                                const pith__top *candidates, pith_error *err) {
     rescore_job j = { .call = c, .queries = queries, .candidates = candidates };
-    const size_t threads = (size_t)c->threads < queries->count ? (size_t)c->threads : queries->count;
+    const size_t threads =
+        (size_t)c->threads < queries->count ? (size_t)c->threads : queries->count;
     j.rooms = pith__arena_array(c->arena, threads, sizeof *j.rooms);
     j.kept = pith__arena_array(c->arena, queries->count * c->k, sizeof *j.kept);
     bool good = j.rooms && j.kept;
-    for (size_t i = 0; good && i < threads; i++) good = pith__search_room_get(&j.rooms[i], c->arena, 1, 1);
+    for (size_t i = 0; good && i < threads; i++)
+        good = pith__search_room_get(&j.rooms[i], c->arena, 1, 1);
     if (!good)
-        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the candidates of %zu queries", queries->count);
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the candidates of %zu queries",
+                          queries->count);
     pith__threads_run(rescore_task, &j, queries->count, (int)threads);
     return PITH_OK;
 }
 
-static pith_status call_block(const search_call *c, const float *rows, size_t count, bool quick, pith_error *err) {
+static pith_status call_block(const search_call *c, const float *rows, size_t count, bool quick,
+                              pith_error *err) {
     const pith_search_index *x = c->index;
     const size_t row_bytes = quick ? x->copy.row_bytes : x->row_bytes;
     pith__search_queries queries;
@@ -109,7 +114,8 @@ static pith_status call_block(const search_call *c, const float *rows, size_t co
                                      .cancel = c->options.cancel };
     PITH_TRY(pith__search_scan_run(tops, c->arena, &scan, err));
     if (quick) return call_rescore(c, &queries, tops, err);
-    for (size_t i = 0; i < count; i++) call_put_hits(c->hits + i * c->stride, c->stride, &tops[i], x->metric);
+    for (size_t i = 0; i < count; i++)
+        call_put_hits(c->hits + i * c->stride, c->stride, &tops[i], x->metric);
     return PITH_OK;
 }
 
@@ -122,12 +128,14 @@ static bool call_finite(const float *x, size_t n) {
 /* How many of the queries make a block, all of which have a first pass or have none. */
 static size_t call_block_size(const search_call *c, const float *rows, size_t left, bool *quick) {
     const size_t dim = c->index->dim, k = c->candidates ? c->candidates : c->k;
-    size_t most = CALL_QUERY_BYTES / sizeof(float) / dim, lists = CALL_LIST_BYTES / sizeof(pith_hit) / k, n = 1;
+    size_t most = CALL_QUERY_BYTES / sizeof(float) / dim,
+           lists = CALL_LIST_BYTES / sizeof(pith_hit) / k, n = 1;
     lists /= (size_t)c->threads;
     most = most < lists ? most : lists;
     most = most < CALL_QUERIES_MAX ? most : CALL_QUERIES_MAX;
     *quick = c->candidates && call_finite(rows, dim);
-    while (n < left && n < most && (c->candidates && call_finite(rows + n * dim, dim)) == *quick) n++;
+    while (n < left && n < most && (c->candidates && call_finite(rows + n * dim, dim)) == *quick)
+        n++;
     return n;
 }
 
@@ -145,7 +153,8 @@ static pith_status call_rows(search_call *c, const float *queries, size_t count,
 
 /* ---- documents ---- */
 
-static pith_status call_document_query(const search_call *c, const float *rows, size_t count, pith_error *err) {
+static pith_status call_document_query(const search_call *c, const float *rows, size_t count,
+                                       pith_error *err) {
     const pith_search_index *x = c->index;
     pith__search_queries queries;
     pith__top top;
@@ -167,7 +176,8 @@ static pith_status call_document_query(const search_call *c, const float *rows, 
     return PITH_OK;
 }
 
-static pith_status call_documents(search_call *c, const float *queries, size_t count, pith_error *err) {
+static pith_status call_documents(search_call *c, const float *queries, size_t count,
+                                  pith_error *err) {
     const size_t *offsets = c->options.query_offsets;
     for (size_t i = 0; i < count; i++, c->hits += c->stride) {
         const size_t begin = offsets ? offsets[i] : i, end = offsets ? offsets[i + 1] : i + 1;
@@ -179,29 +189,36 @@ static pith_status call_documents(search_call *c, const float *queries, size_t c
 
 /* ---- the call ---- */
 
-static pith_status call_check(const pith_search_index *x, const pith_search_options *o, const float *queries,
-                              size_t count, size_t k, pith_error *err) {
+static pith_status call_check(const pith_search_index *x, const pith_search_options *o,
+                              const float *queries, size_t count, size_t k, pith_error *err) {
     size_t last = count, bytes;
     PITH_TRY(pith__threads_check(o->threads, err));
     if (o->rescore < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "rescore must not be negative");
     if (o->query_offsets && x->metric != PITH_METRIC_MAXSIM)
         return pith__fail(err, PITH_ERR_ARGUMENT, "query_offsets are for the metric maxsim only");
-    if (pith__mul_overflows(count, k, &bytes) || pith__mul_overflows(bytes, sizeof(pith_hit), &bytes))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu hits of %zu queries are larger than memory", k, count);
+    if (pith__mul_overflows(count, k, &bytes) ||
+        pith__mul_overflows(bytes, sizeof(pith_hit), &bytes))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu hits of %zu queries are larger than memory",
+                          k, count);
     for (size_t i = 0; o->query_offsets && i < count; i++) {
         last = o->query_offsets[i + 1];
         if (last < o->query_offsets[i])
-            return pith__fail(err, PITH_ERR_ARGUMENT, "query_offsets[%zu] is less than the one before it", i + 1);
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "query_offsets[%zu] is less than the one before it", i + 1);
     }
     if (pith__mul_overflows(last, x->dim * sizeof(float), &bytes))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu queries of dim %zu are larger than memory", last, x->dim);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu queries of dim %zu are larger than memory",
+                          last, x->dim);
     if (last && !queries) return pith__fail(err, PITH_ERR_ARGUMENT, "queries is NULL");
     return PITH_OK;
 }
 
-pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, const float *queries, size_t count,
-                             size_t k, const pith_search_options *options, pith_error *err) {
-    search_call c = { .index = index, .options = PITH_SEARCH_OPTIONS_INIT, .hits = hits, .stride = k };
+pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, const float *queries,
+                             size_t count, size_t k, const pith_search_options *options,
+                             pith_error *err) {
+    search_call c = {
+        .index = index, .options = PITH_SEARCH_OPTIONS_INIT, .hits = hits, .stride = k
+    };
     PITH_TAKE_OPTIONS(c.options, options, err);
     PITH_TRY(call_check(index, &c.options, queries, count, k, err));
     c.items = pith__search_index_items(index);
@@ -212,12 +229,14 @@ pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, con
         return PITH_OK;
     }
     const size_t rescore = c.options.rescore ? (size_t)c.options.rescore : CALL_RESCORE;
-    if (index->first_pass && !c.options.exact && c.k <= c.items / rescore) c.candidates = c.k * rescore;
+    if (index->first_pass && !c.options.exact && c.k <= c.items / rescore)
+        c.candidates = c.k * rescore;
     pith__arena arena;
     pith__arena_init(&arena, &index->allocator);
     c.arena = &arena;
-    pith_status status = index->metric == PITH_METRIC_MAXSIM ? call_documents(&c, queries, count, err)
-                                                             : call_rows(&c, queries, count, err);
+    pith_status status = index->metric == PITH_METRIC_MAXSIM
+                             ? call_documents(&c, queries, count, err)
+                             : call_rows(&c, queries, count, err);
     pith__arena_free(&arena);
     return status;
 }

@@ -1,5 +1,5 @@
-/* search_copy.c - the copy of an index's rows that a first pass reads: int8 with a scale for each row, or one bit for
- * each component. */
+/* search_copy.c - the copy of an index's rows that a first pass reads: int8 with a scale for each
+ * row, or one bit for each component. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -61,7 +61,8 @@ typedef struct copy_job {
 } copy_job;
 
 static void copy_one(pith_search_index *x, size_t row, const float *values) {
-    const float scale = pith__search_round((char *)x->copy.rows + row * x->copy.row_bytes, x, values);
+    const float scale =
+        pith__search_round((char *)x->copy.rows + row * x->copy.row_bytes, x, values);
     if (!x->copy.factors) return;
     float sumsq;
     PITH_KERNEL_FIND(pith__scores_fn, "scores_sumsq", PITH_F32, pith__cpu_get()->isa)
@@ -75,38 +76,45 @@ static void copy_one(pith_search_index *x, size_t row, const float *values) {
 static void copy_task(void *context, size_t part, int worker) {
     const copy_job *j = context;
     pith_search_index *x = j->index;
-    const size_t begin = part * COPY_ROWS, end = x->count - begin < COPY_ROWS ? x->count : begin + COPY_ROWS;
+    const size_t begin = part * COPY_ROWS,
+                 end = x->count - begin < COPY_ROWS ? x->count : begin + COPY_ROWS;
     if (pith__is_cancelled(j->cancel)) return;
     for (size_t row = begin; row < end; row++) {
         const void *values = x->rows + row * x->row_bytes;
         if (x->dtype == PITH_F16) {
             float *wide = j->wide + (size_t)worker * x->dim;
-            PITH_KERNEL_FIND(pith__widen_f16_fn, "widen", PITH_F16, pith__cpu_get()->isa)(values, wide, x->dim);
+            PITH_KERNEL_FIND(pith__widen_f16_fn, "widen", PITH_F16, pith__cpu_get()->isa)
+            (values, wide, x->dim);
             values = wide;
         }
         copy_one(x, row, values);
     }
 }
 
-pith_status pith__search_copy_make(pith_search_index *index, int threads, const volatile int *cancel, pith_error *err) {
+pith_status pith__search_copy_make(pith_search_index *index, int threads,
+                                   const volatile int *cancel, pith_error *err) {
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;
     const size_t count = index->count, parts = count / COPY_ROWS + (count % COPY_ROWS != 0);
     pith__search_copy *copy = &index->copy;
     copy->row_bytes = int8 ? (index->dim + 31) / 32 * 32 : (index->dim + 63) / 64 * 8;
     copy->rows = copy_alloc(index, count, copy->row_bytes);
-    if (!copy->rows) return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
+    if (!copy->rows)
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
     if (int8) copy->factors = copy_alloc(index, count, sizeof *copy->factors);
-    if (int8 && index->metric == PITH_METRIC_L2) copy->shifts = copy_alloc(index, count, sizeof *copy->shifts);
+    if (int8 && index->metric == PITH_METRIC_L2)
+        copy->shifts = copy_alloc(index, count, sizeof *copy->shifts);
     if (int8 && (!copy->factors || (index->metric == PITH_METRIC_L2 && !copy->shifts)))
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the scales of the first pass");
     if ((size_t)threads > parts) threads = parts ? (int)parts : 1;
     pith__arena arena;
     pith__arena_init(&arena, &index->allocator);
     copy_job j = { .index = index, .cancel = cancel };
-    j.wide = pith__arena_array(&arena, index->dtype == PITH_F16 ? (size_t)threads : 0, index->dim * sizeof(float));
+    j.wide = pith__arena_array(&arena, index->dtype == PITH_F16 ? (size_t)threads : 0,
+                               index->dim * sizeof(float));
     if (j.wide) pith__threads_run(copy_task, &j, parts, threads);
     const bool done = j.wide != NULL;
     pith__arena_free(&arena);
-    if (!done) return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
+    if (!done)
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
     return pith__is_cancelled(cancel) ? pith__fail(err, PITH_ERR_CANCELLED, "cancelled") : PITH_OK;
 }

@@ -25,15 +25,19 @@ static pith_status index_check_options(const pith_search_index_options *o, pith_
     if (o->metric < PITH_METRIC_COSINE || o->metric > PITH_METRIC_MAXSIM)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there is no metric %d", (int)o->metric);
     if (!index_element(o->dtype))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "rows of dtype %d cannot be searched: float32, float16, int8 and uint8 can", (int)o->dtype);
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "rows of dtype %d cannot be searched: float32, float16, int8 and uint8 can",
+            (int)o->dtype);
     if ((o->bits != 0 && o->bits != 1) || (o->bits && o->dtype != PITH_U8))
         return pith__fail(err, PITH_ERR_ARGUMENT, "bits must be 0, or 1 with rows of uint8");
     if (o->first_pass < PITH_FIRST_PASS_NONE || o->first_pass > PITH_FIRST_PASS_BINARY)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there is no first pass %d", (int)o->first_pass);
-    if (o->first_pass && (o->metric == PITH_METRIC_MAXSIM || (o->dtype != PITH_F32 && o->dtype != PITH_F16)))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
+    if (o->first_pass &&
+        (o->metric == PITH_METRIC_MAXSIM || (o->dtype != PITH_F32 && o->dtype != PITH_F16)))
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
     PITH_TRY(pith__threads_check(o->threads, err));
     if ((o->metric == PITH_METRIC_MAXSIM) != (o->offsets != NULL))
         return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -45,11 +49,12 @@ static pith_status index_check_options(const pith_search_index_options *o, pith_
 static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t count, size_t dim,
                                     const pith_search_index_options *o, pith_error *err) {
     size_t least, all;
-    if (dim == 0 || dim > INT32_MAX) return pith__fail(err, PITH_ERR_ARGUMENT, "dim %zu is not 1 to 2147483647", dim);
+    if (dim == 0 || dim > INT32_MAX)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "dim %zu is not 1 to 2147483647", dim);
     if (o->first_pass == PITH_FIRST_PASS_INT8 && dim > PITH_SEARCH_INT8_DIM_MAX)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "dim %zu is too large for a first pass of int8, which takes up to %zu", dim,
-                          PITH_SEARCH_INT8_DIM_MAX);
+                          "dim %zu is too large for a first pass of int8, which takes up to %zu",
+                          dim, PITH_SEARCH_INT8_DIM_MAX);
     const size_t element = index_element(o->dtype);
     if (o->bits)
         least = (dim + 7) / 8;
@@ -57,22 +62,30 @@ static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t 
         return pith__fail(err, PITH_ERR_ARGUMENT, "dim %zu is too large", dim);
     *row_bytes = o->row_bytes ? o->row_bytes : least;
     if (*row_bytes < least)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "row_bytes is %zu, but a row has %zu bytes", *row_bytes, least);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "row_bytes is %zu, but a row has %zu bytes",
+                          *row_bytes, least);
     if (pith__mul_overflows(*row_bytes, count, &all) || all > PTRDIFF_MAX || count > INT64_MAX)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu rows of %zu bytes are larger than memory", count, *row_bytes);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu rows of %zu bytes are larger than memory",
+                          count, *row_bytes);
     if (count && !rows) return pith__fail(err, PITH_ERR_ARGUMENT, "rows is NULL");
     if (count && ((uintptr_t)rows % element || *row_bytes % element))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "rows are not aligned to their elements of %zu bytes", element);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "rows are not aligned to their elements of %zu bytes", element);
     return PITH_OK;
 }
 
-static pith_status index_check_offsets(const pith_search_index_options *o, size_t count, pith_error *err) {
+static pith_status index_check_offsets(const pith_search_index_options *o, size_t count,
+                                       pith_error *err) {
     if (!o->offsets) return PITH_OK;
-    if (o->documents > INT64_MAX) return pith__fail(err, PITH_ERR_ARGUMENT, "there are too many documents");
-    if (o->offsets[0]) return pith__fail(err, PITH_ERR_ARGUMENT, "offsets[0] is %lld, not 0", (long long)o->offsets[0]);
+    if (o->documents > INT64_MAX)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "there are too many documents");
+    if (o->offsets[0])
+        return pith__fail(err, PITH_ERR_ARGUMENT, "offsets[0] is %lld, not 0",
+                          (long long)o->offsets[0]);
     for (size_t i = 0; i < o->documents; i++)
         if (o->offsets[i + 1] < o->offsets[i])
-            return pith__fail(err, PITH_ERR_ARGUMENT, "offsets[%zu] is %lld, less than the one before it", i + 1,
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "offsets[%zu] is %lld, less than the one before it", i + 1,
                               (long long)o->offsets[i + 1]);
     if ((uint64_t)o->offsets[o->documents] != count)
         return pith__fail(err, PITH_ERR_ARGUMENT, "the last offset is %lld, but there are %zu rows",
@@ -80,7 +93,8 @@ static pith_status index_check_offsets(const pith_search_index_options *o, size_
     return PITH_OK;
 }
 
-/* Also those that other files of this folder look up when they need them: from here on, all are there. */
+/* Also those that other files of this folder look up when they need them: from here on, all are
+ * there. */
 static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
     const pith__isa isa = pith__cpu_get()->isa;
     const bool int8 = x->first_pass == PITH_FIRST_PASS_INT8;
@@ -97,15 +111,17 @@ static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
         (void)PITH_KERNEL_NEED(pith__widen_f16_fn, "widen", PITH_F16, isa, &lacks);
     if (int8) {
         (void)PITH_KERNEL_NEED(pith__int_scores_fn, "scores_int8", PITH_I8, isa, &lacks);
-        x->int8 = (pith__int_scores_fn *)pith__kernel_find_vnni("scores_int8_vnni", "scores_int8", PITH_I8, isa);
+        x->int8 = (pith__int_scores_fn *)pith__kernel_find_vnni("scores_int8_vnni", "scores_int8",
+                                                                PITH_I8, isa);
         (void)PITH_KERNEL_NEED(pith__range_fn, "range", PITH_F32, isa, &lacks);
         (void)PITH_KERNEL_NEED(pith__quantize_fn, "quantize", PITH_U8, isa, &lacks);
     }
     return pith__lacks_check(&lacks, err);
 }
 
-pith_status pith__search_index_make(pith_search_index **index, const void *rows, size_t count, size_t dim,
-                                    const pith_search_index_options *options, pith_error *err) {
+pith_status pith__search_index_make(pith_search_index **index, const void *rows, size_t count,
+                                    size_t dim, const pith_search_index_options *options,
+                                    pith_error *err) {
     pith_search_index_options o = PITH_SEARCH_INDEX_OPTIONS_INIT;
     size_t row_bytes = 0;
     PITH_TAKE_OPTIONS(o, options, err);

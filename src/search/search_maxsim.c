@@ -1,12 +1,13 @@
 /* search_maxsim.c - scores of documents of several rows (late interaction).
  *
- * Source: Khattab and Zaharia, "ColBERT" (2020), section 3.3. The rows of the query are taken in ascending order, so
- * the sum has one order. */
+ * Source: Khattab and Zaharia, "ColBERT" (2020), section 3.3. The rows of the query are taken in
+ * ascending order, so the sum has one order. */
 #include <math.h>
 
 #include "search/search.h"
 
-/* most[q] = the largest score of row q of the queries with the document's rows; NaN if one of them is NaN. */
+/* most[q] = the largest score of row q of the queries with the document's rows; NaN if one of them
+ * is NaN. */
 static void maxsim_most(float *most, pith__search_room *inner, const pith_search_index *x,
                         const pith__search_queries *queries, size_t row, size_t end) {
     for (size_t q = 0; q < queries->count; q++) most[q] = -INFINITY;
@@ -16,13 +17,14 @@ static void maxsim_most(float *most, pith__search_room *inner, const pith_search
         for (size_t q = 0; q < queries->count; q++) {
             const float *scores = inner->scores + q * inner->stride;
             for (size_t r = 0; r < n; r++)
-                if (scores[r] > most[q] || isnan(scores[r])) most[q] = isnan(most[q]) ? NAN : scores[r];
+                if (scores[r] > most[q] || isnan(scores[r]))
+                    most[q] = isnan(most[q]) ? NAN : scores[r];
         }
     }
 }
 
-void pith__search_maxsim(pith__search_room *room, pith__search_room *inner, const pith__search_scan *scan, size_t item,
-                         size_t n) {
+void pith__search_maxsim(pith__search_room *room, pith__search_room *inner,
+                         const pith__search_scan *scan, size_t item, size_t n) {
     const pith_search_index *x = scan->index;
     float most[PITH_SEARCH_MAXSIM_ROWS];
     for (size_t d = 0; d < n; d++) {

@@ -1,15 +1,17 @@
-/* search_scan.c - scoring all items of an index on several threads, and keeping the best of each query.
+/* search_scan.c - scoring all items of an index on several threads, and keeping the best of each
+ * query.
  *
- * A part is a run of items that one thread takes as a whole. Each thread has lists of its own, which are put together
- * at the end. The order of results is total (top.h), so neither parts nor threads can be seen in them. */
+ * A part is a run of items that one thread takes as a whole. Each thread has lists of its own,
+ * which are put together at the end. The order of results is total (top.h), so neither parts nor
+ * threads can be seen in them. */
 #include "base/cancel.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/os/threads.h"
 #include "search/search.h"
 
-/* Bytes of a part. Larger parts leave threads idle at the end; smaller ones make threads fetch them too often, and
- * break the runs of addresses that the processor's prefetching follows. */
+/* Bytes of a part. Larger parts leave threads idle at the end; smaller ones make threads fetch them
+ * too often, and break the runs of addresses that the processor's prefetching follows. */
 #define SCAN_PART_BYTES ((size_t)512 << 10)
 
 typedef struct scan_worker {
@@ -41,26 +43,30 @@ static void scan_task(void *context, size_t part, int worker) {
         n = end - item < s->block ? end - item : s->block;
         if (pith__is_cancelled(s->cancel)) return;
         s->score(&w->room, &w->inner, s, item, n);
-        for (size_t i = 0; i < s->lists; i++) scan_offer(&w->tops[i], w->room.scores + i * w->room.stride, item, n);
+        for (size_t i = 0; i < s->lists; i++)
+            scan_offer(&w->tops[i], w->room.scores + i * w->room.stride, item, n);
     }
 }
 
 static bool scan_tops(pith__top *tops, pith__arena *arena, size_t lists, size_t k) {
     size_t hits;
-    if (pith__mul_overflows(k, sizeof(pith_hit), &hits) || pith__mul_overflows(hits, lists, &hits)) return false;
+    if (pith__mul_overflows(k, sizeof(pith_hit), &hits) || pith__mul_overflows(hits, lists, &hits))
+        return false;
     pith_hit *all = pith__arena_alloc64(arena, hits);
     if (!all) return false;
     for (size_t i = 0; i < lists; i++) tops[i] = (pith__top){ .hits = all + i * k, .k = k };
     return true;
 }
 
-static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__search_scan *s, size_t threads) {
+static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__search_scan *s,
+                         size_t threads) {
     scan_worker *w = pith__arena_array(arena, threads, sizeof *w);
     for (size_t t = 0; w && t < threads; t++) {
         w[t].tops = pith__arena_array(arena, s->lists, sizeof *w[t].tops);
         if (!w[t].tops || !scan_tops(w[t].tops, arena, s->lists, s->k)) return false;
         if (!pith__search_room_get(&w[t].room, arena, s->lists, s->block)) return false;
-        if (s->inner_queries && !pith__search_room_get(&w[t].inner, arena, s->inner_queries, s->inner_block))
+        if (s->inner_queries &&
+            !pith__search_room_get(&w[t].inner, arena, s->inner_queries, s->inner_block))
             return false;
     }
     *workers = w;
@@ -80,14 +86,19 @@ static void scan_merge(pith__top *tops, const scan_worker *workers, size_t lists
     }
 }
 
-pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena, const pith__search_scan *scan, pith_error *err) {
+pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
+                                  const pith__search_scan *scan, pith_error *err) {
     scan_job job = { .scan = scan };
-    const size_t per_part = scan->item_bytes < SCAN_PART_BYTES ? SCAN_PART_BYTES / (scan->item_bytes + 1) : 1;
+    const size_t per_part =
+        scan->item_bytes < SCAN_PART_BYTES ? SCAN_PART_BYTES / (scan->item_bytes + 1) : 1;
     job.part_items = (per_part + scan->block - 1) / scan->block * scan->block;
     const size_t parts = scan->items / job.part_items + (scan->items % job.part_items != 0);
-    const size_t threads = (size_t)scan->threads < parts ? (size_t)scan->threads : parts ? parts : 1;
+    const size_t threads = (size_t)scan->threads < parts ? (size_t)scan->threads
+                           : parts                       ? parts
+                                                         : 1;
     if (!scan_workers(&job.workers, arena, scan, threads))
-        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the best %zu of %zu queries on %zu threads", scan->k,
+        return pith__fail(err, PITH_ERR_MEMORY,
+                          "out of memory for the best %zu of %zu queries on %zu threads", scan->k,
                           scan->lists, threads);
     pith__threads_run(scan_task, &job, parts, (int)threads);
     if (pith__is_cancelled(scan->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");

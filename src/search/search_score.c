@@ -1,4 +1,5 @@
-/* search_score.c - preparing queries, and the scores of a block of rows: exact, and of the first pass. */
+/* search_score.c - preparing queries, and the scores of a block of rows: exact, and of the first
+ * pass. */
 #include <math.h>
 #include <string.h>
 
@@ -16,9 +17,10 @@ static void score_pack_bits(uint8_t *bits, const float *x, size_t dim) {
     for (size_t i = 0; i < dim; i++) bits[i / 8] |= (uint8_t)((x[i] > 0) << (7 - i % 8));
 }
 
-/* A query is rounded as rows are, and then widened, which the kernel would do for each row again. */
-static pith_status score_prepare_int8(pith__search_queries *q, pith__arena *arena, const pith_search_index *x,
-                                      pith_error *err) {
+/* A query is rounded as rows are, and then widened, which the kernel would do for each row again.
+ */
+static pith_status score_prepare_int8(pith__search_queries *q, pith__arena *arena,
+                                      const pith_search_index *x, pith_error *err) {
     const size_t width = x->copy.row_bytes;
     int16_t *wide = pith__arena_array(arena, q->count, width * sizeof *wide);
     float *scales = pith__arena_array(arena, q->count, sizeof *scales);
@@ -33,25 +35,28 @@ static pith_status score_prepare_int8(pith__search_queries *q, pith__arena *aren
     return PITH_OK;
 }
 
-static pith_status score_prepare_quick(pith__search_queries *q, pith__arena *arena, const pith_search_index *x,
-                                       pith_error *err) {
+static pith_status score_prepare_quick(pith__search_queries *q, pith__arena *arena,
+                                       const pith_search_index *x, pith_error *err) {
     const size_t width = x->copy.row_bytes;
     if (x->first_pass == PITH_FIRST_PASS_INT8) return score_prepare_int8(q, arena, x, err);
     uint8_t *bits = pith__arena_array(arena, q->count, width);
     if (!bits) return pith__fail_memory(err, q->count * width);
-    for (size_t i = 0; i < q->count; i++) pith__search_round(bits + i * width, x, q->rows + i * x->dim);
+    for (size_t i = 0; i < q->count; i++)
+        pith__search_round(bits + i * width, x, q->rows + i * x->dim);
     q->quick_bits = bits;
     return PITH_OK;
 }
 
-pith_status pith__search_prepare(pith__search_queries *queries, pith__arena *arena, const pith_search_index *index,
-                                 const float *rows, size_t count, bool quick, pith_error *err) {
+pith_status pith__search_prepare(pith__search_queries *queries, pith__arena *arena,
+                                 const pith_search_index *index, const float *rows, size_t count,
+                                 bool quick, pith_error *err) {
     const size_t packed = (index->dim + 7) / 8;
     pith__search_queries q = { .rows = rows, .count = count };
     if (index->bits) {
         uint8_t *bits = pith__arena_array(arena, count, packed);
         if (!bits) return pith__fail_memory(err, count * packed);
-        for (size_t i = 0; i < count; i++) score_pack_bits(bits + i * packed, rows + i * index->dim, index->dim);
+        for (size_t i = 0; i < count; i++)
+            score_pack_bits(bits + i * packed, rows + i * index->dim, index->dim);
         q.bits = bits;
     } else if (index->metric == PITH_METRIC_COSINE) {
         float *units = pith__arena_array(arena, count, sizeof *units);
@@ -70,8 +75,8 @@ pith_status pith__search_prepare(pith__search_queries *queries, pith__arena *are
     return PITH_OK;
 }
 
-pith__search_queries pith__search_query(const pith_search_index *index, const pith__search_queries *queries,
-                                        size_t at) {
+pith__search_queries pith__search_query(const pith_search_index *index,
+                                        const pith__search_queries *queries, size_t at) {
     pith__search_queries q = { .rows = queries->rows + at * index->dim, .count = 1 };
     if (queries->units) q.units = queries->units + at;
     if (queries->bits) q.bits = queries->bits + at * ((index->dim + 7) / 8);
@@ -86,9 +91,12 @@ size_t pith__search_block(size_t row_bytes) {
     return n < least ? least : n / least * least;
 }
 
-bool pith__search_room_get(pith__search_room *room, pith__arena *arena, size_t queries, size_t stride) {
+bool pith__search_room_get(pith__search_room *room, pith__arena *arena, size_t queries,
+                           size_t stride) {
     size_t count, bytes;
-    if (pith__mul_overflows(queries, stride, &count) || pith__mul_overflows(count, sizeof(float), &bytes)) return false;
+    if (pith__mul_overflows(queries, stride, &count) ||
+        pith__mul_overflows(count, sizeof(float), &bytes))
+        return false;
     *room = (pith__search_room){ .stride = stride };
     room->scores = pith__arena_alloc64(arena, bytes);
     room->sums = pith__arena_alloc64(arena, bytes);
@@ -99,8 +107,8 @@ bool pith__search_room_get(pith__search_room *room, pith__arena *arena, size_t q
 /* ---- exact ---- */
 
 /* Bits stand for +1 and -1, so all metrics follow from the number of bits that differ. */
-static void score_bits(pith__search_room *room, const pith_search_index *x, const pith__search_queries *q, size_t row,
-                       size_t n) {
+static void score_bits(pith__search_room *room, const pith_search_index *x,
+                       const pith__search_queries *q, size_t row, size_t n) {
     x->hamming(&(pith__int_scores){ .rows = x->rows + row * x->row_bytes,
                                     .queries = q->bits,
                                     .row_bytes = x->row_bytes,
@@ -113,15 +121,16 @@ static void score_bits(pith__search_room *room, const pith_search_index *x, cons
         for (size_t r = 0; r < n; r++) {
             const int64_t differ = room->sums[i * room->stride + r];
             const float dot = (float)((int64_t)x->dim - 2 * differ);
-            room->scores[i * room->stride + r] = x->metric == PITH_METRIC_COSINE ? dot / (float)x->dim
-                                                 : x->metric == PITH_METRIC_L2   ? -2 * sqrtf((float)differ)
-                                                                                 : dot;
+            room->scores[i * room->stride + r] =
+                x->metric == PITH_METRIC_COSINE ? dot / (float)x->dim
+                : x->metric == PITH_METRIC_L2   ? -2 * sqrtf((float)differ)
+                                                : dot;
         }
     }
 }
 
-void pith__search_score(pith__search_room *room, const pith_search_index *index, const pith__search_queries *queries,
-                        size_t row, size_t n) {
+void pith__search_score(pith__search_room *room, const pith_search_index *index,
+                        const pith__search_queries *queries, size_t row, size_t n) {
     if (index->bits) {
         score_bits(room, index, queries, row, n);
         return;
@@ -153,12 +162,13 @@ void pith__search_score(pith__search_room *room, const pith_search_index *index,
 
 /* ---- the first pass ---- */
 
-void pith__search_quick(pith__search_room *room, const pith_search_index *index, const pith__search_queries *queries,
-                        size_t row, size_t n) {
+void pith__search_quick(pith__search_room *room, const pith_search_index *index,
+                        const pith__search_queries *queries, size_t row, size_t n) {
     const pith__search_copy *copy = &index->copy;
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;
     const pith__int_scores a = { .rows = (const char *)copy->rows + row * copy->row_bytes,
-                                 .queries = int8 ? (const void *)queries->quick_int8 : queries->quick_bits,
+                                 .queries =
+                                     int8 ? (const void *)queries->quick_int8 : queries->quick_bits,
                                  .row_bytes = copy->row_bytes,
                                  .row_count = n,
                                  .width = int8 ? copy->row_bytes : copy->row_bytes * 8,

@@ -3,7 +3,8 @@
 
 static bool top_worse(pith_hit a, pith_hit b) { return pith__top_before(b.score, b.index, a); }
 
-/* Lets the item sink from the place `at` of the first `count` ones until it is worse than all below it. */
+/* Lets the item sink from the place `at` of the first `count` ones until it is worse than all below
+ * it. */
 static void top_sink(pith_hit *hits, size_t count, size_t at, pith_hit item) {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
         if (child + 1 < count && top_worse(hits[child + 1], hits[child])) child++;

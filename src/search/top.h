@@ -1,8 +1,8 @@
 /* top.h - the best k of the scores seen so far.
  *
- * Larger scores are better, equal ones are ordered by index, and NaN comes last. This order is total, so which items
- * are kept does not depend on the order in which they are offered, nor on how they were divided among threads. The
- * items are a heap with the worst one at its root. */
+ * Larger scores are better, equal ones are ordered by index, and NaN comes last. This order is
+ * total, so which items are kept does not depend on the order in which they are offered, nor on how
+ * they were divided among threads. The items are a heap with the worst one at its root. */
 #ifndef PITH_SEARCH_TOP_H
 #define PITH_SEARCH_TOP_H
 
@@ -26,7 +26,8 @@ static inline bool pith__top_before(float score, int64_t index, pith_hit other) 
 void pith__top_put(pith__top *top, int64_t index, float score);
 
 static inline void pith__top_offer(pith__top *top, int64_t index, float score) {
-    if (top->count < top->k || pith__top_before(score, index, top->hits[0])) pith__top_put(top, index, score);
+    if (top->count < top->k || pith__top_before(score, index, top->hits[0]))
+        pith__top_put(top, index, score);
 }
 
 /* Orders the items, the best first. They are no heap any more. */

@@ -1,8 +1,8 @@
 /* tables.c - what this build contains, made from the lists next to it.
  *
- * This is the only file that reads the .def lists, but for used_pieces.c, which names their entries. A selective build
- * compiles it with shorter lists and links it before the library. Whatever no list names is then never pulled from the
- * archive, or drops out at link time. */
+ * This is the only file that reads the .def lists, but for used_pieces.c, which names their
+ * entries. A selective build compiles it with shorter lists and links it before the library.
+ * Whatever no list names is then never pulled from the archive, or drops out at link time. */
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
 #include "engine/backend/backend.h"
@@ -58,7 +58,8 @@ const pith__pass *const pith__pass_table[] = {
 };
 const size_t pith__pass_table_count = sizeof pith__pass_table / sizeof pith__pass_table[0] - 1;
 
-#define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith__kernel_fn *)pith__k_##family##_##suffix##_##isa,
+#define LEVEL_FN(isa, family, suffix)                                                              \
+    [PITH_ISA_##isa] = (pith__kernel_fn *)pith__k_##family##_##suffix##_##isa,
 #define LEVEL_DECLARE(isa, family, suffix) void pith__k_##family##_##suffix##_##isa(void);
 #define KERNEL(family, suffix) PITH_ISAS(LEVEL_DECLARE, family, suffix)
 #define PLAIN(family, suffix) void pith__k_##family##_##suffix(void);
@@ -67,14 +68,17 @@ const size_t pith__pass_table_count = sizeof pith__pass_table / sizeof pith__pas
 #undef PLAIN
 
 const pith__kernel_row pith__kernel_table[] = {
-#define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
-#define PLAIN(family, suffix) { #family, PITH_SUFFIX_##suffix, { (pith__kernel_fn *)pith__k_##family##_##suffix } },
+#define KERNEL(family, suffix)                                                                     \
+    { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
+#define PLAIN(family, suffix)                                                                      \
+    { #family, PITH_SUFFIX_##suffix, { (pith__kernel_fn *)pith__k_##family##_##suffix } },
 #include "select/kernels.def"
 #undef KERNEL
 #undef PLAIN
     { NULL, 0, { NULL } }
 };
-const size_t pith__kernel_table_count = sizeof pith__kernel_table / sizeof pith__kernel_table[0] - 1;
+const size_t pith__kernel_table_count =
+    sizeof pith__kernel_table / sizeof pith__kernel_table[0] - 1;
 
 #define NORMALIZER(symbol) extern const pith__normalizer_desc pith__normalizer_##symbol;
 #define PRE_TOKENIZER(symbol) extern const pith__pretokenizer_desc pith__pretokenizer_##symbol;
@@ -131,7 +135,8 @@ const pith__reader *const pith__reader_table[] = {
 #undef READER
     NULL
 };
-const size_t pith__reader_table_count = sizeof pith__reader_table / sizeof pith__reader_table[0] - 1;
+const size_t pith__reader_table_count =
+    sizeof pith__reader_table / sizeof pith__reader_table[0] - 1;
 
 #define RAGGED(name) extern const pith__ragged_rule pith__ragged_rule_##name;
 #include "select/ragged.def"
@@ -143,7 +148,8 @@ const pith__ragged_rule *const pith__ragged_rule_table[] = {
 #undef RAGGED
     NULL
 };
-const size_t pith__ragged_rule_table_count = sizeof pith__ragged_rule_table / sizeof pith__ragged_rule_table[0] - 1;
+const size_t pith__ragged_rule_table_count =
+    sizeof pith__ragged_rule_table / sizeof pith__ragged_rule_table[0] - 1;
 
 #define FAMILY(name) extern const pith__hf_family pith__hf_family_##name;
 #include "select/families.def"
@@ -155,7 +161,8 @@ const pith__hf_family *const pith__hf_family_table[] = {
 #undef FAMILY
     NULL
 };
-const size_t pith__hf_family_count = sizeof pith__hf_family_table / sizeof pith__hf_family_table[0] - 1;
+const size_t pith__hf_family_count =
+    sizeof pith__hf_family_table / sizeof pith__hf_family_table[0] - 1;
 
 #define TASK(name) extern const pith__hf_task pith__hf_task_##name;
 #include "select/tasks.def"
@@ -179,12 +186,13 @@ const pith__runtime *const pith__runtime_table[] = {
 #undef RUNTIME
     NULL
 };
-const size_t pith__runtime_table_count = sizeof pith__runtime_table / sizeof pith__runtime_table[0] - 1;
+const size_t pith__runtime_table_count =
+    sizeof pith__runtime_table / sizeof pith__runtime_table[0] - 1;
 const pith__engine_functions *const pith__engine_used =
     sizeof pith__runtime_table > 2 * sizeof pith__runtime_table[0] ? &pith__engine_all : NULL;
 
 #define MODULE(name) extern const pith__module_class pith__module_class_##name;
-#define REFUSED(symbol, class_name, reason)                                                                            \
+#define REFUSED(symbol, class_name, reason)                                                        \
     static const pith__module_class refused_##symbol = { .name = class_name, .refused = reason };
 #include "select/modules.def"
 #undef MODULE
@@ -198,7 +206,8 @@ const pith__module_class *const pith__module_class_table[] = {
 #undef REFUSED
     NULL
 };
-const size_t pith__module_class_count = sizeof pith__module_class_table / sizeof pith__module_class_table[0] - 1;
+const size_t pith__module_class_count =
+    sizeof pith__module_class_table / sizeof pith__module_class_table[0] - 1;
 
 #define PART(name) extern const pith__part pith__part_##name;
 #include "select/parts.def"
@@ -221,7 +230,8 @@ const pith__backend *const pith__backend_table[] = {
 #undef BACKEND
     NULL
 };
-const size_t pith__backend_table_count = sizeof pith__backend_table / sizeof pith__backend_table[0] - 1;
+const size_t pith__backend_table_count =
+    sizeof pith__backend_table / sizeof pith__backend_table[0] - 1;
 const bool pith__backends_differ = sizeof pith__backend_table > 2 * sizeof pith__backend_table[0];
 
 const uint32_t pith__dropped_table[] = {

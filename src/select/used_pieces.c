@@ -1,7 +1,9 @@
-/* used_pieces.c - see used_pieces.h. Every list of this build once more, with the names of its entries.
+/* used_pieces.c - see used_pieces.h. Every list of this build once more, with the names of its
+ * entries.
  *
- * Nothing but pith/select.h refers to this file, so other programs do not link it. What was heard is kept in static
- * memory: a byte per piece, and the facts of each operator. Any thread may write them. */
+ * Nothing but pith/select.h refers to this file, so other programs do not link it. What was heard
+ * is kept in static memory: a byte per piece, and the facts of each operator. Any thread may write
+ * them. */
 #include "select/used_pieces.h"
 
 #include <string.h>
@@ -68,7 +70,7 @@ typedef struct piece_row {
     const void *piece;
 } piece_row;
 
-#define ROW(kind, name) { #name, &pith_##kind##_##name },
+#define ROW(kind, name) { #name, &pith__##kind##_##name },
 
 static const piece_row normalizers[] = {
 #define NORMALIZER(symbol) ROW(normalizer, symbol)
@@ -159,18 +161,29 @@ enum {
 };
 
 /* What belongs to one list. The kernels, whose rows are no descriptors, have one of their own. */
-#define LIST(rows)                                                                                                     \
-    {                                                                                                                  \
-#rows, rows, (atomic_uchar[sizeof rows / sizeof *rows]) { 0 }                                                  \
+#define LIST(rows)                                                                                 \
+    {                                                                                              \
+#rows, rows, (atomic_uchar[sizeof rows / sizeof *rows]) { 0 }                              \
     }
 static const struct {
     const char *name;
     const piece_row *rows;
     atomic_uchar *heard;
 } lists[] = {
-    LIST(passes),           LIST(ragged),   LIST(readers),           LIST(families),    LIST(tasks),
-    LIST(modules),          LIST(heads),    LIST(tokenizer_sources), LIST(normalizers), LIST(pre_tokenizers),
-    LIST(tokenizer_models), LIST(decoders), LIST(runtimes),          LIST(parts),
+    LIST(passes),
+    LIST(ragged),
+    LIST(readers),
+    LIST(families),
+    LIST(tasks),
+    LIST(modules),
+    LIST(heads),
+    LIST(tokenizer_sources),
+    LIST(normalizers),
+    LIST(pre_tokenizers),
+    LIST(tokenizer_models),
+    LIST(decoders),
+    LIST(runtimes),
+    LIST(parts),
 };
 static atomic_uchar kernels_heard[KERNEL_COUNT];
 static atomic_uchar operators_heard[OPERATOR_COUNT];
@@ -208,34 +221,41 @@ pith_status pith__pieces_begin(pith_error *err) {
 
 typedef void piece_teller(void *user, const pith_build_piece *piece);
 
-static void pieces_tell_operator(const pith__op *op, uint32_t facts, piece_teller *tell, void *user) {
+static void pieces_tell_operator(const pith__op *op, uint32_t facts, piece_teller *tell,
+                                 void *user) {
     char name[128], dtypes[256];
     pith__text_out out = pith__text_begin(name, sizeof name);
     pith__text_put(&out, "%s%s%s", op->domain, op->domain[0] ? "::" : "", op->name);
     out = pith__text_begin(dtypes, sizeof dtypes);
     for (int d = 1; d < PITH_DTYPE_COUNT; d++)
-        if (facts >> d & 1) pith__text_put(&out, "%s%s", dtypes[0] ? " " : "", pith__dtype_short_name(d));
-    tell(user, &(pith_build_piece){ "operators", name, dtypes, (facts & PITH_PIECE_UPGRADED) != 0 });
+        if (facts >> d & 1)
+            pith__text_put(&out, "%s%s", dtypes[0] ? " " : "", pith__dtype_short_name(d));
+    tell(user,
+         &(pith_build_piece){ "operators", name, dtypes, (facts & PITH_PIECE_UPGRADED) != 0 });
 }
 
 static void pieces_tell_operators(piece_teller *tell, void *user) {
     for (size_t i = 0; operators[i].name; i++) {
         uint32_t facts = atomic_exchange(&operator_facts[i], 0);
-        if (atomic_exchange(&operators_heard[i], 0)) pieces_tell_operator(operators[i].piece, facts, tell, user);
+        if (atomic_exchange(&operators_heard[i], 0))
+            pieces_tell_operator(operators[i].piece, facts, tell, user);
     }
     for (pith__custom_op *custom = pith__custom_first(); custom; custom = custom->next) {
         uint32_t facts = atomic_exchange(&custom->facts, 0);
-        if (atomic_exchange(&custom->heard, 0)) pieces_tell_operator(&custom->op, facts, tell, user);
+        if (atomic_exchange(&custom->heard, 0))
+            pieces_tell_operator(&custom->op, facts, tell, user);
     }
 }
 
-pith_status pith__pieces_end(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err) {
+pith_status pith__pieces_end(void (*piece)(void *user, const pith_build_piece *piece), void *user,
+                             pith_error *err) {
     pith__piece_fn *own = pieces_hear;
     if (!atomic_compare_exchange_strong(&pith__piece_listener, &own, NULL))
         return pith__fail(err, PITH_ERR_ARGUMENT, "the pieces in use are not being recorded");
     pieces_tell_operators(piece, user);
     for (size_t i = 0; kernels[i]; i++)
-        if (atomic_exchange(&kernels_heard[i], 0)) piece(user, &(pith_build_piece){ "kernels", kernels[i], "", 0 });
+        if (atomic_exchange(&kernels_heard[i], 0))
+            piece(user, &(pith_build_piece){ "kernels", kernels[i], "", 0 });
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
         for (size_t i = 0; lists[l].rows[i].name; i++)
             if (atomic_exchange(&lists[l].heard[i], 0))
@@ -243,12 +263,16 @@ pith_status pith__pieces_end(void (*piece)(void *user, const pith_build_piece *p
     return PITH_OK;
 }
 
-pith_status pith__pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err) {
-    if (!piece) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no function to call for each piece");
-    for (size_t i = 0; operators[i].name; i++) pieces_tell_operator(operators[i].piece, 0, piece, user);
+pith_status pith__pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user,
+                             pith_error *err) {
+    if (!piece)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "there is no function to call for each piece");
+    for (size_t i = 0; operators[i].name; i++)
+        pieces_tell_operator(operators[i].piece, 0, piece, user);
     for (pith__custom_op *custom = pith__custom_first(); custom; custom = custom->next)
         pieces_tell_operator(&custom->op, 0, piece, user);
-    for (size_t i = 0; kernels[i]; i++) piece(user, &(pith_build_piece){ "kernels", kernels[i], "", 0 });
+    for (size_t i = 0; kernels[i]; i++)
+        piece(user, &(pith_build_piece){ "kernels", kernels[i], "", 0 });
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
         for (size_t i = 0; lists[l].rows[i].name; i++)
             piece(user, &(pith_build_piece){ lists[l].name, lists[l].rows[i].name, "", 0 });

@@ -5,8 +5,10 @@
 #include "pith/select.h"
 
 pith_status pith__pieces_begin(pith_error *err);
-pith_status pith__pieces_end(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err);
+pith_status pith__pieces_end(void (*piece)(void *user, const pith_build_piece *piece), void *user,
+                             pith_error *err);
 /* Every entry, in the same order; operators without their dtypes. */
-pith_status pith__pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err);
+pith_status pith__pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user,
+                             pith_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* added_tokens.c - added tokens: ids, order, search. single_word, lstrip and rstrip mean what they mean in Hugging Face
- * tokenizers 0.23 (added_vocabulary.rs): ids that the model knows win over those of the file, and white space is what
- * \s matches. */
+/* added_tokens.c - added tokens: ids, order, search. single_word, lstrip and rstrip mean what they
+ * mean in Hugging Face tokenizers 0.23 (added_vocabulary.rs): ids that the model knows win over
+ * those of the file, and white space is what \s matches. */
 #include "text/added_tokens.h"
 
 #include <stdlib.h>
@@ -12,8 +12,9 @@
 #include "text/sources/key_report.h"
 
 const struct pith__added_flag pith__added_flags[PITH_ADDED_FLAGS] = {
-    { "single_word", PITH_ADDED_SINGLE_WORD }, { "lstrip", PITH_ADDED_LSTRIP },   { "rstrip", PITH_ADDED_RSTRIP },
-    { "normalized", PITH_ADDED_NORMALIZED },   { "special", PITH_ADDED_SPECIAL },
+    { "single_word", PITH_ADDED_SINGLE_WORD }, { "lstrip", PITH_ADDED_LSTRIP },
+    { "rstrip", PITH_ADDED_RSTRIP },           { "normalized", PITH_ADDED_NORMALIZED },
+    { "special", PITH_ADDED_SPECIAL },
 };
 
 pith_status pith__added_create(pith__loader *loader) {
@@ -23,15 +24,17 @@ pith_status pith__added_create(pith__loader *loader) {
     return pith__map_init(&added->by_content, loader->arena, 16);
 }
 
-/* The rules of add_tokens: a content seen before keeps its id, one the model knows takes the model's, others count on
- * from the number of tokens in the vocabulary. */
-pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32_t id, uint32_t flags) {
+/* The rules of add_tokens: a content seen before keeps its id, one the model knows takes the
+ * model's, others count on from the number of tokens in the vocabulary. */
+pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32_t id,
+                                   uint32_t flags) {
     pith_tokenizer *t = loader->tokenizer;
     pith__added *added = t->added;
     if (!content.size) return PITH_OK;
     if (content.size > PITH_ADDED_MAX)
-        return pith__fail(loader->err, PITH_ERR_UNSUPPORTED, "an added token has %zu bytes; at most %d are allowed",
-                          content.size, PITH_ADDED_MAX);
+        return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
+                          "an added token has %zu bytes; at most %d are allowed", content.size,
+                          PITH_ADDED_MAX);
     uint32_t known = pith__map_get(&added->by_content, content);
     if (known != UINT32_MAX) {
         added->tokens[known].flags = flags;
@@ -41,13 +44,15 @@ pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32
     if (model_id >= 0)
         id = model_id;
     else if (id < 0) {
-        if (!added->next_id) added->next_id = (t->model->count ? t->model->count : t->model->size)(t->model_self);
+        if (!added->next_id)
+            added->next_id = (t->model->count ? t->model->count : t->model->size)(t->model_self);
         if (added->next_id >= PITH_TOKEN_ID_MAX)
             return pith__fail(loader->err, PITH_ERR_FORMAT, "too many added tokens");
         id = added->next_id++;
     }
     size_t capacity = added->capacity;
-    if (!pith__arena_grow(loader->arena, (void **)&added->tokens, added->count, &capacity, sizeof *added->tokens))
+    if (!pith__arena_grow(loader->arena, (void **)&added->tokens, added->count, &capacity,
+                          sizeof *added->tokens))
         return pith__fail_memory(loader->err, sizeof *added->tokens);
     added->capacity = capacity;
     content = pith__arena_str(loader->arena, content);
@@ -57,7 +62,8 @@ pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32
     return PITH_OK;
 }
 
-pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64_t listed, uint32_t flags) {
+pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64_t listed,
+                                   uint32_t flags) {
     const pith__added *added = loader->tokenizer->added;
     PITH_TRY(pith__loader_add_token(loader, content, -1, flags));
     uint32_t known = pith__map_get(&added->by_content, content);
@@ -78,7 +84,8 @@ void pith__added_parse(pith__json *j, pith__loader *loader) {
         size_t i = 0;
         while (i < PITH_ADDED_FLAGS && !pith__str_is(key, pith__added_flags[i].key)) i++;
         if (i < PITH_ADDED_FLAGS)
-            flags = (flags & ~pith__added_flags[i].flag) | (pith__json_bool(j) ? pith__added_flags[i].flag : 0);
+            flags = (flags & ~pith__added_flags[i].flag) |
+                    (pith__json_bool(j) ? pith__added_flags[i].flag : 0);
         else if (loader->frozen.data && pith__str_is(key, "id"))
             id = pith__json_id(j);
         else if (pith__str_is(key, "content"))
@@ -95,8 +102,10 @@ static int compare_patterns(pith_str a, pith_str b) {
     return c ? c : a.size < b.size ? -1 : a.size > b.size;
 }
 
-/* Shell sort: no libc qsort with context in C11, and lists are short. less(a, b) compares token indices. */
-static void sort_indices(uint32_t *order, size_t count, const pith__added_token *tokens, bool by_id) {
+/* Shell sort: no libc qsort with context in C11, and lists are short. less(a, b) compares token
+ * indices. */
+static void sort_indices(uint32_t *order, size_t count, const pith__added_token *tokens,
+                         bool by_id) {
     size_t gap = 1;
     while (gap < count / 3) gap = 3 * gap + 1;
     for (; gap; gap /= 3) {
@@ -105,7 +114,8 @@ static void sort_indices(uint32_t *order, size_t count, const pith__added_token 
             size_t k = i;
             for (; k >= gap; k -= gap) {
                 const pith__added_token *a = &tokens[order[k - gap]], *b = &tokens[x];
-                int c = by_id ? (a->id > b->id) - (a->id < b->id) : compare_patterns(a->pattern, b->pattern);
+                int c = by_id ? (a->id > b->id) - (a->id < b->id)
+                              : compare_patterns(a->pattern, b->pattern);
                 if (c < 0 || (c == 0 && order[k - gap] < x)) break;
                 order[k] = order[k - gap];
             }
@@ -119,14 +129,16 @@ static pith_status build_set(pith__added_set *set, const pith__added *added, uin
     set->order = pith__arena_array(loader->arena, added->count + 1, sizeof *set->order);
     if (!set->order) return pith__fail_memory(loader->err, added->count * sizeof *set->order);
     for (uint32_t i = 0; i < added->count; i++)
-        if ((added->tokens[i].flags & PITH_ADDED_NORMALIZED) == normalized && added->tokens[i].pattern.size &&
+        if ((added->tokens[i].flags & PITH_ADDED_NORMALIZED) == normalized &&
+            added->tokens[i].pattern.size &&
             !(added->specials_are_text && added->tokens[i].flags & PITH_ADDED_SPECIAL))
             set->order[set->count++] = i;
     sort_indices(set->order, set->count, added->tokens, false);
     uint32_t at = 0;
     for (int b = 0; b < 256; b++) {
         set->first[b] = at;
-        while (at < set->count && (unsigned char)added->tokens[set->order[at]].pattern.data[0] == b) at++;
+        while (at < set->count && (unsigned char)added->tokens[set->order[at]].pattern.data[0] == b)
+            at++;
     }
     set->first[256] = at;
     set->only = -1;
@@ -145,16 +157,19 @@ static pith_status normalise_patterns(pith__added *added, pith__loader *loader) 
     for (size_t i = 0; i < added->count && !status; i++) {
         pith__added_token *token = &added->tokens[i];
         if (!(token->flags & PITH_ADDED_NORMALIZED)) continue;
-        status = pith__encoding_begin(enc, token->content, false) ? pith__normalize(enc) : PITH_ERR_MEMORY;
+        status = pith__encoding_begin(enc, token->content, false) ? pith__normalize(enc)
+                                                                  : PITH_ERR_MEMORY;
         if (status || enc->out_of_memory) break;
-        token->pattern = pith__arena_str(loader->arena, (pith_str){ enc->text.data, enc->text.size });
+        token->pattern =
+            pith__arena_str(loader->arena, (pith_str){ enc->text.data, enc->text.size });
         enc->out_of_memory = !token->pattern.data;
     }
     if (enc->out_of_memory) status = pith__fail_memory(loader->err, PITH_ADDED_MAX);
     for (size_t i = 0; i < added->count && !status; i++)
         if (!added->tokens[i].pattern.size)
             status = pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
-                                "the normalizer leaves nothing of the added token \"" PITH_STR_FMT "\", which would "
+                                "the normalizer leaves nothing of the added token \"" PITH_STR_FMT
+                                "\", which would "
                                 "match everywhere; set its \"normalized\" to false",
                                 PITH_STR_ARG(added->tokens[i].content));
     pith__encoding_release(enc);
@@ -185,9 +200,10 @@ const pith__added_token *pith__added_find(const pith__added *added, int32_t id) 
     return &added->tokens[added->by_id[low]];
 }
 
-/* The longest token that begins at p, or NULL: the range of tokens that agree so far shrinks with every byte. */
-static const pith__added_token *added_match_at(const pith__added *added, const pith__added_set *set, const char *p,
-                                               const char *end) {
+/* The longest token that begins at p, or NULL: the range of tokens that agree so far shrinks with
+ * every byte. */
+static const pith__added_token *added_match_at(const pith__added *added, const pith__added_set *set,
+                                               const char *p, const char *end) {
     uint32_t low = set->first[(unsigned char)*p], high = set->first[(unsigned char)*p + 1];
     const pith__added_token *best = NULL;
     for (size_t depth = 1; low < high; depth++) {
@@ -199,7 +215,8 @@ static const pith__added_token *added_match_at(const pith__added *added, const p
         if (p + depth == end) break;
         unsigned char b = (unsigned char)p[depth];
         uint32_t edges[2];
-        for (int k = 0; k < 2; k++) { /* first token whose byte is at least b, then at least b + 1 */
+        for (int k = 0; k < 2; k++) { /* first token whose byte is at least b, then at least b +
+                                         1 */
             uint32_t l = low, h = high;
             while (l < h) {
                 uint32_t middle = (l + h) / 2;
@@ -222,6 +239,14 @@ static uint32_t char_before(const char *begin, const char *p) {
     return pith__utf8_next(&p);
 }
 
+/* The next byte from p on that a token of the set may begin with; NULL: there is none. */
+static const char *added_next_start(const pith__added_set *set, const char *p, const char *end) {
+    if (p == end) return NULL;
+    if (set->only >= 0) return memchr(p, set->only, (size_t)(end - p));
+    while (p < end && set->first[(unsigned char)*p] == set->first[(unsigned char)*p + 1]) p++;
+    return p < end ? p : NULL;
+}
+
 bool pith__added_split(pith__encoding *enc, const pith__added *added, const pith__added_set *set) {
     if (!set->count) return true;
     for (size_t i = 0; i < enc->piece_count; i++) {
@@ -230,15 +255,9 @@ bool pith__added_split(pith__encoding *enc, const pith__added *added, const pith
             if (!pith__encoding_emit_piece(enc, piece)) return false;
             continue;
         }
-        const char *text = enc->text.data, *begin = text + piece.begin, *end = text + piece.end, *done = begin;
-        for (const char *p = begin; p < end;) {
-            if (set->only >= 0) {
-                p = memchr(p, set->only, (size_t)(end - p));
-                if (!p) break;
-            } else {
-                while (p < end && set->first[(unsigned char)*p] == set->first[(unsigned char)*p + 1]) p++;
-                if (p == end) break;
-            }
+        const char *text = enc->text.data, *begin = text + piece.begin, *end = text + piece.end,
+                   *done = begin;
+        for (const char *p = begin; (p = added_next_start(set, p, end)) != NULL;) {
             const pith__added_token *token = added_match_at(added, set, p, end);
             if (!token) {
                 p++;
@@ -259,15 +278,19 @@ bool pith__added_split(pith__encoding *enc, const pith__added *added, const pith
                 if (from < done) from = done;
             }
             if (token->flags & PITH_ADDED_RSTRIP) {
-                for (const char *next = to; next < end && pith__char_is_space(pith__utf8_next(&next));) to = next;
+                for (const char *next = to;
+                     next < end && pith__char_is_space(pith__utf8_next(&next));)
+                    to = next;
             }
-            /* White space taken by rstrip may hold the next token. One that takes white space on its left begins after
-             * what was taken and may have nothing left; another one overlaps, as it does in the peer. */
+            /* White space taken by rstrip may hold the next token. One that takes white space on
+             * its left begins after what was taken and may have nothing left; another one overlaps,
+             * as it does in the peer. */
             if (from >= to) {
                 if (done < to) done = to;
                 continue;
             }
-            if (done < from) pith__encoding_emit(enc, (uint32_t)(done - text), (uint32_t)(from - text));
+            if (done < from)
+                pith__encoding_emit(enc, (uint32_t)(done - text), (uint32_t)(from - text));
             pith__piece found = { (uint32_t)(from - text), (uint32_t)(to - text), token->id };
             if (!pith__encoding_emit_piece(enc, found)) return false;
             done = to;

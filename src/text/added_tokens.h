@@ -1,7 +1,9 @@
-/* added_tokens.h - added tokens: strings that are found in a text before anything else happens to it.
+/* added_tokens.h - added tokens: strings that are found in a text before anything else happens to
+ * it.
  *
- * Tokens that are not "normalized" are looked for in the raw text, the others, normalised themselves, in the normalised
- * text; leftmost and longest first. The sorted contents are the trie: a search narrows a range of them byte by byte. */
+ * Tokens that are not "normalized" are looked for in the raw text, the others, normalised
+ * themselves, in the normalised text; leftmost and longest first. The sorted contents are the trie:
+ * a search narrows a range of them byte by byte. */
 #ifndef PITH_TEXT_ADDED_TOKENS_H
 #define PITH_TEXT_ADDED_TOKENS_H
 
@@ -32,7 +34,8 @@ typedef struct pith__added_set {
 } pith__added_set;
 
 typedef struct pith__added {
-    pith__added_token *tokens; /* in the order of the file; a later one with the same content replaces the earlier */
+    pith__added_token *tokens; /* in the order of the file; a later one with the same content
+                                  replaces the earlier */
     size_t count, capacity;
     pith__map by_content; /* content → index */
     uint32_t *by_id;      /* indices, sorted by id */
@@ -44,11 +47,12 @@ typedef struct pith__added {
 pith_status pith__added_create(pith__loader *loader);
 /* Sorts and normalises the tokens. Call it after the model and the normalizers are loaded. */
 pith_status pith__added_finish(pith__loader *loader);
-/* Adds the token of an object of tokenizer.json. Its id there is ignored, as Hugging Face does, except in a frozen
- * tokenizer. */
+/* Adds the token of an object of tokenizer.json. Its id there is ignored, as Hugging Face does,
+ * except in a frozen tokenizer. */
 void pith__added_parse(pith__json *j, pith__loader *loader);
 /* pith__loader_add_token, but the token must get the id it is listed with. */
-pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64_t listed, uint32_t flags);
+pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64_t listed,
+                                   uint32_t flags);
 /* Cuts the encoding's pieces without id at the tokens of the set. */
 bool pith__added_split(pith__encoding *enc, const pith__added *added, const pith__added_set *set);
 /* Returns NULL if the id is not an added token. */

@@ -1,8 +1,8 @@
 /* byte_spelling.h - the two ways vocabularies spell raw bytes.
  *
- * Byte-level vocabularies (GPT-2's bytes_to_unicode) write every byte as one printable character: the printable ones of
- * Latin-1 stand for themselves, the other 68 bytes in order for U+0100 and up. Byte-fallback vocabularies
- * (SentencePiece) have the tokens "<0x00>" to "<0xFF>". */
+ * Byte-level vocabularies (GPT-2's bytes_to_unicode) write every byte as one printable character:
+ * the printable ones of Latin-1 stand for themselves, the other 68 bytes in order for U+0100 and
+ * up. Byte-fallback vocabularies (SentencePiece) have the tokens "<0x00>" to "<0xFF>". */
 #ifndef PITH_TEXT_BYTE_SPELLING_H
 #define PITH_TEXT_BYTE_SPELLING_H
 
@@ -30,7 +30,8 @@ static inline int pith__byte_of_char(uint32_t c) {
     return c == 0x143 ? 0xAD : -1;
 }
 
-/* The bytes that a token of a byte-level vocabulary spells, or its own text if a character spells none; how many. */
+/* The bytes that a token of a byte-level vocabulary spells, or its own text if a character spells
+ * none; how many. */
 static inline size_t pith__bytes_of_token(char *out, pith_str token) {
     size_t size = 0;
     for (const char *p = token.data, *end = p + token.size; p < end;) {

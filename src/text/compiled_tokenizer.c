@@ -8,7 +8,8 @@
 #include "text/added_tokens.h"
 #include "text/sources/config_files.h"
 
-/* Sections begin at multiples of a cache line. The other two bound the section table and the names in it. */
+/* Sections begin at multiples of a cache line. The other two bound the section table and the names
+ * in it. */
 enum { ALIGNMENT = 64, SECTIONS_MAX = 16, NAME_SIZE = 16 };
 
 static const char magic[8] = "PithTok";
@@ -41,7 +42,8 @@ struct pith__frozen_writer {
     bool failed; /* memory is out, or a table is too large */
 };
 
-void pith__frozen_put(pith__frozen_writer *w, const char *name, const void *data, size_t count, size_t item_size) {
+void pith__frozen_put(pith__frozen_writer *w, const char *name, const void *data, size_t count,
+                      size_t item_size) {
     size_t size = 0;
     w->failed |= w->table_count == SECTIONS_MAX || pith__mul_overflows(count, item_size, &size);
     if (!w->failed) w->tables[w->table_count++] = (table){ name, data, size };
@@ -61,7 +63,9 @@ static void frozen_put(pith__frozen_writer *w, pith_str text) {
     w->json_size += text.size;
 }
 
-static void frozen_put_text(pith__frozen_writer *w, const char *text) { frozen_put(w, pith__str_of(text)); }
+static void frozen_put_text(pith__frozen_writer *w, const char *text) {
+    frozen_put(w, pith__str_of(text));
+}
 
 static void put_int(pith__frozen_writer *w, int64_t value) {
     char digits[24];
@@ -85,7 +89,8 @@ static void put_string(pith__frozen_writer *w, pith_str s) {
 
 /* The comma before a member, if it is not the first, and its key. */
 static void put_key(pith__frozen_writer *w, const char *key) {
-    if (w->json_size && w->json[w->json_size - 1] != '{' && w->json[w->json_size - 1] != '[') frozen_put_text(w, ",");
+    if (w->json_size && w->json[w->json_size - 1] != '{' && w->json[w->json_size - 1] != '[')
+        frozen_put_text(w, ",");
     put_string(w, pith__str_of(key));
     frozen_put_text(w, ":");
 }
@@ -115,7 +120,8 @@ static void frozen_put_added(pith__frozen_writer *w, const pith__added *added) {
         pith__frozen_put_int(w, "id", token->id);
         pith__frozen_put_string(w, "content", token->content);
         for (size_t k = 0; k < PITH_ADDED_FLAGS; k++)
-            if (token->flags & pith__added_flags[k].flag) pith__frozen_put_bool(w, pith__added_flags[k].key, true);
+            if (token->flags & pith__added_flags[k].flag)
+                pith__frozen_put_bool(w, pith__added_flags[k].key, true);
         frozen_put_text(w, "}");
     }
     frozen_put_text(w, "]");
@@ -127,7 +133,8 @@ static void put_settings(pith__frozen_writer *w, const pith_tokenizer *t) {
         put_key(w, t->settings[i].key);
         frozen_put(w, t->settings[i].json);
     }
-    if (t->config->model_max_length) pith__frozen_put_int(w, "model_max_length", t->config->model_max_length);
+    if (t->config->model_max_length)
+        pith__frozen_put_int(w, "model_max_length", t->config->model_max_length);
     if (t->left) pith__frozen_put_string(w, "truncation_side", PITH_STR("left"));
     if (t->truncates) pith__frozen_put_bool(w, "pith_truncates", true);
     if (t->added->specials_are_text) pith__frozen_put_bool(w, "split_special_tokens", true);
@@ -147,7 +154,8 @@ static void put_settings(pith__frozen_writer *w, const pith_tokenizer *t) {
 
 static size_t align(size_t size) { return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1); }
 
-pith_status pith__tokenizer_freeze(pith_str *frozen, const pith_tokenizer *t, pith__arena *arena, pith_error *err) {
+pith_status pith__tokenizer_freeze(pith_str *frozen, const pith_tokenizer *t, pith__arena *arena,
+                                   pith_error *err) {
     pith__frozen_writer w = { .arena = arena };
     size_t size = align(sizeof(header) + SECTIONS_MAX * sizeof(section)), at = size;
     put_settings(&w, t);
@@ -155,7 +163,9 @@ pith_status pith__tokenizer_freeze(pith_str *frozen, const pith_tokenizer *t, pi
     char *bytes = w.failed ? NULL : pith__arena_alloc64(arena, size);
     if (!bytes) return pith__fail_memory(err, size);
     memset(bytes, 0, at);
-    header head = { .version = PITH_FROZEN_VERSION, .section_count = (uint32_t)w.table_count, .size = size };
+    header head = { .version = PITH_FROZEN_VERSION,
+                    .section_count = (uint32_t)w.table_count,
+                    .size = size };
     memcpy(head.magic, magic, sizeof magic);
     memcpy(bytes, &head, sizeof head);
     for (size_t i = 0; i < w.table_count; i++) {
@@ -182,27 +192,31 @@ static section section_at(pith_str frozen, size_t i) {
 
 pith_status pith__frozen_check(pith_str frozen, pith_error *err) {
     header head;
-    if (frozen.size < sizeof head) return pith__fail(err, PITH_ERR_FORMAT, "not a frozen tokenizer");
+    if (frozen.size < sizeof head)
+        return pith__fail(err, PITH_ERR_FORMAT, "not a frozen tokenizer");
     if ((uintptr_t)frozen.data % ALIGNMENT)
         return pith__fail(err, PITH_ERR_ARGUMENT, "the frozen tokenizer is not aligned");
     memcpy(&head, frozen.data, sizeof head);
-    if (memcmp(head.magic, magic, sizeof magic) != 0) return pith__fail(err, PITH_ERR_FORMAT, "not a frozen tokenizer");
+    if (memcmp(head.magic, magic, sizeof magic) != 0)
+        return pith__fail(err, PITH_ERR_FORMAT, "not a frozen tokenizer");
     if (head.version != PITH_FROZEN_VERSION)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the frozen tokenizer has version %" PRIu32 ", but this build reads %u", head.version,
-                          PITH_FROZEN_VERSION);
+                          "the frozen tokenizer has version %" PRIu32 ", but this build reads %u",
+                          head.version, PITH_FROZEN_VERSION);
     if (head.size != frozen.size || head.section_count > SECTIONS_MAX ||
         frozen.size < sizeof head + SECTIONS_MAX * sizeof(section))
         return pith__fail(err, PITH_ERR_FORMAT, "the frozen tokenizer is cut off");
     for (size_t i = 0; i < head.section_count; i++) {
         section s = section_at(frozen, i);
         if (s.begin % ALIGNMENT || s.begin > frozen.size || s.size > frozen.size - s.begin)
-            return pith__fail(err, PITH_ERR_FORMAT, "section %zu is outside the frozen tokenizer", i);
+            return pith__fail(err, PITH_ERR_FORMAT, "section %zu is outside the frozen tokenizer",
+                              i);
     }
     return PITH_OK;
 }
 
-const void *pith__frozen_table(pith__loader *loader, const char *name, size_t item_size, size_t *count) {
+const void *pith__frozen_table(pith__loader *loader, const char *name, size_t item_size,
+                               size_t *count) {
     header head;
     memcpy(&head, loader->frozen.data, sizeof head);
     for (size_t i = 0; i < head.section_count; i++) {
@@ -217,5 +231,6 @@ const void *pith__frozen_table(pith__loader *loader, const char *name, size_t it
 }
 
 pith_status pith__frozen_damaged(pith__loader *loader, const char *name) {
-    return pith__fail(loader->err, PITH_ERR_FORMAT, "section '%s' of the frozen tokenizer is missing or damaged", name);
+    return pith__fail(loader->err, PITH_ERR_FORMAT,
+                      "section '%s' of the frozen tokenizer is missing or damaged", name);
 }

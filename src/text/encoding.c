@@ -1,17 +1,18 @@
-/* encoding.c - buffers that grow and are kept, origins of bytes, the splitter, and the pool of encodings.
+/* encoding.c - buffers that grow and are kept, origins of bytes, the splitter, and the pool of
+ * encodings.
  *
- * An encoding owns two text buffers. `text` is one of them or the caller's source; `out` and `spare` are the rest.
- * Growing doubles a buffer, so the cost per byte is constant. The pool is a few atomic slots: taking and giving back
- * never waits. */
+ * An encoding owns two text buffers. `text` is one of them or the caller's source; `out` and
+ * `spare` are the rest. Growing doubles a buffer, so the cost per byte is constant. The pool is a
+ * few atomic slots: taking and giving back never waits. */
 #include "text/encoding.h"
 
 #include <stdatomic.h>
 
-/* Encodings that a tokenizer keeps for the next call. If more threads use it at once, the others make and free their
- * own. */
+/* Encodings that a tokenizer keeps for the next call. If more threads use it at once, the others
+ * make and free their own. */
 #define POOL_SIZE 16
-/* An encoding that has grown beyond this many bytes is freed instead of kept, so that one huge text does not hold
- * memory. */
+/* An encoding that has grown beyond this many bytes is freed instead of kept, so that one huge text
+ * does not hold memory. */
 #define KEEP_BYTES ((size_t)8 << 20)
 
 struct pith__encoding_pool {
@@ -19,7 +20,8 @@ struct pith__encoding_pool {
 };
 
 static bool grow(pith__encoding *enc, void **memory, size_t used_bytes, size_t bytes) {
-    /* Once refused nothing is tried again: steps go on to the end of the text before anybody looks. */
+    /* Once refused nothing is tried again: steps go on to the end of the text before anybody looks.
+     */
     void *fresh = enc->out_of_memory ? NULL : pith__memory_alloc(enc->allocator, bytes, 64);
     if (!fresh) {
         enc->out_of_memory = true;
@@ -42,8 +44,8 @@ bool pith__encoding_reserve_slow(pith__encoding *enc, size_t more) {
     while (capacity < need) capacity *= 2;
     if (capacity > out->capacity) {
         if (!grow(enc, (void **)&out->data, out->size, capacity)) return false;
-        if (enc->offsets &&
-            !grow(enc, (void **)&out->origin, out->size * sizeof *out->origin, capacity * sizeof *out->origin))
+        if (enc->offsets && !grow(enc, (void **)&out->origin, out->size * sizeof *out->origin,
+                                  capacity * sizeof *out->origin))
             return false;
         if (!enc->offsets) {
             pith__memory_free(enc->allocator, out->origin);
@@ -55,7 +57,8 @@ bool pith__encoding_reserve_slow(pith__encoding *enc, size_t more) {
 }
 
 void pith__encoding_origin(pith__encoding *enc, size_t at, size_t bytes, uint32_t from) {
-    uint32_t origin = enc->text.origin && !(from & PITH_ORIGIN_EMPTY) ? enc->text.origin[from] : from;
+    uint32_t origin =
+        enc->text.origin && !(from & PITH_ORIGIN_EMPTY) ? enc->text.origin[from] : from;
     for (size_t i = 0; i < bytes; i++) enc->out.origin[at + i] = origin;
 }
 
@@ -65,15 +68,16 @@ void pith__encoding_copy(pith__encoding *enc, uint32_t begin, uint32_t end) {
     memcpy(out->data + out->size, enc->text.data + begin, end - begin);
     if (enc->offsets) {
         if (enc->text.origin)
-            memcpy(out->origin + out->size, enc->text.origin + begin, (end - begin) * sizeof *out->origin);
+            memcpy(out->origin + out->size, enc->text.origin + begin,
+                   (end - begin) * sizeof *out->origin);
         else
             for (uint32_t i = begin; i < end; i++) out->origin[out->size + i - begin] = i;
     }
     out->size += end - begin;
 }
 
-void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t end, uint32_t *source_begin,
-                          uint32_t *source_end) {
+void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t end,
+                          uint32_t *source_begin, uint32_t *source_end) {
     const uint32_t *origin = enc->text.origin;
     const char *source = enc->source.data;
     uint32_t b = origin ? origin[begin] : begin, e = origin ? origin[end - 1] : end - 1;
@@ -92,7 +96,8 @@ void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t en
 
 static bool grow_pieces(pith__encoding *enc, pith__piece **pieces, size_t count, size_t *capacity) {
     size_t wanted = *capacity ? *capacity * 2 : 64;
-    if (!grow(enc, (void **)pieces, count * sizeof **pieces, wanted * sizeof **pieces)) return false;
+    if (!grow(enc, (void **)pieces, count * sizeof **pieces, wanted * sizeof **pieces))
+        return false;
     *capacity = wanted;
     return true;
 }
@@ -113,8 +118,10 @@ bool pith__encoding_room(pith__encoding *enc, size_t tokens) {
     size_t capacity = enc->capacity ? enc->capacity : 256;
     while (capacity < need) capacity *= 2;
     size_t used = enc->count * sizeof(int32_t), bytes = capacity * sizeof(int32_t);
-    if (!grow(enc, (void **)&enc->ids, used, bytes) || !grow(enc, (void **)&enc->begin, used, bytes) ||
-        !grow(enc, (void **)&enc->end, used, bytes) || !grow(enc, (void **)&enc->words, used, bytes))
+    if (!grow(enc, (void **)&enc->ids, used, bytes) ||
+        !grow(enc, (void **)&enc->begin, used, bytes) ||
+        !grow(enc, (void **)&enc->end, used, bytes) ||
+        !grow(enc, (void **)&enc->words, used, bytes))
         return false;
     enc->capacity = capacity;
     return true;
@@ -145,15 +152,18 @@ bool pith__encoding_begin(pith__encoding *enc, pith_str source, bool offsets) {
             !grow(enc, (void **)&own[i]->origin, 0, own[i]->capacity * sizeof *own[i]->origin))
             return false;
     enc->piece_count = enc->next_count = 0;
-    if (!enc->piece_capacity && !grow_pieces(enc, &enc->pieces, 0, &enc->piece_capacity)) return false;
-    if (source.size) enc->pieces[enc->piece_count++] = (pith__piece){ 0, (uint32_t)source.size, -1 };
+    if (!enc->piece_capacity && !grow_pieces(enc, &enc->pieces, 0, &enc->piece_capacity))
+        return false;
+    if (source.size)
+        enc->pieces[enc->piece_count++] = (pith__piece){ 0, (uint32_t)source.size, -1 };
     return true;
 }
 
 void pith__encoding_swap_text(pith__encoding *enc) {
     pith__text old = enc->text;
     enc->text = enc->out;
-    if (!enc->offsets && enc->text.origin) { /* an earlier text wanted offsets: this one has none to show */
+    if (!enc->offsets && enc->text.origin) { /* an earlier text wanted offsets: this one has none to
+                                                show */
         pith__memory_free(enc->allocator, enc->text.origin);
         enc->text.origin = NULL;
     }
@@ -180,8 +190,8 @@ void pith__encoding_swap_pieces(pith__encoding *enc) {
 
 /* ---- splitting ---- */
 
-void pith__split_begin(pith__splitter *s, pith__encoding *enc, pith__piece piece, pith__behavior behavior,
-                       bool invert) {
+void pith__split_begin(pith__splitter *s, pith__encoding *enc, pith__piece piece,
+                       pith__behavior behavior, bool invert) {
     *s = (pith__splitter){ enc, behavior, invert, false, false, 0, 0, piece.begin, piece.end };
 }
 
@@ -190,7 +200,8 @@ static void encoding_flush(pith__splitter *s) {
     s->open = false;
 }
 
-/* One part of the piece, match or not. The open piece is the last one emitted, which a later part may still extend. */
+/* One part of the piece, match or not. The open piece is the last one emitted, which a later part
+ * may still extend. */
 static void encoding_part(pith__splitter *s, uint32_t begin, uint32_t end, bool match) {
     bool join = false;
     switch (s->behavior) {
@@ -225,11 +236,14 @@ void pith__split_end(pith__splitter *s) {
 }
 
 pith__behavior pith__json_behavior(pith__json *j) {
-    static const char *const names[] = { "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous" };
+    static const char *const names[] = { "Removed", "Isolated", "MergedWithPrevious",
+                                         "MergedWithNext", "Contiguous" };
     pith_str name = pith__json_string(j);
     for (int i = 0; i < 5; i++)
         if (pith__str_is(name, names[i])) return (pith__behavior)i;
-    if (!j->failed) pith__json_fail(j, PITH_ERR_FORMAT, "unknown behavior \"" PITH_STR_FMT "\"", PITH_STR_ARG(name));
+    if (!j->failed)
+        pith__json_fail(j, PITH_ERR_FORMAT, "unknown behavior \"" PITH_STR_FMT "\"",
+                        PITH_STR_ARG(name));
     return PITH_SPLIT_REMOVED;
 }
 
@@ -256,7 +270,8 @@ static void encoding_call_free(pith__encoding *enc) {
 }
 
 static size_t call_bytes(const pith__encoding *enc) {
-    size_t bytes = 5 * (enc->text.capacity + enc->out.capacity + enc->spare.capacity) + 16 * enc->capacity +
+    size_t bytes = 5 * (enc->text.capacity + enc->out.capacity + enc->spare.capacity) +
+                   16 * enc->capacity +
                    sizeof(pith__piece) * (enc->piece_capacity + enc->next_capacity);
     for (int i = 0; i < PITH_SCRATCH_SLOTS; i++) bytes += enc->scratch[i].size;
     return bytes;
@@ -266,7 +281,8 @@ pith__encoding *pith__encoding_acquire(const pith_tokenizer *tokenizer) {
     struct pith__encoding_pool *pool = tokenizer->calls;
     pith__encoding *enc = NULL;
     for (int i = 0; i < POOL_SIZE && !enc; i++)
-        if (atomic_load_explicit(&pool->calls[i], memory_order_relaxed)) enc = atomic_exchange(&pool->calls[i], NULL);
+        if (atomic_load_explicit(&pool->calls[i], memory_order_relaxed))
+            enc = atomic_exchange(&pool->calls[i], NULL);
     if (!enc) {
         enc = pith__memory_alloc(tokenizer->allocator, sizeof *enc, 64);
         if (!enc) return NULL;

@@ -1,13 +1,15 @@
-/* first_tokens.c - which tokenizers may be given only the beginning of a text, and where a text may be cut. */
+/* first_tokens.c - which tokenizers may be given only the beginning of a text, and where a text may
+ * be cut. */
 #include "text/first_tokens.h"
 
 #include "text/added_tokens.h"
 #include "text/encoding.h"
 #include "text/run_steps.h"
 
-/* How much of a text is tokenized first: BYTES_PER_TOKEN for each token that is wanted, and at least BYTES_LEAST. Most
- * tokens have fewer bytes, so one attempt is usually enough; an attempt that gives too few tokens is repeated with
- * twice as much. More bytes mean fewer repetitions and more work that is thrown away. */
+/* How much of a text is tokenized first: BYTES_PER_TOKEN for each token that is wanted, and at
+ * least BYTES_LEAST. Most tokens have fewer bytes, so one attempt is usually enough; an attempt
+ * that gives too few tokens is repeated with twice as much. More bytes mean fewer repetitions and
+ * more work that is thrown away. */
 enum { BYTES_PER_TOKEN = 16, BYTES_LEAST = 4096 };
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -18,15 +20,18 @@ static pith_status keeps_words(bool *keeps, pith__encoding *enc, const pith__tex
     const pith__normalizer_desc *desc = step->desc;
     *keeps = true;
     for (const char *p = probe; *p && *keeps; p++) {
-        if (!pith__encoding_begin(enc, (pith_str){ p, 1 }, false)) return pith__fail_memory(enc->err, 1);
+        if (!pith__encoding_begin(enc, (pith_str){ p, 1 }, false))
+            return pith__fail_memory(enc->err, 1);
         PITH_TRY(desc->run(step->self, enc, enc->pieces[0]));
         if (enc->out_of_memory) return pith__fail_memory(enc->err, 1);
-        *keeps = enc->out.size == 1 && (*p == ' ' ? enc->out.data[0] == ' ' : is_letter(enc->out.data[0]));
+        *keeps = enc->out.size == 1 &&
+                 (*p == ' ' ? enc->out.data[0] == ' ' : is_letter(enc->out.data[0]));
     }
     return PITH_OK;
 }
 
-/* Strip and Prepend change the ends of a text only, which a probe of one character would take for more. */
+/* Strip and Prepend change the ends of a text only, which a probe of one character would take for
+ * more. */
 static bool changes_ends(const pith__normalizer_desc *desc) {
     return strcmp(desc->name, "Strip") == 0 || strcmp(desc->name, "Prepend") == 0;
 }
@@ -48,7 +53,8 @@ static pith_status normalizers_allow(bool *allow, pith__loader *loader) {
     return status;
 }
 
-/* The step that cuts must come before any that is not local; what comes after it sees pieces that are whole. */
+/* The step that cuts must come before any that is not local; what comes after it sees pieces that
+ * are whole. */
 static bool pretokenizers_allow(const pith__step_list *list) {
     bool cut = false;
     for (size_t i = 0; i < list->count; i++) {
@@ -90,8 +96,10 @@ static size_t find_cut(pith_str text, size_t from) {
 
 pith_status pith__prefix_encode(pith__encoding *enc, pith_str text, bool offsets) {
     size_t first = enc->count, wanted = enc->limit == SIZE_MAX ? SIZE_MAX : enc->limit - first;
-    bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX && wanted < text.size / BYTES_PER_TOKEN / 2;
-    for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; alone && size < text.size / 2; size *= 2) {
+    bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX &&
+                 wanted < text.size / BYTES_PER_TOKEN / 2;
+    for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; alone && size < text.size / 2;
+         size *= 2) {
         size_t cut = find_cut(text, size);
         if (cut == text.size) break;
         PITH_TRY(pith__encode_text(enc, (pith_str){ text.data, cut }, offsets));

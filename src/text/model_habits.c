@@ -1,4 +1,5 @@
-/* model_habits.c - see model_habits.h. Source: model2vec 0.10, StaticModel.__init__ and tokenize. */
+/* model_habits.c - see model_habits.h. Source: model2vec 0.10, StaticModel.__init__ and tokenize.
+ */
 #include "text/model_habits.h"
 
 #include "text/pipeline.h"
@@ -7,11 +8,14 @@
 /* A token with more characters counts as one with so many. */
 #define TOKEN_CHARACTERS_MAX 256
 
-void pith__tokenizer_take_habits(pith_tokenizer *tokenizer, pith__text_habits habits) { tokenizer->habits = habits; }
+void pith__tokenizer_take_habits(pith_tokenizer *tokenizer, pith__text_habits habits) {
+    tokenizer->habits = habits;
+}
 
 static int32_t text_count_characters(pith_str text) {
     int32_t n = 0;
-    for (size_t i = 0; i < text.size && n < TOKEN_CHARACTERS_MAX; i++) n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
+    for (size_t i = 0; i < text.size && n < TOKEN_CHARACTERS_MAX; i++)
+        n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
     return n;
 }
 

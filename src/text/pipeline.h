@@ -1,15 +1,16 @@
 /* pipeline.h - the parts of a tokenizer: steps, and text that knows where its bytes came from.
  *
- * An encoding works on one text. Added tokens cut it into pieces; normalizers rewrite pieces, pre-tokenizers cut
- * (and some rewrite) them, the model turns each piece into tokens; the post-processor frames the whole. A piece is
- * a span of the current text; every byte of a rewritten text knows the byte of the source it came from (only if
- * offsets are wanted). All buffers belong to the encoding and are reused by the next one: a step allocates nothing
- * per piece or token.
+ * An encoding works on one text. Added tokens cut it into pieces; normalizers rewrite pieces,
+ * pre-tokenizers cut (and some rewrite) them, the model turns each piece into tokens; the
+ * post-processor frames the whole. A piece is a span of the current text; every byte of a rewritten
+ * text knows the byte of the source it came from (only if offsets are wanted). All buffers belong
+ * to the encoding and are reused by the next one: a step allocates nothing per piece or token.
  *
- * Each kind of step is one file ending in a descriptor (`const pith__normalizer_desc pith__normalizer_Lowercase =
- * {…}`) and one line in select/tokenizers.def (`NORMALIZER(Lowercase)`). What a step learns when it is parsed lies
- * in the tokenizer's arena, is read-only afterwards and shared by threads; tables hold indices, not pointers.
- * Sequences are flattened by the loader and are no steps. Texts are valid UTF-8 below 2^30 bytes. */
+ * Each kind of step is one file ending in a descriptor (`const pith__normalizer_desc
+ * pith__normalizer_Lowercase = {…}`) and one line in select/tokenizers.def
+ * (`NORMALIZER(Lowercase)`). What a step learns when it is parsed lies in the tokenizer's arena, is
+ * read-only afterwards and shared by threads; tables hold indices, not pointers. Sequences are
+ * flattened by the loader and are no steps. Texts are valid UTF-8 below 2^30 bytes. */
 #ifndef PITH_TEXT_PIPELINE_H
 #define PITH_TEXT_PIPELINE_H
 
@@ -29,12 +30,14 @@
 
 #define PITH_TEXT_MAX (1u << 30)
 
-/* origin[i] is the index of a source byte; the offsets of byte i are those of the source character holding that byte.
- * With this bit set it is an empty range at the index instead (inserted text that belongs to nothing). */
+/* origin[i] is the index of a source byte; the offsets of byte i are those of the source character
+ * holding that byte. With this bit set it is an empty range at the index instead (inserted text
+ * that belongs to nothing). */
 #define PITH_ORIGIN_EMPTY 0x80000000u
 
 typedef struct pith__text {
-    char *data;       /* valid UTF-8; at least 16 readable bytes follow the last one once it was rewritten */
+    char *data;       /* valid UTF-8; at least 16 readable bytes follow the last one once it was
+                         rewritten */
     uint32_t *origin; /* [size]; NULL: offsets are not wanted, or byte i came from source byte i */
     size_t size;
     size_t capacity; /* 0: data is the caller's source text and is not written */
@@ -49,8 +52,8 @@ typedef struct pith__piece {
     int32_t id;
 } pith__piece;
 
-/* Growable buffers for models, kept between calls of one pith__encoding, so caches may live in them. The last two
- * slots are not theirs. */
+/* Growable buffers for models, kept between calls of one pith__encoding, so caches may live in
+ * them. The last two slots are not theirs. */
 enum { PITH_SCRATCH_SLOTS = 7, PITH_SCRATCH_NORMAL = 5, PITH_SCRATCH_FRAME = 6 };
 
 /* The state of one thread's work on one text. Steps use the functions below and read the fields. */
@@ -77,25 +80,28 @@ typedef struct pith__encoding {
     pith_error *err;
     bool out_of_memory;  /* set by the functions below; the framework reports it after the step */
     bool source_offsets; /* begin and end are in source bytes already (fused steps) */
-    bool unfused;        /* set by a fused step that cannot do this text: it goes through the steps instead */
+    bool unfused;        /* set by a fused step that cannot do this text: it goes through the steps
+                            instead */
     size_t limit;        /* tokens beyond this many will be cut off: fused steps may stop there */
 } pith__encoding;
 
 /* The source byte range that text bytes [begin, end) stand for, begin < end. */
-void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t end, uint32_t *source_begin,
-                          uint32_t *source_end);
+void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t end,
+                          uint32_t *source_begin, uint32_t *source_end);
 
-/* Rewriting steps: room for more bytes at the end of out (and their origins). False: out of memory. */
+/* Rewriting steps: room for more bytes at the end of out (and their origins). False: out of memory.
+ */
 bool pith__encoding_reserve_slow(pith__encoding *enc, size_t more);
 static inline bool pith__encoding_reserve(pith__encoding *enc, size_t more) {
     return enc->out.size + more + 16 <= enc->out.capacity || pith__encoding_reserve_slow(enc, more);
 }
-/* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i: empty at source byte
- * i. */
+/* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i:
+ * empty at source byte i. */
 void pith__encoding_origin(pith__encoding *enc, size_t at, size_t bytes, uint32_t from);
-/* Appends bytes that all come from the text byte `from` (a byte of the first replaced character, as Hugging Face
- * aligns them). Room is made as needed. */
-static inline void pith__encoding_put(pith__encoding *enc, const char *bytes, size_t size, uint32_t from) {
+/* Appends bytes that all come from the text byte `from` (a byte of the first replaced character, as
+ * Hugging Face aligns them). Room is made as needed. */
+static inline void pith__encoding_put(pith__encoding *enc, const char *bytes, size_t size,
+                                      uint32_t from) {
     if (!pith__encoding_reserve(enc, size)) return;
     memcpy(enc->out.data + enc->out.size, bytes, size);
     if (enc->offsets) pith__encoding_origin(enc, enc->out.size, size, from);
@@ -108,8 +114,8 @@ static inline void pith__encoding_put_char(pith__encoding *enc, uint32_t c, uint
 /* Appends text bytes [begin, end) with their own origins. */
 void pith__encoding_copy(pith__encoding *enc, uint32_t begin, uint32_t end);
 
-/* Pre-tokenizers: the next piece, in order. Cutting steps give spans of text, rewriting ones spans of out. Empty spans
- * are dropped, as Hugging Face does. */
+/* Pre-tokenizers: the next piece, in order. Cutting steps give spans of text, rewriting ones spans
+ * of out. Empty spans are dropped, as Hugging Face does. */
 bool pith__encoding_grow_pieces(pith__encoding *enc);
 static inline void pith__encoding_emit(pith__encoding *enc, uint32_t begin, uint32_t end) {
     if (begin == end) return;
@@ -117,11 +123,13 @@ static inline void pith__encoding_emit(pith__encoding *enc, uint32_t begin, uint
     enc->next[enc->next_count++] = (pith__piece){ begin, end, -1 };
 }
 
-/* Models: one token for text bytes [begin, end). The framework has made room for one token per byte of the piece, but
- * for PITH_PIECE_ROOM at most, plus eight; a step that gives more calls pith__encoding_room first. */
+/* Models: one token for text bytes [begin, end). The framework has made room for one token per byte
+ * of the piece, but for PITH_PIECE_ROOM at most, plus eight; a step that gives more calls
+ * pith__encoding_room first. */
 enum { PITH_PIECE_ROOM = 4096 };
 bool pith__encoding_room(pith__encoding *enc, size_t tokens);
-static inline void pith__encoding_token(pith__encoding *enc, int32_t id, uint32_t begin, uint32_t end) {
+static inline void pith__encoding_token(pith__encoding *enc, int32_t id, uint32_t begin,
+                                        uint32_t end) {
     size_t i = enc->count++;
     enc->ids[i] = id;
     enc->begin[i] = begin;
@@ -129,8 +137,8 @@ static inline void pith__encoding_token(pith__encoding *enc, int32_t id, uint32_
     enc->words[i] = enc->word;
 }
 
-/* At least bytes of memory, 64-byte aligned, zeroed whenever it is newly made or grown; contents stay between texts.
- * NULL: out of memory (noted in the encoding). */
+/* At least bytes of memory, 64-byte aligned, zeroed whenever it is newly made or grown; contents
+ * stay between texts. NULL: out of memory (noted in the encoding). */
 void *pith__encoding_scratch(pith__encoding *enc, int slot, size_t bytes);
 
 /* How a pattern's matches cut a piece: Hugging Face's SplitDelimiterBehavior. */
@@ -142,8 +150,8 @@ typedef enum pith__behavior {
     PITH_SPLIT_CONTIGUOUS
 } pith__behavior;
 
-/* Feed it the matches of a piece in order (empty matches too: they cut), then end it. invert swaps the roles of the
- * matches and what lies between. */
+/* Feed it the matches of a piece in order (empty matches too: they cut), then end it. invert swaps
+ * the roles of the matches and what lies between. */
 typedef struct pith__splitter {
     pith__encoding *enc;
     pith__behavior behavior;
@@ -151,7 +159,8 @@ typedef struct pith__splitter {
     uint32_t begin, end; /* the piece being built, if open */
     uint32_t at, stop;
 } pith__splitter;
-void pith__split_begin(pith__splitter *s, pith__encoding *enc, pith__piece piece, pith__behavior behavior, bool invert);
+void pith__split_begin(pith__splitter *s, pith__encoding *enc, pith__piece piece,
+                       pith__behavior behavior, bool invert);
 void pith__split_match(pith__splitter *s, uint32_t begin, uint32_t end);
 void pith__split_end(pith__splitter *s);
 /* "Removed", "Isolated", … */
@@ -167,21 +176,26 @@ typedef struct pith__loader {
     const pith_allocator *allocator;
     pith_error *err;
     const char *path; /* of the file or directory, for messages */
-    pith_str frozen;  /* the model's tables (compiled_tokenizer.h); data NULL: they are read and built */
-    struct pith__tokenizer_config *config; /* config_files.h; fields are empty where the files are missing */
+    pith_str frozen;  /* the model's tables (compiled_tokenizer.h); data NULL: they are read and
+                         built */
+    struct pith__tokenizer_config *config; /* config_files.h; fields are empty where the files are
+                                              missing */
     const pith_log *log;                   /* may be NULL */
-    const char *json_name;                 /* of the tokenizer.json whose keys are noted (key_report.h); NULL: none */
-    const struct pith__token_class *class; /* that a source took the files for; NULL: none that is known */
+    const char *json_name;                 /* of the tokenizer.json whose keys are noted
+                                              (key_report.h); NULL: none */
+    const struct pith__token_class *class; /* that a source took the files for; NULL: none that is
+                                              known */
     uint32_t mask_flags;                   /* of that class's mask token */
-    pith__lacks lacks;                     /* steps that the tokenizer has and this build was made without */
+    pith__lacks lacks;                     /* steps that the tokenizer has and this build was made
+                                              without */
 } pith__loader;
 
 typedef struct pith__frozen_writer pith__frozen_writer;
 
-/* Reads a whole JSON object (the "type" key included, unknown keys skipped) into *self, which is the step's own data
- * or NULL. Faults go through pith__json_fail; the caller checks j->failed. A NULL function stands for a step without
- * data. A normalizer may add other steps in its place by pith__loader_add_normalizer and set *self to
- * PITH_STEP_REPLACED. */
+/* Reads a whole JSON object (the "type" key included, unknown keys skipped) into *self, which is
+ * the step's own data or NULL. Faults go through pith__json_fail; the caller checks j->failed. A
+ * NULL function stands for a step without data. A normalizer may add other steps in its place by
+ * pith__loader_add_normalizer and set *self to PITH_STEP_REPLACED. */
 typedef void pith__parse_fn(const void **self, pith__json *j, pith__loader *loader);
 extern const char pith__step_replaced;
 #define PITH_STEP_REPLACED (&pith__step_replaced)
@@ -189,9 +203,9 @@ extern const char pith__step_replaced;
 enum {
     PITH_STEP_ASCII_NOOP = 1u << 0, /* leaves ASCII text as it is: the framework skips it there */
     PITH_STEP_REWRITES = 1u << 1,   /* a pre-tokenizer that writes out; normalizers always do */
-    /* About the place before a single space that stands between two ASCII letters, see first_tokens.h. LOCAL: what
-     * comes of the text before it does not depend on what follows, but for the piece that holds the place, and the
-     * space stays. CUTS: pieces always end there. */
+    /* About the place before a single space that stands between two ASCII letters, see
+     * first_tokens.h. LOCAL: what comes of the text before it does not depend on what follows, but
+     * for the piece that holds the place, and the space stays. CUTS: pieces always end there. */
     PITH_STEP_LOCAL = 1u << 2,
     PITH_STEP_CUTS = 1u << 3
 };
@@ -202,10 +216,12 @@ typedef struct pith__normalizer_desc {
     uint32_t flags;
     pith__parse_fn *parse;
     pith_status (*run)(const void *self, pith__encoding *enc, pith__piece piece);
-    uint32_t (*nature)(const void *self); /* further flags, which depend on the step's data; may be NULL */
+    uint32_t (*nature)(const void *self); /* further flags, which depend on the step's data; may be
+                                             NULL */
 } pith__normalizer_desc;
 
-/* run emits the pieces of a piece. enc->next_count == 0 and piece.begin's origin tell whether it is the first. */
+/* run emits the pieces of a piece. enc->next_count == 0 and piece.begin's origin tell whether it is
+ * the first. */
 typedef struct pith__pretokenizer_desc {
     const char *name;
     uint32_t flags;
@@ -220,22 +236,26 @@ typedef struct pith__model_desc {
     /* Tokens of one piece of text, by pith__encoding_token. */
     pith_status (*encode)(const void *self, pith__encoding *enc, pith__piece piece);
     int32_t (*id)(const void *self, pith_str token); /* -1: none */
-    pith_str (*token)(const void *self, int32_t id); /* data NULL: none. Valid as long as the tokenizer. */
-    int32_t (*size)(const void *self);               /* largest id + 1 */
-    /* Its settings, as parse reads them, and its tables, which parse finds again where loader->frozen is set. */
+    /* data NULL: none. Valid as long as the tokenizer. */
+    pith_str (*token)(const void *self, int32_t id);
+    int32_t (*size)(const void *self); /* largest id + 1 */
+    /* Its settings, as parse reads them, and its tables, which parse finds again where
+     * loader->frozen is set. */
     void (*save)(const void *self, pith__frozen_writer *writer);
-    /* May be NULL. After everything is parsed: if the model can do the tokenizer's whole chain from raw text to tokens
-     * at once, with the same result, it returns data for `fused`, else NULL. */
+    /* May be NULL. After everything is parsed: if the model can do the tokenizer's whole chain from
+     * raw text to tokens at once, with the same result, it returns data for `fused`, else NULL. */
     const void *(*fuse)(const void *self, pith__loader *loader);
-    /* A raw piece of the source between added tokens → tokens (offsets in source bytes), counting enc->word up by the
-     * number of pieces there would have been. Used when no added token is matched in normalised text, or when there
-     * is no normalizer. */
+    /* A raw piece of the source between added tokens → tokens (offsets in source bytes), counting
+     * enc->word up by the number of pieces there would have been. Used when no added token is
+     * matched in normalised text, or when there is no normalizer. */
     pith_status (*encode_fused)(const void *fused, pith__encoding *enc, pith__piece piece);
-    int32_t (*count)(const void *self); /* tokens in the vocabulary, where that is not size; NULL: it is */
+    int32_t (*count)(const void *self); /* tokens in the vocabulary, where that is not size; NULL:
+                                           it is */
     /* Frees what a fused form has taken from the allocator while it worked. May be NULL. */
     void (*unfuse)(const void *fused, const pith_allocator *allocator);
-    /* May be NULL. After everything is parsed: the model may take over the last pre-tokenizers by removing them from
-     * the list, and returns its data from then on (self, if nothing changes; NULL: a failure, in loader->err). */
+    /* May be NULL. After everything is parsed: the model may take over the last pre-tokenizers by
+     * removing them from the list, and returns its data from then on (self, if nothing changes;
+     * NULL: a failure, in loader->err). */
     const void *(*adopt)(const void *self, pith__loader *loader);
     /* Frees what the model has taken from the allocator while it worked. May be NULL. */
     void (*unload)(const void *self);
@@ -251,18 +271,23 @@ typedef struct pith__decoder_desc {
 
 enum { PITH_SOURCE_FILES = 5 };
 
-/* A kind of tokenizer files that is not tokenizer.json. load fills loader->tokenizer, mostly by pith__loader_add. */
+/* A kind of tokenizer files that is not tokenizer.json. load fills loader->tokenizer, mostly by
+ * pith__loader_add. */
 typedef struct pith__tokenizer_source {
     const char *name;
-    int rank;                             /* the lowest that is found in a directory wins; tokenizer.json has 0 */
-    const char *files[PITH_SOURCE_FILES]; /* names looked for in a directory, any of them is enough */
+    int rank;                             /* the lowest that is found in a directory wins;
+                                             tokenizer.json has 0 */
+    const char *files[PITH_SOURCE_FILES]; /* names looked for in a directory, any of them is
+                                             enough */
     const char *suffixes;                 /* of a path given directly: ".model .spm" */
     pith_status (*load)(pith__loader *loader, const char *path, pith_str bytes);
-    bool (*is)(pith_str bytes); /* true if the bytes are certainly of this kind; NULL: bytes cannot tell */
+    bool (*is)(pith_str bytes); /* true if the bytes are certainly of this kind; NULL: bytes cannot
+                                   tell */
 } pith__tokenizer_source;
 
 typedef struct pith__text_step {
-    const void *desc; /* the descriptor of its list; NULL: a decoder this build has not, self is its name, a C string */
+    const void *desc; /* the descriptor of its list; NULL: a decoder this build has not, self is its
+                         name, a C string */
     const void *self;
 } pith__text_step;
 
@@ -298,12 +323,14 @@ struct pith_tokenizer {
     struct pith__framing *framing; /* post_processing.h */
     const struct pith__tokenizer_config *config;
     struct pith__encoding_pool *calls;
-    pith__setting *settings; /* everything but the model and added tokens, in the order of reading */
+    pith__setting *settings; /* everything but the model and added tokens, in the order of
+                                reading */
     size_t setting_count, setting_capacity;
     struct pith__key_report *keys; /* key_report.h */
     size_t key_count, key_capacity;
     pith_str file;      /* that it was read from; data NULL: none */
-    int32_t unknown_id; /* tokens of this id have the text they were found as, in the peer too; -1: there is none */
+    int32_t unknown_id; /* tokens of this id have the text they were found as, in the peer too; -1:
+                           there is none */
     bool begins_alone;  /* see first_tokens.h */
     bool needs_origins; /* a step asks where a piece begins in the source */
     bool from_frozen;   /* token strings are unchecked; check them before showing them */
@@ -313,16 +340,20 @@ struct pith_tokenizer {
     pith__text_habits habits;
 };
 
-/* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its JSON text, as it
- * would stand in tokenizer.json; null adds nothing. For sources that are not tokenizer.json. */
+/* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its
+ * JSON text, as it would stand in tokenizer.json; null adds nothing. For sources that are not
+ * tokenizer.json. */
 pith_status pith__loader_add(pith__loader *loader, const char *kind, pith_str json);
 /* False: out of memory. */
-bool pith__loader_add_normalizer(pith__loader *loader, const pith__normalizer_desc *desc, const void *self);
-/* The model from what a source has already built: self is its own data, as parse would have left it. */
+bool pith__loader_add_normalizer(pith__loader *loader, const pith__normalizer_desc *desc,
+                                 const void *self);
+/* The model from what a source has already built: self is its own data, as parse would have left
+ * it. */
 void pith__loader_set_model(pith__loader *loader, const pith__model_desc *desc, const void *self);
-/* An added token; flags PITH_ADDED_*. The model must be set. A content the model knows has the model's id; else id, or
- * the next free one if id is -1. */
-pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32_t id, uint32_t flags);
+/* An added token; flags PITH_ADDED_*. The model must be set. A content the model knows has the
+ * model's id; else id, or the next free one if id is -1. */
+pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32_t id,
+                                   uint32_t flags);
 
 /* The JSON of a setting as it was read; "null" if there is none, or if several steps made it up. */
 pith_str pith__loader_setting(const pith__loader *loader, const char *kind);

@@ -1,6 +1,6 @@
-/* post_processing.c - truncation windows, templates, padding. The arithmetic of truncation is that of Hugging Face
- * tokenizers 0.23 (truncation.rs, encoding.rs). A maximum below the number of special tokens keeps the special tokens
- * alone. */
+/* post_processing.c - truncation windows, templates, padding. The arithmetic of truncation is that
+ * of Hugging Face tokenizers 0.23 (truncation.rs, encoding.rs). A maximum below the number of
+ * special tokens keeps the special tokens alone. */
 #include "text/post_processing.h"
 
 #include "base/memory/account.h"
@@ -12,15 +12,16 @@ size_t pith__framing_specials(const pith__framing *framing, bool pair) {
     return framing->has_template ? framing->templates[pair].specials : 0;
 }
 
-pith__truncation pith__truncation_choose(const pith_tokenizer *tokenizer, const pith_tokenize_options *options,
-                                         bool pair) {
+pith__truncation pith__truncation_choose(const pith_tokenizer *tokenizer,
+                                         const pith_tokenize_options *options, bool pair) {
     const pith__framing *framing = tokenizer->framing;
     pith__truncation t = { 0 };
     const bool left = options->left ? options->left > 0 : tokenizer->left;
     const bool own = tokenizer->truncates && framing->truncation.on && !options->overflow;
     if (options->raw || own) t = framing->truncation;
     if (options->max_length > 0 && !(own && t.max_length <= options->max_length))
-        t = (pith__truncation){ true, left, (pith_cut)options->cut, options->max_length, options->stride };
+        t = (pith__truncation){ true, left, (pith_cut)options->cut, options->max_length,
+                                options->stride };
     const size_t specials = options->no_specials ? 0 : pith__framing_specials(framing, pair);
     t.max_length = t.max_length > (int64_t)specials ? t.max_length - (int64_t)specials : 0;
     return t;
@@ -30,7 +31,8 @@ typedef struct range {
     size_t begin, end;
 } range;
 
-/* In how many windows n tokens come when at most max are kept. With max 0 nothing is kept and all overflows at once. */
+/* In how many windows n tokens come when at most max are kept. With max 0 nothing is kept and all
+ * overflows at once. */
 static size_t windows(size_t n, size_t max, const pith__truncation *t) {
     if (!t->on || max >= n) return 1;
     if (max == 0) return 2;
@@ -48,7 +50,8 @@ static range window(size_t n, size_t max, const pith__truncation *t, size_t k) {
 }
 
 /* How many tokens each text may keep. */
-static pith_status budget(size_t keep[2], const size_t n[2], const pith__truncation *t, bool pair, pith_error *err) {
+static pith_status budget(size_t keep[2], const size_t n[2], const pith__truncation *t, bool pair,
+                          pith_error *err) {
     keep[0] = n[0];
     keep[1] = n[1];
     size_t max = (size_t)t->max_length, total = n[0] + n[1];
@@ -71,23 +74,28 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith__truncat
     } else {
         int target = t->strategy == PITH_CUT_SECOND;
         if (target && !pair)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "the second text should be cut, but there is none");
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the second text should be cut, but there is none");
         if (n[target] <= total - max)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "the text to truncate is too short for a maximum of %zu tokens",
-                              max);
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the text to truncate is too short for a maximum of %zu tokens", max);
         keep[target] = n[target] - (total - max);
     }
     for (int i = 0; i <= pair; i++)
         if (keep[i] && keep[i] < n[i] && (size_t)t->stride >= keep[i])
-            return pith__fail(err, PITH_ERR_ARGUMENT, "truncation stride %lld does not fit in %zu tokens",
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "truncation stride %lld does not fit in %zu tokens",
                               (long long)t->stride, keep[i]);
     return PITH_OK;
 }
 
-/* Window k of both texts: with x windows of A and y of B, Hugging Face merges A's overflows each with every window of
- * B first, then A's first window with B's overflows. Returns whether k exists. */
-static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], const pith__truncation *t, size_t k) {
-    size_t x = windows(n[0], keep[0], t), y = windows(n[1], keep[1], t), a = 0, b = 0, of_a = (x - 1) * y;
+/* Window k of both texts: with x windows of A and y of B, Hugging Face merges A's overflows each
+ * with every window of B first, then A's first window with B's overflows. Returns whether k
+ * exists. */
+static bool window_pair(range r[2], const size_t n[2], const size_t keep[2],
+                        const pith__truncation *t, size_t k) {
+    size_t x = windows(n[0], keep[0], t), y = windows(n[1], keep[1], t), a = 0, b = 0,
+           of_a = (x - 1) * y;
     if (k >= x * y) return false;
     if (k > of_a)
         b = k - of_a;
@@ -100,7 +108,8 @@ static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], con
     return true;
 }
 
-static bool is_blank(uint32_t c) { return c == 0x120 || pith__char_is_space(c); } /* 0x120 is the space of byte-level */
+/* 0x120 is the space of byte-level */
+static bool is_blank(uint32_t c) { return c == 0x120 || pith__char_is_space(c); }
 
 /* The blanks at both ends of a token's text. */
 static void count_blanks(pith_str text, size_t *leading, size_t *trailing) {
@@ -116,12 +125,14 @@ static void count_blanks(pith_str text, size_t *leading, size_t *trailing) {
     }
 }
 
-/* Leaves so many characters out of a range of the source. The counts are by characters: the peer's offsets are in
- * characters where it trims them. */
-static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t leading, size_t trailing) {
+/* Leaves so many characters out of a range of the source. The counts are by characters: the peer's
+ * offsets are in characters where it trims them. */
+static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t leading,
+                       size_t trailing) {
     const char *b = source.data + *begin, *e = source.data + *end;
     for (; leading > 0 && b < e; leading--) pith__utf8_next(&b);
-    const char *stop = e; /* where the trailing ones begin, unless that is before the source: then none are left out */
+    const char *stop = e; /* where the trailing ones begin, unless that is before the source: then
+                             none are left out */
     for (; trailing > 0 && stop > source.data; trailing--) do
             stop--;
         while ((*stop & 0xC0) == 0x80);
@@ -133,36 +144,42 @@ static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t l
 void pith__trim_added(pith__encoding *enc, size_t i, pith_str slice) {
     size_t leading, trailing;
     count_blanks(slice, &leading, &trailing);
-    bool waits = leading == 1 && enc->tokenizer->framing->trim_prefix_space && enc->begin[i] < enc->end[i];
+    bool waits =
+        leading == 1 && enc->tokenizer->framing->trim_prefix_space && enc->begin[i] < enc->end[i];
     trim_range(&enc->begin[i], &enc->end[i], enc->source, waits ? 0 : leading, trailing);
     if (waits) enc->words[i] |= PITH_WORD_BLANK;
 }
 
-/* process_offsets of Hugging Face's ByteLevel: white space at a token's ends is left out of its offsets. A blank that
- * was put before a text is no part of it, so the first token keeps one. */
-static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first, pith_str source) {
+/* process_offsets of Hugging Face's ByteLevel: white space at a token's ends is left out of its
+ * offsets. A blank that was put before a text is no part of it, so the first token keeps one. */
+static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first,
+                         pith_str source) {
     int32_t word = tokens->word_ids[i];
     bool keeps = (first || tokens->begin[i] == 0) && t->framing->trim_prefix_space;
     size_t leading = word & PITH_WORD_BLANK ? 1 : 0, trailing = 0;
     tokens->word_ids[i] = word & ~(PITH_WORD_ADDED | PITH_WORD_BLANK);
     if (!(word & PITH_WORD_ADDED)) {
         pith_str text = t->model->token(t->model_self, tokens->ids[i]);
-        if (!text.data || (t->from_frozen && pith__utf8_valid_prefix(text.data, text.size) < text.size)) return;
+        if (!text.data ||
+            (t->from_frozen && pith__utf8_valid_prefix(text.data, text.size) < text.size))
+            return;
         count_blanks(text, &leading, &trailing);
-    } else if (leading && !keeps) { /* the trailing ones are gone already, this one perhaps among them */
+    } else if (leading && !keeps) { /* the trailing ones are gone already, this one perhaps among
+                                       them */
         const char *b = source.data + tokens->begin[i];
         pith__utf8_next(&b);
         tokens->begin[i] = (uint32_t)(b - source.data);
         if (tokens->end[i] < tokens->begin[i]) tokens->end[i] = tokens->begin[i];
         return;
     }
-    trim_range(&tokens->begin[i], &tokens->end[i], source, keeps && leading == 1 ? 0 : leading, trailing);
+    trim_range(&tokens->begin[i], &tokens->end[i], source, keeps && leading == 1 ? 0 : leading,
+               trailing);
 }
 
 /* ---- offsets in characters ---- */
 
-/* The count of characters is stored for every MILESTONE-th byte. Fewer bytes make look-ups shorter and the table
- * larger. */
+/* The count of characters is stored for every MILESTONE-th byte. Fewer bytes make look-ups shorter
+ * and the table larger. */
 enum { MILESTONE = 64 };
 
 static uint32_t framing_count_characters(const char *p, size_t size) {
@@ -176,7 +193,8 @@ static void fill_milestones(uint32_t *milestones, pith_str text) {
     uint32_t count = 0;
     for (size_t at = 0; at <= text.size; at += MILESTONE) {
         *milestones++ = count;
-        count += framing_count_characters(text.data + at, text.size - at < MILESTONE ? text.size - at : MILESTONE);
+        count += framing_count_characters(text.data + at,
+                                          text.size - at < MILESTONE ? text.size - at : MILESTONE);
     }
 }
 
@@ -187,8 +205,8 @@ static uint32_t character_at(const uint32_t *milestones, pith_str text, uint32_t
 
 /* ---- windows ---- */
 
-static void framing_put_text(pith_tokens *tokens, const pith__encoding *enc, size_t begin, size_t end, int32_t type_id,
-                             int text, uint32_t window_index) {
+static void framing_put_text(pith_tokens *tokens, const pith__encoding *enc, size_t begin,
+                             size_t end, int32_t type_id, int text, uint32_t window_index) {
     size_t at = tokens->count, n = end - begin;
     if (n == 0) return;
     memcpy(tokens->ids + at, enc->ids + begin, n * sizeof *enc->ids);
@@ -207,21 +225,24 @@ static void framing_put_text(pith_tokens *tokens, const pith__encoding *enc, siz
 
 size_t pith__padded_size(const pith__padding *p, size_t longest) {
     size_t size = p->fixed ? (size_t)p->fixed : longest;
-    if (p->multiple && size % (size_t)p->multiple) size += (size_t)p->multiple - size % (size_t)p->multiple;
+    if (p->multiple && size % (size_t)p->multiple)
+        size += (size_t)p->multiple - size % (size_t)p->multiple;
     return size;
 }
 
 /* longest: tokens of the first window, which the others are padded to as well. */
-static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith__padding *p, uint32_t window_index,
-                       const pith__encoding *enc, pith_error *err) {
+static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith__padding *p,
+                       uint32_t window_index, const pith__encoding *enc, pith_error *err) {
     size_t n = tokens->count - first, target = pith__padded_size(p, longest);
     if (target <= n) return PITH_OK;
     size_t more = target - n, bytes = (first + target) * pith__tokens_row_bytes();
-    if (!pith__account_admits(enc->allocator, bytes) || !pith__tokens_reserve(tokens, enc->tokens_allocator, more))
+    if (!pith__account_admits(enc->allocator, bytes) ||
+        !pith__tokens_reserve(tokens, enc->tokens_allocator, more))
         return pith__fail_memory(err, bytes);
     if (p->left) pith__tokens_copy(tokens, first + more, tokens, first, n, true);
     for (size_t i = 0; i < more; i++)
-        pith__tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index, false);
+        pith__tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index,
+                         false);
     tokens->count = first + target;
     return PITH_OK;
 }
@@ -246,21 +267,24 @@ static size_t window_size(const frame *f, const range r[2]) {
     return size;
 }
 
-static pith_status put_window(pith_tokens *tokens, const frame *f, const range r[2], uint32_t index) {
+static pith_status put_window(pith_tokens *tokens, const frame *f, const range r[2],
+                              uint32_t index) {
     const pith__encoding *enc = f->enc;
     const pith__framing *framing = enc->tokenizer->framing;
     size_t room = window_size(f, r);
-    if (!pith__tokens_reserve(tokens, enc->tokens_allocator, room)) return pith__fail_memory(enc->err, room);
+    if (!pith__tokens_reserve(tokens, enc->tokens_allocator, room))
+        return pith__fail_memory(enc->err, room);
     for (size_t i = 0; i < f->item_count; i++) {
         if (f->items[i].id >= 0) {
             if (!f->options->no_specials)
-                pith__tokens_put(tokens, tokens->count++, f->items[i].id, f->items[i].type_id, index, true);
+                pith__tokens_put(tokens, tokens->count++, f->items[i].id, f->items[i].type_id,
+                                 index, true);
             continue;
         }
         int k = -1 - f->items[i].id;
         size_t at = tokens->count, base = k ? f->n[0] : 0;
-        framing_put_text(tokens, enc, base + r[k].begin, base + r[k].end, framing->zero_types ? 0 : f->items[i].type_id,
-                         k, index);
+        framing_put_text(tokens, enc, base + r[k].begin, base + r[k].end,
+                         framing->zero_types ? 0 : f->items[i].type_id, k, index);
         for (size_t x = at; framing->trim && enc->offsets && x < tokens->count; x++)
             trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
         for (size_t x = at; f->milestones[k] && x < tokens->count; x++) {
@@ -272,11 +296,14 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
     return PITH_OK;
 }
 
-pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2], size_t split, bool pair,
-                        const pith__truncation *truncation, const pith_tokenize_options *options) {
+pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2],
+                        size_t split, bool pair, const pith__truncation *truncation,
+                        const pith_tokenize_options *options) {
     static const pith__frame_item plain[] = { { -1, 0 }, { -2, 1 } };
     const pith__framing *framing = enc->tokenizer->framing;
-    frame f = { .enc = enc, .options = options, .texts = texts, .n = { split, enc->count - split } };
+    frame f = {
+        .enc = enc, .options = options, .texts = texts, .n = { split, enc->count - split }
+    };
     range r[2];
     size_t longest = 0;
     f.items = framing->has_template ? framing->templates[pair].items : plain;
@@ -284,15 +311,16 @@ pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str
     PITH_TRY(budget(f.keep, f.n, truncation, pair, enc->err));
     if (options->characters && enc->offsets) {
         size_t counts[2] = { texts[0].size / MILESTONE + 1, texts[1].size / MILESTONE + 1 };
-        uint32_t *milestones =
-            pith__encoding_scratch(enc, PITH_SCRATCH_FRAME, (counts[0] + counts[1]) * sizeof *milestones);
+        uint32_t *milestones = pith__encoding_scratch(enc, PITH_SCRATCH_FRAME,
+                                                      (counts[0] + counts[1]) * sizeof *milestones);
         if (!milestones) return PITH_ERR_MEMORY;
         for (int k = 0; k < 2; milestones += counts[k++]) {
             fill_milestones(milestones, texts[k]);
             f.milestones[k] = milestones;
         }
     }
-    for (size_t i = 0; window_pair(r, f.n, f.keep, truncation, i) && (!i || options->overflow); i++) {
+    for (size_t i = 0; window_pair(r, f.n, f.keep, truncation, i) && (!i || options->overflow);
+         i++) {
         size_t first = tokens->count;
         if (!i) longest = window_size(&f, r);
         PITH_TRY(put_window(tokens, &f, r, (uint32_t)i));

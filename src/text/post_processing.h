@@ -1,8 +1,9 @@
-/* post_processing.h - post-processors, truncation and padding: from the tokens of one or two texts to the input of a
- * model.
+/* post_processing.h - post-processors, truncation and padding: from the tokens of one or two texts
+ * to the input of a model.
  *
- * All post-processors come down to one template for a single text and one for a pair, lists of special tokens and of
- * the two texts, plus the trimming of white space from offsets that byte-level tokenizers ask for. */
+ * All post-processors come down to one template for a single text and one for a pair, lists of
+ * special tokens and of the two texts, plus the trimming of white space from offsets that
+ * byte-level tokenizers ask for. */
 #ifndef PITH_TEXT_POST_PROCESSING_H
 #define PITH_TEXT_POST_PROCESSING_H
 
@@ -40,11 +41,13 @@ typedef struct pith__framing {
     pith__padding padding;
 } pith__framing;
 
-/* Bits of an encoding's word ids where offsets are trimmed; pith__frame takes them off. An added token is trimmed
- * when it is found, since only then its text is known (the model may give the same id to other text); but whether
- * one blank before it is its own depends on the token's place in a window. */
+/* Bits of an encoding's word ids where offsets are trimmed; pith__frame takes them off. An added
+ * token is trimmed when it is found, since only then its text is known (the model may give the same
+ * id to other text); but whether one blank before it is its own depends on the token's place in a
+ * window. */
 enum { PITH_WORD_ADDED = 1 << 30, PITH_WORD_BLANK = 1 << 29 };
-/* Trims the added token i of an encoding, whose offsets are those in the source and whose text was `slice`. */
+/* Trims the added token i of an encoding, whose offsets are those in the source and whose text was
+ * `slice`. */
 void pith__trim_added(struct pith__encoding *enc, size_t i, pith_str slice);
 
 pith_status pith__framing_create(pith__loader *loader);
@@ -58,16 +61,17 @@ int32_t pith__json_id(pith__json *j);
 /* Returns the number of special tokens around a text, or around the two of a pair. */
 size_t pith__framing_specials(const pith__framing *framing, bool pair);
 /* Returns the truncation that a call asks for. */
-pith__truncation pith__truncation_choose(const pith_tokenizer *tokenizer, const pith_tokenize_options *options,
-                                         bool pair);
+pith__truncation pith__truncation_choose(const pith_tokenizer *tokenizer,
+                                         const pith_tokenize_options *options, bool pair);
 
-/* Returns the number of tokens to which texts are padded. `longest` is the length of the longest text, which counts if
- * the file does not set a length. */
+/* Returns the number of tokens to which texts are padded. `longest` is the length of the longest
+ * text, which counts if the file does not set a length. */
 size_t pith__padded_size(const pith__padding *padding, size_t longest);
 
-/* Appends the encoding's tokens to tokens, of which the first `split` are of texts[0], the rest of texts[1]: one
- * window, or with options->overflow all, in Hugging Face's order. */
-pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2], size_t split, bool pair,
-                        const pith__truncation *truncation, const pith_tokenize_options *options);
+/* Appends the encoding's tokens to tokens, of which the first `split` are of texts[0], the rest of
+ * texts[1]: one window, or with options->overflow all, in Hugging Face's order. */
+pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2],
+                        size_t split, bool pair, const pith__truncation *truncation,
+                        const pith_tokenize_options *options);
 
 #endif

@@ -1,6 +1,6 @@
-/* run_steps.c - one text through all stages: added tokens, normalizers, added tokens in normalised text,
- * pre-tokenizers, model. Each stage maps the list of pieces to the next one. A fused model replaces all stages but the
- * first. */
+/* run_steps.c - one text through all stages: added tokens, normalizers, added tokens in normalised
+ * text, pre-tokenizers, model. Each stage maps the list of pieces to the next one. A fused model
+ * replaces all stages but the first. */
 #include "text/run_steps.h"
 
 #include "base/piece_listener.h"
@@ -26,7 +26,8 @@ pith_status pith__normalize(pith__encoding *enc) {
     const pith__step_list *list = &enc->tokenizer->normalizers;
     for (size_t s = 0; s < list->count; s++) {
         const pith__normalizer_desc *desc = list->steps[s].desc;
-        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size)) continue;
+        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size))
+            continue;
         for (size_t i = 0; i < enc->piece_count; i++) {
             pith__piece *piece = &enc->pieces[i];
             uint32_t begin = (uint32_t)enc->out.size;
@@ -39,7 +40,8 @@ pith_status pith__normalize(pith__encoding *enc) {
             piece->end = (uint32_t)enc->out.size;
         }
         if (enc->out.size >= PITH_TEXT_MAX)
-            return pith__fail(enc->err, PITH_ERR_MEMORY, "the normalised text is larger than %u bytes", PITH_TEXT_MAX);
+            return pith__fail(enc->err, PITH_ERR_MEMORY,
+                              "the normalised text is larger than %u bytes", PITH_TEXT_MAX);
         pith__encoding_swap_text(enc);
     }
     return PITH_OK;
@@ -49,7 +51,8 @@ static pith_status pretokenize(pith__encoding *enc) {
     const pith__step_list *list = &enc->tokenizer->pretokenizers;
     for (size_t s = 0; s < list->count; s++) {
         const pith__pretokenizer_desc *desc = list->steps[s].desc;
-        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size)) continue;
+        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size))
+            continue;
         bool rewrites = desc->flags & PITH_STEP_REWRITES;
         for (size_t i = 0; i < enc->piece_count; i++) {
             pith__piece piece = enc->pieces[i];
@@ -68,16 +71,19 @@ static pith_status pretokenize(pith__encoding *enc) {
         }
         pith__encoding_swap_pieces(enc);
         if (enc->out.size >= PITH_TEXT_MAX)
-            return pith__fail(enc->err, PITH_ERR_MEMORY, "the rewritten text is larger than %u bytes", PITH_TEXT_MAX);
+            return pith__fail(enc->err, PITH_ERR_MEMORY,
+                              "the rewritten text is larger than %u bytes", PITH_TEXT_MAX);
         if (rewrites) pith__encoding_swap_text(enc);
     }
     return PITH_OK;
 }
 
-/* An added token. Where offsets are trimmed it is marked: the model may give the same id to other text. */
+/* An added token. Where offsets are trimmed it is marked: the model may give the same id to other
+ * text. */
 static void steps_put_added(pith__encoding *enc, pith__piece piece) {
     pith__encoding_token(enc, piece.id, piece.begin, piece.end);
-    if (enc->offsets && enc->tokenizer->framing->trim) enc->words[enc->count - 1] |= PITH_WORD_ADDED;
+    if (enc->offsets && enc->tokenizer->framing->trim)
+        enc->words[enc->count - 1] |= PITH_WORD_ADDED;
 }
 
 static pith_status encode_fused(pith__encoding *enc) {
@@ -101,7 +107,8 @@ static pith_status encode_steps(pith__encoding *enc) {
     PITH_TRY(pith__normalize(enc));
     if (t->normalizers.count) { /* pieces that became empty go now */
         for (size_t i = 0; i < enc->piece_count; i++)
-            if (enc->pieces[i].begin != enc->pieces[i].end) pith__encoding_emit_piece(enc, enc->pieces[i]);
+            if (enc->pieces[i].begin != enc->pieces[i].end)
+                pith__encoding_emit_piece(enc, enc->pieces[i]);
         pith__encoding_swap_pieces(enc);
     }
     if (!pith__added_split(enc, t->added, &t->added->normalized)) return memory_status(enc);
@@ -110,7 +117,8 @@ static pith_status encode_steps(pith__encoding *enc) {
         pith__piece piece = enc->pieces[i];
         enc->word = (int32_t)i;
         size_t size = piece.end - piece.begin;
-        if (!pith__encoding_room(enc, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8)) return memory_status(enc);
+        if (!pith__encoding_room(enc, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8))
+            return memory_status(enc);
         if (piece.id >= 0)
             steps_put_added(enc, piece);
         else
@@ -137,16 +145,19 @@ pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) 
     const pith_tokenizer *t = enc->tokenizer;
     size_t first = enc->count;
     if (text.size >= PITH_TEXT_MAX)
-        return pith__fail(enc->err, PITH_ERR_ARGUMENT, "a text of %zu bytes (at most %u are allowed)", text.size,
+        return pith__fail(enc->err, PITH_ERR_ARGUMENT,
+                          "a text of %zu bytes (at most %u are allowed)", text.size,
                           PITH_TEXT_MAX - 1);
     bool origins = offsets || t->needs_origins;
-    if (!pith__encoding_begin(enc, text, origins) || !pith__added_split(enc, t->added, &t->added->raw))
+    if (!pith__encoding_begin(enc, text, origins) ||
+        !pith__added_split(enc, t->added, &t->added->raw))
         return memory_status(enc);
     enc->unfused = !t->fused;
     if (t->fused) PITH_TRY(encode_fused(enc));
     if (t->fused && enc->unfused) {
         enc->count = first;
-        if (!pith__encoding_begin(enc, text, origins) || !pith__added_split(enc, t->added, &t->added->raw))
+        if (!pith__encoding_begin(enc, text, origins) ||
+            !pith__added_split(enc, t->added, &t->added->raw))
             return memory_status(enc);
     }
     if (enc->unfused) PITH_TRY(encode_steps(enc));
@@ -155,24 +166,29 @@ pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) 
     for (size_t i = first; i < enc->count && (!enc->source_offsets || t->framing->trim); i++) {
         pith_str slice = { enc->text.data + enc->begin[i], enc->end[i] - enc->begin[i] };
         if (!enc->source_offsets) find_in_source(enc, i);
-        if (!t->framing->trim || !(enc->words[i] & PITH_WORD_ADDED || enc->ids[i] == t->unknown_id)) continue;
+        if (!t->framing->trim || !(enc->words[i] & PITH_WORD_ADDED || enc->ids[i] == t->unknown_id))
+            continue;
         enc->words[i] |= PITH_WORD_ADDED;
         pith__trim_added(enc, i, slice);
     }
     return PITH_OK;
 }
 
-#define FIND(table, wanted)                                                                                            \
-    do {                                                                                                               \
-        for (size_t i = 0; table[i]; i++)                                                                              \
-            if (pith__str_is(wanted, table[i]->name)) {                                                                \
-                pith__piece_used(table[i]);                                                                            \
-                return table[i];                                                                                       \
-            }                                                                                                          \
-        return NULL;                                                                                                   \
+#define FIND(table, wanted)                                                                        \
+    do {                                                                                           \
+        for (size_t i = 0; table[i]; i++)                                                          \
+            if (pith__str_is(wanted, table[i]->name)) {                                            \
+                pith__piece_used(table[i]);                                                        \
+                return table[i];                                                                   \
+            }                                                                                      \
+        return NULL;                                                                               \
     } while (0)
 
-const pith__normalizer_desc *pith__normalizer_find(pith_str name) { FIND(pith__normalizer_table, name); }
-const pith__pretokenizer_desc *pith__pretokenizer_find(pith_str name) { FIND(pith__pretokenizer_table, name); }
+const pith__normalizer_desc *pith__normalizer_find(pith_str name) {
+    FIND(pith__normalizer_table, name);
+}
+const pith__pretokenizer_desc *pith__pretokenizer_find(pith_str name) {
+    FIND(pith__pretokenizer_table, name);
+}
 const pith__model_desc *pith__model_find(pith_str name) { FIND(pith__model_table, name); }
 const pith__decoder_desc *pith__decoder_find(pith_str name) { FIND(pith__decoder_table, name); }

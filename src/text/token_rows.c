@@ -1,5 +1,5 @@
-/* token_rows.c - the columns of pith_tokens follow one another in one block. The block begins with a copy of the
- * allocator that made it, so a host can free the tokens without the tokenizer. */
+/* token_rows.c - the columns of pith_tokens follow one another in one block. The block begins with
+ * a copy of the allocator that made it, so a host can free the tokens without the tokenizer. */
 #include "text/token_rows.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct column {
     size_t size;  /* of an item */
 } column;
 
-#define COLUMN(name)                                                                                                   \
+#define COLUMN(name)                                                                               \
     { offsetof(pith_tokens, name), sizeof *((pith_tokens *)0)->name }
 
 /* The offsets first; larger items before smaller ones, so that each is aligned. */
@@ -35,7 +35,8 @@ static char *token_rows_get(const pith_tokens *tokens, size_t c) {
 pith_status pith__tokens_check(const pith_tokens *tokens, pith_error *err) {
     if (tokens->size == sizeof *tokens) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "the pith_tokens struct has the wrong size; initialise it with PITH_TOKENS_INIT of this version");
+                      "the pith_tokens struct has the wrong size; initialise it with "
+                      "PITH_TOKENS_INIT of this version");
 }
 
 size_t pith__tokens_row_bytes(void) {
@@ -76,14 +77,17 @@ void pith__token_rows_free(pith_tokens *tokens) {
     *tokens = (pith_tokens)PITH_TOKENS_INIT;
 }
 
-void pith__tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n, bool offsets) {
+void pith__tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n,
+                       bool offsets) {
     for (size_t c = offsets ? 0 : OFFSETS; c < COLUMNS && n; c++) {
         size_t size = columns[c].size;
-        memmove(token_rows_get(to, c) + at * size, token_rows_get(from, c) + begin * size, n * size);
+        memmove(token_rows_get(to, c) + at * size, token_rows_get(from, c) + begin * size,
+                n * size);
     }
 }
 
-void pith__tokens_put(pith_tokens *tokens, size_t i, int32_t id, int32_t type_id, uint32_t window, bool attention) {
+void pith__tokens_put(pith_tokens *tokens, size_t i, int32_t id, int32_t type_id, uint32_t window,
+                      bool attention) {
     tokens->ids[i] = id;
     tokens->type_ids[i] = type_id;
     tokens->begin[i] = tokens->end[i] = 0;

@@ -1,4 +1,5 @@
-/* tokenizer.c - using a tokenizer: one text or pair, a window of it, many texts in parallel; names of tokens. */
+/* tokenizer.c - using a tokenizer: one text or pair, a window of it, many texts in parallel; names
+ * of tokens. */
 #include "text/tokenizer.h"
 
 #include <pthread.h>
@@ -16,8 +17,10 @@
 void pith__tokenizer_unload(pith_tokenizer *tokenizer) {
     if (!tokenizer) return;
     pith__encoding_pool_free(tokenizer);
-    if (tokenizer->fused && tokenizer->model->unfuse) tokenizer->model->unfuse(tokenizer->fused, tokenizer->allocator);
-    if (tokenizer->model_self && tokenizer->model->unload) tokenizer->model->unload(tokenizer->model_self);
+    if (tokenizer->fused && tokenizer->model->unfuse)
+        tokenizer->model->unfuse(tokenizer->fused, tokenizer->allocator);
+    if (tokenizer->model_self && tokenizer->model->unload)
+        tokenizer->model->unload(tokenizer->model_self);
 }
 
 void pith__tokenizer_trim(const pith_tokenizer *tokenizer) { pith__encoding_pool_free(tokenizer); }
@@ -30,29 +33,38 @@ pith__arena *pith__tokenizer_arena(const pith_tokenizer *tokenizer) { return tok
 
 static pith_status check_utf8(pith_str text, pith_error *err) {
     size_t valid = pith__utf8_valid_prefix(text.data, text.size);
-    return valid == text.size ? PITH_OK : pith__fail(err, PITH_ERR_ARGUMENT, "invalid UTF-8 at byte %zu", valid);
+    return valid == text.size
+               ? PITH_OK
+               : pith__fail(err, PITH_ERR_ARGUMENT, "invalid UTF-8 at byte %zu", valid);
 }
 
-static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_options *options, pith_error *err) {
+static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_options *options,
+                                pith_error *err) {
     *o = (pith_tokenize_options)PITH_TOKENIZE_OPTIONS_INIT;
     if (!options) return PITH_OK;
     if (options->size < sizeof(size_t))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the options have no size; initialise them with PITH_TOKENIZE_OPTIONS_INIT");
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "the options have no size; initialise them with PITH_TOKENIZE_OPTIONS_INIT");
     memcpy(o, options, options->size < sizeof *o ? options->size : sizeof *o);
     if (o->max_length < 0 || o->stride < 0 || o->threads < 0)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "max_length, stride and threads must not be negative");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "max_length, stride and threads must not be negative");
     PITH_TRY(pith__threads_check(o->threads, err));
     if (o->left < -1 || o->left > 1)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "left is %d, which is none of -1, 0 and 1", o->left);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "left is %d, which is none of -1, 0 and 1",
+                          o->left);
     if (o->cut < PITH_CUT_LONGEST || o->cut > PITH_CUT_SECOND)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "cut is %d, which is not a PITH_CUT_* value", o->cut);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "cut is %d, which is not a PITH_CUT_* value",
+                          o->cut);
     return PITH_OK;
 }
 
-/* Encodes both texts, each up to the limit at least. *split: where the tokens of the second begin. */
-static pith_status tokenizer_encode_texts(size_t *split, pith__encoding *enc, const pith_str texts[2], int count,
-                                          size_t limit, bool offsets) {
+/* Encodes both texts, each up to the limit at least. *split: where the tokens of the second begin.
+ */
+static pith_status tokenizer_encode_texts(size_t *split, pith__encoding *enc,
+                                          const pith_str texts[2], int count, size_t limit,
+                                          bool offsets) {
     pith_status status = PITH_OK;
     enc->count = 0;
     for (int i = 0; !status && i < count; i++) {
@@ -70,24 +82,29 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith__encoding *
     pith__truncation t = pith__truncation_choose(enc->tokenizer, o, pair);
     size_t split = 0, most = (size_t)t.max_length;
     const int count = 1 + (pair != NULL);
-    /* Only the beginning of a text is needed if the rest is cut off and the caller does not ask for it. */
+    /* Only the beginning of a text is needed if the rest is cut off and the caller does not ask for
+     * it. */
     bool bounded = t.on && !t.left && !o->overflow && t.strategy == PITH_CUT_LONGEST;
     for (int i = 0; i < count; i++) PITH_TRY(check_utf8(texts[i], enc->err));
-    pith_status status = tokenizer_encode_texts(&split, enc, texts, count, bounded ? most : SIZE_MAX, !o->no_offsets);
+    pith_status status = tokenizer_encode_texts(&split, enc, texts, count,
+                                                bounded ? most : SIZE_MAX, !o->no_offsets);
     /* The longer text keeps the odd token, and beginnings do not tell which one that is. */
     if (!status && bounded && pair && most % 2 && split > most && enc->count - split > most)
         status = tokenizer_encode_texts(&split, enc, texts, count, SIZE_MAX, !o->no_offsets);
     const size_t first = tokens->count;
-    if (!status) status = pith__frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
+    if (!status)
+        status = pith__frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
     if (!status && enc->tokenizer->untyped && !o->raw && tokens->count > first)
         memset(tokens->type_ids + first, 0, (tokens->count - first) * sizeof *tokens->type_ids);
     if (enc->out_of_memory) status = pith__fail_memory(enc->err, text.size);
-    return status == PITH_ERR_MEMORY ? pith__fail_at(enc->err, status, "a text of %zu bytes: ", text.size) : status;
+    return status == PITH_ERR_MEMORY
+               ? pith__fail_at(enc->err, status, "a text of %zu bytes: ", text.size)
+               : status;
 }
 
 /* The same with the habits of the model. */
-static pith_status tokenizer_encode(pith_tokens *tokens, pith__encoding *enc, pith_str text, const pith_str *pair,
-                                    const pith_tokenize_options *options) {
+static pith_status tokenizer_encode(pith_tokens *tokens, pith__encoding *enc, pith_str text,
+                                    const pith_str *pair, const pith_tokenize_options *options) {
     const pith__text_habits *h = &enc->tokenizer->habits;
     const size_t first = tokens->count;
     pith_tokenize_options o = *options;
@@ -123,26 +140,29 @@ static pith_status encode_alone(pith_tokens *tokens, const pith_tokenizer *token
     return status;
 }
 
-pith_status pith__tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
-                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
+pith_status pith__tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer,
+                                   pith_str text, const pith_str *pair,
+                                   const pith_tokenize_options *options, pith_error *err) {
     return encode_alone(tokens, tokenizer, text, pair, options, tokenizer->allocator, err);
 }
 
 /* The caller's tokens may outlive the tokenizer. */
-pith_status pith__tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
-                                     const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
-    pith_status status =
-        encode_alone(tokens, tokenizer, text, pair, options, pith__account_host(tokenizer->allocator), err);
+pith_status pith__tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer,
+                                     pith_str text, const pith_str *pair,
+                                     const pith_tokenize_options *options, pith_error *err) {
+    pith_status status = encode_alone(tokens, tokenizer, text, pair, options,
+                                      pith__account_host(tokenizer->allocator), err);
     return pith__account_explain_for(tokenizer->allocator, status, err);
 }
 
 /* ---- batches ---- */
 
-/* Threads draw parts and tokenize them into buffers of their own. A part ends after PART_BYTES or PART_TEXTS, about a
- * hundred microseconds of work, so that its buffer nearly fits the L1 cache. Smaller parts cost more to hand out;
- * larger ones leave threads idle at the end. The place of a part in the result is known when all parts before it are
- * done: the thread that finds this out for some parts copies them and gives their buffers back. No thread waits for
- * another, except to make the result larger. */
+/* Threads draw parts and tokenize them into buffers of their own. A part ends after PART_BYTES or
+ * PART_TEXTS, about a hundred microseconds of work, so that its buffer nearly fits the L1 cache.
+ * Smaller parts cost more to hand out; larger ones leave threads idle at the end. The place of a
+ * part in the result is known when all parts before it are done: the thread that finds this out for
+ * some parts copies them and gives their buffers back. No thread waits for another, except to make
+ * the result larger. */
 enum { PART_BYTES = 4096, PART_TEXTS = 128 };
 
 typedef struct batch_part {
@@ -161,7 +181,8 @@ typedef struct batch {
     size_t *ends; /* within the part until it is put in place */
     pith_tokenize_options options;
     pith_tokens *result;
-    pith__encoding **calls;   /* by worker, NULL before its first part: caches of words stay with a processor */
+    pith__encoding **calls;   /* by worker, NULL before its first part: caches of words stay with a
+                                 processor */
     pthread_mutex_t lock;     /* of all that follows, and of the result's size */
     pthread_cond_t copied;    /* no thread is copying */
     size_t taken;             /* texts that have been given to parts */
@@ -174,8 +195,9 @@ typedef struct batch {
 } batch;
 
 /* Texts of a range after tokens, which are counted from there. */
-static pith_status encode_texts(pith_tokens *tokens, pith__encoding *enc, const pith_allocator *allocator,
-                                const batch *b, size_t begin, size_t end, pith_error *err) {
+static pith_status encode_texts(pith_tokens *tokens, pith__encoding *enc,
+                                const pith_allocator *allocator, const batch *b, size_t begin,
+                                size_t end, pith_error *err) {
     pith_status status = PITH_OK;
     int32_t truncated = 0;
     enc->err = err;
@@ -183,7 +205,8 @@ static pith_status encode_texts(pith_tokens *tokens, pith__encoding *enc, const 
     tokens->count = 0;
     for (size_t i = begin; i < end && !status; i++) {
         tokens->truncated = 0;
-        status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
+        status =
+            tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
         if (status) pith__fail_at(err, status, "text %zu: ", i);
         truncated += tokens->truncated;
         b->ends[i] = tokens->count;
@@ -241,8 +264,8 @@ static pith_status encode_part(batch *b, batch_part *part, int worker) {
     return encode_texts(&part->tokens, *enc, allocator, b, part->begin, part->end, &part->err);
 }
 
-/* Takes the done parts that follow those in place, in order, and makes room for them. Called with the lock held; the
- * caller copies them unless the batch has failed, and is counted as copying. */
+/* Takes the done parts that follow those in place, in order, and makes room for them. Called with
+ * the lock held; the caller copies them unless the batch has failed, and is counted as copying. */
 static batch_part *place_parts(batch *b) {
     pith_tokens *result = b->result;
     batch_part *placed = NULL, **last = &placed;
@@ -266,9 +289,10 @@ static batch_part *place_parts(batch *b) {
         result->truncated += part->tokens.truncated;
         link = &b->done;
     }
-    while (b->total > result->capacity && b->copying && !b->status) pthread_cond_wait(&b->copied, &b->lock);
-    if (!b->status &&
-        !pith__tokens_reserve(result, pith__account_host(b->tokenizer->allocator), b->total - result->count))
+    while (b->total > result->capacity && b->copying && !b->status)
+        pthread_cond_wait(&b->copied, &b->lock);
+    if (!b->status && !pith__tokens_reserve(result, pith__account_host(b->tokenizer->allocator),
+                                            b->total - result->count))
         b->status = pith__fail_memory(&b->err, b->total);
     if (!b->status) result->count = b->total;
     b->copying++;
@@ -289,7 +313,8 @@ static void tokenizer_run_part(void *context, size_t index, int worker) {
     pthread_mutex_unlock(&b->lock);
     for (part = placed; part; last = part, part = part->next) {
         if (failed) continue;
-        pith__tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count, !b->options.no_offsets);
+        pith__tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count,
+                          !b->options.no_offsets);
         for (size_t i = part->begin; i < part->end; i++) b->ends[i] += part->place;
     }
     pthread_mutex_lock(&b->lock);
@@ -340,8 +365,9 @@ static size_t window_end(const pith_tokens *tokens, size_t begin, size_t end) {
     return i;
 }
 
-/* Pads all windows to the widest first one, where the file asks for that: from the last one on, each to its place.
- * Later windows may be wider, where the first one has no room for any token; they stay. */
+/* Pads all windows to the widest first one, where the file asks for that: from the last one on,
+ * each to its place. Later windows may be wider, where the first one has no room for any token;
+ * they stay. */
 static pith_status pad_batch(batch *b, pith_error *err) {
     const pith__padding *p = &b->tokenizer->framing->padding;
     pith_tokens *tokens = b->result;
@@ -361,7 +387,8 @@ static pith_status pad_batch(batch *b, pith_error *err) {
     const pith_allocator *allocator = b->tokenizer->allocator;
     size_t bytes = total * pith__tokens_row_bytes();
     bool admitted = total == tokens->count || pith__account_admits(allocator, bytes);
-    if (!admitted || !pith__tokens_reserve(tokens, pith__account_host(allocator), total - tokens->count))
+    if (!admitted ||
+        !pith__tokens_reserve(tokens, pith__account_host(allocator), total - tokens->count))
         return pith__fail_memory(err, bytes);
     to = total;
     for (size_t i = b->count; i--;) {
@@ -375,7 +402,8 @@ static pith_status pad_batch(batch *b, pith_error *err) {
             to -= n + more;
             pith__tokens_copy(tokens, to + (p->left ? more : 0), tokens, from, n, true);
             for (size_t k = 0; k < more; k++)
-                pith__tokens_put(tokens, to + (p->left ? k : n + k), p->id, p->type_id, window, false);
+                pith__tokens_put(tokens, to + (p->left ? k : n + k), p->id, p->type_id, window,
+                                 false);
         } while (from > begin);
     }
     tokens->count = total;
@@ -385,20 +413,25 @@ static pith_status pad_batch(batch *b, pith_error *err) {
 static pith_status encode_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
                                 const pith_str *texts, const pith_str *pairs, size_t count,
                                 const pith_tokenize_options *options, pith_error *err) {
-    batch b = {
-        .tokenizer = tokenizer, .texts = texts, .pairs = pairs, .count = count, .ends = ends, .result = tokens
-    };
+    batch b = { .tokenizer = tokenizer,
+                .texts = texts,
+                .pairs = pairs,
+                .count = count,
+                .ends = ends,
+                .result = tokens };
     PITH_TRY(pith__tokens_check(tokens, err));
     PITH_TRY(take_options(&b.options, options, err));
     int threads = b.options.threads ? b.options.threads : pith__cpu_get()->threads;
-    pith_status status = threads > 1 && count > 1 ? encode_parts(&b, threads, err) : encode_serially(&b, err);
+    pith_status status =
+        threads > 1 && count > 1 ? encode_parts(&b, threads, err) : encode_serially(&b, err);
     if (!status) status = pad_batch(&b, err);
     if (status) tokens->count = 0;
     return status;
 }
 
-pith_status pith__tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
-                                           const pith_str *texts, const pith_str *pairs, size_t count,
+pith_status pith__tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends,
+                                           const pith_tokenizer *tokenizer, const pith_str *texts,
+                                           const pith_str *pairs, size_t count,
                                            const pith_tokenize_options *options, pith_error *err) {
     pith_status status = encode_batch(tokens, ends, tokenizer, texts, pairs, count, options, err);
     return pith__account_explain_for(tokenizer->allocator, status, err);
@@ -420,7 +453,8 @@ pith_str pith__tokenizer_token(const pith_tokenizer *t, int32_t id) {
     const pith__added_token *added = pith__added_find(t->added, id);
     if (added) return added->pattern;
     pith_str token = t->model->token(t->model_self, id);
-    bool bad = t->from_frozen && token.data && pith__utf8_valid_prefix(token.data, token.size) != token.size;
+    bool bad = t->from_frozen && token.data &&
+               pith__utf8_valid_prefix(token.data, token.size) != token.size;
     return bad ? (pith_str){ NULL, 0 } : token;
 }
 
@@ -434,13 +468,18 @@ int32_t pith__tokenizer_vocab_size(const pith_tokenizer *t) {
 }
 
 int32_t pith__tokenizer_own_length(const pith_tokenizer *t) {
-    return t->truncates && t->framing->truncation.on ? (int32_t)t->framing->truncation.max_length : 0;
+    return t->truncates && t->framing->truncation.on ? (int32_t)t->framing->truncation.max_length
+                                                     : 0;
 }
 
 bool pith__tokenizer_left(const pith_tokenizer *t) { return t->left; }
 
 pith_str pith__tokenizer_file(const pith_tokenizer *t) { return t->file; }
 
-size_t pith__tokenizer_specials(const pith_tokenizer *t, bool pair) { return pith__framing_specials(t->framing, pair); }
+size_t pith__tokenizer_specials(const pith_tokenizer *t, bool pair) {
+    return pith__framing_specials(t->framing, pair);
+}
 
-int32_t pith__tokenizer_max_length(const pith_tokenizer *t) { return (int32_t)t->config->model_max_length; }
+int32_t pith__tokenizer_max_length(const pith_tokenizer *t) {
+    return (int32_t)t->config->model_max_length;
+}

@@ -1,16 +1,18 @@
 /* trie.c - builds the double array.
  *
- * Keys are sorted, so a node is a range of keys that share their first bytes, and a range of one key is a tail. Nodes
- * are placed depth first: the distinct next bytes of a range need a base for which all slots base ^ byte are free.
- * Within a block of 256 slots all 256 bases are tried at once: the free bits, permuted by xor with each byte, are
- * combined by and. Only the last few blocks with room are searched, which bounds the work per node. The many nodes
- * with one child fill the holes. */
+ * Keys are sorted, so a node is a range of keys that share their first bytes, and a range of one
+ * key is a tail. Nodes are placed depth first: the distinct next bytes of a range need a base for
+ * which all slots base ^ byte are free. Within a block of 256 slots all 256 bases are tried at
+ * once: the free bits, permuted by xor with each byte, are combined by and. Only the last few
+ * blocks with room are searched, which bounds the work per node. The many nodes with one child fill
+ * the holes. */
 #include "text/trie.h"
 
 #include "text/compiled_tokenizer.h"
 
-/* MAX_SLOTS: slots that a base can address. BLOCK: slots whose bases are tried at once, one per byte value.
- * OPEN_BLOCKS: blocks with room that are searched; more make the table a little denser and building slower. */
+/* MAX_SLOTS: slots that a base can address. BLOCK: slots whose bases are tried at once, one per
+ * byte value. OPEN_BLOCKS: blocks with room that are searched; more make the table a little denser
+ * and building slower. */
 enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 3 };
 
 typedef struct entry {
@@ -54,7 +56,8 @@ static void sort_ties(const builder *b, entry *from, entry *to, size_t count) {
             size_t i = at, middle = at + width < count ? at + width : count, j = middle;
             size_t end = at + 2 * width < count ? at + 2 * width : count;
             for (size_t k = at; k < end; k++)
-                to[k] = j == end || (i < middle && !entry_after(b, &from[i], &from[j])) ? from[i++] : from[j++];
+                to[k] = j == end || (i < middle && !entry_after(b, &from[i], &from[j])) ? from[i++]
+                                                                                        : from[j++];
         }
         entry *swap = from;
         from = to;
@@ -63,7 +66,8 @@ static void sort_ties(const builder *b, entry *from, entry *to, size_t count) {
     if (from != begin) memcpy(begin, from, count * sizeof *begin);
 }
 
-/* By prefix, a byte at a time from the last one, then by what follows it. Returns whichever array holds the result. */
+/* By prefix, a byte at a time from the last one, then by what follows it. Returns whichever array
+ * holds the result. */
 static entry *sort_entries(const builder *b, entry *from, entry *to, size_t count) {
     uint32_t counts[8][256] = { { 0 } };
     for (size_t i = 0; i < count; i++)
@@ -91,16 +95,20 @@ static entry *sort_entries(const builder *b, entry *from, entry *to, size_t coun
 static size_t drop_repeated(const builder *b, entry *entries, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
-        if (i + 1 == count || entries[i].prefix != entries[i + 1].prefix || entries[i].size != entries[i + 1].size ||
-            !pith__str_eq(pith__trie_key(b->trie, entries[i].index), pith__trie_key(b->trie, entries[i + 1].index)))
+        if (i + 1 == count || entries[i].prefix != entries[i + 1].prefix ||
+            entries[i].size != entries[i + 1].size ||
+            !pith__str_eq(pith__trie_key(b->trie, entries[i].index),
+                          pith__trie_key(b->trie, entries[i + 1].index)))
             entries[kept++] = entries[i];
     return kept;
 }
 
 /* bits[i] of the result is bits[i ^ by] of a 256-bit set. */
 static void xor_permute(uint64_t out[4], const uint64_t in[4], unsigned by) {
-    static const uint64_t low[6] = { 0x5555555555555555u, 0x3333333333333333u, 0x0F0F0F0F0F0F0F0Fu,
-                                     0x00FF00FF00FF00FFu, 0x0000FFFF0000FFFFu, 0x00000000FFFFFFFFu };
+    static const uint64_t low[6] = {
+        0x5555555555555555u, 0x3333333333333333u, 0x0F0F0F0F0F0F0F0Fu,
+        0x00FF00FF00FF00FFu, 0x0000FFFF0000FFFFu, 0x00000000FFFFFFFFu
+    };
     for (unsigned w = 0; w < 4; w++) out[w] = in[w ^ by >> 6];
     for (unsigned k = 0; k < 6; k++)
         for (unsigned w = 0; by >> k & 1 && w < 4; w++)
@@ -108,14 +116,17 @@ static void xor_permute(uint64_t out[4], const uint64_t in[4], unsigned by) {
 }
 
 static bool add_block(builder *b) {
-    if (!pith__arena_grow(b->scratch, (void **)&b->blocks, b->block_count, &b->block_capacity, sizeof *b->blocks))
+    if (!pith__arena_grow(b->scratch, (void **)&b->blocks, b->block_count, &b->block_capacity,
+                          sizeof *b->blocks))
         return false;
     block *new_block = &b->blocks[b->block_count];
-    for (unsigned i = 0; i < BLOCK; i++) new_block->slots[i] = (pith__trie_slot){ 0, PITH_TRIE_NONE };
+    for (unsigned i = 0; i < BLOCK; i++)
+        new_block->slots[i] = (pith__trie_slot){ 0, PITH_TRIE_NONE };
     memset(new_block->free, 0xFF, sizeof new_block->free);
     memset(new_block->base_free, 0xFF, sizeof new_block->base_free);
     new_block->free_count = BLOCK;
-    if (b->open_count == OPEN_BLOCKS) memmove(b->open, b->open + 1, --b->open_count * sizeof *b->open);
+    if (b->open_count == OPEN_BLOCKS)
+        memmove(b->open, b->open + 1, --b->open_count * sizeof *b->open);
     b->open[b->open_count++] = (uint32_t)b->block_count++;
     return true;
 }
@@ -124,7 +135,9 @@ static pith__trie_slot *slot_at(const builder *b, uint32_t slot) {
     return &b->blocks[slot / BLOCK].slots[slot % BLOCK];
 }
 
-static bool trie_is_set(const uint64_t bits[4], unsigned at) { return bits[at >> 6] >> (at & 63) & 1; }
+static bool trie_is_set(const uint64_t bits[4], unsigned at) {
+    return bits[at >> 6] >> (at & 63) & 1;
+}
 
 /* A base in the block whose slots for all labels are free, BLOCK if there is none. */
 static unsigned find_base(const block *in, const unsigned char *labels, unsigned count) {
@@ -153,7 +166,8 @@ static unsigned find_base(const block *in, const unsigned char *labels, unsigned
 static uint32_t take_base(builder *b, const unsigned char *labels, unsigned count) {
     unsigned base = BLOCK;
     size_t o = 0;
-    while (o < b->open_count && (base = find_base(&b->blocks[b->open[o]], labels, count)) == BLOCK) o++;
+    while (o < b->open_count && (base = find_base(&b->blocks[b->open[o]], labels, count)) == BLOCK)
+        o++;
     if (base == BLOCK) {
         if (b->block_count == MAX_SLOTS / BLOCK || !add_block(b)) return UINT32_MAX;
         o = b->open_count - 1;
@@ -167,12 +181,13 @@ static uint32_t take_base(builder *b, const unsigned char *labels, unsigned coun
         in->free[at >> 6] &= ~(1ull << (at & 63));
     }
     in->free_count -= count;
-    if (!in->free_count) memmove(b->open + o, b->open + o + 1, (--b->open_count - o) * sizeof *b->open);
+    if (!in->free_count)
+        memmove(b->open + o, b->open + o + 1, (--b->open_count - o) * sizeof *b->open);
     return found;
 }
 
-/* Gives free slots the label they would have under a base that no node has, so that no walk enters them. There is such
- * a base because every taken one has a slot of its own. */
+/* Gives free slots the label they would have under a base that no node has, so that no walk enters
+ * them. There is such a base because every taken one has a slot of its own. */
 static void close_block(block *in) {
     unsigned base = 0;
     while (base < BLOCK && !trie_is_set(in->base_free, base)) base++;
@@ -181,12 +196,14 @@ static void close_block(block *in) {
 }
 
 static unsigned char byte_at(const builder *b, const entry *e, uint32_t depth) {
-    return (unsigned char)(depth < 8 ? e->prefix >> (56 - 8 * depth)
-                                     : (unsigned char)b->trie->text[b->trie->starts[e->index] + depth]);
+    return (unsigned char)(depth < 8
+                               ? e->prefix >> (56 - 8 * depth)
+                               : (unsigned char)b->trie->text[b->trie->starts[e->index] + depth]);
 }
 
 /* The first entry whose byte is not that of entry i: most groups are short or all there is. */
-static uint32_t group_end(const builder *b, const entry *entries, uint32_t i, uint32_t end, uint32_t depth) {
+static uint32_t group_end(const builder *b, const entry *entries, uint32_t i, uint32_t end,
+                          uint32_t depth) {
     unsigned char c = byte_at(b, &entries[i], depth);
     if (byte_at(b, &entries[end - 1], depth) == c) return end;
     uint32_t low = i, step = 1; /* entry low has the byte */
@@ -225,7 +242,8 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
         first[label_count] = r.end;
         uint32_t base = take_base(b, labels, label_count);
         if (base == UINT32_MAX && b->block_count == MAX_SLOTS / BLOCK)
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "the vocabulary needs a trie of more than 2^24 nodes");
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "the vocabulary needs a trie of more than 2^24 nodes");
         if (base == UINT32_MAX) return pith__fail_memory(err, b->block_count * sizeof *b->blocks);
         slot_at(b, r.slot)->base_label |= base << 8;
         for (unsigned i = label_count; i--;) {
@@ -240,12 +258,13 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
 }
 
 /* Copies the keys, so that they lie one after the other. */
-static pith_status copy_keys(pith__trie *trie, const pith_str *keys, size_t count, pith__arena *arena,
-                             pith_error *err) {
+static pith_status copy_keys(pith__trie *trie, const pith_str *keys, size_t count,
+                             pith__arena *arena, pith_error *err) {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += keys[i].size;
     if (bytes > INT32_MAX || count > INT32_MAX)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "a vocabulary of %zu pieces and %zu bytes", count, bytes);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "a vocabulary of %zu pieces and %zu bytes",
+                          count, bytes);
     uint32_t *starts = pith__arena_alloc64(arena, (count + 1) * sizeof *starts), at = 0;
     char *text = pith__arena_alloc64(arena, bytes);
     if (!starts || !text) return pith__fail_memory(err, bytes + (count + 1) * sizeof *starts);
@@ -261,8 +280,8 @@ static pith_status copy_keys(pith__trie *trie, const pith_str *keys, size_t coun
     return PITH_OK;
 }
 
-pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t count, pith__arena *arena,
-                             pith__arena *scratch, pith_error *err) {
+pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t count,
+                             pith__arena *arena, pith__arena *scratch, pith_error *err) {
     builder b = { .scratch = scratch, .trie = trie };
     PITH_TRY(copy_keys(trie, keys, count, arena, err));
     entry *entries = pith__arena_alloc(scratch, count * 2 * sizeof *entries);
@@ -270,7 +289,8 @@ pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t coun
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t prefix = 0;
-        for (size_t k = 0; k < 8; k++) prefix = prefix << 8 | (k < keys[i].size ? (unsigned char)keys[i].data[k] : 0);
+        for (size_t k = 0; k < 8; k++)
+            prefix = prefix << 8 | (k < keys[i].size ? (unsigned char)keys[i].data[k] : 0);
         if (keys[i].size) entries[used++] = (entry){ prefix, (uint32_t)i, (uint32_t)keys[i].size };
     }
     entry *sorted = sort_entries(&b, entries, entries + count, used);
@@ -281,7 +301,8 @@ pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t coun
     b.blocks[0].base_free[0] = 2;
     b.open[0] = b.open[1];
     b.open_count = 1;
-    /* The root has a slot, and label 0, though it is no node's child: no node may have the base that leads there. */
+    /* The root has a slot, and label 0, though it is no node's child: no node may have the base
+     * that leads there. */
     b.blocks[1].free[0] &= ~1ull;
     b.blocks[1].base_free[0] &= ~1ull;
     b.blocks[1].free_count--;
@@ -300,19 +321,23 @@ pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t coun
 
 void pith__trie_save(const pith__trie *trie, pith__frozen_writer *writer) {
     pith__frozen_put(writer, "trie.slots", trie->slots, trie->slot_count, sizeof *trie->slots);
-    pith__frozen_put(writer, "trie.starts", trie->starts, (size_t)trie->key_count + 1, sizeof *trie->starts);
+    pith__frozen_put(writer, "trie.starts", trie->starts, (size_t)trie->key_count + 1,
+                     sizeof *trie->starts);
     pith__frozen_put(writer, "trie.text", trie->text, trie->starts[trie->key_count], 1);
 }
 
 pith_status pith__trie_open(pith__trie *trie, pith__loader *loader) {
     size_t slot_count, start_count, bytes;
-    if (!(trie->slots = pith__frozen_table(loader, "trie.slots", sizeof *trie->slots, &slot_count)) ||
-        !(trie->starts = pith__frozen_table(loader, "trie.starts", sizeof *trie->starts, &start_count)) ||
+    if (!(trie->slots =
+              pith__frozen_table(loader, "trie.slots", sizeof *trie->slots, &slot_count)) ||
+        !(trie->starts =
+              pith__frozen_table(loader, "trie.starts", sizeof *trie->starts, &start_count)) ||
         !(trie->text = pith__frozen_table(loader, "trie.text", 1, &bytes)))
         return loader->err->code;
     if (slot_count < 2 * BLOCK || slot_count % BLOCK || slot_count > MAX_SLOTS)
         return pith__frozen_damaged(loader, "trie.slots");
-    if (start_count < 1 || start_count > PITH_TOKEN_ID_MAX) return pith__frozen_damaged(loader, "trie.starts");
+    if (start_count < 1 || start_count > PITH_TOKEN_ID_MAX)
+        return pith__frozen_damaged(loader, "trie.starts");
     trie->slot_count = (uint32_t)slot_count;
     trie->key_count = (uint32_t)start_count - 1;
     uint32_t bad = 0;
@@ -323,5 +348,7 @@ pith_status pith__trie_open(pith__trie *trie, pith__loader *loader) {
     }
     if (bad) return pith__frozen_damaged(loader, "trie.slots");
     for (size_t i = 0; i < trie->key_count; i++) bad |= trie->starts[i] > trie->starts[i + 1];
-    return bad || trie->starts[trie->key_count] > bytes ? pith__frozen_damaged(loader, "trie.starts") : PITH_OK;
+    return bad || trie->starts[trie->key_count] > bytes
+               ? pith__frozen_damaged(loader, "trie.starts")
+               : PITH_OK;
 }

@@ -1,19 +1,23 @@
-/* vocab.c - builds and searches a vocabulary. Open addressing with linear probing, at most half full. A vocabulary
- * whose strings pile up in one place is refused instead of being searched slowly; only a hostile one does. */
+/* vocab.c - builds and searches a vocabulary. Open addressing with linear probing, at most half
+ * full. A vocabulary whose strings pile up in one place is refused instead of being searched
+ * slowly; only a hostile one does. */
 #include "text/vocab.h"
 
 #include "text/compiled_tokenizer.h"
 
-/* How many slots a string may lie from its place. Random strings stay below 40 at a million entries, so a vocabulary
- * that exceeds the limit is hostile and refused. */
+/* How many slots a string may lie from its place. Random strings stay below 40 at a million
+ * entries, so a vocabulary that exceeds the limit is hostile and refused. */
 #define PROBE_LIMIT 512
 
-/* Slots that are prefetched while earlier strings are inserted: enough to hide the latency of memory. */
+/* Slots that are prefetched while earlier strings are inserted: enough to hide the latency of
+ * memory. */
 enum { AHEAD = 16 };
 
 bool pith__vocab_add(pith__vocab_builder *b, pith_str text, int32_t id) {
-    if (b->count >= PITH_TOKEN_ID_MAX || text.size >= PITH_TEXT_MAX || b->bytes + text.size >= PITH_TEXT_MAX ||
-        !pith__arena_grow(b->scratch, (void **)&b->entries, b->count, &b->capacity, sizeof *b->entries))
+    if (b->count >= PITH_TOKEN_ID_MAX || text.size >= PITH_TEXT_MAX ||
+        b->bytes + text.size >= PITH_TEXT_MAX ||
+        !pith__arena_grow(b->scratch, (void **)&b->entries, b->count, &b->capacity,
+                          sizeof *b->entries))
         return false;
     b->entries[b->count++] = (pith__vocab_entry){ text.data, (uint32_t)text.size, id };
     b->bytes += text.size;
@@ -34,8 +38,9 @@ void pith__vocab_parse(pith__vocab_builder *b, pith__json *j) {
     }
 }
 
-/* pith__vocab_hash of a string that is read up to 8 bytes too far: the products of 8 bytes do not wait for each other,
- * and where a short string ends is no branch. powers: 8 zeros, then PITH_VOCAB_PRIME^0 to ^8. */
+/* pith__vocab_hash of a string that is read up to 8 bytes too far: the products of 8 bytes do not
+ * wait for each other, and where a short string ends is no branch. powers: 8 zeros, then
+ * PITH_VOCAB_PRIME^0 to ^8. */
 static uint64_t hash_pooled(const uint64_t powers[17], const char *p, size_t size) {
     uint64_t hash = 0;
     for (size_t n; size; p += n, size -= n) {
@@ -46,13 +51,15 @@ static uint64_t hash_pooled(const uint64_t powers[17], const char *p, size_t siz
     return hash;
 }
 
-/* Puts a string, which is the next one of the pool, into its slot; false: it collides with too many. */
-static bool vocab_put(pith__vocab *v, pith__vocab_slot *slots, uint32_t *by_id, const pith__vocab_entry *e,
-                      uint64_t mixed, uint32_t begin) {
+/* Puts a string, which is the next one of the pool, into its slot; false: it collides with too
+ * many. */
+static bool vocab_put(pith__vocab *v, pith__vocab_slot *slots, uint32_t *by_id,
+                      const pith__vocab_entry *e, uint64_t mixed, uint32_t begin) {
     uint32_t at = (uint32_t)mixed & v->mask, probes = 0, tag = (uint32_t)(mixed >> 32);
     pith__vocab_slot *slot = &slots[at];
-    while (slot->size != UINT32_MAX && !(slot->tag == tag && slot->size == e->size &&
-                                         memcmp(v->pool + slot->begin, v->pool + begin, e->size) == 0)) {
+    while (slot->size != UINT32_MAX &&
+           !(slot->tag == tag && slot->size == e->size &&
+             memcmp(v->pool + slot->begin, v->pool + begin, e->size) == 0)) {
         if (++probes > PROBE_LIMIT) return false;
         at = (at + 1) & v->mask;
         slot = &slots[at];
@@ -64,7 +71,8 @@ static bool vocab_put(pith__vocab *v, pith__vocab_slot *slots, uint32_t *by_id, 
     return true;
 }
 
-pith_status pith__vocab_build(pith__vocab *v, const pith__vocab_builder *b, pith__arena *arena, pith_error *err) {
+pith_status pith__vocab_build(pith__vocab *v, const pith__vocab_builder *b, pith__arena *arena,
+                              pith_error *err) {
     memset(v, 0, sizeof *v);
     uint32_t capacity = 16;
     while (capacity < 2 * b->count) capacity *= 2;
@@ -73,9 +81,11 @@ pith_status pith__vocab_build(pith__vocab *v, const pith__vocab_builder *b, pith
     for (size_t i = 0; i < b->count; i++)
         if (b->entries[i].id >= v->id_count) v->id_count = b->entries[i].id + 1;
     if ((size_t)v->id_count > 4 * b->count + ((size_t)1 << 20))
-        return pith__fail(err, PITH_ERR_FORMAT, "id %d is far beyond the %zu tokens of the vocabulary", v->id_count - 1,
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "id %d is far beyond the %zu tokens of the vocabulary", v->id_count - 1,
                           b->count);
-    size_t id_bytes = (size_t)v->id_count * sizeof *v->by_id, slot_bytes = capacity * sizeof *v->slots;
+    size_t id_bytes = (size_t)v->id_count * sizeof *v->by_id,
+           slot_bytes = capacity * sizeof *v->slots;
     pith__vocab_slot *slots = pith__arena_alloc64(arena, slot_bytes);
     char *pool = pith__arena_alloc(arena, b->bytes + PITH_VOCAB_TAIL);
     uint32_t *by_id = pith__arena_alloc(arena, id_bytes);
@@ -93,7 +103,8 @@ pith_status pith__vocab_build(pith__vocab *v, const pith__vocab_builder *b, pith
         if (i >= AHEAD) {
             const pith__vocab_entry *e = &b->entries[i - AHEAD];
             if (!vocab_put(v, slots, by_id, e, mixed[i % AHEAD], begin))
-                return pith__fail(err, PITH_ERR_FORMAT, "the vocabulary's strings collide (at entry %zu)", i - AHEAD);
+                return pith__fail(err, PITH_ERR_FORMAT,
+                                  "the vocabulary's strings collide (at entry %zu)", i - AHEAD);
             begin += e->size;
         }
         if (i < b->count) {
@@ -140,24 +151,28 @@ pith_status pith__vocab_open(pith__vocab *v, pith__loader *loader) {
         !(v->by_id = pith__frozen_table(loader, "vocab.ids", sizeof *v->by_id, &id_count)) ||
         !(v->pool = pith__frozen_table(loader, "vocab.text", 1, &bytes)))
         return loader->err->code;
-    if (slot_count < 2 || slot_count & (slot_count - 1) || slot_count > (size_t)4 * PITH_TOKEN_ID_MAX ||
-        id_count > PITH_TOKEN_ID_MAX || bytes < PITH_VOCAB_TAIL || bytes > PITH_TEXT_MAX)
+    if (slot_count < 2 || slot_count & (slot_count - 1) ||
+        slot_count > (size_t)4 * PITH_TOKEN_ID_MAX || id_count > PITH_TOKEN_ID_MAX ||
+        bytes < PITH_VOCAB_TAIL || bytes > PITH_TEXT_MAX)
         return pith__frozen_damaged(loader, "vocab.slots");
     v->mask = (uint32_t)slot_count - 1;
     v->id_count = (int32_t)id_count;
     v->pool_size = (uint32_t)bytes - PITH_VOCAB_TAIL;
     if (!check_slots(v)) return pith__frozen_damaged(loader, "vocab.slots");
     for (size_t i = 0; i < id_count; i++)
-        if (v->by_id[i] > v->mask && v->by_id[i] != UINT32_MAX) return pith__frozen_damaged(loader, "vocab.ids");
+        if (v->by_id[i] > v->mask && v->by_id[i] != UINT32_MAX)
+            return pith__frozen_damaged(loader, "vocab.ids");
     return PITH_OK;
 }
 
 pith_status pith__vocab_take(pith__vocab *v, const pith__vocab_builder *b, pith__loader *loader) {
-    return loader->frozen.data ? pith__vocab_open(v, loader) : pith__vocab_build(v, b, loader->arena, loader->err);
+    return loader->frozen.data ? pith__vocab_open(v, loader)
+                               : pith__vocab_build(v, b, loader->arena, loader->err);
 }
 
 int32_t pith__vocab_id(const pith__vocab *v, pith_str text) {
-    return pith__vocab_find(v, pith__vocab_hash(0, text.data, text.size), PITH_STR(""), text.data, (uint32_t)text.size);
+    return pith__vocab_find(v, pith__vocab_hash(0, text.data, text.size), PITH_STR(""), text.data,
+                            (uint32_t)text.size);
 }
 
 pith_str pith__vocab_token(const pith__vocab *v, int32_t id) {
@@ -167,7 +182,13 @@ pith_str pith__vocab_token(const pith__vocab *v, int32_t id) {
     return (pith_str){ v->pool + slot->begin, slot->size };
 }
 
-int32_t pith__vocab_model_id(const void *model, pith_str token) { return pith__vocab_id(model, token); }
-pith_str pith__vocab_model_token(const void *model, int32_t id) { return pith__vocab_token(model, id); }
+int32_t pith__vocab_model_id(const void *model, pith_str token) {
+    return pith__vocab_id(model, token);
+}
+pith_str pith__vocab_model_token(const void *model, int32_t id) {
+    return pith__vocab_token(model, id);
+}
 int32_t pith__vocab_model_size(const void *model) { return ((const pith__vocab *)model)->id_count; }
-int32_t pith__vocab_model_count(const void *model) { return (int32_t)((const pith__vocab *)model)->count; }
+int32_t pith__vocab_model_count(const void *model) {
+    return (int32_t)((const pith__vocab *)model)->count;
+}

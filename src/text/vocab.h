@@ -1,8 +1,10 @@
 /* vocab.h - token strings and their ids, both ways, as tables without pointers.
  *
- * The hash of a string is a polynomial, so the hash of any part of a word follows from two prefix hashes:
+ * The hash of a string is a polynomial, so the hash of any part of a word follows from two prefix
+ * hashes:
  *   H(s) = sum of (byte + 1) * P^(n - 1 - i), mod 2^64;   H(a + b) = H(a) * P^|b| + H(b).
- * One look-up costs one slot and one comparison. Tables are read-only after they are built and shared by threads. */
+ * One look-up costs one slot and one comparison. Tables are read-only after they are built and
+ * shared by threads. */
 #ifndef PITH_TEXT_VOCAB_H
 #define PITH_TEXT_VOCAB_H
 
@@ -44,17 +46,19 @@ typedef struct pith__vocab_builder {
     size_t count, capacity, bytes;
 } pith__vocab_builder;
 
-/* Adds an entry; text must stay valid until the vocabulary is built. Returns false if memory is out, or beyond 2^24
- * entries or 2^30 bytes. */
+/* Adds an entry; text must stay valid until the vocabulary is built. Returns false if memory is
+ * out, or beyond 2^24 entries or 2^30 bytes. */
 bool pith__vocab_add(pith__vocab_builder *builder, pith_str text, int32_t id);
 /* Builds the tables in arena. Fails if memory is out, and for strings that were made to collide. */
-pith_status pith__vocab_build(pith__vocab *vocab, const pith__vocab_builder *builder, pith__arena *arena,
-                              pith_error *err);
+pith_status pith__vocab_build(pith__vocab *vocab, const pith__vocab_builder *builder,
+                              pith__arena *arena, pith_error *err);
 /* Write the tables to a frozen tokenizer, and open them from one, with all checks. */
 void pith__vocab_save(const pith__vocab *vocab, pith__frozen_writer *writer);
 pith_status pith__vocab_open(pith__vocab *vocab, pith__loader *loader);
-/* The last step of a model's parse: pith__vocab_open if there is a frozen tokenizer, else pith__vocab_build. */
-pith_status pith__vocab_take(pith__vocab *vocab, const pith__vocab_builder *builder, pith__loader *loader);
+/* The last step of a model's parse: pith__vocab_open if there is a frozen tokenizer, else
+ * pith__vocab_build. */
+pith_status pith__vocab_take(pith__vocab *vocab, const pith__vocab_builder *builder,
+                             pith__loader *loader);
 /* Parses {"token": id, …}. Faults are left in j. The caller must set builder->scratch. */
 void pith__vocab_parse(pith__vocab_builder *builder, pith__json *j);
 
@@ -81,8 +85,8 @@ static inline uint64_t pith__vocab_mix(uint64_t hash) {
     return hash ^ hash >> 29;
 }
 /* Returns the id of the string prefix + p[0, size), whose hash is given, or -1. */
-static inline int32_t pith__vocab_find(const pith__vocab *vocab, uint64_t hash, pith_str prefix, const char *p,
-                                       uint32_t size) {
+static inline int32_t pith__vocab_find(const pith__vocab *vocab, uint64_t hash, pith_str prefix,
+                                       const char *p, uint32_t size) {
     uint64_t mixed = pith__vocab_mix(hash);
     uint32_t tag = (uint32_t)(mixed >> 32);
     for (uint32_t i = (uint32_t)mixed & vocab->mask;; i = (i + 1) & vocab->mask) {

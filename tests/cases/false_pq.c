@@ -1,4 +1,5 @@
-/* false_pq.c - stands for libpq: a server with the table t of 300 rows. Its messages quote the whole address. */
+/* false_pq.c - stands for libpq: a server with the table t of 300 rows. Its messages quote the
+ * whole address. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +25,16 @@ static result *make(int status, int rows) {
 }
 
 option *PQconninfoParse(const char *text, char **why) {
-    char *at = strstr(text, "//"), *colon = at ? strchr(at + 2, ':') : NULL, *host = at ? strrchr(at, '@') : NULL;
+    char *at = strstr(text, "//"), *colon = at ? strchr(at + 2, ':') : NULL,
+         *host = at ? strrchr(at, '@') : NULL;
     snprintf(address, sizeof address, "%s", text);
     *why = NULL;
     memset(options, 0, sizeof options);
     options[0] = (option){ "host", NULL, NULL, "false.host", NULL, "", 40 };
     if (colon && host && colon < host)
-        options[1] = (option){ "password", NULL, NULL, strndup(colon + 1, (size_t)(host - colon - 1)), NULL, "*", 40 };
+        options[1] =
+            (option){ "password", NULL, NULL, strndup(colon + 1, (size_t)(host - colon - 1)),
+                      NULL,       "*",  40 };
     return options;
 }
 
@@ -44,15 +48,18 @@ char *PQerrorMessage(void *connection) {
 }
 void PQfinish(void *connection) { (void)connection; }
 char *PQdb(void *connection) { return connection ? "shop" : ""; }
-void *PQsetNoticeProcessor(void *connection, void (*each)(void *user, const char *text), void *user) {
+void *PQsetNoticeProcessor(void *connection, void (*each)(void *user, const char *text),
+                           void *user) {
     PQerrorMessage(connection);
     each(user, message);
     return NULL;
 }
 
-void *PQexecParams(void *connection, const char *sql, int count, const unsigned *types, const char *const *values,
-                   const int *lengths, const int *formats, int result_format) {
-    (void)connection, (void)count, (void)types, (void)values, (void)lengths, (void)formats, (void)result_format;
+void *PQexecParams(void *connection, const char *sql, int count, const unsigned *types,
+                   const char *const *values, const int *lengths, const int *formats,
+                   int result_format) {
+    (void)connection, (void)count, (void)types, (void)values, (void)lengths, (void)formats,
+        (void)result_format;
     if (strstr(sql, "SELECT broken")) return make(7, 0);
     if (!strncmp(sql, "DECLARE", 7)) {
         fetched = 0;
@@ -78,12 +85,15 @@ char *PQfname(void *r, int column) {
 }
 unsigned PQftype(void *r, int column) { return r && column ? 25 : 25; }
 char *PQgetvalue(void *r, int row, int column) {
-    static char *const columns[][3] = { { "id", "N", "1" }, { "at", "D", "0" }, { "x", "N", "0" }, { "y", "B", "0" } };
+    static char *const columns[][3] = {
+        { "id", "N", "1" }, { "at", "D", "0" }, { "x", "N", "0" }, { "y", "B", "0" }
+    };
     if (!r) return "";
     if (asked == LIST) return "t";
     if (asked == COLUMNS) return columns[row][column];
     if (column == 0) snprintf(value, sizeof value, "%d", row);
-    if (column == 1) snprintf(value, sizeof value, "2024-%02d-%02d 10:00:00", row / 25 + 1, row % 25 + 1);
+    if (column == 1)
+        snprintf(value, sizeof value, "2024-%02d-%02d 10:00:00", row / 25 + 1, row % 25 + 1);
     if (column == 2) snprintf(value, sizeof value, "%d", row * 7 % 13);
     if (column == 3) snprintf(value, sizeof value, "%s", row * 7 % 13 > 6 ? "t" : "f");
     return value;

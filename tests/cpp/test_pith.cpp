@@ -1,4 +1,5 @@
-/* test_pith.cpp - pith.hpp gives what the C interface gives, frees what it makes, and turns errors into exceptions.
+/* test_pith.cpp - pith.hpp gives what the C interface gives, frees what it makes, and turns errors
+ * into exceptions.
  *
  * usage: test_pith DATA_DIR, with the default model in the cache */
 #include <pith/pith.hpp>
@@ -40,22 +41,24 @@ template <class Call> pith_status thrown(Call &&call, const char *says = "") {
 
 double cosine(const float *a, const float *b, std::size_t n) {
     double ab = 0, aa = 0, bb = 0;
-    for (std::size_t i = 0; i < n; i++) ab += double(a[i]) * b[i], aa += double(a[i]) * a[i], bb += double(b[i]) * b[i];
+    for (std::size_t i = 0; i < n; i++)
+        ab += double(a[i]) * b[i], aa += double(a[i]) * a[i], bb += double(b[i]) * b[i];
     return ab / std::sqrt(aa * bb);
 }
 
 void test_embed() {
     pith::Model model("all-MiniLM-L6-v2");
     CHECK(model.dim() == 384 && model.max_length() == 256);
-    const pith::Vectors v =
-        model.embed({ "A cat sat on the mat.", "A kitten rested on the rug.", "Interest rates rose." });
+    const pith::Vectors v = model.embed(
+        { "A cat sat on the mat.", "A kitten rested on the rug.", "Interest rates rose." });
     CHECK(v.size() == 3 && v.dim() == 384);
     CHECK(cosine(v[0], v[1], 384) > cosine(v[0], v[2], 384));
     /* every kind of list of texts, the same bits */
     const std::vector<std::string> strings = { "A cat sat on the mat." };
     const std::list<const char *> pointers = { "A cat sat on the mat." };
     const std::set<std::string_view> views = { "A cat sat on the mat." };
-    for (const pith::Texts &texts : { pith::Texts(strings), pith::Texts(pointers), pith::Texts(views) })
+    for (const pith::Texts &texts :
+         { pith::Texts(strings), pith::Texts(pointers), pith::Texts(views) })
         CHECK(!std::memcmp(model.embed(texts)[0], v[0], 384 * sizeof(float)));
     auto o = pith::options<pith_embed_options>();
     o.dim = 64;
@@ -68,8 +71,8 @@ void test_embed() {
     CHECK(chunks.size() == 1 && chunks[0].end == 13);
     std::vector<double> sums(v[0], v[0] + 384);
     CHECK(std::fabs(model.chunk_mean(sums, 1)[5] - v[0][5]) < 1e-6);
-    CHECK(model.tokenizer() &&
-          model.tokenizer()->tokenize("cat").ids() == (std::vector<std::int32_t>{ 101, 4937, 102 }));
+    CHECK(model.tokenizer() && model.tokenizer()->tokenize("cat").ids() ==
+                                   (std::vector<std::int32_t>{ 101, 4937, 102 }));
     CHECK(model.inputs().size() >= 2 && model.outputs().size() >= 1 && model.bytes() > 0);
     CHECK(model.statistics().texts > 3);
     CHECK(pith::statistics_text(model.statistics(), PITH_STATISTICS_JSON).front() == '{');
@@ -101,7 +104,8 @@ void test_compiled() {
     pith::Model model("all-MiniLM-L6-v2");
     const std::string file = model.save();
     pith::Model again = pith::Model::from_memory(file.data(), file.size());
-    CHECK(!std::memcmp(model.embed({ "the same" })[0], again.embed({ "the same" })[0], 384 * sizeof(float)));
+    CHECK(!std::memcmp(model.embed({ "the same" })[0], again.embed({ "the same" })[0],
+                       384 * sizeof(float)));
     const std::string path = "test_pith.pith";
     std::ofstream(path, std::ios::binary) << file;
     pith::Model::verify(path);
@@ -112,7 +116,8 @@ void test_compiled() {
     CHECK(thrown([&] { again.calibrate(); }) == PITH_ERR_ARGUMENT);
     CHECK(pith::Model::check_fusions(data + "/models/bert-base-script14-eager/model.onnx") == 0);
     o.optimization = 9;
-    CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") == PITH_ERR_ARGUMENT);
+    CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") ==
+          PITH_ERR_ARGUMENT);
 }
 
 void test_written() {
@@ -125,13 +130,17 @@ void test_written() {
     pith::Model from_file = pith::Model::from_memory(file.data(), file.size());
     pith::Model from_small = pith::Model::from_memory(small.data(), small.size());
     pith_optimize_report fused = PITH_OPTIMIZE_REPORT_INIT;
-    const std::string fast = pith::Model::optimize_onnx(path, pith::options<pith_optimize_options>(), &fused);
-    CHECK(fused.model_bytes == fast.size() && fused.fusions > 10 && fused.nodes < fused.nodes_before);
-    const std::string text = pith::Model::convert(data + "/models/bert-base-script17-sdpa/model.onnx");
+    const std::string fast =
+        pith::Model::optimize_onnx(path, pith::options<pith_optimize_options>(), &fused);
+    CHECK(fused.model_bytes == fast.size() && fused.fusions > 10 &&
+          fused.nodes < fused.nodes_before);
+    const std::string text =
+        pith::Model::convert(data + "/models/bert-base-script17-sdpa/model.onnx");
     CHECK(text.substr(0, 16) == "<\n  ir_version: ");
     auto back = pith::options<pith_convert_options>();
     back.to = PITH_CONVERT_TEXT;
-    CHECK(thrown([&] { pith::Model::convert("missing.onnx", back); }, "missing.onnx") == PITH_ERR_NOT_FOUND);
+    CHECK(thrown([&] { pith::Model::convert("missing.onnx", back); }, "missing.onnx") ==
+          PITH_ERR_NOT_FOUND);
     auto odd = pith::options<pith_optimize_options>();
     odd.level = 0;
     CHECK(thrown([&] { pith::Model::optimize_onnx(path, odd); }, "level 0") == PITH_ERR_ARGUMENT);
@@ -143,21 +152,28 @@ void test_routes() {
     const std::string path = data + "/modules/asym";
     auto o = pith::options<pith_open_options>();
     pith::Model query(path);
-    CHECK(query.route() == "query" && query.routes() == std::vector<std::string>({ "query", "doc" }));
+    CHECK(query.route() == "query" &&
+          query.routes() == std::vector<std::string>({ "query", "doc" }));
     o.route = "doc";
     pith::Model doc(path, o);
     const std::string file = pith::Model::save_routes({ &query, &doc });
     pith::Model again = pith::Model::from_memory(file.data(), file.size(), o);
     CHECK(again.route() == "doc");
-    CHECK(!std::memcmp(doc.embed({ "a b" })[0], again.embed({ "a b" })[0], doc.dim() * sizeof(float)));
-    CHECK(thrown([&] { pith::Model::save_routes({ &query, &query }); }, "both of route 'query'") == PITH_ERR_ARGUMENT);
+    CHECK(!std::memcmp(doc.embed({ "a b" })[0], again.embed({ "a b" })[0],
+                       doc.dim() * sizeof(float)));
+    CHECK(thrown(
+              [&] {
+                  pith::Model::save_routes({ &query, &query });
+              },
+              "both of route 'query'") == PITH_ERR_ARGUMENT);
     CHECK(thrown([&] { pith::Model::save_routes({}); }) == PITH_ERR_ARGUMENT);
 }
 
 void test_scores() {
     pith::Model cross(data + "/tasks/cross-bert");
     const auto scores =
-        cross.rerank("what is the capital of france?", { "A cat sat on the mat.", "Paris is the capital of France." });
+        cross.rerank("what is the capital of france?",
+                     { "A cat sat on the mat.", "Paris is the capital of France." });
     CHECK(scores.size() == 2);
     pith::Model labels(data + "/tasks/labels-bert");
     CHECK(labels.labels().size() == 3);
@@ -185,7 +201,11 @@ void test_encode() {
     CHECK(!std::memcmp(values.data(), e->sparse.values, values.size() * sizeof(float)) &&
           offsets[2] == e->sparse.offsets[2]);
     memory.sparse.value_room--;
-    CHECK(thrown([&] { splade.encode_into(memory, { "one two", "three" }, o); }, "sparse.values") == PITH_ERR_ARGUMENT);
+    CHECK(thrown(
+              [&] {
+                  splade.encode_into(memory, { "one two", "three" }, o);
+              },
+              "sparse.values") == PITH_ERR_ARGUMENT);
     CHECK(e->texts == 2 && e->sparse.offsets[2] > 0);
     pith::Encoded moved = std::move(e);
     CHECK((*moved).texts == 2);
@@ -222,7 +242,8 @@ void test_tokens() {
 void test_session() {
     pith::Model model(data + "/models/bert-base-script14-eager/model.onnx");
     pith::Session session(model);
-    const std::vector<std::int64_t> ids = { 2, 5, 6, 3 }, mask = { 1, 1, 1, 1 }, types = { 0, 0, 0, 0 };
+    const std::vector<std::int64_t> ids = { 2, 5, 6, 3 }, mask = { 1, 1, 1, 1 },
+                                    types = { 0, 0, 0, 0 };
     std::vector<std::pair<std::string, pith_tensor>> inputs;
     for (const pith_port &port : model.inputs()) {
         const std::string name = port.name;
@@ -233,7 +254,11 @@ void test_session() {
     CHECK(outputs[0].rank == 3 && outputs[0].dims[1] == 4 && outputs[0].dtype == PITH_F32);
     CHECK(pith::shape_text(outputs[0]).substr(0, 5) == "[1, 4");
     CHECK(pith::elements<double>(outputs[0]).size() == outputs[0].bytes / sizeof(float));
-    CHECK(thrown([&] { session.run({ { "nothing", inputs[0].second } }); }, "nothing") == PITH_ERR_ARGUMENT);
+    CHECK(thrown(
+              [&] {
+                  session.run({ { "nothing", inputs[0].second } });
+              },
+              "nothing") == PITH_ERR_ARGUMENT);
     CHECK(session.run(inputs).size() == model.outputs().size()); /* still usable */
     const std::vector<float> expected = pith::elements<float>(session.run(inputs)[0]);
     std::vector<float> memory(expected.size());
@@ -254,7 +279,8 @@ void test_session() {
         CHECK(pith::elements<float>(borrowed.run(inputs)[0]) == expected);
         CHECK(thrown([&] { pool.borrow(0); }, "all 1 sessions") == PITH_ERR_BUSY);
     }
-    CHECK(pool.borrow(0).run(inputs).size() == model.outputs().size() && model.statistics().sessions_borrowed == 1);
+    CHECK(pool.borrow(0).run(inputs).size() == model.outputs().size() &&
+          model.statistics().sessions_borrowed == 1);
     pool.trim();
     CHECK(model.statistics().sessions_idle == 0);
     CHECK(pith::shape_parse("1x3x4") == (std::vector<std::int64_t>{ 1, 3, 4 }) &&
@@ -262,7 +288,8 @@ void test_session() {
     CHECK(pith::element_name(PITH_F16) == "float16" && pith::element_dtype("int8") == PITH_I8 &&
           pith::element_bits(PITH_U4) == 4);
     const std::string path = "test_pith.pb";
-    std::ofstream(path, std::ios::binary) << pith::ValueFile::bytes(inputs[0].second, "x", PITH_I64);
+    std::ofstream(path, std::ios::binary)
+        << pith::ValueFile::bytes(inputs[0].second, "x", PITH_I64);
     const pith::ValueFile file(path, PITH_I64);
     CHECK(std::string(file.name()) == "x" && file.tensor().dims[1] == 4);
     std::remove(path.c_str());
@@ -281,7 +308,8 @@ void test_images(const std::string &module) {
     const std::string png = images[0].encode(e);
     const pith::Image back = pith::Image::decode(png.data(), png.size(), o);
     CHECK(!std::memcmp(back.get().pixels, images[0].get().pixels,
-                       static_cast<std::size_t>(back.get().width) * static_cast<std::size_t>(back.get().height) * 3));
+                       static_cast<std::size_t>(back.get().width) *
+                           static_cast<std::size_t>(back.get().height) * 3));
     auto r = pith::options<pith_image_resize_options>();
     r.width = r.height = 8;
     CHECK(images[0].resized(r).get().width == 8 && images[0].center_crop(4, 5).get().height == 5);
@@ -290,14 +318,17 @@ void test_images(const std::string &module) {
     o.channels = 0;
     std::vector<pith::Image> portraits;
     portraits.emplace_back(data + "/faces/face_1.jpg", o);
-    const auto faces = pith::Model(data + "/yunet/yunet-s-640-other-sizes/model.onnx").detect(portraits);
+    const auto faces =
+        pith::Model(data + "/yunet/yunet-s-640-other-sizes/model.onnx").detect(portraits);
     CHECK(faces.size() == 1 && faces[0].size() == 1 && faces[0][0].score > 0.9f);
     const pith::ImageProcessor processor(data + "/vision/clip");
-    CHECK(processor.shape(images[0])[1] == 24 && processor.process(images[0]).size() == 3 * 24 * 24);
+    CHECK(processor.shape(images[0])[1] == 24 &&
+          processor.process(images[0]).size() == 3 * 24 * 24);
     std::ifstream in(data + "/images/rgb.bmp", std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
-    pith::Image decoded = pith::Image::decode(bytes.str().data(), bytes.str().size(), o), moved = std::move(decoded);
+    pith::Image decoded = pith::Image::decode(bytes.str().data(), bytes.str().size(), o),
+                moved = std::move(decoded);
     CHECK(moved.get().width == images[1].get().width && !decoded.get().pixels);
     CHECK(thrown([&] { pith::Image::decode("no picture", 10, o); }) == PITH_ERR_UNSUPPORTED);
     pith::Image::use_module(nullptr);
@@ -313,8 +344,8 @@ void test_own_operators() {
     soft.name = "SoftThreshold";
     soft.min_inputs = soft.max_inputs = soft.max_outputs = 1;
     soft.types = "f32";
-    soft.attributes =
-        "limit float = 0.5; names strings; sizes ints; scales floats; table tensor; mode string = plain; n int = 7";
+    soft.attributes = "limit float = 0.5; names strings; sizes ints; scales floats; table tensor; "
+                      "mode string = plain; n int = 7";
     soft.infer = [](pith_op_infer *c) {
         c->out[0] = *c->in[0];
         return PITH_OK;
@@ -325,19 +356,20 @@ void test_own_operators() {
         if (!state) return PITH_ERR_MEMORY;
         state->limit = node.number("limit");
         c->state = state;
-        const bool rest = node.integer("n") == 7 && node.string("mode") == "plain" && !node.tensor("table") &&
-                          !node.integers("sizes").second && !node.numbers("scales").second &&
-                          !node.strings("names").first;
+        const bool rest = node.integer("n") == 7 && node.string("mode") == "plain" &&
+                          !node.tensor("table") && !node.integers("sizes").second &&
+                          !node.numbers("scales").second && !node.strings("names").first;
         return rest ? PITH_OK : PITH_ERR_RUN;
     };
     soft.run = [](pith_op_run *r) {
         const float limit = static_cast<const Threshold *>(r->state)->limit;
         const auto *x = static_cast<const float *>(r->in[0]->data);
         auto *y = static_cast<float *>(r->out[0]->data);
-        pith::op_parallel(r, static_cast<std::size_t>(pith_shape_count(r->in[0]->dims, r->in[0]->rank)),
-                          [&](std::size_t i, int) {
-                              y[i] = x[i] > limit ? x[i] - limit : x[i] < -limit ? x[i] + limit : 0;
-                          });
+        pith::op_parallel(
+            r, static_cast<std::size_t>(pith_shape_count(r->in[0]->dims, r->in[0]->rank)),
+            [&](std::size_t i, int) {
+                y[i] = x[i] > limit ? x[i] - limit : x[i] < -limit ? x[i] + limit : 0;
+            });
         return PITH_OK;
     };
     pith::register_op(soft);
@@ -347,7 +379,8 @@ void test_own_operators() {
     range.name = "RowRange";
     range.min_inputs = range.max_inputs = range.max_outputs = 1;
     range.flags = PITH_OPERATOR_DYNAMIC;
-    CHECK(thrown([&] { pith::register_op(range); }, "example::RowRange: it has no infer") == PITH_ERR_ARGUMENT);
+    CHECK(thrown([&] { pith::register_op(range); }, "example::RowRange: it has no infer") ==
+          PITH_ERR_ARGUMENT);
     range.infer = [](pith_op_infer *c) {
         c->out[0].dtype = PITH_F32;
         return PITH_OK;
@@ -381,8 +414,8 @@ void test_rest() {
     profile.phase("mine", pith::Profile::now());
     const std::string json = profile.json();
     CHECK(json.find("\"mine\"") != std::string::npos && json.find("\"open\"") != std::string::npos);
-    CHECK(pith::version() == pith_version() && pith::cpu().threads >= 1 && *pith::build().runtimes &&
-          pith::memory().total > 0);
+    CHECK(pith::version() == pith_version() && pith::cpu().threads >= 1 &&
+          *pith::build().runtimes && pith::memory().total > 0);
     CHECK(pith::valid_prefix("ab\xff") == 2);
     CHECK(pith::locate(data) == data && !pith::locate().empty());
     pith::pin_threads(false);

@@ -1,5 +1,6 @@
-/* backend_far.c - a backend whose memory the host cannot look into: its pages have no access but while one of its own
- * functions works on them, so whoever else reads or writes them dies. It lets the CPU's operators compute. */
+/* backend_far.c - a backend whose memory the host cannot look into: its pages have no access but
+ * while one of its own functions works on them, so whoever else reads or writes them dies. It lets
+ * the CPU's operators compute. */
 #include "far.h"
 
 #include <pthread.h>
@@ -22,7 +23,8 @@ static region *far_regions;
 static int far_windows; /* that are open */
 
 static void far_protect(const region *r) {
-    if (mprotect(r->pages, r->page_bytes, far_windows ? PROT_READ | PROT_WRITE : PROT_NONE)) abort();
+    if (mprotect(r->pages, r->page_bytes, far_windows ? PROT_READ | PROT_WRITE : PROT_NONE))
+        abort();
 }
 
 static void far_window(int change) {
@@ -78,9 +80,11 @@ static bool far_supports(void *context, const pith__node *node) {
     (void)context;
     if (far.seed == FAR_NONE || !node->op->run) return false;
     if (far.seed == FAR_ALL) return true;
-    uint32_t hash = far_mix(0x811C9DC5u ^ far.seed * 0x9E3779B9u, node->op_type.data, node->op_type.size);
+    uint32_t hash =
+        far_mix(0x811C9DC5u ^ far.seed * 0x9E3779B9u, node->op_type.data, node->op_type.size);
     for (int i = 0; far.seed % 2 && i < node->output_count; i++)
-        if (node->outputs[i]) hash = far_mix(hash, (const char *)&node->outputs[i]->id, sizeof node->outputs[i]->id);
+        if (node->outputs[i])
+            hash = far_mix(hash, (const char *)&node->outputs[i]->id, sizeof node->outputs[i]->id);
     return hash >> 7 & 1;
 }
 
@@ -89,7 +93,8 @@ static pith_status far_prepare(void *context, pith__prepare *c) {
     return c->node->op->prepare ? c->node->op->prepare(c) : PITH_OK;
 }
 
-static pith_status far_scratch(void *context, const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status far_scratch(void *context, const pith__infer *c, const void *state, int threads,
+                               size_t *bytes) {
     (void)context;
     return pith__op_scratch(c, state, threads, bytes);
 }
@@ -98,7 +103,8 @@ static pith_status far_scratch(void *context, const pith__infer *c, const void *
 static pith_status far_check(const pith__run *r) {
     const pith__op *op = r->node->op;
     for (int i = 0; i < r->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++) {
-        if (!r->in[i] || !r->in[i]->bytes || !r->in[i]->data) continue; /* without data: it is packed */
+        /* without data: it is packed */
+        if (!r->in[i] || !r->in[i]->bytes || !r->in[i]->data) continue;
         bool on_host = i < 32 && op->shape_inputs >> i & 1;
         if (far_holds(r->in[i]->data, r->in[i]->bytes) == on_host)
             return pith__fail(r->err, PITH_ERR_RUN, "input %d is in the wrong memory", i);
@@ -123,11 +129,13 @@ static pith_status far_run(void *context, pith__run *r) {
 
 static void *far_alloc(void *context, size_t bytes) {
     (void)context;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (bytes + 63) / 64 * 64, size = (used + page - 1) / page * page;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (bytes + 63) / 64 * 64,
+           size = (used + page - 1) / page * page;
     region *r = malloc(sizeof *r);
     pthread_mutex_lock(&far_lock);
     bool given = r && (far.bytes_left < 0 || (size_t)far.bytes_left >= bytes);
-    char *pages = given ? mmap(NULL, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    char *pages =
+        given ? mmap(NULL, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
     if (pages == MAP_FAILED) {
         free(r);
         r = NULL;
@@ -156,7 +164,8 @@ static void far_free(void *context, void *memory) {
     free(r);
 }
 
-static pith_status far_copy(void *context, void *to, const void *from, size_t bytes, bool to_host, pith_error *err) {
+static pith_status far_copy(void *context, void *to, const void *from, size_t bytes, bool to_host,
+                            pith_error *err) {
     (void)context;
     if (!far_works(&far.copies)) return pith__fail(err, PITH_ERR_RUN, "the device is lost");
     if (!far_holds(to_host ? from : to, bytes) || (bytes && far_holds(to_host ? to : from, bytes)))

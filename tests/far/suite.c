@@ -1,7 +1,8 @@
 /* suite.c - models on the CPU and on the far backend: outputs equal bit for bit.
  *
- * far_suite [--level N] [--seeds N] [--every N] FOLDER…: each model.onnx below the folders is run on its test data
- * sets, twice, with every node on the far backend that can be there (seed 0) and with drawn choices. */
+ * far_suite [--level N] [--seeds N] [--every N] FOLDER…: each model.onnx below the folders is run
+ * on its test data sets, twice, with every node on the far backend that can be there (seed 0) and
+ * with drawn choices. */
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,9 @@ static int collect(const char *path, const struct stat *st, int type, struct FTW
     return 0;
 }
 
-static int compare_paths(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int compare_paths(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static bool same(const pith_tensor *a, const pith_tensor *b) {
     if (a->dtype != b->dtype || a->rank != b->rank) return false;
@@ -67,7 +70,8 @@ static bool side_open(side *s, uint32_t seed, const char *folder, int level) {
     options.optimization = level;
     *s = (side){ .seed = far.seed = seed, .err = PITH_ERROR_INIT };
     if (pith_model_open(&s->model, path, &options, &s->err)) return false;
-    return !pith_session_create(&s->session, s->model, &s->err) && pith_model_output_count(s->model) <= MOST_INPUTS;
+    return !pith_session_create(&s->session, s->model, &s->err) &&
+           pith_model_output_count(s->model) <= MOST_INPUTS;
 }
 
 static void side_close(side *s) {
@@ -85,7 +89,9 @@ static void side_run(side *s, const char *const *names, const pith_tensor *input
 static bool sides_agree(const side *a, const side *b, const char *what) {
     if (a->status || b->status) {
         bool both = a->status == b->status && !strcmp(a->err.message, b->err.message);
-        if (!both) printf("%s: '%s' on the CPU, '%s' with seed %u\n", what, a->err.message, b->err.message, b->seed);
+        if (!both)
+            printf("%s: '%s' on the CPU, '%s' with seed %u\n", what, a->err.message, b->err.message,
+                   b->seed);
         return both;
     }
     for (size_t i = 0; i < pith_model_output_count(a->model); i++) {
@@ -96,8 +102,8 @@ static bool sides_agree(const side *a, const side *b, const char *what) {
     return true;
 }
 
-static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_model *model, const char *set,
-                          pith__files *files) {
+static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_model *model,
+                          const char *set, pith__files *files) {
     size_t count = 0;
     for (size_t i = 0; i < pith_model_input_count(model) && i < MOST_INPUTS; i++) {
         char path[4400];
@@ -107,8 +113,8 @@ static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_mo
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (access(path, F_OK)) continue;
         if (pith__files_open(&bytes, files, path, &err) ||
-            pith__onnx_read_tensor(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32, files->arena,
-                                   &err)) {
+            pith__onnx_read_tensor(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32,
+                                   files->arena, &err)) {
             printf("%s: %s\n", path, err.message);
             exit(1);
         }
@@ -156,7 +162,8 @@ static bool check_model(const char *folder, int level, uint32_t first, uint32_t 
     for (uint32_t n = 0; good && n <= seeds; n++) {
         uint32_t seed = n ? first + n : FAR_ALL;
         if (side_open(&other, seed, folder, level) != opened) {
-            printf("%s: seed %u: '%s', on the CPU '%s'\n", folder, seed, other.err.message, cpu.err.message);
+            printf("%s: seed %u: '%s', on the CPU '%s'\n", folder, seed, other.err.message,
+                   cpu.err.message);
             good = false;
         }
         if (good && opened && !run_sets(&cpu, &other, folder)) good = is_drawn(&cpu, folder, level);
@@ -187,6 +194,7 @@ int main(int argc, char **argv) {
     if (found.count) qsort(found.items, found.count, sizeof *found.items, compare_paths);
     for (size_t i = 0; i < found.count; i += every, models++)
         failed += !check_model(found.items[i], level, (uint32_t)i, seeds);
-    printf("%zu models, %zu failed, %zu far steps, %zu copies\n", models, failed, far.steps, far.copies);
+    printf("%zu models, %zu failed, %zu far steps, %zu copies\n", models, failed, far.steps,
+           far.copies);
     return failed || !far.steps || !far.copies;
 }

@@ -1,5 +1,5 @@
-/* test_far.c - a backend that is missing, fails to open, is lost or out of memory while it runs; what a description
- * says of it; texts embedded on it. */
+/* test_far.c - a backend that is missing, fails to open, is lost or out of memory while it runs;
+ * what a description says of it; texts embedded on it. */
 #include "../unit/embed_test.h"
 #include "far.h"
 
@@ -36,7 +36,8 @@ typedef struct opened {
 
 static void open_session(opened *o, const pith_open_options *options) {
     pith_error err = PITH_ERROR_INIT;
-    if (pith_model_open(&o->model, MODEL, options, &err) || pith_session_create(&o->session, o->model, &err))
+    if (pith_model_open(&o->model, MODEL, options, &err) ||
+        pith_session_create(&o->session, o->model, &err))
         fail_msg("%s", err.message);
 }
 
@@ -53,7 +54,9 @@ static pith_status run(pith_tensor *output, const opened *o, pith_error *err) {
     assert_true(count <= 3 && pith_model_output_count(o->model) <= 4);
     for (size_t i = 0; i < count; i++) {
         names[i] = pith_model_input(o->model, i).name;
-        int64_t *data = !strcmp(names[i], "input_ids") ? ids : !strcmp(names[i], "attention_mask") ? ones : zeros;
+        int64_t *data = !strcmp(names[i], "input_ids")        ? ids
+                        : !strcmp(names[i], "attention_mask") ? ones
+                                                              : zeros;
         inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 1, TOKENS } };
     }
     pith_status status = pith_session_run(o->session, outputs, names, inputs, count, NULL, err);
@@ -227,12 +230,18 @@ static void test_list(void **state) {
         { " far , cpu", PITH_OK, 2, 0, true, "" },
         { "cpu", PITH_OK, 1, 0, false, "" },
         { "cpu,far", PITH_OK, 2, 0, false, "" },
-        { "cuda,far,cpu", PITH_OK, 3, 1, true, "backend 'cuda' is not used: this build does not have it" },
-        { "cuda,cpu", PITH_OK, 2, 1, false, "backend 'cuda' is not used: this build does not have it" },
-        { "auto", PITH_ERR_NOT_FOUND, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
-        { "far,cpu", PITH_ERR_NOT_FOUND, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
-        { "far,cpu", PITH_ERR_IO, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
-        { "auto", PITH_ERR_MEMORY, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
+        { "cuda,far,cpu", PITH_OK, 3, 1, true,
+          "backend 'cuda' is not used: this build does not have it" },
+        { "cuda,cpu", PITH_OK, 2, 1, false,
+          "backend 'cuda' is not used: this build does not have it" },
+        { "auto", PITH_ERR_NOT_FOUND, 2, 1, false,
+          "backend 'far' is not used: no far memory in this machine" },
+        { "far,cpu", PITH_ERR_NOT_FOUND, 2, 1, false,
+          "backend 'far' is not used: no far memory in this machine" },
+        { "far,cpu", PITH_ERR_IO, 2, 1, false,
+          "backend 'far' is not used: no far memory in this machine" },
+        { "auto", PITH_ERR_MEMORY, 2, 1, false,
+          "backend 'far' is not used: no far memory in this machine" },
     };
     opened cpu, other;
     pith_tensor wanted;
@@ -264,7 +273,8 @@ static void test_wrong_list(void **state) {
         pith_status open, status;
         const char *says;
     } rows[] = {
-        { "cuda", PITH_OK, PITH_ERR_ARGUMENT, "there is no device of the list 'cuda'; this build has far, cpu" },
+        { "cuda", PITH_OK, PITH_ERR_ARGUMENT,
+          "there is no device of the list 'cuda'; this build has far, cpu" },
         { "", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
         { "far,", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
         { "far,cpu,far", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has 'far' twice" },
@@ -287,7 +297,8 @@ static void test_wrong_list(void **state) {
     far.open = PITH_OK;
 }
 
-/* Lost at each of its steps and copies: the run ends on the CPU with the same bits, and so do all later ones. */
+/* Lost at each of its steps and copies: the run ends on the CPU with the same bits, and so do all
+ * later ones. */
 static void test_list_lost(void **state) {
     (void)state;
     opened cpu, other;
@@ -356,12 +367,15 @@ static void test_list_own_error(void **state) {
     options.devices = "far,cpu";
     open_cpu(&cpu, &wanted);
     open_session(&other, &options);
-    int64_t ids[TOKENS] = { 2, 1 << 20, 6, 7, 3 }, ones[TOKENS] = { 1, 1, 1, 1, 1 }, zeros[TOKENS] = { 0 };
+    int64_t ids[TOKENS] = { 2, 1 << 20, 6, 7, 3 }, ones[TOKENS] = { 1, 1, 1, 1, 1 },
+            zeros[TOKENS] = { 0 };
     const char *names[] = { "input_ids", "attention_mask", "token_type_ids" };
     int64_t *data[] = { ids, ones, zeros };
     pith_tensor inputs[3];
-    for (int i = 0; i < 3; i++) inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, TOKENS } };
-    assert_int_equal(pith_session_run(other.session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_RUN);
+    for (int i = 0; i < 3; i++)
+        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, TOKENS } };
+    assert_int_equal(pith_session_run(other.session, outputs, names, inputs, 3, NULL, &err),
+                     PITH_ERR_RUN);
     assert_true(!strncmp(err.message, "node ", 5));
     size_t steps = far.steps;
     must_run(&other, &wanted);
@@ -388,14 +402,16 @@ static void *embed_often(void *context) {
     for (int round = 0; round < 40 && r->good; round++) {
         r->good = !pith_embed(r->vectors, r->model, texts, TEXTS, NULL, NULL);
         for (int i = 0; i < TEXTS && r->good; i++)
-            r->good = !memcmp(r->vectors + (size_t)i * r->dim, r->wanted[i], r->dim * sizeof(float));
+            r->good =
+                !memcmp(r->vectors + (size_t)i * r->dim, r->wanted[i], r->dim * sizeof(float));
     }
     return NULL;
 }
 
 static void embed_with(float (*vectors)[WIDTH_MAX], uint32_t seed, int precision, bool calibrate);
 
-/* Texts of many threads, while the device is lost: no call fails, no bit differs, the device is given up once. */
+/* Texts of many threads, while the device is lost: no call fails, no bit differs, the device is
+ * given up once. */
 static void test_list_threads(void **state) {
     (void)state;
     enum { READERS = 6 };
@@ -413,7 +429,9 @@ static void test_list_threads(void **state) {
         if (pith_model_open(&model, DIRECTORY, &options, &err)) fail_msg("%s", err.message);
         far.runs_left = left;
         for (int i = 0; i < READERS; i++) {
-            readers[i] = (reader){ .model = model, .dim = pith_embed_dim(model, NULL), .good = true, .wanted = wanted };
+            readers[i] = (reader){
+                .model = model, .dim = pith_embed_dim(model, NULL), .good = true, .wanted = wanted
+            };
             assert_int_equal(pthread_create(&threads[i], NULL, embed_often, &readers[i]), 0);
         }
         for (int i = 0; i < READERS; i++) {
@@ -459,13 +477,16 @@ static void test_description(void **state) {
     options.flags = PITH_OPEN_DESCRIBE;
     far.seed = 4;
     open_session(&o, &options);
-    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, append, &json, &err), PITH_OK);
+    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, append, &json, &err),
+                     PITH_OK);
     char *steps = list_of(json.data, "steps"), *backends = list_of(json.data, "step_backends");
     size_t copies = 0, on_far = 0, on_cpu = 0;
-    for (char *s = steps, *b = backends, *next_s, *next_b; (s = strtok_r(s, " ", &next_s)); s = NULL, b = NULL) {
+    for (char *s = steps, *b = backends, *next_s, *next_b; (s = strtok_r(s, " ", &next_s));
+         s = NULL, b = NULL) {
         b = strtok_r(b, " ", &next_b);
         assert_non_null(b);
-        bool copy = !strcmp(s, "CopyToDevice") || !strcmp(s, "CopyToHost"), is_far = !strcmp(b, "far");
+        bool copy = !strcmp(s, "CopyToDevice") || !strcmp(s, "CopyToHost"),
+             is_far = !strcmp(b, "far");
         assert_true(is_far || !copy);
         copies += copy;
         on_far += is_far && !copy;
@@ -512,7 +533,8 @@ static void embed_with(float (*vectors)[WIDTH_MAX], uint32_t seed, int precision
 
 static void test_texts(void **state) {
     (void)state;
-    static const char *const networks[] = { "bert-base-script17-sdpa", "families/deberta-v2-dynamo20",
+    static const char *const networks[] = { "bert-base-script17-sdpa",
+                                            "families/deberta-v2-dynamo20",
                                             "families/gte-dynamo20-int8" };
     static float cpu[TEXTS][WIDTH_MAX], other[TEXTS][WIDTH_MAX];
     for (size_t n = 0; n < sizeof networks / sizeof *networks; n++) {

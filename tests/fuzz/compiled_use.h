@@ -15,7 +15,8 @@ typedef struct saved {
 
 static int save_piece(void *user, const void *data, size_t size, uint64_t total) {
     saved *s = user;
-    if (!s->bytes && total <= MEMORY_LIMIT) s->bytes = aligned_alloc(64, ((size_t)total + 64) & ~(size_t)63);
+    if (!s->bytes && total <= MEMORY_LIMIT)
+        s->bytes = aligned_alloc(64, ((size_t)total + 64) & ~(size_t)63);
     if (!s->bytes || size > total - s->size) return 1;
     memcpy(s->bytes + s->size, data, size);
     s->size += size;
@@ -57,7 +58,8 @@ static void use_heads(const pith_model *model) {
         }
     const size_t labels = pith_label_count(model);
     for (size_t i = 0; i < labels && i < 4; i++) (void)pith_label_name(model, i);
-    if (labels && labels <= WIDTH_MAX && pith_classify(numbers, model, texts, texts, 2, NULL, &err) && !err.message[0])
+    if (labels && labels <= WIDTH_MAX &&
+        pith_classify(numbers, model, texts, texts, 2, NULL, &err) && !err.message[0])
         abort();
     if (pith_rerank(numbers, model, texts[0], texts, 2, NULL, &err) && !err.message[0]) abort();
     size_t dim;

@@ -1,7 +1,8 @@
 /* flip.c - models with one byte wrong, opened and run: an error or a result, in bounded time.
  *
- * usage: flip SECONDS SEED FOLDER... Models are FOLDER/<name>/model.onnx. A child process does the work and notes in
- * shared memory what it is at, so that its end names model, place and byte whatever happened to it. */
+ * usage: flip SECONDS SEED FOLDER... Models are FOLDER/<name>/model.onnx. A child process does the
+ * work and notes in shared memory what it is at, so that its end names model, place and byte
+ * whatever happened to it. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,7 +39,8 @@ static size_t list(char ***paths, int count, char **folders) {
             snprintf(path, sizeof path, "%s/%s/model.onnx", folders[i], entries[k]->d_name);
             free(entries[k]);
             if (access(path, R_OK)) continue;
-            if (n == capacity) *paths = realloc(*paths, (capacity = 2 * capacity + 64) * sizeof **paths);
+            if (n == capacity)
+                *paths = realloc(*paths, (capacity = 2 * capacity + 64) * sizeof **paths);
             (*paths)[n++] = strdup(path);
         }
         if (found >= 0) free(entries);
@@ -56,8 +58,9 @@ static void work(note *now, char **paths, size_t count, uint64_t seed, time_t en
             memcpy(bytes, file.data, file.size);
             now->at = random_number(&seed) % file.size;
             /* Small steps turn types, shapes and lengths into their neighbours. */
-            now->byte = (unsigned char)(random_number(&seed) % 2 ? bytes[now->at] + random_number(&seed) % 9 - 4
-                                                                 : random_number(&seed));
+            now->byte = (unsigned char)(random_number(&seed) % 2
+                                            ? bytes[now->at] + random_number(&seed) % 9 - 4
+                                            : random_number(&seed));
             bytes[now->at] = now->byte;
             open_and_run(bytes, file.size, &now->counts);
             now->runs++;
@@ -71,7 +74,8 @@ int main(int argc, char **argv) {
     char **paths = NULL;
     size_t count = argc > 3 ? list(&paths, argc - 3, argv + 3) : 0;
     note *now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!count || now == MAP_FAILED) return fprintf(stderr, "usage: flip SECONDS SEED FOLDER...\n"), 2;
+    if (!count || now == MAP_FAILED)
+        return fprintf(stderr, "usage: flip SECONDS SEED FOLDER...\n"), 2;
     time_t end = time(NULL) + atoi(argv[1]);
     pid_t child = fork();
     if (child == 0) {
@@ -91,9 +95,10 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < count; i++) free(paths[i]);
     free(paths);
-    printf("seed %s: %lu models with a byte changed: %zu opened, %zu runs, %zu runs refused\n", argv[2], now->runs,
-           now->counts.opened, now->counts.ran, now->counts.refused);
+    printf("seed %s: %lu models with a byte changed: %zu opened, %zu runs, %zu runs refused\n",
+           argv[2], now->runs, now->counts.opened, now->counts.ran, now->counts.refused);
     if (child > 0 && WIFEXITED(status) && !WEXITSTATUS(status) && now->counts.ran) return 0;
-    printf("%s, byte %zu set to %u: %s\n", now->path, now->at, now->byte, hung ? "hangs" : "ended the process");
+    printf("%s, byte %zu set to %u: %s\n", now->path, now->at, now->byte,
+           hung ? "hangs" : "ended the process");
     return 1;
 }

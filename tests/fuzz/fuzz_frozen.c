@@ -1,6 +1,6 @@
-/* fuzz_frozen.c - a small tokenizer.json, a NUL, and changes to the frozen tokenizer of that tokenizer: four bytes say
- * where, the fifth what stands there then. The changed frozen may be refused; what is accepted must stay inside its
- * bytes. */
+/* fuzz_frozen.c - a small tokenizer.json, a NUL, and changes to the frozen tokenizer of that
+ * tokenizer: four bytes say where, the fifth what stands there then. The changed frozen may be
+ * refused; what is accepted must stay inside its bytes. */
 #include <stdlib.h>
 
 #include "text/compiled_tokenizer.h"
@@ -29,7 +29,8 @@ static void use(pith_str frozen) {
             if (pith__utf8_valid_prefix(decoded, size) != size) abort();
             pith_text_free(t, decoded);
         }
-        for (int32_t id = -1; id <= pith__tokenizer_vocab_size(t) && id < 1000; id++) pith__tokenizer_token(t, id);
+        for (int32_t id = -1; id <= pith__tokenizer_vocab_size(t) && id < 1000; id++)
+            pith__tokenizer_token(t, id);
         pith__tokenizer_unload(t);
     }
     pith_tokens_free(&tokens);
@@ -46,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!nul) return 0;
     pith__arena_init(&arena, &pith__allocator_default);
     arena.limit = (size_t)256 << 20;
-    if (!pith__tokenizer_load_bytes(&t, (pith_str){ (const char *)data, (size_t)(nul - data) }, NULL, &arena, &err)) {
+    if (!pith__tokenizer_load_bytes(&t, (pith_str){ (const char *)data, (size_t)(nul - data) },
+                                    NULL, &arena, &err)) {
         if (!pith__tokenizer_freeze(&frozen, t, &arena, &err)) {
             for (const uint8_t *p = nul + 1; (size_t)(data + size - p) >= CHANGE; p += CHANGE) {
                 uint32_t at;

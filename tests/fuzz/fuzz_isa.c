@@ -1,7 +1,8 @@
 /* fuzz_isa.c - the promise that every instruction set level gives the same bits.
  *
- * The input picks a row of the kernel table and fills its operands; every level of this machine runs it and must agree
- * with scalar, NaN payloads excepted. GEMM and attention get their shapes from the input too. */
+ * The input picks a row of the kernel table and fills its operands; every level of this machine
+ * runs it and must agree with scalar, NaN payloads excepted. GEMM and attention get their shapes
+ * from the input too. */
 #include <stdlib.h>
 
 #include "../unit/kernel_families.h"
@@ -43,7 +44,8 @@ static void run_gemm(input *in, pith__kernel_fn *fn, float *out) {
     floats(in, a, m * k);
     floats(in, b, k * n);
     floats(in, bias, n);
-    pith__gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_scalar);
+    pith__gemm_pack_f32_fn *pack =
+        PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_scalar);
     pack(packed, b, n, 1, k, n, 0, n);
     pith__gemm g = { .a = a,
                      .b = packed,
@@ -84,11 +86,13 @@ static void run_attention(input *in, pith__kernel_fn *fn, float *out) {
                           .window_left = -1,
                           .window_right = -1,
                           .none_left = (pith__none_left)(byte(in) % 3) };
-    if (pith__attention_f32_scratch(keys, d, d) > (int64_t)(sizeof scratch / sizeof *scratch)) return;
+    if (pith__attention_f32_scratch(keys, d, d) > (int64_t)(sizeof scratch / sizeof *scratch))
+        return;
     ((pith__attention_f32_fn *)fn)(&a, scratch);
 }
 
-/* One kernel on operands taken from the input, which is read from the same place for every level. */
+/* One kernel on operands taken from the input, which is read from the same place for every level.
+ */
 static void run_row(const pith__kernel_row *row, pith__kernel_fn *fn, input in, float *out) {
     static float x[MOST], y[MOST];
     if (strcmp(row->family, "gemm") == 0) {
@@ -114,7 +118,9 @@ static void run_row(const pith__kernel_row *row, pith__kernel_fn *fn, input in, 
     } else if (LISTED(norms_families, row->family)) {
         floats(&in, x, n * rows);
         floats(&in, y, n);
-        pith__layer_norm a = { .x = x, .gamma = y, .beta = y, .y = out, .rows = rows, .n = n, .epsilon = 1e-5f };
+        pith__layer_norm a = {
+            .x = x, .gamma = y, .beta = y, .y = out, .rows = rows, .n = n, .epsilon = 1e-5f
+        };
         ((pith__layer_norm_f32_fn *)fn)(&a);
     }
 }
@@ -124,7 +130,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static float out[LEVELS][MOST];
     if (size < 2) return 0;
-    const pith__kernel_row *row = &pith__kernel_table[(data[0] | data[1] << 8) % (int)pith__kernel_table_count];
+    const pith__kernel_row *row =
+        &pith__kernel_table[(data[0] | data[1] << 8) % (int)pith__kernel_table_count];
     if (row->dtype != PITH_F32) return 0;
     for (int level = 0; level < LEVELS; level++) {
         if (!(pith__cpu_get()->supported >> level & 1) || !row->fn[level]) continue;

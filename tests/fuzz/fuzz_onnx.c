@@ -1,5 +1,5 @@
-/* Any bytes as an ONNX file: a graph that is read keeps its invariants, and the whole of opening (operators, optimiser,
- * plan) gives an error or a model, within bounded memory. */
+/* Any bytes as an ONNX file: a graph that is read keeps its invariants, and the whole of opening
+ * (operators, optimiser, plan) gives an error or a model, within bounded memory. */
 #include <stdint.h>
 #include <stdlib.h>
 

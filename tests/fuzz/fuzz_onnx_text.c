@@ -1,6 +1,6 @@
-/* Any bytes as a model in text: an error with its place, or a model; a model can be written as text again, but for what
- * the syntax has no form for, and that text gives the same model. Any bytes as a model to write as text: an error or
- * text that is read. */
+/* Any bytes as a model in text: an error with its place, or a model; a model can be written as text
+ * again, but for what the syntax has no form for, and that text gives the same model. Any bytes as
+ * a model to write as text: an error or text that is read. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Any bytes as a picture: decoded, resized and made the input of a model, or refused, within a small limit on pixels.
- */
+/* Any bytes as a picture: decoded, resized and made the input of a model, or refused, within a
+ * small limit on pixels. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* Any bytes as a compiled model that is opened, described, run, asked for vectors and saved again: an error or a
- * result. The header is put right first, so that the contents are met. */
+/* Any bytes as a compiled model that is opened, described, run, asked for vectors and saved again:
+ * an error or a result. The header is put right first, so that the contents are met. */
 #include "compiled_use.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
-/* fuzz_tokenizer.c - a tokenizer.json, a NUL and a text: the file may be refused, the text may be; nothing else
- * happens. What is accepted must keep its promises: as many tokens without offsets as with, ends behind begins, inside
- * the text. */
+/* fuzz_tokenizer.c - a tokenizer.json, a NUL and a text: the file may be refused, the text may be;
+ * nothing else happens. What is accepted must keep its promises: as many tokens without offsets as
+ * with, ends behind begins, inside the text. */
 #include <stdlib.h>
 
 #include "base/str.h"
@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
-    pith_str json = { (const char *)data, nul ? (size_t)(nul - data) : size }, text = PITH_STR("[UNK] Caf\xC3\xA9 12!");
+    pith_str json = { (const char *)data, nul ? (size_t)(nul - data) : size },
+             text = PITH_STR("[UNK] Caf\xC3\xA9 12!");
     pith__arena arena;
     pith_tokenizer *t = NULL;
     pith_tokens with = PITH_TOKENS_INIT, without = PITH_TOKENS_INIT;
@@ -27,8 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         DEMAND(pith_tokenize(&without, t, text, NULL, &options, &err) == status);
         if (!status) {
             DEMAND(with.count == without.count);
-            DEMAND(!with.count || memcmp(with.ids, without.ids, with.count * sizeof *with.ids) == 0);
-            for (size_t i = 0; i < with.count; i++) DEMAND(with.begin[i] <= text.size && with.end[i] <= text.size);
+            DEMAND(!with.count ||
+                   memcmp(with.ids, without.ids, with.count * sizeof *with.ids) == 0);
+            for (size_t i = 0; i < with.count; i++)
+                DEMAND(with.begin[i] <= text.size && with.end[i] <= text.size);
         }
         options.raw = 1;
         options.no_offsets = 0;

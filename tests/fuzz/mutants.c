@@ -1,11 +1,12 @@
-/* mutants.c - opens and uses the broken models, tokenizers and directories that op_mutants.py and mutants.py write:
- * each gives an error or a result in bounded time and memory.
+/* mutants.c - opens and uses the broken models, tokenizers and directories that op_mutants.py and
+ * mutants.py write: each gives an error or a result in bounded time and memory.
  *
- * usage: mutants.py … | mutants [SAVE]
- * A mutant comes as four bytes of length and a list of strings, each behind four bytes of length: its name, what is
- * done with it, then the paths and contents of its files. A path that ends in / is a directory, one that ends in @ a
- * symbolic link to the contents. A child process does the work; one that ends, or works on a mutant for more than
- * HANG_SECONDS, is named and replaced. Mutants of which that is true are kept in the folder SAVE, as they came. */
+ * usage: mutants.py … | mutants [SAVE] A mutant comes as four bytes of length and a list of
+ * strings, each behind four bytes of length: its name, what is done with it, then the paths and
+ * contents of its files. A path that ends in / is a directory, one that ends in @ a symbolic link
+ * to the contents. A child process does the work; one that ends, or works on a mutant for more than
+ * HANG_SECONDS, is named and replaced. Mutants of which that is true are kept in the folder SAVE,
+ * as they came. */
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +19,13 @@
 
 #include "compiled_use.h"
 
-enum { JOB_MAX_BYTES = 16 << 20, PATH_MAX_BYTES = 1024, HANG_SECONDS = 10, STUCK_SECONDS = 300, USES = 4 };
+enum {
+    JOB_MAX_BYTES = 16 << 20,
+    PATH_MAX_BYTES = 1024,
+    HANG_SECONDS = 10,
+    STUCK_SECONDS = 300,
+    USES = 4
+};
 
 #if defined __SANITIZE_ADDRESS__
 /* Memory that goes past the limited allocator ends the process too. */
@@ -67,7 +74,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 /* A file, a directory or a link below the folder, whose parent is made if need be. */
 static void put_file(const char *folder, pith_str name, pith_str contents) {
     char path[PATH_MAX_BYTES], target[PATH_MAX_BYTES];
-    size_t length = (size_t)snprintf(path, sizeof path, "%s/%.*s", folder, (int)name.size, name.data);
+    size_t length =
+        (size_t)snprintf(path, sizeof path, "%s/%.*s", folder, (int)name.size, name.data);
     if (length >= sizeof path) abort();
     for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = 0;
@@ -79,7 +87,8 @@ static void put_file(const char *folder, pith_str name, pith_str contents) {
     if (last == '@') path[length - 1] = 0;
     snprintf(target, sizeof target, "%.*s", (int)contents.size, contents.data);
     FILE *f = last == '@' ? NULL : fopen(path, "wb");
-    if (last == '@' ? symlink(target, path) : !f || fwrite(contents.data, 1, contents.size, f) != contents.size)
+    if (last == '@' ? symlink(target, path)
+                    : !f || fwrite(contents.data, 1, contents.size, f) != contents.size)
         abort();
     if (f && fclose(f)) abort();
 }
@@ -88,7 +97,8 @@ static void put_file(const char *folder, pith_str name, pith_str contents) {
 static void put_files(const char *folder, const job *j, size_t at) {
     pith_str name, contents;
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    while ((name = next_string(j, &at)).data && (contents = next_string(j, &at)).data) put_file(folder, name, contents);
+    while ((name = next_string(j, &at)).data && (contents = next_string(j, &at)).data)
+        put_file(folder, name, contents);
 }
 
 /* ---- what is done with it ---- */
@@ -96,12 +106,13 @@ static void put_files(const char *folder, const job *j, size_t at) {
 #define DEMAND(condition) ((condition) ? (void)0 : abort())
 
 static char long_text[20001];
-#define TEXT(literal)                                                                                                  \
+#define TEXT(literal)                                                                              \
     { literal, sizeof literal - 1 }
 static const pith_str texts[] = {
     TEXT(""),
     TEXT("a cat sat  [MASK] <s>12! Caf\xC3\xA9 don't"),
-    TEXT("\0 e\xCC\x81\xEF\xB7\xBA \xE2\x80\x8D\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7\t\xC2\x85\xE2\x80\xA8"
+    TEXT("\0 e\xCC\x81\xEF\xB7\xBA "
+         "\xE2\x80\x8D\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7\t\xC2\x85\xE2\x80\xA8"
          "\xE4\xBD\xA0\xEF\xBF\xBD\xF4\x8F\xBF\xBF \xD7\xA9\xD8\xA7"),
     TEXT(long_text),
 };
@@ -120,8 +131,10 @@ static void detokenize(const pith_tokenizer *t, const pith_tokens *tokens) {
     for (size_t i = 0; i < tokens->count && i < 100; i++) pith_token_text(t, tokens->ids[i]);
 }
 
-/* What fuzz_tokenizer.c demands: the same tokens with and without offsets, which lie in the text. */
-static void tokenize(const pith_tokenizer *t, pith_str text, pith_tokens *with, pith_tokens *without, run_counts *c) {
+/* What fuzz_tokenizer.c demands: the same tokens with and without offsets, which lie in the text.
+ */
+static void tokenize(const pith_tokenizer *t, pith_str text, pith_tokens *with,
+                     pith_tokens *without, run_counts *c) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_status status = pith_tokenize(with, t, text, NULL, &options, &err);
@@ -132,7 +145,8 @@ static void tokenize(const pith_tokenizer *t, pith_str text, pith_tokens *with, 
     if (!status) {
         DEMAND(with->count == without->count);
         DEMAND(!with->count || !memcmp(with->ids, without->ids, with->count * sizeof *with->ids));
-        for (size_t i = 0; i < with->count; i++) DEMAND(with->begin[i] <= text.size && with->end[i] <= text.size);
+        for (size_t i = 0; i < with->count; i++)
+            DEMAND(with->begin[i] <= text.size && with->end[i] <= text.size);
         detokenize(t, with);
     }
     options.raw = 1;
@@ -147,7 +161,8 @@ static void tokenize_all(const pith_tokenizer *t, pith_tokens *tokens) {
     size_t ends[TEXTS];
     options.raw = options.overflow = 1;
     for (options.threads = 1; options.threads < 3; options.threads++)
-        if (pith_tokenize_batch(tokens, ends, t, texts, NULL, TEXTS, &options, &err)) DEMAND(err.message[0]);
+        if (pith_tokenize_batch(tokens, ends, t, texts, NULL, TEXTS, &options, &err))
+            DEMAND(err.message[0]);
 }
 
 static void use_tokenizer(const char *path, run_counts *c) {
@@ -209,7 +224,8 @@ static size_t use_of(const job *j) {
     next_string(j, &at); /* its name */
     pith_str name = next_string(j, &at);
     for (size_t i = 0; i < USES; i++)
-        if (name.size == strlen(uses[i].name) && !memcmp(name.data, uses[i].name, name.size)) return i;
+        if (name.size == strlen(uses[i].name) && !memcmp(name.data, uses[i].name, name.size))
+            return i;
     abort();
 }
 
@@ -224,7 +240,8 @@ static void use_mutant(job *j, const char *folder) {
     }
     next_string(j, &at);
     pith_str file = next_string(j, &at);
-    void *copy = malloc(file.size + !file.size); /* reading past the end shows under the address sanitizer */
+    void *copy = malloc(file.size + !file.size); /* reading past the end shows under the address
+                                                    sanitizer */
     if (!copy) abort();
     if (file.size) memcpy(copy, file.data, file.size);
     uses[i].file(copy, file.size, &j->counts[i]);
@@ -279,8 +296,8 @@ static bool read_job(job *j) {
 
 static void save(const char *folder, unsigned long number, const job *j) {
     char path[PATH_MAX_BYTES];
-    unsigned char length[4] = { (unsigned char)j->size, (unsigned char)(j->size >> 8), (unsigned char)(j->size >> 16),
-                                (unsigned char)(j->size >> 24) };
+    unsigned char length[4] = { (unsigned char)j->size, (unsigned char)(j->size >> 8),
+                                (unsigned char)(j->size >> 16), (unsigned char)(j->size >> 24) };
     snprintf(path, sizeof path, "%s/%lu.mutant", folder, number);
     FILE *f = fopen(path, "wb");
     if (!f) return;
@@ -304,7 +321,8 @@ static const char *run_job(worker *w, double *seconds) {
     struct pollfd wait = { w->from, POLLIN, 0 };
     double before = seconds_of(w);
     *seconds = 0;
-    for (int waited = write(w->to, &done, 1) == 1 ? 0 : STUCK_SECONDS; waited < STUCK_SECONDS; waited++) {
+    for (int waited = write(w->to, &done, 1) == 1 ? 0 : STUCK_SECONDS; waited < STUCK_SECONDS;
+         waited++) {
         int ready = poll(&wait, 1, 1000);
         *seconds = seconds_of(w) - before;
         if (ready) break;
@@ -315,7 +333,8 @@ static const char *run_job(worker *w, double *seconds) {
     }
     if (read(w->from, &done, 1) == 1) return NULL;
     int status = stop(w);
-    snprintf(text, sizeof text, "ended the process with %s %d", WIFSIGNALED(status) ? "signal" : "status",
+    snprintf(text, sizeof text, "ended the process with %s %d",
+             WIFSIGNALED(status) ? "signal" : "status",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return text;
 }
@@ -328,7 +347,8 @@ int main(int argc, char **argv) {
     worker w;
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i + 1 < sizeof long_text; i++) long_text[i] = i % 1000 ? 'a' : ' ';
-    if (j == MAP_FAILED || !mkdtemp(folder) || !start(&w, j, folder)) return fprintf(stderr, "out of memory\n"), 2;
+    if (j == MAP_FAILED || !mkdtemp(folder) || !start(&w, j, folder))
+        return fprintf(stderr, "out of memory\n"), 2;
     while (read_job(j)) {
         size_t at = 0;
         pith_str name = next_string(j, &at);
@@ -354,8 +374,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < USES; i++) {
         const run_counts *c = &j->counts[i];
         if (j->count[i])
-            printf("%s: %zu mutants, %zu opened, %zu runs, %zu runs refused\n", uses[i].name, j->count[i], c->opened,
-                   c->ran, c->refused);
+            printf("%s: %zu mutants, %zu opened, %zu runs, %zu runs refused\n", uses[i].name,
+                   j->count[i], c->opened, c->ran, c->refused);
         ran += c->ran;
     }
     printf("%lu mutants, %lu bad; the slowest took %.1f s: %s\n", count, bad, slowest, slow);

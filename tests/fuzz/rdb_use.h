@@ -1,5 +1,6 @@
-/* rdb_use.h - bytes as a database file whose size and checksum are made right, and everything that reads one: opening,
- * describing, and for each task a model's answers and a step of training, and the baselines. */
+/* rdb_use.h - bytes as a database file whose size and checksum are made right, and everything that
+ * reads one: opening, describing, and for each task a model's answers and a step of training, and
+ * the baselines. */
 #ifndef PITH_TESTS_FUZZ_RDB_USE_H
 #define PITH_TESTS_FUZZ_RDB_USE_H
 
@@ -39,7 +40,9 @@ static inline void rdb_release(void *user, void *memory) {
     free((size_t *)memory - 2);
 }
 
-static inline void rdb_ignore(void *user, const char *text, size_t size) { (void)user, (void)text, (void)size; }
+static inline void rdb_ignore(void *user, const char *text, size_t size) {
+    (void)user, (void)text, (void)size;
+}
 
 static inline void rdb_ask(pith_database *db, const pith__rdb_task *task) {
     pith_error err = PITH_ERROR_INIT;
@@ -47,8 +50,9 @@ static inline void rdb_ask(pith_database *db, const pith__rdb_task *task) {
     const uint32_t all = db->rdb.tables[task->table].rows, rows[] = { 0, all / 2, all - 1 };
     float answers[3 * PITH_TARGET_CLASSES];
     double loss, of_baseline[3 * PITH_TARGET_CLASSES];
-    static const char config[] = "{\"dim\": 16, \"heads\": 1, \"ff\": 16, \"blocks\": 1, \"batch\": 2, \"cells\": 64, "
-                                 "\"width\": 3, \"attend\": [\"column\", \"feature\", \"neighbour\", \"full\"]}";
+    static const char config[] =
+        "{\"dim\": 16, \"heads\": 1, \"ff\": 16, \"blocks\": 1, \"batch\": 2, \"cells\": 64, "
+        "\"width\": 3, \"attend\": [\"column\", \"feature\", \"neighbour\", \"full\"]}";
     if (!all) return;
     if (!pith__trainer_create(&model, &(pith__trainer_question){ &db->rdb, task->name }, 1,
                               (pith_str){ config, sizeof config - 1 }, 1, &db->allocator, &err)) {
@@ -58,7 +62,8 @@ static inline void rdb_ask(pith_database *db, const pith__rdb_task *task) {
     }
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) {
         pith__baseline b;
-        if (!pith__baseline_fit(&b, &db->rdb, task, (pith__baseline_kind)k, 1, &db->allocator, &err))
+        if (!pith__baseline_fit(&b, &db->rdb, task, (pith__baseline_kind)k, 1, &db->allocator,
+                                &err))
             pith__baseline_answer(of_baseline, &b, rows, 3, &err);
         pith__baseline_free(&b);
     }

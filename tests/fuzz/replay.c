@@ -1,4 +1,5 @@
-/* replay.c - calls a fuzz target once with each file of the folders named: the corpus as an ordinary test. */
+/* replay.c - calls a fuzz target once with each file of the folders named: the corpus as an
+ * ordinary test. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

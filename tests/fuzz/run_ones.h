@@ -1,6 +1,6 @@
-/* run_ones.h - opens a model from memory, describes it and runs it twice on ones of the shapes its inputs declare, with
- * limits on memory and loops; the second time with a profile, which asks every step for its costs. What the fuzz
- * targets and the tests of broken models share. */
+/* run_ones.h - opens a model from memory, describes it and runs it twice on ones of the shapes its
+ * inputs declare, with limits on memory and loops; the second time with a profile, which asks every
+ * step for its costs. What the fuzz targets and the tests of broken models share. */
 #ifndef PITH_TEST_RUN_ONES_H
 #define PITH_TEST_RUN_ONES_H
 
@@ -14,7 +14,14 @@
 #include "base/dtype.h"
 #include "pith/pith.h"
 
-enum { MEMORY_LIMIT = 64 << 20, LOOP_LIMIT = 50, FREE_SIZE = 3, MAX_PORTS = 8, ITEMS = 2, WIDTH_MAX = 4096 };
+enum {
+    MEMORY_LIMIT = 64 << 20,
+    LOOP_LIMIT = 50,
+    FREE_SIZE = 3,
+    MAX_PORTS = 8,
+    ITEMS = 2,
+    WIDTH_MAX = 4096
+};
 /* Before each block, its size; keeps the alignment of malloc. */
 enum { BLOCK_HEAD = 16 };
 
@@ -31,7 +38,8 @@ static size_t bytes_allowed = MEMORY_LIMIT;
 static void *limited_alloc(void *user, size_t bytes) {
     (void)user;
     if (bytes > bytes_allowed || atomic_fetch_add(&bytes_held, bytes) + bytes > bytes_allowed) {
-        fprintf(stderr, "%zu bytes more than %zu: beyond the limit\n", bytes, atomic_load(&bytes_held));
+        fprintf(stderr, "%zu bytes more than %zu: beyond the limit\n", bytes,
+                atomic_load(&bytes_held));
         abort();
     }
     size_t *block = malloc(BLOCK_HEAD + bytes);
@@ -70,7 +78,9 @@ static void describe_model(const pith_model *model) {
     pith_error err = PITH_ERROR_INIT;
     for (int form = PITH_DESCRIBE_JSON; form <= PITH_DESCRIBE_DOT; form++) {
         size_t bytes = 0;
-        if (pith_model_describe(model, (pith_description)form, described, &bytes, &err) && !err.message[0]) abort();
+        if (pith_model_describe(model, (pith_description)form, described, &bytes, &err) &&
+            !err.message[0])
+            abort();
     }
 }
 
@@ -79,14 +89,17 @@ static inline void embed_two(const pith_model *model) {
     const pith_str texts[2] = { { "a b", 3 }, { "c", 1 } };
     pith_error err = PITH_ERROR_INIT;
     size_t dim = pith_embed_dim(model, NULL);
-    if (dim && dim <= WIDTH_MAX && pith_embed(vectors, model, texts, 2, NULL, &err) && !err.message[0]) abort();
+    if (dim && dim <= WIDTH_MAX && pith_embed(vectors, model, texts, 2, NULL, &err) &&
+        !err.message[0])
+        abort();
 }
 
 /* Ones of the port's shape, in memory that goes with the test. */
 static pith_tensor ones(int dtype, int rank, const int64_t *dims, void **memory) {
     pith_tensor t = { .dtype = dtype, .rank = rank < 0 ? 1 : rank };
     for (int i = 0; i < t.rank; i++) t.dims[i] = rank < 0 || dims[i] < 0 ? FREE_SIZE : dims[i];
-    if (!pith__dtype_bytes(dtype, pith__dims_count(t.dims, t.rank), &t.bytes) || t.bytes > 1 << 20) {
+    if (!pith__dtype_bytes(dtype, pith__dims_count(t.dims, t.rank), &t.bytes) ||
+        t.bytes > 1 << 20) {
         return (pith_tensor){ 0 };
     }
     t.data = *memory = calloc(t.bytes + 1, 1);
@@ -118,13 +131,16 @@ static void run_model(pith_model *model, run_counts *c) {
         for (size_t i = 0; i < inputs; i++) {
             pith_port port = pith_model_input(model, i);
             names[i] = port.name;
-            bool sequence = port.dtype == PITH_SEQUENCE || port.dtype == PITH_NONE || port.dtype == PITH_UNDEFINED;
+            bool sequence = port.dtype == PITH_SEQUENCE || port.dtype == PITH_NONE ||
+                            port.dtype == PITH_UNDEFINED;
             in[i] = ones(sequence ? PITH_F32 : port.dtype, port.rank, port.dims, &memory[i]);
             if (!sequence) continue;
             for (int k = 0; k < ITEMS; k++) items[i][k] = in[i];
-            in[i] = (pith_tensor){
-                .data = items[i], .bytes = sizeof items[i], .dtype = PITH_SEQUENCE, .rank = 1, .dims = { ITEMS }
-            };
+            in[i] = (pith_tensor){ .data = items[i],
+                                   .bytes = sizeof items[i],
+                                   .dtype = PITH_SEQUENCE,
+                                   .rank = 1,
+                                   .dims = { ITEMS } };
         }
         pith_run_options options = PITH_RUN_OPTIONS_INIT;
         for (int round = 0; round < 2; round++) {
@@ -158,6 +174,8 @@ static void open_and_run_at(const void *data, size_t size, int level, run_counts
     pith_model_close(model);
 }
 
-static inline void open_and_run(const void *data, size_t size, run_counts *c) { open_and_run_at(data, size, 3, c); }
+static inline void open_and_run(const void *data, size_t size, run_counts *c) {
+    open_and_run_at(data, size, 3, c);
+}
 
 #endif

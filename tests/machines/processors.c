@@ -1,6 +1,7 @@
-/* A library for LD_PRELOAD: a machine of $PLAYED_PROCESSORS processors (at most 64), whatever this one has. Threads and
- * commands may be pinned to any of them, and are told so when they ask; really they run on those that this machine has,
- * in turn. $PLAYED_ONLY hands a pinned process's set on to what it starts, as the kernel does. */
+/* A library for LD_PRELOAD: a machine of $PLAYED_PROCESSORS processors (at most 64), whatever this
+ * one has. Threads and commands may be pinned to any of them, and are told so when they ask; really
+ * they run on those that this machine has, in turn. $PLAYED_ONLY hands a pinned process's set on to
+ * what it starts, as the kernel does. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -99,8 +100,12 @@ int sched_setaffinity(pid_t process, size_t size, const cpu_set_t *set) {
     }
     return 0;
 }
-int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set) { return get(thread, size, set); }
-int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set) { return pin(thread, size, set); }
+int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set) {
+    return get(thread, size, set);
+}
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set) {
+    return pin(thread, size, set);
+}
 int get_nprocs(void) { return played(); }
 int get_nprocs_conf(void) { return played(); }
 

@@ -1,10 +1,12 @@
-/* digest_table.c - the kernels of the program that neon.sh builds: those that have levels. They are declared here
- * without their types, as in select/tables.c, so no header of a new family is needed. */
+/* digest_table.c - the kernels of the program that neon.sh builds: those that have levels. They are
+ * declared here without their types, as in select/tables.c, so no header of a new family is
+ * needed. */
 #include "kernel_digest.h"
 
 #include "base/optional_part.h"
 
-#define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith__kernel_fn *)pith__k_##family##_##suffix##_##isa,
+#define LEVEL_FN(isa, family, suffix)                                                              \
+    [PITH_ISA_##isa] = (pith__kernel_fn *)pith__k_##family##_##suffix##_##isa,
 #define LEVEL_DECLARE(isa, family, suffix) void pith__k_##family##_##suffix##_##isa(void);
 #define KERNEL(family, suffix) PITH_ISAS(LEVEL_DECLARE, family, suffix)
 #define PLAIN(family, suffix) /* plain C has no levels */
@@ -12,7 +14,8 @@
 #undef KERNEL
 
 const pith__kernel_row pith__kernel_table[] = {
-#define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
+#define KERNEL(family, suffix)                                                                     \
+    { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
 #include "select/kernels.def"
 #undef KERNEL
 #undef PLAIN

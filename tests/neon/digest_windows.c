@@ -13,9 +13,11 @@
 
 /* The family chooses one way by sizes; both ways are run as well. */
 #define CONV_WAY(isa, name) [PITH_ISA_##isa] = pith__k_##name##_##isa,
-static pith__conv_fn *const conv_ways[][PITH_ISA_COUNT] = { { PITH_ISAS(CONV_WAY, conv_f32) },
-                                                            { PITH_ISAS(CONV_WAY, conv_positions_f32) },
-                                                            { PITH_ISAS(CONV_WAY, conv_maps_f32) } };
+static pith__conv_fn *const conv_ways[][PITH_ISA_COUNT] = {
+    { PITH_ISAS(CONV_WAY, conv_f32) },
+    { PITH_ISAS(CONV_WAY, conv_positions_f32) },
+    { PITH_ISAS(CONV_WAY, conv_maps_f32) }
+};
 
 /* A convolution in three parts. */
 static void run_conv(const call *c) {
@@ -29,7 +31,8 @@ static void run_conv(const call *c) {
     a.step = a.columns + c->round % 4;
     a.y_map = ROWS * a.columns;
     for (int64_t i = 0; i < a.k; i++) offsets[i] = i * 7 % 10;
-    const int64_t positions = (ROWS - 1) * a.step + a.columns, half = positions / 2, cut = maps / 32 * 16;
+    const int64_t positions = (ROWS - 1) * a.step + a.columns, half = positions / 2,
+                  cut = maps / 32 * 16;
     need_room(3 * maps * a.y_map);
     for (size_t way = 0; way < COUNT(conv_ways); way++) {
         pith__conv_fn *conv = way ? conv_ways[way][c->isa] : (pith__conv_fn *)c->fn;
@@ -46,13 +49,15 @@ static void run_depthwise_bytes(const call *c) {
     static int8_t weights[(MOST + 64) * (TAPS + 3)];
     static int32_t sums[ROWS * COLUMNS * MOST];
     static uint8_t bytes[ROWS * COLUMNS * MOST];
-    const int64_t taps = c->round % 2 ? 9 : 1 + c->round % TAPS, n = 1 + c->round % 3 * 32 + c->round % 33;
+    const int64_t taps = c->round % 2 ? 9 : 1 + c->round % TAPS,
+                  n = 1 + c->round % 3 * 32 + c->round % 33;
     int64_t offsets[TAPS];
     for (int64_t i = 0; i < TAPS; i++) offsets[i] = i * (n + c->round % 3);
     memset(weights, 0, sizeof weights); /* those of taps beyond the last are 0 */
     for (int64_t i = 0; i < taps * n; i++) {
         const int64_t tap = i / n;
-        weights[pith__depthwise_place(tap, i % n, taps) * 4 + tap % 4] = (int8_t)(z[i % N] * 127.0f);
+        weights[pith__depthwise_place(tap, i % n, taps) * 4 + tap % 4] =
+            (int8_t)(z[i % N] * 127.0f);
     }
     for (size_t i = 0; i < COUNT(sums); i++) sums[i] = (int32_t)(y[i % N] * 2000.0f);
     memset(bytes, 0, sizeof bytes);
@@ -86,8 +91,11 @@ static void run_depthwise(const call *c) {
         run_depthwise_bytes(c);
         return;
     }
-    const int64_t rows = 1 + c->round % 7, columns = 1 + c->round * 37 % 200, step = 1 + c->round % 2;
-    pith__window w = { .rank = 2, .in = { rows, columns }, .kernel = { 3, 3 }, .dilation = { 1, 1 } };
+    const int64_t rows = 1 + c->round % 7, columns = 1 + c->round * 37 % 200,
+                  step = 1 + c->round % 2;
+    pith__window w = {
+        .rank = 2, .in = { rows, columns }, .kernel = { 3, 3 }, .dilation = { 1, 1 }
+    };
     pith__depthwise a = { .x = y, .y = out, .weights = z, .bias = c->round / 2 % 2 ? z + 9 : NULL };
     for (int d = 0; d < 2; d++) {
         w.stride[d] = step;
@@ -100,7 +108,8 @@ static void run_depthwise(const call *c) {
 }
 
 /* A window over some rows and columns, with as many results as it has places. */
-static pith__window window_of(int64_t rows, int64_t columns, int round, int64_t most_step, int64_t most_pad) {
+static pith__window window_of(int64_t rows, int64_t columns, int round, int64_t most_step,
+                              int64_t most_pad) {
     pith__window w = { .rank = 2, .in = { rows, columns } };
     for (int d = 0; d < 2; d++) {
         w.kernel[d] = 1 + round / (1 + 2 * d) % 5;
@@ -127,7 +136,9 @@ static void run_pool_rows(const call *c) {
     const int64_t columns = 1 + c->round * 31 % (c->round % 4 ? 90 : 30);
     const pith__window w = window_of(1 + c->round % 9, columns, c->round, 2, c->round % 4 ? 4 : 20);
     const bool padded = c->round / 2 % 2;
-    pith__pool_planes a = { .w = &w, .x = x, .y = out, .channels = CHANNELS, .counts = counts, .padded = padded };
+    pith__pool_planes a = {
+        .w = &w, .x = x, .y = out, .channels = CHANNELS, .counts = counts, .padded = padded
+    };
     need_room(CHANNELS * w.out[0] * w.out[1]);
     if (w.out[1] > MOST || !pith__pool_rows_fits(&w)) abort();
     for (int64_t j = 0; j < w.out[1]; j++) counts[j] = (float)pith__window_places(&w, 1, j, padded);
@@ -139,10 +150,13 @@ static void run_arg_lanes(const call *c) {
     static float few[DIGEST_ROOM];
     static int64_t places[150];
     const int64_t columns = c->round % 3 ? 1 + c->round * 11 % 150 : 1;
-    const int64_t n = columns == 1 ? 1 + c->round * 13 : c->round % 2 ? 1 + c->round % 9 : 3 + c->round;
+    const int64_t n = columns == 1   ? 1 + c->round * 13
+                      : c->round % 2 ? 1 + c->round % 9
+                                     : 3 + c->round;
     const int64_t stride = columns == 1 ? 1 : columns + c->round % 4;
     for (size_t i = 0; i < COUNT(few); i++) few[i] = (float)(int)(y[i] / 3.0f);
-    ((pith__arg_lanes_fn *)c->fn)(c->round % 5 ? few : x, places, n, stride, columns, c->round / 2 % 2);
+    ((pith__arg_lanes_fn *)c->fn)(c->round % 5 ? few : x, places, n, stride, columns,
+                                  c->round / 2 % 2);
     put_bytes(0, places, (size_t)columns * sizeof *places);
 }
 
@@ -153,7 +167,9 @@ static void run_requantize(const call *c) {
     static uint8_t bytes[WINDOWS * (MAPS + GAP)];
     for (size_t i = 0; i < COUNT(numbers); i++) numbers[i] = (int32_t)(y[i] * 2000.0f);
     memset(bytes, 0, sizeof bytes), memset(wide, 0, sizeof wide);
-    pith__requantize a = { .add = numbers + 40, .row_sums = numbers + 80, .y = bytes, .wide = wide };
+    pith__requantize a = {
+        .add = numbers + 40, .row_sums = numbers + 80, .y = bytes, .wide = wide
+    };
     a.zeros = c->round % 3 ? numbers + 120 : NULL;
     a.scale = c->round % 4 ? z : NULL;
     const int64_t windows = 1 + (c->round + 13) % WINDOWS, maps = 1 + (c->round + 7) % MAPS;
@@ -166,11 +182,13 @@ static void run_requantize(const call *c) {
 /* Rows become columns: of bytes or of words. */
 static void run_turn(const call *c) {
     static uint8_t to[4 * 37 * 25];
-    const int64_t rows = 1 + c->round % 37, columns = 1 + c->round * 5 % 23, wide = columns + c->round % 3;
+    const int64_t rows = 1 + c->round % 37, columns = 1 + c->round * 5 % 23,
+                  wide = columns + c->round % 3;
     memset(to, 0, sizeof to);
     if (is(c, "turn_bytes")) {
         const uint8_t flip = c->round % 2 ? 0x80 : 0;
-        ((pith__turn_bytes_fn *)c->fn)(to, wide, (const uint8_t *)(const void *)x, 40, rows, columns, flip);
+        ((pith__turn_bytes_fn *)c->fn)(to, wide, (const uint8_t *)(const void *)x, 40, rows,
+                                       columns, flip);
     } else {
         ((pith__turn_fn *)c->fn)(to, wide, x, 40, rows, columns);
     }

@@ -1,6 +1,7 @@
-/* kernel_digest.c - a line per kernel and level with a digest of its output on fixed input, for comparing machines that
- * one program cannot run on both of (neon.sh). Levels must agree within a run too: exit status 1 if they do not, or if
- * a kernel that has levels belongs to a family that is not called here. Each such kernel is named. */
+/* kernel_digest.c - a line per kernel and level with a digest of its output on fixed input, for
+ * comparing machines that one program cannot run on both of (neon.sh). Levels must agree within a
+ * run too: exit status 1 if they do not, or if a kernel that has levels belongs to a family that is
+ * not called here. Each such kernel is named. */
 #include "kernel_digest.h"
 
 #include <stdio.h>
@@ -55,7 +56,8 @@ size_t put_bytes(size_t at, const void *bytes, size_t n) {
 
 /* infinity: its bits; beyond them are NaN, which count as one. */
 static void put_halves(const uint16_t *halves, size_t n, uint16_t infinity) {
-    for (size_t i = 0; i < n; i++) out[i] = (halves[i] & 0x7FFF) > infinity ? -1.0f : (float)halves[i];
+    for (size_t i = 0; i < n; i++)
+        out[i] = (halves[i] & 0x7FFF) > infinity ? -1.0f : (float)halves[i];
 }
 
 /* Columns [j, j + 16) of from[k][M], packed. */
@@ -77,9 +79,15 @@ static void run_int8_product(const call *c) {
     _Alignas(64) static int8_t b_packed[2 * 16 * (K + 7)];
     const int narrow = c->round % 3 == 2;
     const int64_t panel_bytes = pith__gemm_int8_packed_size(K, 16);
-    pith__quantize_rows rows = {
-        .x = y, .q = q, .scale = scale, .zero = zero, .extra = extra, .rows = M, .n = K, .ldx = K, .ldq = K
-    };
+    pith__quantize_rows rows = { .x = y,
+                                 .q = q,
+                                 .scale = scale,
+                                 .zero = zero,
+                                 .extra = extra,
+                                 .rows = M,
+                                 .n = K,
+                                 .ldx = K,
+                                 .ldq = K };
     PITH_KERNEL_FIND(pith__quantize_rows_fn, "quantize_rows", PITH_U8, c->isa)(&rows);
     for (int i = 0; i < K * M; i++) b[i] = (int8_t)(z[i] * 127.0f);
     memcpy(b_scale, y, sizeof b_scale);
@@ -89,7 +97,8 @@ static void run_int8_product(const call *c) {
             (b_packed + j / 16 * panel_bytes, b_scale + j, panel_of(c, z, j, K), K, NULL, NULL);
         }
     } else {
-        PITH_KERNEL_FIND(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, c->isa)(b_packed, b, M, 1, K, M, 0, M);
+        PITH_KERNEL_FIND(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, c->isa)
+        (b_packed, b, M, 1, K, M, 0, M);
     }
     pith__gemm_int8 g = { .a = q,
                           .b = b_packed,
@@ -130,10 +139,11 @@ static int run_int8(const call *c) {
         int32_t order[K];
         for (int64_t i = 0; i < K; i++) {
             order[i] = (int32_t)(i * 7 % K); /* K is a prime */
-            for (int64_t j = i; j < K; j++) u[i * pith__factor_stride(K) + j] = (i == j ? 9.0f : 0.0f) + z[i] * z[j];
+            for (int64_t j = i; j < K; j++)
+                u[i * pith__factor_stride(K) + j] = (i == j ? 9.0f : 0.0f) + z[i] * z[j];
         }
-        const bool fit =
-            c->round % 2 && PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32, c->isa)(u, K, column);
+        const bool fit = c->round % 2 && PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor",
+                                                          PITH_F32, c->isa)(u, K, column);
         ((pith__quantize_panel_fn *)c->fn)(panel, out, panel_of(c, y, c->round % M / 16 * 16, K), K,
                                            fit ? &(pith__factor){ u, order } : NULL, work);
         put_bytes(16, panel, sizeof panel);
@@ -141,10 +151,12 @@ static int run_int8(const call *c) {
         static float column[K];
         for (int64_t i = 0; i < K; i++) {
             for (int64_t j = i; j < K; j++)
-                out[i * pith__factor_stride(K) + j] = (i == j ? 9.0f : 0.0f) + y[i] * y[j] + z[i] * z[j];
+                out[i * pith__factor_stride(K) + j] =
+                    (i == j ? 9.0f : 0.0f) + y[i] * y[j] + z[i] * z[j];
         }
         const bool done = ((pith__unit_factor_fn *)c->fn)(out, K, column);
-        for (int64_t i = 0; i < K; i++) memset(out + i * pith__factor_stride(K), 0, (size_t)i * sizeof *out);
+        for (int64_t i = 0; i < K; i++)
+            memset(out + i * pith__factor_stride(K), 0, (size_t)i * sizeof *out);
         put_bytes(N, &done, sizeof done);
     } else if (is(c, "quantize_table")) {
         enum { ROWS = 3, LONGEST = 10 * ROUNDS };
@@ -159,8 +171,8 @@ static int run_int8(const call *c) {
     } else if (is(c, "gemm_pack")) {
         static int8_t panels[2 * 16 * (K + 7)];
         const int by_row = c->round % 2;
-        ((pith__gemm_pack_i8_fn *)c->fn)(panels, (const int8_t *)(const void *)x, by_row ? M : 1, by_row ? 1 : K, K, M,
-                                         0, M);
+        ((pith__gemm_pack_i8_fn *)c->fn)(panels, (const int8_t *)(const void *)x, by_row ? M : 1,
+                                         by_row ? 1 : K, K, M, 0, M);
         put_bytes(0, panels, sizeof panels);
     } else if (is(c, "gemm") || is(c, "gemm_amx") || is(c, "gemm_vnni")) {
         run_int8_product(c);
@@ -173,10 +185,13 @@ static int run_int8(const call *c) {
 /* Rows with a scale for every block, and their products; 0 if it is none of them. */
 static int run_blocks(const call *c) {
     enum { DEPTH = 100, COLUMNS = 23, BLOCK = 32 }; /* the last block is not full */
-    const pith__blocks_form f = {
-        .k = DEPTH, .blocks = 4, .block = BLOCK, .bits = c->round % 2 ? 4 : 8, .zeros = c->round % 3 == 0
-    };
-    static _Alignas(64) uint8_t rows[M * 4 * (BLOCK + 8)], panels[2 * 4 * (2 * BLOCK * 8 + 64 + 16)];
+    const pith__blocks_form f = { .k = DEPTH,
+                                  .blocks = 4,
+                                  .block = BLOCK,
+                                  .bits = c->round % 2 ? 4 : 8,
+                                  .zeros = c->round % 3 == 0 };
+    static _Alignas(64) uint8_t rows[M * 4 * (BLOCK + 8)],
+        panels[2 * 4 * (2 * BLOCK * 8 + 64 + 16)];
     const int64_t row = f.blocks * BLOCK * f.bits / 8, zero_row = (f.blocks * f.bits + 7) / 8;
     const uint8_t *bytes = (const uint8_t *)(const void *)x;
     pith__quantize_blocks a = { .x = y, .q = rows, .form = &f, .rows = M, .ldx = DEPTH };
@@ -188,13 +203,18 @@ static int run_blocks(const call *c) {
     if (!is(c, "gemm_blocks") && !is(c, "gemm_blocks_vnni")) return 0;
     PITH_KERNEL_FIND(pith__quantize_blocks_fn, "quantize_blocks", PITH_I8, c->isa)(&a);
     for (int64_t j = 0; j < COLUMNS; j += 16) {
-        const pith__blocks_columns from = { bytes + j * row, z + j * f.blocks, bytes + N + j * zero_row,
+        const pith__blocks_columns from = { bytes + j * row, z + j * f.blocks,
+                                            bytes + N + j * zero_row,
                                             COLUMNS - j < 16 ? COLUMNS - j : 16 };
         pith__blocks_pack_panel(panels + j / 16 * pith__blocks_panel_bytes(&f), &f, &from);
     }
-    const pith__gemm_blocks g = {
-        .a = rows, .b = panels, .c = out, .bias = c->round % 5 ? z : NULL, .form = &f, .n = COLUMNS, .ldc = COLUMNS
-    };
+    const pith__gemm_blocks g = { .a = rows,
+                                  .b = panels,
+                                  .c = out,
+                                  .bias = c->round % 5 ? z : NULL,
+                                  .form = &f,
+                                  .n = COLUMNS,
+                                  .ldc = COLUMNS };
     ((pith__gemm_blocks_fn *)c->fn)(&g, 0, 1 + c->round % M, 0, COLUMNS);
     return 1;
 }
@@ -262,7 +282,8 @@ static int run_small(const call *c) {
     } else if (is(c, "quantized_add")) {
         static uint8_t bytes[N];
         pith__quantized_sum sum = { .a = { (const uint8_t *)x, 0.03f, 100, 0 },
-                                    .b = { (const uint8_t *)y, 0.02f, 120, c->round % 2 ? 0x80 : 0 },
+                                    .b = { (const uint8_t *)y, 0.02f, 120,
+                                           c->round % 2 ? 0x80 : 0 },
                                     .y = bytes,
                                     .scale = 0.04f,
                                     .low = -100,
@@ -280,16 +301,17 @@ static int run_small(const call *c) {
         const int32_t *numbers = (const int32_t *)(const void *)x;
         const int64_t columns = 1 + c->round * 5 % 90;
         memcpy(sums, y, sizeof sums);
-        ((pith__sums_shift_fn *)c->fn)(&(pith__sums_shift){ .c = sums,
-                                                            .a = (const uint8_t *)x,
-                                                            .row_zeros = numbers,
-                                                            .column_sums = numbers + 90,
-                                                            .column_zeros = c->round % 3 ? numbers + 180 : NULL,
-                                                            .rows = 9,
-                                                            .n = columns,
-                                                            .row = columns,
-                                                            .k = c->round * 3,
-                                                            .a_signed = c->round % 2 });
+        ((pith__sums_shift_fn *)c->fn)(
+            &(pith__sums_shift){ .c = sums,
+                                 .a = (const uint8_t *)x,
+                                 .row_zeros = numbers,
+                                 .column_sums = numbers + 90,
+                                 .column_zeros = c->round % 3 ? numbers + 180 : NULL,
+                                 .rows = 9,
+                                 .n = columns,
+                                 .row = columns,
+                                 .k = c->round * 3,
+                                 .a_signed = c->round % 2 });
         put_bytes(0, sums, (size_t)columns * 9 * sizeof *sums);
     } else if (is(c, "lrn")) {
         const pith__lrn lrn = { .x = y,
@@ -309,9 +331,14 @@ static int run_small(const call *c) {
         ((pith__range_fn *)c->fn)(x, n, &out[0], &out[1]);
     } else if (is(c, "taps_max") || is(c, "taps_sum")) {
         static const int64_t offsets[] = { 0, 1, 2, 100, 101, 102 };
-        pith__taps a = {
-            .x = x, .y = out, .offsets = offsets, .weights = y, .taps = 6, .rows = 3, .columns = c->n / 4, .step = 50
-        };
+        pith__taps a = { .x = x,
+                         .y = out,
+                         .offsets = offsets,
+                         .weights = y,
+                         .taps = 6,
+                         .rows = 3,
+                         .columns = c->n / 4,
+                         .step = 50 };
         ((pith__taps_fn *)c->fn)(&a);
     } else {
         return 0;
@@ -369,7 +396,8 @@ static void run_gemm(const call *c) {
                      .ldc = n,
                      .activation = (pith_activation)(c->round % 8) };
     need_room(g.m * n);
-    PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa)(packed, z, n, 1, g.k, n, 0, n);
+    PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa)
+    (packed, z, n, 1, g.k, n, 0, n);
     if (!by_row) ((pith__gemm_f32_fn *)c->fn)(&g, 0, g.m, 0, n);
     for (int64_t i = 0; by_row && i < g.m; i++) ((pith__gemm_f32_fn *)c->fn)(&g, i, i + 1, 0, n);
 }
@@ -378,7 +406,8 @@ static void run_gemm(const call *c) {
 static void run_matmul(const call *c) {
     enum { ROWS = 7, DEPTH = 13, COLUMNS = 70 };
     static double a[ROWS * DEPTH], b[DEPTH * COLUMNS], sums[ROWS * COLUMNS];
-    const int64_t m = 1 + c->round % ROWS, n = 1 + c->round * 11 % COLUMNS, turned = c->round % 4 == 3;
+    const int64_t m = 1 + c->round % ROWS, n = 1 + c->round * 11 % COLUMNS,
+                  turned = c->round % 4 == 3;
     for (size_t i = 0; i < COUNT(a); i++) a[i] = (double)y[i] * (double)z[i];
     for (size_t i = 0; i < COUNT(b); i++) b[i] = (double)y[N + i] * (double)z[N + i];
     memset(sums, 0, sizeof sums);
@@ -390,8 +419,8 @@ static void run_matmul(const call *c) {
     put_bytes(0, sums, sizeof sums);
 }
 
-/* Every fourth round has nothing that hides a key, which is computed in a way of its own, and in every eighth
- * sizes that fixed point takes. */
+/* Every fourth round has nothing that hides a key, which is computed in a way of its own, and in
+ * every eighth sizes that fixed point takes. */
 static void run_attention(const call *c) {
     static uint8_t mask[M + ROUNDS];
     const int64_t keys = M + c->round;
@@ -428,7 +457,8 @@ static int run(const call *c) {
     const char *family = c->row->family;
     const int round = c->round;
     const int64_t n = c->n;
-    if (run_scores(c) || run_small(c) || run_int8(c) || run_blocks(c) || run_half(c) || run_windows(c) || run_train(c))
+    if (run_scores(c) || run_small(c) || run_int8(c) || run_blocks(c) || run_half(c) ||
+        run_windows(c) || run_train(c))
         return 1;
     if (is(c, "attention") || is(c, "attention_vnni")) {
         run_attention(c);
@@ -461,7 +491,9 @@ static int run(const call *c) {
                                .epsilon = 1e-5f };
         ((pith__layer_norm_f32_fn *)c->fn)(&a);
     } else if (LISTED(rotary_families, family)) {
-        pith__rotary a = { .x = x, .cosine = y, .sine = z, .y = out, .heads = 3, .size = n / 6 * 2 };
+        pith__rotary a = {
+            .x = x, .cosine = y, .sine = z, .y = out, .heads = 3, .size = n / 6 * 2
+        };
         a.x_pitch = a.y_pitch = a.size;
         a.interleaved = round & 1, a.per_pair = round >> 1 & 1;
         ((pith__rotary_f32_fn *)c->fn)(&a);
@@ -502,8 +534,8 @@ static int run(const call *c) {
     return 1;
 }
 
-/* Is the level's kernel for this processor, and has it the bits of scalar? AMX and AVX512_BF16 have their own for bf16;
- * below them these families are the f32 kernels. */
+/* Is the level's kernel for this processor, and has it the bits of scalar? AMX and AVX512_BF16 have
+ * their own for bf16; below them these families are the f32 kernels. */
 static int comparable(const pith__kernel_row *row, int level) {
     const pith__cpu *cpu = pith__cpu_get();
     const int avx512 = level == PITH_ISA_avx512, amx = strcmp(row->family, "gemm_amx") == 0;
@@ -515,15 +547,16 @@ static int comparable(const pith__kernel_row *row, int level) {
     return !(avx512 && (amx || pairs));
 }
 
-/* The digests of a kernel at each level that is comparable; *filled is set if any result was not zero. 0: no function
- * here runs its family. */
+/* The digests of a kernel at each level that is comparable; *filled is set if any result was not
+ * zero. 0: no function here runs its family. */
 static int digest_levels(uint64_t *sums, int *filled, const pith__kernel_row *row) {
     static const float zeros[DIGEST_ROOM];
     for (int round = 0; round < ROUNDS; round++) {
         fill_floats(x, COUNT(x));
         for (size_t j = 0; j < COUNT(y); j++) y[j] = random_float() * 8.0f, z[j] = random_float();
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
-            call c = { row, row->fn[level], (pith__isa)level, round, round < ROUNDS / 2 ? round : N - round };
+            call c = { row, row->fn[level], (pith__isa)level, round,
+                       round < ROUNDS / 2 ? round : N - round };
             if (!comparable(row, level)) continue;
             memset(out, 0, sizeof out);
             if (!run(&c)) return 0;
@@ -547,13 +580,16 @@ static int check_kernel(const pith__kernel_row *row) {
     uint64_t sums[PITH_ISA_COUNT] = { 0 };
     int filled = 0, failures = 0;
     if (!digest_levels(sums, &filled, row)) {
-        fprintf(stderr, "%s %s: no digest is made of this kernel; call it in tests/neon/kernel_digest.c, run()\n",
+        fprintf(stderr,
+                "%s %s: no digest is made of this kernel; call it in tests/neon/kernel_digest.c, "
+                "run()\n",
                 family, suffix);
         return 1;
     }
     if (!filled) {
         failures++;
-        fprintf(stderr, "%s %s: all results are zero, so its digest tells nothing\n", family, suffix);
+        fprintf(stderr, "%s %s: all results are zero, so its digest tells nothing\n", family,
+                suffix);
     }
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         const char *name = pith__isa_name((pith__isa)level);

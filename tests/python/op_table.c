@@ -1,7 +1,7 @@
-/* op_table.c - prints the attribute lists of all operators for compare_schemas.py, a line a rule, tabs between fields:
- * domain, operator, newest version; and of the rule name, type, 1 if required, first and last opset, 1 if it is our
- * own, lowest and highest number, alternatives, and "=" with the default behind it. Operators without rules have a line
- * too. */
+/* op_table.c - prints the attribute lists of all operators for compare_schemas.py, a line a rule,
+ * tabs between fields: domain, operator, newest version; and of the rule name, type, 1 if required,
+ * first and last opset, 1 if it is our own, lowest and highest number, alternatives, and "=" with
+ * the default behind it. Operators without rules have a line too. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -14,9 +14,10 @@ static const char *const kinds[] = {
 };
 
 static void print_rule(const pith__attr_rule *r) {
-    printf("\t" PITH_STR_FMT "\t%s\t%d\t%" PRId32 "\t%" PRId32 "\t%d\t%" PRId64 "\t%" PRId64 "\t" PITH_STR_FMT,
-           PITH_STR_ARG(r->name), kinds[r->kind], r->required, r->since, r->until, r->own, r->low, r->high,
-           PITH_STR_ARG(r->allowed));
+    printf("\t" PITH_STR_FMT "\t%s\t%d\t%" PRId32 "\t%" PRId32 "\t%d\t%" PRId64 "\t%" PRId64
+           "\t" PITH_STR_FMT,
+           PITH_STR_ARG(r->name), kinds[r->kind], r->required, r->since, r->until, r->own, r->low,
+           r->high, PITH_STR_ARG(r->allowed));
     printf("\t%s" PITH_STR_FMT, r->fallback.data ? "=" : "", PITH_STR_ARG(r->fallback));
 }
 

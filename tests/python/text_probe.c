@@ -1,5 +1,5 @@
-/* text_probe.c - the library's internal tokenizer behind a few plain functions, for Python's ctypes: what
- * compare_tokenizers.py and bench_tokenizer.py call. Not part of the library. */
+/* text_probe.c - the library's internal tokenizer behind a few plain functions, for Python's
+ * ctypes: what compare_tokenizers.py and bench_tokenizer.py call. Not part of the library. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,8 @@ typedef struct probe {
     pith_error err;
 } probe;
 
-/* path, or json with its size if path is NULL. Returns NULL and fills message (1024 bytes) on failure. */
+/* path, or json with its size if path is NULL. Returns NULL and fills message (1024 bytes) on
+ * failure. */
 EXPORT probe *probe_open(const char *path, const char *json, size_t size, char *message);
 /* Puts the tokenizer in place that opens out of this one's image; false after an error. */
 EXPORT int probe_image(probe *p);
@@ -25,13 +26,14 @@ EXPORT double probe_image_time(probe *p);
 EXPORT void probe_close(probe *p);
 EXPORT const char *probe_error(const probe *p);
 /* Number of tokens in all windows, -1 after an error. The arrays are valid until the next call. */
-EXPORT long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags,
-                         int max_length, pith_tokens *out);
+EXPORT long probe_encode(probe *p, const char *text, size_t size, const char *pair,
+                         size_t pair_size, int flags, int max_length, pith_tokens *out);
 /* All texts of one buffer, text i ending at ends[i]; returns the tokens, -1 after an error. */
-EXPORT long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads, size_t *token_ends,
-                        pith_tokens *out);
+EXPORT long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads,
+                        size_t *token_ends, pith_tokens *out);
 /* The text of ids, valid until the next call; NULL after an error. */
-EXPORT const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials, size_t *size);
+EXPORT const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials,
+                                size_t *size);
 EXPORT size_t probe_bytes(const probe *p);
 
 enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4, CHARACTERS = 8, NO_OVERFLOW = 16 };
@@ -41,9 +43,9 @@ probe *probe_open(const char *path, const char *json, size_t size, char *message
     if (!p) return NULL;
     pith__arena_init(&p->arena, &pith__allocator_default);
     p->tokens = (pith_tokens)PITH_TOKENS_INIT;
-    pith_status status =
-        path ? pith__tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
-             : pith__tokenizer_load_bytes(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
+    pith_status status = path ? pith__tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
+                              : pith__tokenizer_load_bytes(&p->tokenizer, (pith_str){ json, size },
+                                                           NULL, &p->arena, &p->err);
     if (!status) return p;
     memcpy(message, p->err.message, sizeof p->err.message);
     pith__arena_free(&p->arena);
@@ -93,8 +95,8 @@ void probe_close(probe *p) {
 const char *probe_error(const probe *p) { return p->err.message; }
 size_t probe_bytes(const probe *p) { return p->arena.total; }
 
-long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags,
-                  int max_length, pith_tokens *out) {
+long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size,
+                  int flags, int max_length, pith_tokens *out) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_str second = { pair, pair_size };
     options.raw = flags & RAW;
@@ -103,14 +105,15 @@ long probe_encode(probe *p, const char *text, size_t size, const char *pair, siz
     options.characters = flags & CHARACTERS;
     options.max_length = max_length;
     options.overflow = !(flags & NO_OVERFLOW);
-    if (pith_tokenize(&p->tokens, p->tokenizer, (pith_str){ text, size }, pair ? &second : NULL, &options, &p->err))
+    if (pith_tokenize(&p->tokens, p->tokenizer, (pith_str){ text, size }, pair ? &second : NULL,
+                      &options, &p->err))
         return -1;
     *out = p->tokens;
     return (long)p->tokens.count;
 }
 
-long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads, size_t *token_ends,
-                 pith_tokens *out) {
+long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads,
+                 size_t *token_ends, pith_tokens *out) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_str *list = malloc((count + 1) * sizeof *list);
     if (!list) return -1;
@@ -120,15 +123,18 @@ long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, 
     }
     options.no_offsets = 1;
     options.threads = threads;
-    pith_status status =
-        pith_tokenize_batch(&p->tokens, token_ends, p->tokenizer, list, NULL, count, &options, &p->err);
+    pith_status status = pith_tokenize_batch(&p->tokens, token_ends, p->tokenizer, list, NULL,
+                                             count, &options, &p->err);
     free(list);
     *out = p->tokens;
     return status ? -1 : (long)p->tokens.count;
 }
 
-const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials, size_t *size) {
+const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials,
+                         size_t *size) {
     pith_text_free(p->tokenizer, p->text);
     p->text = NULL;
-    return pith_detokenize(&p->text, size, p->tokenizer, ids, count, skip_specials, &p->err) ? NULL : p->text;
+    return pith_detokenize(&p->text, size, p->tokenizer, ids, count, skip_specials, &p->err)
+               ? NULL
+               : p->text;
 }

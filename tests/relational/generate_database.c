@@ -1,14 +1,16 @@
-/* generate_database.c - a database that nobody has seen before: CSV files and a schema, all decided by a seed.
+/* generate_database.c - a database that nobody has seen before: CSV files and a schema, all decided
+ * by a seed.
  *
  *     generate_database SEED DIRECTORY [LABELS]
  *
- * A graph of tables is drawn first: entities, some with parents among earlier ones, and tables of events, which have
- * times and one to three parents. Links follow blocks (rows of a block prefer parents of theirs) and popularity. Each
- * table then has a structural causal model: a row has hidden components, which come from those of its parents and
- * noise; each column is a function of a few of them and of earlier columns, seen as a number, a category, a boolean or
- * a text. The last table has the boolean `target`: the logit is a function of the hidden components of the row's
- * parents, of a time trend and of columns. With LABELS only so many training rows keep their label. The idea of graph,
- * links and causal models is PluRel's (arXiv 2602.04029); nothing else is. */
+ * A graph of tables is drawn first: entities, some with parents among earlier ones, and tables of
+ * events, which have times and one to three parents. Links follow blocks (rows of a block prefer
+ * parents of theirs) and popularity. Each table then has a structural causal model: a row has
+ * hidden components, which come from those of its parents and noise; each column is a function of a
+ * few of them and of earlier columns, seen as a number, a category, a boolean or a text. The last
+ * table has the boolean `target`: the logit is a function of the hidden components of the row's
+ * parents, of a time trend and of columns. With LABELS only so many training rows keep their label.
+ * The idea of graph, links and causal models is PluRel's (arXiv 2602.04029); nothing else is. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +18,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLES = 6, COLUMNS = 6, PARENTS = 3, HIDDEN = 3, BLOCKS = 4, ROWS = 3000, CATEGORIES = 6, DAYS = 720 };
+enum {
+    TABLES = 6,
+    COLUMNS = 6,
+    PARENTS = 3,
+    HIDDEN = 3,
+    BLOCKS = 4,
+    ROWS = 3000,
+    CATEGORIES = 6,
+    DAYS = 720
+};
 #define TRAIN_SHARE 0.7
 #define VALIDATION_SHARE 0.85
 
@@ -50,16 +61,19 @@ typedef struct database {
     double label[ROWS]; /* of the last table: 0 or 1, -1: none */
 } database;
 
-static const char *const nouns[] = { "city",    "shop",   "team",    "device", "course", "ward",   "route",
-                                     "project", "farm",   "station", "club",   "author", "brand",  "branch",
-                                     "vessel",  "parcel", "studio",  "clinic", "visit",  "ticket", "reading",
-                                     "match",   "loan",   "trip",    "order",  "review", "call" };
-static const char *const things[] = { "size",   "level",   "rate",   "age",   "score",  "weight", "price",  "grade",
-                                      "length", "amount",  "status", "kind",  "class",  "colour", "region", "segment",
-                                      "note",   "comment", "title",  "label", "active", "valid",  "urgent", "premium" };
-static const char *const words[] = { "red",    "north", "small",  "early",  "metal", "quiet",  "fresh", "round",
-                                     "light",  "rough", "sweet",  "urban",  "blue",  "south",  "large", "late",
-                                     "wooden", "loud",  "frozen", "square", "heavy", "smooth", "sour",  "rural" };
+static const char *const nouns[] = { "city",  "shop",    "team",    "device",  "course", "ward",
+                                     "route", "project", "farm",    "station", "club",   "author",
+                                     "brand", "branch",  "vessel",  "parcel",  "studio", "clinic",
+                                     "visit", "ticket",  "reading", "match",   "loan",   "trip",
+                                     "order", "review",  "call" };
+static const char *const things[] = { "size",  "level",  "rate",   "age",     "score",  "weight",
+                                      "price", "grade",  "length", "amount",  "status", "kind",
+                                      "class", "colour", "region", "segment", "note",   "comment",
+                                      "title", "label",  "active", "valid",   "urgent", "premium" };
+static const char *const words[] = { "red",    "north",  "small", "early",  "metal",  "quiet",
+                                     "fresh",  "round",  "light", "rough",  "sweet",  "urban",
+                                     "blue",   "south",  "large", "late",   "wooden", "loud",
+                                     "frozen", "square", "heavy", "smooth", "sour",   "rural" };
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
 /* SplitMix64, Steele, Lea and Flood, OOPSLA 2014. */
@@ -141,7 +155,8 @@ static void draw_rows(database *d, table *t) {
         for (int p = 0; p < t->parent_count; p++) {
             const table *parent = &d->tables[t->parents[p]];
             t->up[p][r] = draw_parent(d, parent, t->block[r]);
-            for (int i = 0; i < HIDDEN; i++) t->hidden[r][i] += t->inherit[p] * parent->hidden[t->up[p][r]][i];
+            for (int i = 0; i < HIDDEN; i++)
+                t->hidden[r][i] += t->inherit[p] * parent->hidden[t->up[p][r]][i];
         }
         for (int c = 0; c < t->column_count; c++) {
             const column *from = &t->columns[c];
@@ -156,7 +171,8 @@ static void draw_rows(database *d, table *t) {
 /* Labels of the last table: hidden components of parents, a trend, own and parents' columns. */
 static void draw_labels(database *d, int labels) {
     table *t = &d->tables[d->table_count - 1];
-    double hidden[PARENTS][HIDDEN], own[COLUMNS], above[PARENTS][COLUMNS], x[ROWS], mean = 0, square = 0;
+    double hidden[PARENTS][HIDDEN], own[COLUMNS], above[PARENTS][COLUMNS], x[ROWS], mean = 0,
+                                                                                    square = 0;
     for (int p = 0; p < PARENTS; p++) {
         for (int i = 0; i < HIDDEN; i++) hidden[p][i] = normal(d);
         for (int c = 0; c < COLUMNS; c++) above[p][c] = uniform(d) < 0.4 ? 0.7 * normal(d) : 0;
@@ -170,12 +186,14 @@ static void draw_labels(database *d, int labels) {
             const table *parent = &d->tables[t->parents[p]];
             const int up = t->up[p][r];
             for (int i = 0; i < HIDDEN; i++) x[r] += hidden[p][i] * parent->hidden[up][i];
-            for (int c = 0; c < parent->column_count; c++) x[r] += above[p][c] * parent->seen[up][c];
+            for (int c = 0; c < parent->column_count; c++)
+                x[r] += above[p][c] * parent->seen[up][c];
         }
         mean += x[r] / t->rows;
         square += x[r] * x[r] / t->rows;
     }
-    const double strength = 1 + uniform(d), shift = normal(d) * 0.7, deviation = sqrt(square - mean * mean) + 1e-9;
+    const double strength = 1 + uniform(d), shift = normal(d) * 0.7,
+                 deviation = sqrt(square - mean * mean) + 1e-9;
     for (int r = 0; r < t->rows; r++) {
         const double z = strength * (x[r] - mean) / deviation + shift;
         d->label[r] = uniform(d) < 1 / (1 + exp(-z));
@@ -200,9 +218,10 @@ static FILE *open_file(const char *directory, const char *name, const char *end)
 }
 
 static void print_time(FILE *f, long second) {
-    const long day = second / 86400, of_day = second % 86400; /* months of 30 days: every date is one */
-    fprintf(f, "%04ld-%02ld-%02ldT%02ld:%02ld:%02ld", 2021 + day / 336, 1 + day % 336 / 28, 1 + day % 28, of_day / 3600,
-            of_day / 60 % 60, of_day % 60);
+    /* months of 30 days: every date is one */
+    const long day = second / 86400, of_day = second % 86400;
+    fprintf(f, "%04ld-%02ld-%02ldT%02ld:%02ld:%02ld", 2021 + day / 336, 1 + day % 336 / 28,
+            1 + day % 28, of_day / 3600, of_day / 60 % 60, of_day % 60);
 }
 
 static void print_cell(FILE *f, database *d, const column *c, double x) {
@@ -232,7 +251,8 @@ static void write_table(database *d, const char *directory, int index) {
         fprintf(f, "%d", r);
         for (int p = 0; p < t->parent_count; p++) fprintf(f, ",%d", t->up[p][r]);
         if (t->events) fprintf(f, ","), print_time(f, t->second[r]);
-        for (int c = 0; c < t->column_count; c++) fprintf(f, ","), print_cell(f, d, &t->columns[c], t->seen[r][c]);
+        for (int c = 0; c < t->column_count; c++)
+            fprintf(f, ","), print_cell(f, d, &t->columns[c], t->seen[r][c]);
         if (last) fprintf(f, ",%s", d->label[r] < 0 ? "" : d->label[r] > 0 ? "true" : "false");
         fprintf(f, "\n");
     }
@@ -253,7 +273,8 @@ static void write_schema(const database *d, const char *directory) {
     for (int i = 0; i < d->table_count; i++) {
         const table *t = &d->tables[i];
         fprintf(f,
-                "%s\"%s\": {\"file\": \"%s.csv\", \"primary_key\": \"id\",%s \"columns\": {\"id\": {\"stype\": "
+                "%s\"%s\": {\"file\": \"%s.csv\", \"primary_key\": \"id\",%s \"columns\": {\"id\": "
+                "{\"stype\": "
                 "\"identifier\"}",
                 i ? ", " : "", t->name, t->name, t->events ? " \"temporal_column\": \"at\"," : "");
         for (int p = 0; p < t->parent_count; p++) {
@@ -262,14 +283,16 @@ static void write_schema(const database *d, const char *directory) {
             write_column(f, name, "identifier", d->tables[t->parents[p]].name);
         }
         if (t->events) write_column(f, "at", "timestamp", NULL);
-        for (int c = 0; c < t->column_count; c++) write_column(f, t->columns[c].name, stypes[t->columns[c].kind], NULL);
+        for (int c = 0; c < t->column_count; c++)
+            write_column(f, t->columns[c].name, stypes[t->columns[c].kind], NULL);
         if (t == last) write_column(f, "target", "boolean", NULL);
         fprintf(f, "}}");
     }
-    fprintf(f,
-            "}, \"tasks\": {\"target\": {\"anchor_table\": \"%s\", \"target_column\": \"target\", "
-            "\"observation_time_column\": \"at\", \"split\": {\"kind\": \"time\", \"train_until\": \"",
-            last->name);
+    fprintf(
+        f,
+        "}, \"tasks\": {\"target\": {\"anchor_table\": \"%s\", \"target_column\": \"target\", "
+        "\"observation_time_column\": \"at\", \"split\": {\"kind\": \"time\", \"train_until\": \"",
+        last->name);
     print_time(f, last->second[(int)(last->rows * TRAIN_SHARE)]);
     fprintf(f, "\", \"validation_until\": \"");
     print_time(f, last->second[(int)(last->rows * VALIDATION_SHARE)]);

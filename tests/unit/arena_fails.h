@@ -1,11 +1,13 @@
-/* arena_fails.h - an arena that refuses one request, for programs linked with --wrap for its functions.
+/* arena_fails.h - an arena that refuses one request, for programs linked with --wrap for its
+ * functions.
  *
- * An arena asks its allocator only for chunks, so a failing allocator reaches few of the places that ask an arena. Here
- * a run without failures is recorded first: the number of each request that comes through a chain of calls not seen
- * before. Then the work is done again for each of these, and that request is refused.
+ * An arena asks its allocator only for chunks, so a failing allocator reaches few of the places
+ * that ask an arena. Here a run without failures is recorded first: the number of each request that
+ * comes through a chain of calls not seen before. Then the work is done again for each of these,
+ * and that request is refused.
  *
- * The run that is recorded also has a guard behind each piece of an arena, where no sanitizer sees an overrun. The
- * test's allocator must tell of what it frees (arena_fails_freed). */
+ * The run that is recorded also has a guard behind each piece of an arena, where no sanitizer sees
+ * an overrun. The test's allocator must tell of what it frees (arena_fails_freed). */
 #ifndef ARENA_FAILS_H
 #define ARENA_FAILS_H
 
@@ -24,8 +26,9 @@
 #include "base/memory/memory.h"
 #include "base/memory/poison.h"
 
-/* DEPTH: calls above the one that asks which tell two requests apart. FILL: the bytes of a guard; in a poison build
- * those of pith__poison, because a reset of the arena poisons pieces and guards alike. */
+/* DEPTH: calls above the one that asks which tell two requests apart. FILL: the bytes of a guard;
+ * in a poison build those of pith__poison, because a reset of the arena poisons pieces and guards
+ * alike. */
 enum {
     ARENA_FAILS_DEPTH = 3,
     ARENA_FAILS_SEEN = 1 << 14,
@@ -34,7 +37,8 @@ enum {
 };
 
 static struct {
-    bool counts, record, refused; /* counts: false outside of arena_fails_each, where threads may ask */
+    bool counts, record, refused; /* counts: false outside of arena_fails_each, where threads may
+                                     ask */
     long made, fail_at;           /* requests so far; the one to refuse, from 1; 0: none */
     void *stack[16];              /* above the one that was refused */
     int depth;
@@ -69,16 +73,20 @@ static __attribute__((noinline)) bool arena_fails_now(void) {
     if (!arena_fails.counts) return false;
     arena_fails.made++;
     if (arena_fails.record && arena_fails_new()) {
-        arena_fails.chosen = realloc(arena_fails.chosen, (arena_fails.chosen_count + 1) * sizeof *arena_fails.chosen);
+        arena_fails.chosen = realloc(arena_fails.chosen,
+                                     (arena_fails.chosen_count + 1) * sizeof *arena_fails.chosen);
         arena_fails.chosen[arena_fails.chosen_count++] = arena_fails.made;
     }
     if (arena_fails.made != arena_fails.fail_at) return false;
-    arena_fails.depth = backtrace(arena_fails.stack, sizeof arena_fails.stack / sizeof *arena_fails.stack);
+    arena_fails.depth =
+        backtrace(arena_fails.stack, sizeof arena_fails.stack / sizeof *arena_fails.stack);
     return arena_fails.refused = true;
 }
 
 /* The calls above the refused request, to be read by addr2line. */
-static inline void arena_fails_show(void) { backtrace_symbols_fd(arena_fails.stack, arena_fails.depth, 2); }
+static inline void arena_fails_show(void) {
+    backtrace_symbols_fd(arena_fails.stack, arena_fails.depth, 2);
+}
 
 /* Forgets the guards from begin up to end; whether none of them was written to. */
 static inline bool arena_fails_forget(const char *begin, const char *end) {
@@ -99,13 +107,15 @@ static inline bool arena_fails_forget(const char *begin, const char *end) {
     return whole;
 }
 
-/* Puts a guard behind a piece of bytes. Guards where the piece lies are of a time before the arena was rewound. */
+/* Puts a guard behind a piece of bytes. Guards where the piece lies are of a time before the arena
+ * was rewound. */
 static inline void *arena_fails_guard(char *piece, size_t bytes) {
     if (!piece) return NULL;
     arena_fails_forget(piece, piece + bytes + ARENA_FAILS_GUARD);
     if (arena_fails.guard_count == arena_fails.guard_capacity) {
         arena_fails.guard_capacity = 2 * arena_fails.guard_capacity + 1024;
-        arena_fails.guards = realloc(arena_fails.guards, arena_fails.guard_capacity * sizeof *arena_fails.guards);
+        arena_fails.guards =
+            realloc(arena_fails.guards, arena_fails.guard_capacity * sizeof *arena_fails.guards);
     }
     struct arena_guard *guard = &arena_fails.guards[arena_fails.guard_count++];
     guard->at = memset(piece + bytes, ARENA_FAILS_FILL, ARENA_FAILS_GUARD);
@@ -115,74 +125,83 @@ static inline void *arena_fails_guard(char *piece, size_t bytes) {
 
 /* To be called by the test's allocator before it frees a block of malloc. */
 static inline void arena_fails_freed(void *block) {
-    if (block && arena_fails.guard_count && !arena_fails_forget(block, (char *)block + malloc_usable_size(block))) {
+    if (block && arena_fails.guard_count &&
+        !arena_fails_forget(block, (char *)block + malloc_usable_size(block))) {
         arena_fails_show();
         fail_msg("something was written behind the piece of an arena that these calls asked for");
     }
 }
 
-void *__real_pith_arena_alloc(pith__arena *arena, size_t bytes);
-void *__real_pith_arena_alloc64(pith__arena *arena, size_t bytes);
-void *__real_pith_arena_array(pith__arena *arena, size_t count, size_t size);
-pith_str __real_pith_arena_str(pith__arena *arena, pith_str s);
-bool __real_pith_arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
-void *__wrap_pith_arena_alloc(pith__arena *arena, size_t bytes);
-void *__wrap_pith_arena_alloc64(pith__arena *arena, size_t bytes);
-void *__wrap_pith_arena_array(pith__arena *arena, size_t count, size_t size);
-pith_str __wrap_pith_arena_str(pith__arena *arena, pith_str s);
-pith_str __wrap_pith_arena_printf(pith__arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool __wrap_pith_arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
+void *__real_pith__arena_alloc(pith__arena *arena, size_t bytes);
+void *__real_pith__arena_alloc64(pith__arena *arena, size_t bytes);
+void *__real_pith__arena_array(pith__arena *arena, size_t count, size_t size);
+pith_str __real_pith__arena_str(pith__arena *arena, pith_str s);
+bool __real_pith__arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity,
+                             size_t item_size);
+void *__wrap_pith__arena_alloc(pith__arena *arena, size_t bytes);
+void *__wrap_pith__arena_alloc64(pith__arena *arena, size_t bytes);
+void *__wrap_pith__arena_array(pith__arena *arena, size_t count, size_t size);
+pith_str __wrap_pith__arena_str(pith__arena *arena, pith_str s);
+pith_str __wrap_pith__arena_printf(pith__arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool __wrap_pith__arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity,
+                             size_t item_size);
 
-void *__wrap_pith_arena_alloc(pith__arena *arena, size_t bytes) {
+void *__wrap_pith__arena_alloc(pith__arena *arena, size_t bytes) {
     if (arena_fails_now()) return NULL;
-    if (!arena_fails.record || bytes > SIZE_MAX - ARENA_FAILS_GUARD) return __real_pith_arena_alloc(arena, bytes);
-    return arena_fails_guard(__real_pith_arena_alloc(arena, bytes + ARENA_FAILS_GUARD), bytes);
+    if (!arena_fails.record || bytes > SIZE_MAX - ARENA_FAILS_GUARD)
+        return __real_pith__arena_alloc(arena, bytes);
+    return arena_fails_guard(__real_pith__arena_alloc(arena, bytes + ARENA_FAILS_GUARD), bytes);
 }
 
-void *__wrap_pith_arena_alloc64(pith__arena *arena, size_t bytes) {
+void *__wrap_pith__arena_alloc64(pith__arena *arena, size_t bytes) {
     if (arena_fails_now()) return NULL;
-    if (!arena_fails.record || bytes > SIZE_MAX - ARENA_FAILS_GUARD) return __real_pith_arena_alloc64(arena, bytes);
-    return arena_fails_guard(__real_pith_arena_alloc64(arena, bytes + ARENA_FAILS_GUARD), bytes);
+    if (!arena_fails.record || bytes > SIZE_MAX - ARENA_FAILS_GUARD)
+        return __real_pith__arena_alloc64(arena, bytes);
+    return arena_fails_guard(__real_pith__arena_alloc64(arena, bytes + ARENA_FAILS_GUARD), bytes);
 }
 
-void *__wrap_pith_arena_array(pith__arena *arena, size_t count, size_t size) {
+void *__wrap_pith__arena_array(pith__arena *arena, size_t count, size_t size) {
     size_t bytes = count * size;
     if (arena_fails_now()) return NULL;
     if (!arena_fails.record || (size && count > (SIZE_MAX - ARENA_FAILS_GUARD) / size))
-        return __real_pith_arena_array(arena, count, size);
-    return arena_fails_guard(__real_pith_arena_array(arena, 1, bytes + ARENA_FAILS_GUARD), bytes);
+        return __real_pith__arena_array(arena, count, size);
+    return arena_fails_guard(__real_pith__arena_array(arena, 1, bytes + ARENA_FAILS_GUARD), bytes);
 }
 
-pith_str __wrap_pith_arena_str(pith__arena *arena, pith_str s) {
+pith_str __wrap_pith__arena_str(pith__arena *arena, pith_str s) {
     if (arena_fails_now()) return (pith_str){ NULL, 0 };
-    pith_str copy = __real_pith_arena_str(arena, s);
+    pith_str copy = __real_pith__arena_str(arena, s);
     if (copy.data) arena_fails_forget(copy.data, copy.data + s.size + 1);
     return copy;
 }
 
-pith_str __wrap_pith_arena_printf(pith__arena *arena, const char *format, ...) {
+pith_str __wrap_pith__arena_printf(pith__arena *arena, const char *format, ...) {
     va_list args;
     char *text = NULL;
     va_start(args, format);
     int size = arena_fails_now() ? -1 : vasprintf(&text, format, args);
     va_end(args);
     pith_str copy = { NULL, 0 };
-    if (size >= 0) copy = __real_pith_arena_str(arena, (pith_str){ text, (size_t)size });
+    if (size >= 0) copy = __real_pith__arena_str(arena, (pith_str){ text, (size_t)size });
     if (copy.data) arena_fails_forget(copy.data, copy.data + copy.size + 1);
     free(text);
     return copy;
 }
 
 /* Only where it has to grow: what was reserved before cannot be refused. */
-bool __wrap_pith_arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size) {
+bool __wrap_pith__arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity,
+                             size_t item_size) {
     if (count < *capacity) return true;
-    if (arena_fails_now() || !__real_pith_arena_grow(arena, items, count, capacity, item_size)) return false;
+    if (arena_fails_now() || !__real_pith__arena_grow(arena, items, count, capacity, item_size))
+        return false;
     arena_fails_forget(*items, (char *)*items + *capacity * item_size);
     return true;
 }
 
-/* Does the work, on one thread, once as it is and once for each new place that asks an arena, which is then refused;
- * returns how many these are. work looks at arena_fails.refused for whether a request was. */
+/* Does the work, on one thread, once as it is and once for each new place that asks an arena, which
+ * is then refused; returns how many these are. work looks at arena_fails.refused for whether a
+ * request was. */
 static inline size_t arena_fails_each(void (*work)(const void *context), const void *context) {
     arena_fails.chosen_count = 0;
     arena_fails.counts = arena_fails.record = true;

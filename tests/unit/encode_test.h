@@ -1,5 +1,5 @@
-/* encode_test.h - what the tests of pith/encode.h share: directories with a small network and a tokenizer of as many
- * words as the network knows, and runs of the same ids in a session. */
+/* encode_test.h - what the tests of pith/encode.h share: directories with a small network and a
+ * tokenizer of as many words as the network knows, and runs of the same ids in a session. */
 #ifndef ENCODE_TEST_H
 #define ENCODE_TEST_H
 
@@ -13,14 +13,16 @@ enum { BERT_WORDS, ROBERTA_WORDS };
 enum { ID_PAD, ID_UNK, ID_CLS, ID_SEP, ID_MASK, ID_QUERY, ID_DOCUMENT, ID_COMMA, ID_DOT, ID_BANG };
 
 /* Texts for both kinds of words, of at most 19 tokens with everything that is added to them. */
-static const char *const encode_words[] = { "w20 w21 , w30 .",
-                                            "w11",
-                                            "",
-                                            "w40 w40 nothing w40 w12",
-                                            "w50 w51 w52 w53 w54 w55 w56 w57 w58 w59 w60 w61 w62 w63 w64",
-                                            ", . !",
-                                            "w95 w10",
-                                            "w70 w71 w72 , w73 w74 w75 ! w76" };
+static const char *const encode_words[] = {
+    "w20 w21 , w30 .",
+    "w11",
+    "",
+    "w40 w40 nothing w40 w12",
+    "w50 w51 w52 w53 w54 w55 w56 w57 w58 w59 w60 w61 w62 w63 w64",
+    ", . !",
+    "w95 w10",
+    "w70 w71 w72 , w73 w74 w75 ! w76"
+};
 enum { ENCODE_TEXTS = sizeof encode_words / sizeof *encode_words };
 
 static inline void encode_texts(pith_str *texts) {
@@ -40,7 +42,8 @@ static inline void encode_put(const char *dir, const char *name, const char *dat
     assert_int_equal(fclose(f), 0);
 }
 
-/* A directory with tests/data/<network>/model.onnx and a tokenizer; files of late interaction are removed. */
+/* A directory with tests/data/<network>/model.onnx and a tokenizer; files of late interaction are
+ * removed. */
 static inline void encode_directory(const char *dir, const char *network, int words) {
     static const char *const marks[][10] = {
         { "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]", ",", ".", "!" },
@@ -57,9 +60,12 @@ static inline void encode_directory(const char *dir, const char *network, int wo
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fprintf(f,
-            "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"},"
-            " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"%s\", %d], \"cls\": [\"%s\", %d]},"
-            " \"decoder\": null, \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"%s\", \"vocab\": {",
+            "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": "
+            "\"WhitespaceSplit\"},"
+            " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"%s\", %d], \"cls\": "
+            "[\"%s\", %d]},"
+            " \"decoder\": null, \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"%s\", "
+            "\"vocab\": {",
             marks[words][end], end, marks[words][begin], begin, unknown);
     for (int id = 0; id < VOCABULARY; id++) {
         if (id < 10)
@@ -81,8 +87,8 @@ static inline pith_model *encode_open(const char *path) {
     return model;
 }
 
-static inline pith_encoded *encode_all(const pith_model *model, const pith_str *texts, size_t count, uint32_t what,
-                                       int role, const pith_embed_options *embed) {
+static inline pith_encoded *encode_all(const pith_model *model, const pith_str *texts, size_t count,
+                                       uint32_t what, int role, const pith_embed_options *embed) {
     pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_encoded *encoded = NULL;
@@ -95,8 +101,8 @@ static inline pith_encoded *encode_all(const pith_model *model, const pith_str *
 }
 
 /* Expects this status and a message with this in it. */
-static inline void encode_refuses(const pith_model *model, uint32_t what, int role, pith_status status,
-                                  const char *message) {
+static inline void encode_refuses(const pith_model *model, uint32_t what, int role,
+                                  pith_status status, const char *message) {
     static const pith_str text = { "w20 w21", 7 };
     pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
@@ -111,7 +117,8 @@ static inline void encode_refuses(const pith_model *model, uint32_t what, int ro
 /* The ids of a text as the model's tokenizer makes them. */
 static inline size_t encode_ids(int32_t *ids, const pith_model *model, pith_str text) {
     pith_tokens tokens = PITH_TOKENS_INIT;
-    assert_int_equal(pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, NULL, NULL), PITH_OK);
+    assert_int_equal(pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, NULL, NULL),
+                     PITH_OK);
     size_t count = tokens.count;
     assert_true(count <= IDS_MAX);
     memcpy(ids, tokens.ids, count * sizeof *ids);
@@ -119,9 +126,11 @@ static inline size_t encode_ids(int32_t *ids, const pith_model *model, pith_str 
     return count;
 }
 
-/* An output of a session on these ids, of which the last `hidden` are masked. Returns the numbers; *width: of a row. */
-static inline size_t encode_reference(float *to, int64_t *width, const pith_model *model, const int32_t *ids,
-                                      size_t count, size_t hidden, size_t output) {
+/* An output of a session on these ids, of which the last `hidden` are masked. Returns the numbers;
+ * *width: of a row. */
+static inline size_t encode_reference(float *to, int64_t *width, const pith_model *model,
+                                      const int32_t *ids, size_t count, size_t hidden,
+                                      size_t output) {
     int64_t wide[IDS_MAX], mask[IDS_MAX];
     const char *names[] = { "input_ids", "attention_mask" };
     pith_tensor inputs[2], outputs[4];
@@ -131,9 +140,12 @@ static inline size_t encode_reference(float *to, int64_t *width, const pith_mode
     assert_true(ports <= 2 && pith_model_output_count(model) <= 4);
     for (size_t i = 0; i < count; i++) wide[i] = ids[i], mask[i] = i < count - hidden;
     for (size_t i = 0; i < 2; i++)
-        inputs[i] = (pith_tensor){ i ? mask : wide, count * sizeof *wide, PITH_I64, 2, { 1, (int64_t)count } };
+        inputs[i] = (pith_tensor){
+            i ? mask : wide, count * sizeof *wide, PITH_I64, 2, { 1, (int64_t)count }
+        };
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
-    if (pith_session_run(session, outputs, names, inputs, ports, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_session_run(session, outputs, names, inputs, ports, NULL, &err))
+        fail_msg("%s", err.message);
     const pith_tensor *t = &outputs[output];
     assert_int_equal(t->dtype, PITH_F32);
     assert_true(t->bytes <= ROWS_MAX * sizeof *to);
@@ -157,14 +169,16 @@ static inline void encode_spread(float *row, const pith_sparse_rows *rows, size_
     }
 }
 
-static inline void encode_same_sparse(const pith_sparse_rows *a, const pith_sparse_rows *b, size_t texts) {
+static inline void encode_same_sparse(const pith_sparse_rows *a, const pith_sparse_rows *b,
+                                      size_t texts) {
     const size_t items = (size_t)a->offsets[texts];
     assert_memory_equal(a->offsets, b->offsets, (texts + 1) * sizeof *a->offsets);
     assert_memory_equal(a->indices, b->indices, items * sizeof *a->indices);
     assert_memory_equal(a->values, b->values, items * sizeof *a->values);
 }
 
-static inline void encode_same_rows(const pith_token_rows *a, const pith_token_rows *b, size_t texts) {
+static inline void encode_same_rows(const pith_token_rows *a, const pith_token_rows *b,
+                                    size_t texts) {
     const size_t items = (size_t)a->offsets[texts];
     assert_int_equal(a->dim, b->dim);
     assert_memory_equal(a->offsets, b->offsets, (texts + 1) * sizeof *a->offsets);

@@ -1,8 +1,9 @@
 /* false_ort.c - libraries that say they are ONNX Runtime, for test_runtime_ort.c.
  *
- * FALSE_ORT_KIND: 0: without the symbol; 1: GetApi returns NULL; 2: version 1.3; 3: a library with every function of
- * engine/runtime/ort_slots.def. It runs any model as y = x + 1000 on its one input "X" and output "Y", writes down what
- * it is told, counts what it has made, and fails where it is told to. */
+ * FALSE_ORT_KIND: 0: without the symbol; 1: GetApi returns NULL; 2: version 1.3; 3: a library with
+ * every function of engine/runtime/ort_slots.def. It runs any model as y = x + 1000 on its one
+ * input "X" and output "Y", writes down what it is told, counts what it has made, and fails where
+ * it is told to. */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,10 +45,10 @@ static ort_status *fail_if_due(const char *what) {
     state.alive++;
     return s;
 }
-#define DUE                                                                                                            \
-    do {                                                                                                               \
-        ort_status *due = fail_if_due(__func__ + strlen("false_"));                                                    \
-        if (due) return due;                                                                                           \
+#define DUE                                                                                        \
+    do {                                                                                           \
+        ort_status *due = fail_if_due(__func__ + strlen("false_"));                                \
+        if (due) return due;                                                                       \
     } while (0)
 
 __attribute__((format(printf, 1, 2))) static void note(const char *format, ...) {
@@ -58,7 +59,8 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...) 
     va_end(list);
 }
 
-static void note_settings(const char *name, const char *const *keys, const char *const *values, size_t count) {
+static void note_settings(const char *name, const char *const *keys, const char *const *values,
+                          size_t count) {
     note("%s", name);
     for (size_t i = 0; i < count; i++) note(" %s=%s", keys[i], values[i]);
     note("\n");
@@ -76,16 +78,16 @@ static void release(void *object) {
 
 static int false_GetErrorCode(const ort_status *s) { return (void)s, 1; }
 static const char *false_GetErrorMessage(const ort_status *s) { return s->text; }
-static ort_status *false_CreateEnvWithCustomLogger(ort_log_fn *log, void *user, int level, const char *id,
-                                                   ort_env **env) {
+static ort_status *false_CreateEnvWithCustomLogger(ort_log_fn *log, void *user, int level,
+                                                   const char *id, ort_env **env) {
     static char only;
     (void)log, (void)user, (void)level, (void)id;
     DUE;
     *env = (ort_env *)&only;
     return NULL;
 }
-static ort_status *false_CreateSession(const ort_env *env, const char *path, const ort_session_options *options,
-                                       ort_session **session) {
+static ort_status *false_CreateSession(const ort_env *env, const char *path,
+                                       const ort_session_options *options, ort_session **session) {
     (void)env, (void)options;
     DUE;
     note("CreateSession %s\n", strrchr(path, '/') + 1);
@@ -94,7 +96,8 @@ static ort_status *false_CreateSession(const ort_env *env, const char *path, con
     return NULL;
 }
 static ort_status *false_CreateSessionFromArray(const ort_env *env, const void *data, size_t size,
-                                                const ort_session_options *options, ort_session **session) {
+                                                const ort_session_options *options,
+                                                ort_session **session) {
     (void)env, (void)data, (void)options;
     DUE;
     note("CreateSessionFromArray %zu\n", size);
@@ -102,8 +105,9 @@ static ort_status *false_CreateSessionFromArray(const ort_env *env, const void *
     *session = made(1);
     return NULL;
 }
-static ort_status *false_Run(ort_session *session, const ort_run_options *options, const char *const *input_names,
-                             const ort_value *const *inputs, size_t input_count, const char *const *output_names,
+static ort_status *false_Run(ort_session *session, const ort_run_options *options,
+                             const char *const *input_names, const ort_value *const *inputs,
+                             size_t input_count, const char *const *output_names,
                              size_t output_count, ort_value **outputs) {
     (void)session;
     DUE;
@@ -112,7 +116,9 @@ static ort_status *false_Run(ort_session *session, const ort_run_options *option
         state.fail_at = state.calls_made + 1;
         return fail_if_due("Run was ended and");
     }
-    if (input_count != 1 || output_count != 1 || strcmp(input_names[0], "X") || strcmp(output_names[0], "Y")) abort();
+    if (input_count != 1 || output_count != 1 || strcmp(input_names[0], "X") ||
+        strcmp(output_names[0], "Y"))
+        abort();
     ort_value *y = made(sizeof *y);
     int64_t n = 1;
     *y = *inputs[0];
@@ -160,14 +166,16 @@ static ort_status *false_SessionGetInputCount(const ort_session *s, size_t *coun
 static ort_status *false_SessionGetOutputCount(const ort_session *s, size_t *count) {
     return false_SessionGetInputCount(s, count);
 }
-static ort_status *false_SessionGetInputName(const ort_session *s, size_t i, ort_allocator *a, char **name) {
+static ort_status *false_SessionGetInputName(const ort_session *s, size_t i, ort_allocator *a,
+                                             char **name) {
     (void)s, (void)i, (void)a;
     DUE;
     *name = made(2);
     strcpy(*name, "X");
     return NULL;
 }
-static ort_status *false_SessionGetOutputName(const ort_session *s, size_t i, ort_allocator *a, char **name) {
+static ort_status *false_SessionGetOutputName(const ort_session *s, size_t i, ort_allocator *a,
+                                              char **name) {
     return false_SessionGetInputName(s, i, a, name);
 }
 static ort_status *false_CreateRunOptions(ort_run_options **o) {
@@ -183,8 +191,9 @@ static ort_status *false_RunOptionsUnsetTerminate(ort_run_options *o) {
     o->ended = 0;
     return NULL;
 }
-static ort_status *false_CreateTensorWithDataAsOrtValue(const ort_memory_info *where, void *data, size_t bytes,
-                                                        const int64_t *dims, size_t rank, int type, ort_value **value) {
+static ort_status *false_CreateTensorWithDataAsOrtValue(const ort_memory_info *where, void *data,
+                                                        size_t bytes, const int64_t *dims,
+                                                        size_t rank, int type, ort_value **value) {
     (void)where, (void)bytes;
     DUE;
     if (type != PITH_F32) abort();
@@ -261,38 +270,43 @@ static ort_status *false_GetAvailableProviders(char ***names, int *count) {
     *count = 1;
     return NULL;
 }
-static ort_status *false_ReleaseAvailableProviders(char **names, int count) { return (void)names, (void)count, NULL; }
-static ort_status *false_AddSessionConfigEntry(ort_session_options *o, const char *key, const char *value) {
+static ort_status *false_ReleaseAvailableProviders(char **names, int count) {
+    return (void)names, (void)count, NULL;
+}
+static ort_status *false_AddSessionConfigEntry(ort_session_options *o, const char *key,
+                                               const char *value) {
     (void)o;
     DUE;
     note("config %s=%s\n", key, value);
     return NULL;
 }
-#define OWN(kind, type)                                                                                                \
-    static ort_status *false_Create##kind##ProviderOptions(type **s) {                                                 \
-        DUE;                                                                                                           \
-        *s = made(1);                                                                                                  \
-        return NULL;                                                                                                   \
-    }                                                                                                                  \
-    static ort_status *false_Update##kind##ProviderOptions(type *s, const char *const *keys,                           \
-                                                           const char *const *values, size_t count) {                  \
-        (void)s;                                                                                                       \
-        DUE;                                                                                                           \
-        note_settings(#kind " settings", keys, values, count);                                                         \
-        return NULL;                                                                                                   \
-    }                                                                                                                  \
-    static void false_Release##kind##ProviderOptions(type *s) { release(s); }                                          \
-    static ort_status *false_SessionOptionsAppendExecutionProvider_##kind##_V2(ort_session_options *o,                 \
-                                                                               const type *s) {                        \
-        (void)o, (void)s;                                                                                              \
-        DUE;                                                                                                           \
-        note("append " #kind "\n");                                                                                    \
-        return NULL;                                                                                                   \
+#define OWN(kind, type)                                                                            \
+    static ort_status *false_Create##kind##ProviderOptions(type **s) {                             \
+        DUE;                                                                                       \
+        *s = made(1);                                                                              \
+        return NULL;                                                                               \
+    }                                                                                              \
+    static ort_status *false_Update##kind##ProviderOptions(                                        \
+        type *s, const char *const *keys, const char *const *values, size_t count) {               \
+        (void)s;                                                                                   \
+        DUE;                                                                                       \
+        note_settings(#kind " settings", keys, values, count);                                     \
+        return NULL;                                                                               \
+    }                                                                                              \
+    static void false_Release##kind##ProviderOptions(type *s) { release(s); }                      \
+    static ort_status *false_SessionOptionsAppendExecutionProvider_##kind##_V2(                    \
+        ort_session_options *o, const type *s) {                                                   \
+        (void)o, (void)s;                                                                          \
+        DUE;                                                                                       \
+        note("append " #kind "\n");                                                                \
+        return NULL;                                                                               \
     }
 OWN(CUDA, ort_cuda_options)
 OWN(TensorRT, ort_tensorrt_options)
-static ort_status *false_SessionOptionsAppendExecutionProvider(ort_session_options *o, const char *provider,
-                                                               const char *const *keys, const char *const *values,
+static ort_status *false_SessionOptionsAppendExecutionProvider(ort_session_options *o,
+                                                               const char *provider,
+                                                               const char *const *keys,
+                                                               const char *const *values,
                                                                size_t count) {
     (void)o;
     if (state.unknown) {

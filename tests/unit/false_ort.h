@@ -1,4 +1,5 @@
-/* false_ort.h - what the false library of ONNX Runtime tells test_runtime_ort.c: the symbol false_ort_state. */
+/* false_ort.h - what the false library of ONNX Runtime tells test_runtime_ort.c: the symbol
+ * false_ort_state. */
 #ifndef FALSE_ORT_H
 #define FALSE_ORT_H
 

@@ -1,5 +1,5 @@
-/* graph_test.h - what the tests that build graphs share: a graph with room for a few inputs and outputs, the steps of
- * filling it, and a fixture around it that finds leaks. */
+/* graph_test.h - what the tests that build graphs share: a graph with room for a few inputs and
+ * outputs, the steps of filling it, and a fixture around it that finds leaks. */
 #ifndef GRAPH_TEST_H
 #define GRAPH_TEST_H
 
@@ -28,11 +28,13 @@ static inline pith__graph *graph_new(pith__arena *arena, pith__graph *parent, pi
 
 /* An input of which nothing is known. */
 static inline pith__value *graph_input(pith__graph *graph, const char *name) {
-    return graph->inputs[graph->input_count++] = pith__graph_add_value(graph, pith__str_of(name), PITH_VALUE_INPUT);
+    return graph->inputs[graph->input_count++] =
+               pith__graph_add_value(graph, pith__str_of(name), PITH_VALUE_INPUT);
 }
 
 /* dims: letters are symbols, digits numbers: "SH", "B4". */
-static inline pith__value *graph_input_of(pith__graph *graph, const char *name, int dtype, const char *dims) {
+static inline pith__value *graph_input_of(pith__graph *graph, const char *name, int dtype,
+                                          const char *dims) {
     pith__value *value = graph_input(graph, name);
     value->hint = pith__arena_array(graph->arena, 1, sizeof *value->hint);
     pith__type_init(value->hint);
@@ -40,13 +42,17 @@ static inline pith__value *graph_input_of(pith__graph *graph, const char *name, 
     for (value->hint->rank = 0; dims[value->hint->rank]; value->hint->rank++) {
         char c = dims[value->hint->rank];
         pith_str letter = { &dims[value->hint->rank], 1 };
-        value->hint->dims[value->hint->rank] = c >= '0' && c <= '9' ? c - '0' : pith__dim_symbol(graph->dims, letter);
+        value->hint->dims[value->hint->rank] =
+            c >= '0' && c <= '9' ? c - '0' : pith__dim_symbol(graph->dims, letter);
     }
     return value;
 }
 
-static inline pith__value *graph_apply(pith__graph *graph, const char *op_type, pith__value *a, pith__value *b) {
-    return pith__graph_add_node(graph, NULL, "", op_type, (pith__value *[]){ a, b }, b ? 2 : 1, NULL, 1)->outputs[0];
+static inline pith__value *graph_apply(pith__graph *graph, const char *op_type, pith__value *a,
+                                       pith__value *b) {
+    return pith__graph_add_node(graph, NULL, "", op_type, (pith__value *[]){ a, b }, b ? 2 : 1,
+                                NULL, 1)
+        ->outputs[0];
 }
 
 static inline void graph_output(pith__graph *graph, pith__value *value) {

@@ -19,7 +19,8 @@
 #define IMAGES PITH_TEST_DATA "/images/"
 #define MODULE PITH_BINARY_DIR "/libpith_image.so"
 
-/* A file of tests/data/images, in memory of its own: reading beyond it shows under the address sanitizer. */
+/* A file of tests/data/images, in memory of its own: reading beyond it shows under the address
+ * sanitizer. */
 static inline uint8_t *image_bytes(size_t *size, const char *name) {
     char path[512];
     pith__file file;
@@ -34,8 +35,8 @@ static inline uint8_t *image_bytes(size_t *size, const char *name) {
     return bytes;
 }
 
-static inline pith_status image_decode(pith_image *image, const void *data, size_t size, int channels,
-                                       pith_error *err) {
+static inline pith_status image_decode(pith_image *image, const void *data, size_t size,
+                                       int channels, pith_error *err) {
     pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
     options.channels = channels;
     options.module_path = MODULE;

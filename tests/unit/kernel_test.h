@@ -1,4 +1,5 @@
-/* kernel_test.h - what the kernel tests share: levels of this machine, numbers, guarded buffers, comparison of bits. */
+/* kernel_test.h - what the kernel tests share: levels of this machine, numbers, guarded buffers,
+ * comparison of bits. */
 #ifndef PITH_TESTS_KERNEL_TEST_H
 #define PITH_TESTS_KERNEL_TEST_H
 
@@ -23,14 +24,15 @@ static inline int level_usable(int level) {
     return level <= (int)cpu->isa && cpu->supported >> level & 1;
 }
 
-/* Whether the processor has what kernels for VNNI need on a level. Other levels have the plain form under their names.
- */
+/* Whether the processor has what kernels for VNNI need on a level. Other levels have the plain form
+ * under their names. */
 static inline int level_has_vnni(int level) {
     const uint32_t features = pith__cpu_get()->features;
     if (level == PITH_ISA_avx512) return (features & PITH_CPU_AVX512_VNNI) != 0;
     return level != PITH_ISA_avx2 || (features & PITH_CPU_AVX_VNNI);
 }
-/* bytes between two inaccessible pages, ending exactly at the second (at_end) or beginning exactly after the first. */
+/* bytes between two inaccessible pages, ending exactly at the second (at_end) or beginning exactly
+ * after the first. */
 typedef struct guarded {
     void *data, *map;
     size_t size;
@@ -59,24 +61,27 @@ static inline float *floats(int64_t n) {
 }
 
 /* A product of m rows and n columns by calls of parts of it, rows and columns cut somewhere. */
-#define gemm_in_parts(fn, gemm, m, n)                                                                                  \
-    do {                                                                                                               \
-        int64_t row_ = random_below((m) + 1), half_ = (n) / 32 * 16;                                                   \
-        (fn)(gemm, row_, m, half_, n);                                                                                 \
-        (fn)(gemm, 0, row_, 0, n);                                                                                     \
-        (fn)(gemm, row_, m, 0, half_);                                                                                 \
+#define gemm_in_parts(fn, gemm, m, n)                                                              \
+    do {                                                                                           \
+        int64_t row_ = random_below((m) + 1), half_ = (n) / 32 * 16;                               \
+        (fn)(gemm, row_, m, half_, n);                                                             \
+        (fn)(gemm, 0, row_, 0, n);                                                                 \
+        (fn)(gemm, row_, m, 0, half_);                                                             \
     } while (0)
 
 /* Same bits, or both NaN: payloads are not promised. */
-static inline int same_float(float a, float b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
-#define assert_same_floats(a, b, n, ...)                                                                               \
-    do {                                                                                                               \
-        for (size_t i_ = 0; i_ < (size_t)(n); i_++) {                                                                  \
-            if (!same_float((a)[i_], (b)[i_])) {                                                                       \
-                print_error(__VA_ARGS__);                                                                              \
-                fail_msg(": element %zu of %zu: %a and %a", i_, (size_t)(n), (double)(a)[i_], (double)(b)[i_]);        \
-            }                                                                                                          \
-        }                                                                                                              \
+static inline int same_float(float a, float b) {
+    return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+}
+#define assert_same_floats(a, b, n, ...)                                                           \
+    do {                                                                                           \
+        for (size_t i_ = 0; i_ < (size_t)(n); i_++) {                                              \
+            if (!same_float((a)[i_], (b)[i_])) {                                                   \
+                print_error(__VA_ARGS__);                                                          \
+                fail_msg(": element %zu of %zu: %a and %a", i_, (size_t)(n), (double)(a)[i_],      \
+                         (double)(b)[i_]);                                                         \
+            }                                                                                      \
+        }                                                                                          \
     } while (0)
 
 #endif

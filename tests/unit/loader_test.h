@@ -1,4 +1,5 @@
-/* loader_test.h - what the tests of loaders share: an arena, the files it maps, and a directory that lives as long. */
+/* loader_test.h - what the tests of loaders share: an arena, the files it maps, and a directory
+ * that lives as long. */
 #ifndef LOADER_TEST_H
 #define LOADER_TEST_H
 

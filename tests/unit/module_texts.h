@@ -1,4 +1,5 @@
-/* module_texts.h - the texts of tests/data/modules, whose vectors the directories of modules have. */
+/* module_texts.h - the texts of tests/data/modules, whose vectors the directories of modules have.
+ */
 #ifndef PITH_TESTS_MODULE_TEXTS_H
 #define PITH_TESTS_MODULE_TEXTS_H
 

@@ -1,4 +1,5 @@
-/* relational_test.h - databases for tests: made of tests/data/shop, or of tables that a test writes. */
+/* relational_test.h - databases for tests: made of tests/data/shop, or of tables that a test
+ * writes. */
 #ifndef PITH_TESTS_RELATIONAL_TEST_H
 #define PITH_TESTS_RELATIONAL_TEST_H
 
@@ -72,21 +73,24 @@ static inline pith_database *test_database(const char *source) {
 
 /* ---- leaks ---- */
 
-/* Changes a cell; the second time it is what it was. Times stay, since they decide which rows are later. */
+/* Changes a cell; the second time it is what it was. Times stay, since they decide which rows are
+ * later. */
 static inline void spoil_cell(const pith__rdb *r, const pith__rdb_column *c, uint32_t row) {
-    if (c->stype == PITH_STYPE_NUMERICAL)
-        ((uint64_t *)c->data)[row] ^= (uint64_t)1 << 50; /* a quarter more or less; a null stays NaN */
+    if (c->stype == PITH_STYPE_NUMERICAL) /* a quarter more or less; a null stays NaN */
+        ((uint64_t *)c->data)[row] ^= (uint64_t)1 << 50;
     else if (c->stype == PITH_STYPE_TIMESTAMP)
         return;
     else if (c->stype == PITH_STYPE_BOOLEAN)
         ((uint8_t *)c->data)[row] ^= 1;
     else
-        ((uint32_t *)c->data)[row] ^= (((const uint32_t *)c->data)[row] | 1) < r->string_count; /* another text */
+        /* another text */
+        ((uint32_t *)c->data)[row] ^= (((const uint32_t *)c->data)[row] | 1) < r->string_count;
 }
 
-/* Spoils every cell that is known at or after `asked`, except those of the seed that are not the target; or, if earlier
- * is set, the target cells known before. */
-static inline void spoil(pith__rdb *r, const pith__rdb_task *task, uint32_t seed, int64_t asked, bool earlier) {
+/* Spoils every cell that is known at or after `asked`, except those of the seed that are not the
+ * target; or, if earlier is set, the target cells known before. */
+static inline void spoil(pith__rdb *r, const pith__rdb_task *task, uint32_t seed, int64_t asked,
+                         bool earlier) {
     for (uint32_t t = 0; t < r->table_count; t++) {
         for (uint32_t row = 0; row < r->tables[t].rows; row++) {
             const int64_t time = pith__rdb_row_time(r, t, row);

@@ -66,10 +66,13 @@ static inline void write_text(const char *path, const char *text) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* Makes a directory with the files of tests/data/tasks/<name>, where config.json has `more` members at its beginning
- * and lacks those whose key is `drop` (NULL: none). What was in the directory before is gone. */
-static inline void edit_task(const char *dir, const char *name, const char *more, const char *drop) {
-    static const char *const files[] = { "model.safetensors", "tokenizer.json", "tokenizer_config.json" };
+/* Makes a directory with the files of tests/data/tasks/<name>, where config.json has `more` members
+ * at its beginning and lacks those whose key is `drop` (NULL: none). What was in the directory
+ * before is gone. */
+static inline void edit_task(const char *dir, const char *name, const char *more,
+                             const char *drop) {
+    static const char *const files[] = { "model.safetensors", "tokenizer.json",
+                                         "tokenizer_config.json" };
     static const char *const left[] = { "config_sentence_transformers.json", "modules.json",
                                         "sentence_bert_config.json" };
     static char text[8192];
@@ -88,9 +91,11 @@ static inline void edit_task(const char *dir, const char *name, const char *more
     }
     snprintf(target, sizeof target, TASKS "%s/config.json", name);
     assert_int_equal(pith__file_open(&file, target, false, NULL, NULL), PITH_OK);
-    snprintf(text, sizeof text, "{%s%s%.*s", more, *more ? ", " : "", (int)file.size - 1, (const char *)file.data + 1);
+    snprintf(text, sizeof text, "{%s%s%.*s", more, *more ? ", " : "", (int)file.size - 1,
+             (const char *)file.data + 1);
     pith__file_close(&file);
-    char *member = drop ? strstr(text + strlen(more), drop) : NULL; /* a member is left out by another name */
+    /* a member is left out by another name */
+    char *member = drop ? strstr(text + strlen(more), drop) : NULL;
     if (drop) assert_non_null(member);
     if (member) *member = '_';
     snprintf(path, sizeof path, "%s/config.json", dir);

@@ -1,4 +1,5 @@
-/* test_bm25.c - sparse vectors of BM25 beside fastembed (tests/data/lexical), and what is refused. */
+/* test_bm25.c - sparse vectors of BM25 beside fastembed (tests/data/lexical), and what is refused.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,10 +104,11 @@ static pith_bm25 *open_bm25(const pith_bm25_options *options) {
     return bm25;
 }
 
-static void encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count, int role,
-                   int threads) {
+static void encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count,
+                   int role, int threads) {
     pith_error err = PITH_ERROR_INIT;
-    if (pith_bm25_encode(rows, bm25, texts, count, role, threads, &err)) fail_msg("%s", err.message);
+    if (pith_bm25_encode(rows, bm25, texts, count, role, threads, &err))
+        fail_msg("%s", err.message);
 }
 
 static void test_fastembed(void **state) {
@@ -118,11 +120,12 @@ static void test_fastembed(void **state) {
         pith_bm25_rows rows;
         encode(&rows, bm25, &c->text, 1, PITH_ROLE_DOCUMENT, 1);
         if (rows.sparse.offsets[1] != (int64_t)c->count)
-            fail_msg("case %zu: %lld entries, not %zu", i, (long long)rows.sparse.offsets[1], c->count);
+            fail_msg("case %zu: %lld entries, not %zu", i, (long long)rows.sparse.offsets[1],
+                     c->count);
         for (size_t n = 0; n < c->count; n++) {
             if (rows.sparse.indices[n] != c->indices[n])
-                fail_msg("case %zu: %.*s: %d, not %lld", i, (int)c->text.size, c->text.data, rows.sparse.indices[n],
-                         (long long)c->indices[n]);
+                fail_msg("case %zu: %.*s: %d, not %lld", i, (int)c->text.size, c->text.data,
+                         rows.sparse.indices[n], (long long)c->indices[n]);
             assert_true(fabs(rows.sparse.values[n] - c->values[n]) <= 1e-6);
         }
         pith_bm25_rows_free(&rows, bm25);
@@ -151,8 +154,10 @@ static void test_bits(void **state) {
         encode(&one, bm25, &texts[i], 1, PITH_ROLE_DOCUMENT, 1);
         assert_int_equal(one.sparse.offsets[1], count);
         if (count) {
-            assert_memory_equal(one.sparse.indices, all.sparse.indices + from, (size_t)count * sizeof(int32_t));
-            assert_memory_equal(one.sparse.values, all.sparse.values + from, (size_t)count * sizeof(float));
+            assert_memory_equal(one.sparse.indices, all.sparse.indices + from,
+                                (size_t)count * sizeof(int32_t));
+            assert_memory_equal(one.sparse.values, all.sparse.values + from,
+                                (size_t)count * sizeof(float));
         }
         pith_bm25_rows_free(&one, bm25);
     }
@@ -186,7 +191,8 @@ static void test_murmur(void **state) {
                  { "aa", 0x9747b28c, 0x5D211726 },
                  { "a", 0x9747b28c, 0x7FA09EA6 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_int_equal(pith__murmur3_32(rows[i].text, strlen(rows[i].text), rows[i].seed), rows[i].hash);
+        assert_int_equal(pith__murmur3_32(rows[i].text, strlen(rows[i].text), rows[i].seed),
+                         rows[i].hash);
 }
 
 static void test_words(void **state) {
@@ -209,13 +215,14 @@ static void test_words(void **state) {
         char joined[100] = "";
         pith__words_begin(&w, pith__str_of(rows[i].text));
         while (pith__words_next(&w))
-            snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "%s%.*s", *joined ? "|" : "", (int)w.size,
-                     w.word);
+            snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "%s%.*s",
+                     *joined ? "|" : "", (int)w.size, w.word);
         assert_string_equal(joined, rows[i].words);
     }
 }
 
-static void refused(pith_bm25_options options, const char *dir, pith_status status, const char *says) {
+static void refused(pith_bm25_options options, const char *dir, pith_status status,
+                    const char *says) {
     pith_error err = PITH_ERROR_INIT;
     pith_bm25 *bm25;
     assert_int_equal(pith_bm25_open(&bm25, dir, &options, &err), status);
@@ -227,7 +234,8 @@ static void test_refused(void **state) {
     const pith_bm25_options good = PITH_BM25_OPTIONS_INIT;
     pith_bm25_options o = good;
     o.language = "klingon";
-    refused(o, STOPS, PITH_ERR_ARGUMENT, "language 'klingon' is not known; known are arabic, danish");
+    refused(o, STOPS, PITH_ERR_ARGUMENT,
+            "language 'klingon' is not known; known are arabic, danish");
     o.language = "eng";
     refused(o, STOPS, PITH_ERR_ARGUMENT, "is not known");
     o.language = "";
@@ -243,12 +251,14 @@ static void test_refused(void **state) {
     o = good, o.token_max_length = 0;
     refused(o, STOPS, PITH_ERR_ARGUMENT, "token_max_length is 0");
     refused(good, "/nowhere/at/all", PITH_ERR_NOT_FOUND, "/nowhere/at/all");
-    refused(good, STOPS "/english.txt", PITH_ERR_ARGUMENT, "is not a directory with lists of stop words");
+    refused(good, STOPS "/english.txt", PITH_ERR_ARGUMENT,
+            "is not a directory with lists of stop words");
     pith_bm25 *bm25 = open_bm25(NULL);
     pith_bm25_rows rows;
     pith_error err = PITH_ERROR_INIT;
     const pith_str texts[] = { PITH_STR("fine"), { "\xFF", 1 }, { "\xFE", 1 } };
-    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 3, PITH_ROLE_DOCUMENT, 2, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 3, PITH_ROLE_DOCUMENT, 2, &err),
+                     PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "text 1: is not UTF-8");
     assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 1, 7, 1, &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 1, 0, -1, &err), PITH_ERR_ARGUMENT);
@@ -286,8 +296,9 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fastembed), cmocka_unit_test(test_bits),    cmocka_unit_test(test_murmur),
-        cmocka_unit_test(test_words),     cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_fastembed), cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_murmur),    cmocka_unit_test(test_words),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_memory),
     };
     int failed = cmocka_run_group_tests(tests, read_cases, NULL);
     pith__arena_free(&arena);

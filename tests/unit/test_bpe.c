@@ -1,5 +1,5 @@
-/* test_bpe.c - byte-pair encoding against merging by the book: the merges, the longest matches, whole tokenizers that
- * cut texts and change from the one to the other while they work. */
+/* test_bpe.c - byte-pair encoding against merging by the book: the merges, the longest matches,
+ * whole tokenizers that cut texts and change from the one to the other while they work. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,8 @@ static unsigned draw(unsigned *random, unsigned below) {
 }
 
 /* Merging by the book: the lowest rank, then the leftmost. */
-static size_t merge_slowly(const pith__merge *merges, size_t merge_count, pith__symbol *symbols, size_t count) {
+static size_t merge_slowly(const pith__merge *merges, size_t merge_count, pith__symbol *symbols,
+                           size_t count) {
     for (;;) {
         size_t best = merge_count, at = 0;
         for (size_t i = 0; i + 1 < count; i++)
@@ -51,16 +52,19 @@ static void test_merging(void **state) {
         pith__arena_init(&arena, &pith__allocator_default);
         /* Merges in any order: some come before the one that makes their parts. */
         while (merge_count < MERGES) {
-            int32_t left = (int32_t)draw(&random, (unsigned)(ids + 2)), right = (int32_t)draw(&random, (unsigned)ids);
+            int32_t left = (int32_t)draw(&random, (unsigned)(ids + 2)),
+                    right = (int32_t)draw(&random, (unsigned)ids);
             bool known = false;
-            for (size_t m = 0; m < merge_count; m++) known |= merges[m].left == left && merges[m].right == right;
+            for (size_t m = 0; m < merge_count; m++)
+                known |= merges[m].left == left && merges[m].right == right;
             if (known) continue;
             merges[merge_count++] = (pith__merge){ left, right, ids++ };
         }
         assert_int_equal(pith__merges_build(&table, merges, merge_count, &arena, &err), PITH_OK);
         pith__symbol fast[LONGEST], slow[LONGEST];
         size_t count = 1 + (size_t)round % LONGEST;
-        for (size_t i = 0; i < count; i++) fast[i] = slow[i] = (pith__symbol){ (int32_t)draw(&random, LETTERS), 1 };
+        for (size_t i = 0; i < count; i++)
+            fast[i] = slow[i] = (pith__symbol){ (int32_t)draw(&random, LETTERS), 1 };
         size_t n = pith__bpe_merge(&table, &call, fast, count);
         assert_int_equal(n, merge_slowly(merges, merge_count, slow, count));
         assert_memory_equal(fast, slow, n * sizeof *fast);
@@ -70,7 +74,8 @@ static void test_merging(void **state) {
         if (call.scratch[i].data) pith__memory_free(call.allocator, call.scratch[i].data);
 }
 
-/* ---- vocabularies as training gives them: every merge makes a new string of two that are there ---- */
+/* ---- vocabularies as training gives them: every merge makes a new string of two that are there
+ * ---- */
 
 enum { MERGES_MOST = 64, LETTERS_MOST = 8, STRING_MOST = 64 };
 
@@ -81,15 +86,16 @@ typedef struct drawn {
     size_t merge_count;
 } drawn;
 
-static void draw_vocabulary(drawn *d, unsigned *random, const char *const *letters, int32_t letter_count,
-                            size_t merge_count) {
+static void draw_vocabulary(drawn *d, unsigned *random, const char *const *letters,
+                            int32_t letter_count, size_t merge_count) {
     d->merge_count = 0;
     for (d->ids = 0; d->ids < letter_count; d->ids++)
         snprintf(d->strings[d->ids], sizeof d->strings[0], "%s", letters[d->ids]);
     while (d->merge_count < merge_count) {
         /* Often of the newest tokens: long chains. */
         unsigned newest = (unsigned)d->ids, from = draw(random, 3) ? 0 : newest / 2;
-        int32_t left = (int32_t)(from + draw(random, newest - from)), right = (int32_t)draw(random, newest);
+        int32_t left = (int32_t)(from + draw(random, newest - from)),
+                right = (int32_t)draw(random, newest);
         char *both = d->strings[d->ids];
         bool known = strlen(d->strings[left]) + strlen(d->strings[right]) > STRING_MOST;
         if (known) continue;
@@ -101,17 +107,20 @@ static void draw_vocabulary(drawn *d, unsigned *random, const char *const *lette
 }
 
 /* Tables of the drawn merges; the letters are ids 0 to letter_count - 1. */
-static void make_tables(pith__merges *merges, pith__backtrack *b, const pith__merge *list, size_t count,
-                        const char *const *letters, int32_t letter_count, int32_t ids, pith__arena *arena) {
+static void make_tables(pith__merges *merges, pith__backtrack *b, const pith__merge *list,
+                        size_t count, const char *const *letters, int32_t letter_count, int32_t ids,
+                        pith__arena *arena) {
     pith__bpe_letter symbols[LETTERS_MOST];
     pith__arena scratch;
     pith_error err = PITH_ERROR_INIT;
     pith__arena_init(&scratch, &pith__allocator_default);
-    for (int32_t i = 0; i < letter_count; i++) symbols[i] = (pith__bpe_letter){ pith__str_of(letters[i]), i };
+    for (int32_t i = 0; i < letter_count; i++)
+        symbols[i] = (pith__bpe_letter){ pith__str_of(letters[i]), i };
     *b = (pith__backtrack){ .splits = NULL };
     assert_int_equal(pith__merges_build(merges, list, count, arena, &err), PITH_OK);
-    assert_int_equal(pith__backtrack_build(b, merges, symbols, (size_t)letter_count, ids, arena, &scratch, &err),
-                     PITH_OK);
+    assert_int_equal(
+        pith__backtrack_build(b, merges, symbols, (size_t)letter_count, ids, arena, &scratch, &err),
+        PITH_OK);
     pith__arena_free(&scratch);
 }
 
@@ -151,13 +160,14 @@ static void test_longest_matches(void **state) {
     assert_true(given_up < all / 10);
 }
 
-/* What longest matches cannot follow is left to merging: a merge whose part only a later one makes, a token of two
- * texts, a letter that is missing, texts that would be read again and again. */
+/* What longest matches cannot follow is left to merging: a merge whose part only a later one makes,
+ * a token of two texts, a letter that is missing, texts that would be read again and again. */
 static void test_matches_that_cannot_be(void **state) {
     (void)state;
     enum { DEEP = 200, SIZE = 10000 };
     static const char *const letters[] = { "a", "b", "c" };
-    static const pith__merge late[] = { { 3, 2, 4 }, { 0, 1, 3 } }, twice[] = { { 0, 1, 3 }, { 1, 2, 3 } };
+    static const pith__merge late[] = { { 3, 2, 4 }, { 0, 1, 3 } },
+                             twice[] = { { 0, 1, 3 }, { 1, 2, 3 } };
     pith__arena arena;
     pith__merges merges;
     pith__backtrack b;
@@ -178,9 +188,11 @@ static void test_matches_that_cannot_be(void **state) {
     make_tables(&merges, &b, deep, DEEP, letters, 3, 3 + DEEP, &arena);
     assert_non_null(b.splits);
     memset(text, 'a', SIZE);
-    assert_int_equal(pith__backtrack_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead), 0);
+    assert_int_equal(pith__backtrack_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead),
+                     0);
     text[DEEP / 2] = 'b';
-    assert_int_equal(pith__backtrack_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead), 1);
+    assert_int_equal(
+        pith__backtrack_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead), 1);
     pith__arena_free(&arena);
     free(symbols);
     free(text);
@@ -189,10 +201,11 @@ static void test_matches_that_cannot_be(void **state) {
 /* ---- tokenizers ---- */
 
 static size_t write_json(char *json, size_t room, const drawn *d) {
-    size_t size = (size_t)snprintf(json, room,
-                                   "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,"
-                                   "\"vocab\":{\"?\":%d",
-                                   d->ids);
+    size_t size =
+        (size_t)snprintf(json, room,
+                         "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,"
+                         "\"vocab\":{\"?\":%d",
+                         d->ids);
     for (int32_t i = 0; i < d->ids; i++)
         size += (size_t)snprintf(json + size, room - size, ",\"%s\":%d", d->strings[i], i);
     size += (size_t)snprintf(json + size, room - size, "},\"merges\":[");
@@ -202,12 +215,14 @@ static size_t write_json(char *json, size_t room, const drawn *d) {
     return size + (size_t)snprintf(json + size, room - size, "]}}");
 }
 
-/* A whole text is one word here; where the model cuts it, and after it has gone over to longest matches, the same
- * tokens come out. */
+/* A whole text is one word here; where the model cuts it, and after it has gone over to longest
+ * matches, the same tokens come out. */
 static void test_tokenizers(void **state) {
     (void)state;
     enum { LETTERS = 5, MERGES = 24, LONGEST = 120, TEXTS = 8 };
-    static const char *const letters[LETTERS + 1] = { "a", "b", "\xC3\xA9", " ", "\xE2\x96\x81", "x" };
+    static const char *const letters[LETTERS + 1] = {
+        "a", "b", "\xC3\xA9", " ", "\xE2\x96\x81", "x"
+    };
     unsigned random = 5;
     for (int round = 0; round < 200; round++) {
         drawn d;
@@ -228,15 +243,17 @@ static void test_tokenizers(void **state) {
             for (int i = 0; i < LONGEST; i++) {
                 /* Half of the texts have unknown characters. */
                 int32_t letter = (int32_t)draw(&random, LETTERS + t % 2);
-                length += (size_t)snprintf(text + length, sizeof text - length, "%s", letters[letter]);
+                length +=
+                    (size_t)snprintf(text + length, sizeof text - length, "%s", letters[letter]);
                 if (letter < LETTERS)
                     symbols[count++] = (pith__symbol){ letter, 1 };
                 else if (!count || symbols[count - 1].id != d.ids)
                     symbols[count++] = (pith__symbol){ d.ids, 1 };
             }
             count = merge_slowly(d.merges, d.merge_count, symbols, count);
-            assert_int_equal(pith_tokenize(&tokens, tokenizer, (pith_str){ text, length }, NULL, &options, &err),
-                             PITH_OK);
+            assert_int_equal(
+                pith_tokenize(&tokens, tokenizer, (pith_str){ text, length }, NULL, &options, &err),
+                PITH_OK);
             assert_int_equal(tokens.count, count);
             for (size_t i = 0; i < count; i++) assert_int_equal(tokens.ids[i], symbols[i].id);
         }
@@ -272,9 +289,11 @@ static void test_threads(void **state) {
             pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
             options.threads = k ? 4 : 1;
             pith__arena_init(&arena, &pith__allocator_default);
-            assert_int_equal(pith__tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err),
+            assert_int_equal(pith__tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL,
+                                                        &arena, &err),
                              PITH_OK);
-            assert_int_equal(pith_tokenize_batch(&tokens[k], ends[k], tokenizer, list, NULL, TEXTS, &options, &err),
+            assert_int_equal(pith_tokenize_batch(&tokens[k], ends[k], tokenizer, list, NULL, TEXTS,
+                                                 &options, &err),
                              PITH_OK);
             pith__tokenizer_unload(tokenizer);
             pith__arena_free(&arena);

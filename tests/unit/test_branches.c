@@ -1,12 +1,17 @@
-/* Branches side by side: random graphs give the same bits as one step at a time, whatever threads and memory; the first
- * step that fails is told; the listener sees each step once. */
+/* Branches side by side: random graphs give the same bits as one step at a time, whatever threads
+ * and memory; the first step that fails is told; the listener sees each step once. */
 #include "graph_test.h"
 
 #include <string.h>
 
 #include "engine/exec/binding.h"
 
-enum { SIZE = 24000, NODES = 60, SEEDS = 60 }; /* steps large enough that the estimate prefers branches */
+enum {
+    SIZE = 24000,
+    NODES = 60,
+    SEEDS = 60
+}; /* steps large enough that the estimate prefers
+                                                  branches */
 
 static float numbers[2][SIZE];
 
@@ -15,17 +20,21 @@ static uint32_t random_below(uint64_t *state, uint32_t n) {
     return (uint32_t)(*state >> 33) % n;
 }
 
-/* Elementwise operators that work in place, views, and one with scratch; recent values and old ones. */
-static pith__value *random_node(pith__graph *g, uint64_t *state, pith__value *const *values, size_t count) {
+/* Elementwise operators that work in place, views, and one with scratch; recent values and old
+ * ones. */
+static pith__value *random_node(pith__graph *g, uint64_t *state, pith__value *const *values,
+                                size_t count) {
     static const struct {
         const char *op;
         bool two;
     } kinds[] = { { "Neg", 0 },     { "Add", 1 },      { "Mul", 1 }, { "Tanh", 0 },
                   { "Softmax", 0 }, { "Identity", 0 }, { "Relu", 0 } };
     uint32_t kind = random_below(state, 7), recent = count > 6 ? 6 : (uint32_t)count;
-    size_t a = random_below(state, 3) ? count - 1 - random_below(state, recent) : random_below(state, (uint32_t)count);
+    size_t a = random_below(state, 3) ? count - 1 - random_below(state, recent)
+                                      : random_below(state, (uint32_t)count);
     size_t b = random_below(state, (uint32_t)count);
-    pith__value *out = graph_apply(g, kinds[kind].op, values[a], kinds[kind].two ? values[b] : NULL);
+    pith__value *out =
+        graph_apply(g, kinds[kind].op, values[a], kinds[kind].two ? values[b] : NULL);
     out->producer->opset = 17;
     return out;
 }
@@ -41,15 +50,18 @@ static void random_graph(fixture *f, uint64_t seed) {
 
 static void build(fixture *f) {
     if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err) ||
-        pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+        pith__ops_infer(f->graph, false, &f->err) ||
+        pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
 }
 
 static void inputs(pith_tensor *in) {
     for (int i = 0; i < 2; i++)
-        in[i] = (pith_tensor){
-            .data = numbers[i], .bytes = sizeof numbers[i], .dtype = PITH_F32, .rank = 2, .dims = { 40, SIZE / 40 }
-        };
+        in[i] = (pith_tensor){ .data = numbers[i],
+                               .bytes = sizeof numbers[i],
+                               .dtype = PITH_F32,
+                               .rank = 2,
+                               .dims = { 40, SIZE / 40 } };
 }
 
 /* Makes f->executor run as said, and runs it. */
@@ -71,7 +83,8 @@ static void same_bits_side_by_side(void **state) {
         bool separate;
     } ways[] = { { 2, 2, false }, { 4, 2, false }, { 4, 8, false }, { 3, 3, true } };
     (void)state;
-    for (size_t i = 0; i < SIZE; i++) numbers[0][i] = (float)(i % 89) / 89 - 0.5f, numbers[1][i] = (float)(i % 97) / 97;
+    for (size_t i = 0; i < SIZE; i++)
+        numbers[0][i] = (float)(i % 89) / 89 - 0.5f, numbers[1][i] = (float)(i % 97) / 97;
     uint64_t side_by_side = 0;
     static float want[4][SIZE];
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -87,7 +100,8 @@ static void same_bits_side_by_side(void **state) {
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
             run(f, out, ways[w].threads, ways[w].branches, ways[w].separate);
             for (int o = 0; o < 4; o++)
-                if (memcmp(want[o], out[o].data, sizeof want[o])) fail_msg("seed %d, way %zu", (int)seed, w);
+                if (memcmp(want[o], out[o].data, sizeof want[o]))
+                    fail_msg("seed %d, way %zu", (int)seed, w);
         }
         side_by_side += pith__counted(&counters, PITH_COUNT_branches);
         fixture_teardown((void **)&f);
@@ -148,13 +162,17 @@ static void each_step_is_told_once(void **state) {
     assert_true(h.branches >= 4);
 }
 
-static pith_status broken_run(pith__run *r) { return pith__fail(r->err, PITH_ERR_RUN, "is broken"); }
+static pith_status broken_run(pith__run *r) {
+    return pith__fail(r->err, PITH_ERR_RUN, "is broken");
+}
 
-/* Two steps of different branches fail: the error is that of the first one in the order of the plan, as alone. */
+/* Two steps of different branches fail: the error is that of the first one in the order of the
+ * plan, as alone. */
 static void the_first_failure_is_told(void **state) {
     fixture *f = *state;
     towers(f, 4, 5);
-    if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err)) fail_msg("%s", f->err.message);
+    if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err))
+        fail_msg("%s", f->err.message);
     static pith__op broken;
     int seen = 0;
     for (pith__node *n = f->graph->first; n; n = n->next) {
@@ -166,7 +184,8 @@ static void the_first_failure_is_told(void **state) {
         n->op = &broken;
         n->name = pith__str_of(seen == 9 ? "ninth" : "twelfth");
     }
-    if (pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+    if (pith__ops_infer(f->graph, false, &f->err) ||
+        pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
     pith_tensor in[2], out[1];
     inputs(in);
@@ -175,22 +194,26 @@ static void the_first_failure_is_told(void **state) {
         pith__executor_destroy(f->executor);
         f->executor = NULL;
         f->options.branches = branches;
-        assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
+        assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err),
+                         PITH_OK);
         for (int round = 0; round < 20; round++) {
-            assert_int_equal(pith__executor_run(f->executor, out, in, 4, NULL, &f->err), PITH_ERR_RUN);
+            assert_int_equal(pith__executor_run(f->executor, out, in, 4, NULL, &f->err),
+                             PITH_ERR_RUN);
             if (branches == 1) snprintf(alone, sizeof alone, "%s", f->err.message);
             assert_string_equal(f->err.message, alone);
         }
     }
     assert_non_null(strstr(alone, "ninth"));
     const volatile int cancel = 1;
-    assert_int_equal(pith__executor_run(f->executor, out, in, 4, &cancel, &f->err), PITH_ERR_CANCELLED);
+    assert_int_equal(pith__executor_run(f->executor, out, in, 4, &cancel, &f->err),
+                     PITH_ERR_CANCELLED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(same_bits_side_by_side), TEST(each_step_is_told_once),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(same_bits_side_by_side),
+                                        TEST(each_step_is_told_once),
                                         TEST(the_first_failure_is_told) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
-/* test_calibrate.c - weights of 8 bits rounded for the rows they meet: vectors come nearer to those of f32, by the same
- * bits everywhere, and what is saved is what was made. And the texts that are made of a vocabulary.
+/* test_calibrate.c - weights of 8 bits rounded for the rows they meet: vectors come nearer to those
+ * of f32, by the same bits everywhere, and what is saved is what was made. And the texts that are
+ * made of a vocabulary.
  *
- * With an argument the program calibrates with a few texts and writes their vectors to that file: so it runs itself
- * under PITH_ISA. */
+ * With an argument the program calibrates with a few texts and writes their vectors to that file:
+ * so it runs itself under PITH_ISA. */
 #include "embed_test.h"
 #include "base/unicode/tokenizer_characters.h"
 #include "base/unicode/utf8.h"
@@ -11,8 +12,12 @@
 
 enum { FEW = 6 };
 static const pith_str few[FEW] = {
-    { "a cat sat on the mat", 20 },         { "how do I reset my password?", 27 }, { "river", 5 },
-    { "the engine of the old museum", 28 }, { "signals, vectors and carbon", 27 }, { "winter garden", 13 },
+    { "a cat sat on the mat", 20 },
+    { "how do I reset my password?", 27 },
+    { "river", 5 },
+    { "the engine of the old museum", 28 },
+    { "signals, vectors and carbon", 27 },
+    { "winter garden", 13 },
 };
 
 static golden g;
@@ -61,7 +66,8 @@ static int append(void *user, const void *data, size_t size, uint64_t total) {
     return 0;
 }
 
-/* The texts that nobody gave bring the vectors nearer, and a file that is saved holds the weights both graphs use. */
+/* The texts that nobody gave bring the vectors nearer, and a file that is saved holds the weights
+ * both graphs use. */
 static void test_vocabulary(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
@@ -100,7 +106,8 @@ static void test_instruction_sets(void **state) {
     assert_memory_not_equal(again, vectors, sizeof again[0]);
     pith_model_close(model);
     const size_t first = getenv("PITH_TEST_LONG") ? 0 : 1; /* plain C takes half a minute */
-    for (size_t i = first; i < sizeof limits / sizeof *limits; i++) check_under_isa(limits[i], vectors, again, FEW);
+    for (size_t i = first; i < sizeof limits / sizeof *limits; i++)
+        check_under_isa(limits[i], vectors, again, FEW);
 }
 
 static void test_refusals(void **state) {
@@ -145,8 +152,8 @@ static size_t scripts_in(const pith_str *texts, size_t count) {
     return scripts;
 }
 
-/* Of a WordPiece vocabulary, a byte-level one and one with U+2581: several scripts, the same texts again, and few of
- * their tokens unknown. */
+/* Of a WordPiece vocabulary, a byte-level one and one with U+2581: several scripts, the same texts
+ * again, and few of their tokens unknown. */
 static void test_made_texts(void **state) {
     (void)state;
     static const struct {
@@ -165,12 +172,14 @@ static void test_made_texts(void **state) {
         size_t count, twice_count;
         pith__arena_init(&arena, &pith__allocator_default);
         if (pith__hub_find(&file, cases[i].file, &arena, &err)) fail_msg("%s", err.message);
-        if (pith__tokenizer_load(&tokenizer, file.data, &options, &arena, &err)) fail_msg("%s", err.message);
+        if (pith__tokenizer_load(&tokenizer, file.data, &options, &arena, &err))
+            fail_msg("%s", err.message);
         if (pith__made_texts(&texts, &count, tokenizer, &arena, &err)) fail_msg("%s", err.message);
-        print_message("%s: %zu texts in %zu scripts, like '" PITH_STR_FMT "'\n", cases[i].file, count,
-                      scripts_in(texts, count), PITH_STR_ARG(texts[1]));
+        print_message("%s: %zu texts in %zu scripts, like '" PITH_STR_FMT "'\n", cases[i].file,
+                      count, scripts_in(texts, count), PITH_STR_ARG(texts[1]));
         assert_true(scripts_in(texts, count) >= cases[i].scripts);
-        if (pith__made_texts(&twice, &twice_count, tokenizer, &arena, &err)) fail_msg("%s", err.message);
+        if (pith__made_texts(&twice, &twice_count, tokenizer, &arena, &err))
+            fail_msg("%s", err.message);
         assert_int_equal(twice_count, count);
         for (size_t t = 0; t < count; t++) assert_true(pith__str_eq(texts[t], twice[t]));
         pith__tokenizer_unload(tokenizer);

@@ -1,6 +1,6 @@
-/* Convolutions, sums and pools of bytes whose pictures keep their channels last between them: the same bits as the
- * graph as written, on random graphs, and which values the pass takes and which it leaves. ctest runs it at every
- * instruction-set level. */
+/* Convolutions, sums and pools of bytes whose pictures keep their channels last between them: the
+ * same bits as the graph as written, on random graphs, and which values the pass takes and which it
+ * leaves. ctest runs it at every instruction-set level. */
 #include "graph_test.h"
 
 #include <math.h>
@@ -35,7 +35,9 @@ static int64_t below(net *g, uint32_t n) {
 static bool chance(net *g, uint32_t percent) { return below(g, 100) < (int64_t)percent; }
 
 static pith__value *constant(net *g, int dtype, int rank, const int64_t *dims, const void *items) {
-    pith_tensor t = { .dtype = dtype, .rank = rank, .bytes = dtype == PITH_U8 || dtype == PITH_I8 ? 1 : 4 };
+    pith_tensor t = { .dtype = dtype,
+                      .rank = rank,
+                      .bytes = dtype == PITH_U8 || dtype == PITH_I8 ? 1 : 4 };
     for (int i = 0; i < rank; i++) t.bytes *= (size_t)(t.dims[i] = dims[i]);
     t.data = pith__arena_alloc64(&g->f->arena, t.bytes);
     memcpy(t.data, items, t.bytes);
@@ -43,7 +45,9 @@ static pith__value *constant(net *g, int dtype, int rank, const int64_t *dims, c
 }
 
 static pith__value *number(net *g, float x) { return constant(g, PITH_F32, 0, NULL, &x); }
-static pith__value *byte(net *g, int dtype, int64_t x) { return constant(g, dtype, 0, NULL, &(uint8_t){ (uint8_t)x }); }
+static pith__value *byte(net *g, int dtype, int64_t x) {
+    return constant(g, dtype, 0, NULL, &(uint8_t){ (uint8_t)x });
+}
 static int any_dtype(net *g) { return chance(g, 70) ? PITH_U8 : PITH_I8; }
 
 /* A zero point of this type. */
@@ -51,7 +55,8 @@ static pith__value *zero_point(net *g, int dtype) {
     return byte(g, dtype, below(g, 256) - (dtype == PITH_I8 ? 128 : 0));
 }
 
-static pith__node *node_of(net *g, const char *domain, const char *op, pith__value *const *in, int count) {
+static pith__node *node_of(net *g, const char *domain, const char *op, pith__value *const *in,
+                           int count) {
     return pith__graph_add_node(g->f->graph, NULL, domain, op, in, count, NULL, 1);
 }
 
@@ -72,7 +77,8 @@ static pith__value *typed(pith__value *v, int dtype) {
     return v;
 }
 
-static picture *start(net *g, fixture *f, uint64_t seed, int dtype, int64_t channels, int64_t rows, int64_t columns) {
+static picture *start(net *g, fixture *f, uint64_t seed, int dtype, int64_t channels, int64_t rows,
+                      int64_t columns) {
     *g = (net){ .f = f, .state = seed };
     pith__value *x = graph_input_of(f->graph, "x", dtype, "NCHW");
     x->hint->dims[1] = channels;
@@ -106,11 +112,13 @@ static picture *convolve(net *g, const picture *x, const conv *c) {
     int64_t out[2];
     const int64_t each = x->channels / c->group, dims[4] = { c->maps, each, c->kernel, c->kernel };
     for (int d = 0; d < 2; d++) {
-        const int64_t room = x->in[d] + c->pads[d] + c->pads[2 + d] - (c->kernel - 1) * c->dilation - 1;
+        const int64_t room =
+            x->in[d] + c->pads[d] + c->pads[2 + d] - (c->kernel - 1) * c->dilation - 1;
         if (room < 0) return NULL;
         out[d] = room / c->stride + 1;
     }
-    for (int64_t i = 0; i < c->maps * each * c->kernel * c->kernel; i++) weights[i] = (int8_t)below(g, 256);
+    for (int64_t i = 0; i < c->maps * each * c->kernel * c->kernel; i++)
+        weights[i] = (int8_t)below(g, 256);
     for (int64_t i = 0; i < c->maps; i++) {
         scales[i] = 0.002f + 0.0007f * (float)below(g, 20);
         points[i] = (int8_t)(c->w_dtype == PITH_U8 ? 120 + i : i - 3);
@@ -154,12 +162,14 @@ static picture *random_conv(net *g, const picture *x) {
 
 static pith__value *dequantized(net *g, pith__value *v) {
     const int dtype = dtype_of(v);
-    return apply(g, "DequantizeLinear", v, number(g, 0.02f + 0.01f * (float)below(g, 7)), zero_point(g, dtype));
+    return apply(g, "DequantizeLinear", v, number(g, 0.02f + 0.01f * (float)below(g, 7)),
+                 zero_point(g, dtype));
 }
 
 static pith__value *quantized(net *g, pith__value *v) {
     const int dtype = any_dtype(g);
-    return typed(apply(g, "QuantizeLinear", v, number(g, 0.03f + 0.02f * (float)below(g, 6)), zero_point(g, dtype)),
+    return typed(apply(g, "QuantizeLinear", v, number(g, 0.03f + 0.02f * (float)below(g, 6)),
+                       zero_point(g, dtype)),
                  dtype);
 }
 
@@ -176,10 +186,13 @@ static pith__value *limited(net *g, pith__value *v) {
 static picture *sum(net *g, const picture *a, const picture *b) {
     if (chance(g, 30)) {
         const int dtype = any_dtype(g);
-        pith__value *in[8] = { a->v, number(g, 0.03f), zero_point(g, dtype_of(a->v)), b->v, number(g, 0.02f),
-                               NULL, number(g, 0.04f), zero_point(g, dtype) };
+        pith__value *in[8] = {
+            a->v, number(g, 0.03f), zero_point(g, dtype_of(a->v)), b->v, number(g, 0.02f),
+            NULL, number(g, 0.04f), zero_point(g, dtype)
+        };
         in[5] = zero_point(g, dtype_of(b->v));
-        return keep(g, typed(node_of(g, "com.microsoft", "QLinearAdd", in, 8)->outputs[0], dtype), a->channels, a->in);
+        return keep(g, typed(node_of(g, "com.microsoft", "QLinearAdd", in, 8)->outputs[0], dtype),
+                    a->channels, a->in);
     }
     pith__value *added = apply(g, "Add", dequantized(g, a->v), dequantized(g, b->v), NULL);
     return keep(g, quantized(g, limited(g, added)), a->channels, a->in);
@@ -187,13 +200,15 @@ static picture *sum(net *g, const picture *a, const picture *b) {
 
 /* NULL if it has no windows. */
 static picture *pool(net *g, const picture *x) {
-    const int64_t kernel[2] = { 1 + below(g, 3), 1 + below(g, 3) }, stride[2] = { 1 + below(g, 2), 1 + below(g, 3) };
+    const int64_t kernel[2] = { 1 + below(g, 3), 1 + below(g, 3) },
+                  stride[2] = { 1 + below(g, 2), 1 + below(g, 3) };
     const int64_t dilation = chance(g, 15) ? 2 : 1;
     const bool same = chance(g, 20), ceil_mode = chance(g, 25);
     int64_t pads[4], out[2];
     for (int i = 0; i < 4; i++) pads[i] = same ? 0 : below(g, (uint32_t)kernel[i % 2]);
     pith__node *node = node_of(g, "", "MaxPool", (pith__value *[]){ x->v }, 1);
-    if (pith__node_set_ints(node, "kernel_shape", kernel, 2) || pith__node_set_ints(node, "strides", stride, 2) ||
+    if (pith__node_set_ints(node, "kernel_shape", kernel, 2) ||
+        pith__node_set_ints(node, "strides", stride, 2) ||
         pith__node_set_ints(node, "dilations", (int64_t[]){ dilation, dilation }, 2) ||
         (!same && pith__node_set_ints(node, "pads", pads, 4)) ||
         (same && pith__node_set_str(node, "auto_pad", PITH_STR("SAME_LOWER"))) ||
@@ -203,7 +218,8 @@ static picture *pool(net *g, const picture *x) {
         const int64_t room = x->in[d] + pads[d] + pads[2 + d] - (kernel[d] - 1) * dilation - 1;
         if (room < 0 && !same) return NULL;
         out[d] = same ? (x->in[d] + stride[d] - 1) / stride[d] : room / stride[d] + 1;
-        if (!same && ceil_mode && room % stride[d] && out[d] * stride[d] < x->in[d] + pads[d]) out[d]++;
+        if (!same && ceil_mode && room % stride[d] && out[d] * stride[d] < x->in[d] + pads[d])
+            out[d]++;
     }
     return keep(g, typed(node->outputs[0], dtype_of(x->v)), x->channels, out);
 }
@@ -212,10 +228,12 @@ static picture *pool(net *g, const picture *x) {
 
 static void draw(net *g) {
     for (int64_t steps = 3 + below(g, 8); steps > 0 && g->count < MOST_VALUES; steps--) {
-        const picture *x = &g->made[chance(g, 70) ? g->count - 1 : below(g, (uint32_t)g->count)], *other = NULL;
+        const picture *x = &g->made[chance(g, 70) ? g->count - 1 : below(g, (uint32_t)g->count)],
+                      *other = NULL;
         for (int i = 0; i < g->count; i++) {
             const picture *p = &g->made[i];
-            if ((p != x || chance(g, 20)) && p->channels == x->channels && !memcmp(p->in, x->in, sizeof x->in))
+            if ((p != x || chance(g, 20)) && p->channels == x->channels &&
+                !memcmp(p->in, x->in, sizeof x->in))
                 other = p;
         }
         const int64_t way = below(g, 10);
@@ -227,7 +245,8 @@ static void draw(net *g) {
             pool(g, x);
         else
             keep(g, quantized(g, limited(g, dequantized(g, x->v))), x->channels, x->in);
-        if (g->f->graph->output_count < 2 && chance(g, 8)) graph_output(g->f->graph, g->made[g->count - 1].v);
+        if (g->f->graph->output_count < 2 && chance(g, 8))
+            graph_output(g->f->graph, g->made[g->count - 1].v);
         if (g->f->graph->output_count < 3 && chance(g, 8))
             graph_output(g->f->graph, apply(g, "Transpose", g->made[g->count - 1].v, NULL, NULL));
     }
@@ -236,16 +255,22 @@ static void draw(net *g) {
 
 static int count_of(const fixture *f, const char *op) {
     int n = 0;
-    for (const pith__node *node = f->graph->first; node; node = node->next) n += pith__str_is(node->op_type, op);
+    for (const pith__node *node = f->graph->first; node; node = node->next)
+        n += pith__str_is(node->op_type, op);
     return n;
 }
 
 static void prepare(fixture *f, int level) {
-    for (pith__node *node = f->graph->first; node; node = node->next) node->opset = node->domain.size ? 1 : 17;
-    if (pith__ops_bind(f->graph, &f->err) || pith__ops_infer(f->graph, false, &f->err)) fail_msg("%s", f->err.message);
-    pith__opt opt = { .graph = f->graph, .level = level, .allocator = &pith__allocator_default, .err = &f->err };
+    for (pith__node *node = f->graph->first; node; node = node->next)
+        node->opset = node->domain.size ? 1 : 17;
+    if (pith__ops_bind(f->graph, &f->err) || pith__ops_infer(f->graph, false, &f->err))
+        fail_msg("%s", f->err.message);
+    pith__opt opt = {
+        .graph = f->graph, .level = level, .allocator = &pith__allocator_default, .err = &f->err
+    };
     if (level && pith__opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
-    if (pith__graph_check(f->graph, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+    if (pith__graph_check(f->graph, &f->err) ||
+        pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
 }
 
@@ -253,7 +278,8 @@ static void prepare(fixture *f, int level) {
 static size_t run(fixture *f, uint8_t *to, int64_t batch, int threads, bool tails) {
     static uint8_t data[MOST_BYTES];
     const pith__type *hint = f->graph->inputs[0]->hint;
-    pith_tensor out[4], in = { .data = data, .bytes = 1, .dtype = hint->dtype, .rank = 4, .dims = { batch } };
+    pith_tensor out[4],
+        in = { .data = data, .bytes = 1, .dtype = hint->dtype, .rank = 4, .dims = { batch } };
     size_t n = 0;
     for (int i = 1; i < 4; i++) in.dims[i] = hint->dims[i];
     for (int i = 0; i < 4; i++) in.bytes *= (size_t)in.dims[i];
@@ -284,8 +310,8 @@ static void same_bits(void **state) {
             net g;
             fixture_setup((void **)&f);
             const bool wide = seed % 5 == 0;
-            start(&g, f, seed, seed % 4 ? PITH_U8 : PITH_I8, wide ? 32 : 1 + (int64_t)seed % 7, 5 + (int64_t)seed % 9,
-                  4 + (int64_t)seed % 13);
+            start(&g, f, seed, seed % 4 ? PITH_U8 : PITH_I8, wide ? 32 : 1 + (int64_t)seed % 7,
+                  5 + (int64_t)seed % 9, 4 + (int64_t)seed % 13);
             draw(&g);
             prepare(f, level);
             for (int64_t batch = 1; batch <= 2; batch++) {
@@ -347,11 +373,13 @@ static pith__value *with_scales_by_map(net *g, const picture *x) {
     pith__value *by_map = constant(g, PITH_F32, 1, (int64_t[]){ 8 }, scales);
     const uint8_t points[8] = { 0 };
     pith__value *zeros = constant(g, PITH_U8, 1, (int64_t[]){ 8 }, points);
-    return quantized(g, apply(g, "Sigmoid", apply(g, "DequantizeLinear", x->v, by_map, zeros), NULL, NULL));
+    return quantized(
+        g, apply(g, "Sigmoid", apply(g, "DequantizeLinear", x->v, by_map, zeros), NULL, NULL));
 }
 static pith__value *with_turn(net *g, const picture *x) {
     pith__value *v = apply(g, "Transpose", x->v, NULL, NULL);
-    assert_int_equal(pith__node_set_ints(v->producer, "perm", (int64_t[]){ 0, 1, 3, 2 }, 4), PITH_OK);
+    assert_int_equal(pith__node_set_ints(v->producer, "perm", (int64_t[]){ 0, 1, 3, 2 }, 4),
+                     PITH_OK);
     return typed(v, PITH_U8);
 }
 static pith__value *with_reader(net *g, const picture *x) {
@@ -408,9 +436,11 @@ static void decisions(void **state) {
             prepare(f, level);
             n[level / 3] = run(f, level ? got : want, 2, 1, false);
             if (level && (count_of(f, "QLinearConvLast") != cases[i].convs ||
-                          count_of(f, "MaxPoolLast") != cases[i].pools || count_of(f, "QuantizedAdd") != cases[i].sums))
-                fail_msg("%s: %d convolutions, %d pools, %d sums", cases[i].name, count_of(f, "QLinearConvLast"),
-                         count_of(f, "MaxPoolLast"), count_of(f, "QuantizedAdd"));
+                          count_of(f, "MaxPoolLast") != cases[i].pools ||
+                          count_of(f, "QuantizedAdd") != cases[i].sums))
+                fail_msg("%s: %d convolutions, %d pools, %d sums", cases[i].name,
+                         count_of(f, "QLinearConvLast"), count_of(f, "MaxPoolLast"),
+                         count_of(f, "QuantizedAdd"));
             fixture_teardown((void **)&f);
         }
         assert_int_equal(n[0], n[1]);
@@ -418,8 +448,8 @@ static void decisions(void **state) {
     }
 }
 
-/* Marks are taken away from the end of a long chain to its begin; what takes the square of its length runs into ctest's
- * limit. */
+/* Marks are taken away from the end of a long chain to its begin; what takes the square of its
+ * length runs into ctest's limit. */
 static void long_chain(void **state) {
     enum { LENGTH = 100000 };
     fixture *f;
@@ -432,7 +462,9 @@ static void long_chain(void **state) {
     for (int i = 0; i < LENGTH; i++) v = apply(&g, "Abs", v, NULL, NULL);
     graph_output(f->graph, v);
     prepare(f, 0);
-    pith__opt opt = { .graph = f->graph, .level = 3, .allocator = &pith__allocator_default, .err = &f->err };
+    pith__opt opt = {
+        .graph = f->graph, .level = 3, .allocator = &pith__allocator_default, .err = &f->err
+    };
     assert_int_equal(pith__pass_channels_last.run(&opt, &changes), PITH_OK);
     assert_int_equal(changes, 0);
     fixture_teardown((void **)&f);

@@ -17,13 +17,16 @@ static void properties(void **state) {
     for (int32_t c = 0; c < ALL; c++) {
         const utf8proc_property_t *p = utf8proc_get_property(c);
         const pith__character *own = pith__character_of((uint32_t)c);
-        const bool same = own->category == p->category && own->combining_class == p->combining_class &&
-                          own->boundary == p->boundclass &&
-                          !(own->facts & PITH_CHARACTER_DECOMPOSES) == (p->decomp_seqindex == UINT16_MAX) &&
-                          !(own->facts & PITH_CHARACTER_COMPOSES) == (p->comb_index == UINT16_MAX);
+        const bool same =
+            own->category == p->category && own->combining_class == p->combining_class &&
+            own->boundary == p->boundclass &&
+            !(own->facts & PITH_CHARACTER_DECOMPOSES) == (p->decomp_seqindex == UINT16_MAX) &&
+            !(own->facts & PITH_CHARACTER_COMPOSES) == (p->comb_index == UINT16_MAX);
         if (!same) fail_msg("U+%04X", (unsigned)c);
-        if (pith__character_lower((uint32_t)c) != (uint32_t)utf8proc_tolower(c)) fail_msg("lower U+%04X", (unsigned)c);
-        if (pith__character_upper((uint32_t)c) != (uint32_t)utf8proc_toupper(c)) fail_msg("upper U+%04X", (unsigned)c);
+        if (pith__character_lower((uint32_t)c) != (uint32_t)utf8proc_tolower(c))
+            fail_msg("lower U+%04X", (unsigned)c);
+        if (pith__character_upper((uint32_t)c) != (uint32_t)utf8proc_toupper(c))
+            fail_msg("upper U+%04X", (unsigned)c);
     }
     assert_int_equal(pith__character_of(ALL)->category, PITH_CATEGORY_CN);
     assert_int_equal(pith__character_of(UINT32_MAX)->category, PITH_CATEGORY_CN);
@@ -37,16 +40,18 @@ static void forms(void **state) {
             int32_t theirs[PITH_CHARACTER_FORM_MAX];
             int boundary = 0;
             const int options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
-            const long n = utf8proc_decompose_char(c, theirs, PITH_CHARACTER_FORM_MAX, options, &boundary);
+            const long n =
+                utf8proc_decompose_char(c, theirs, PITH_CHARACTER_FORM_MAX, options, &boundary);
             const size_t m = compatible ? pith__character_compatible_form((uint32_t)c, own)
                                         : pith__character_canonical_form((uint32_t)c, own);
-            if (n != (long)m || memcmp(own, theirs, m * sizeof *own)) fail_msg("U+%04X, %d", (unsigned)c, compatible);
+            if (n != (long)m || memcmp(own, theirs, m * sizeof *own))
+                fail_msg("U+%04X, %d", (unsigned)c, compatible);
         }
     }
 }
 
-/* Hangul, and every pair of characters of which one composes with something. U+11A7 stands before the first trailing
- * consonant; utf8proc 2.8 takes it for one. */
+/* Hangul, and every pair of characters of which one composes with something. U+11A7 stands before
+ * the first trailing consonant; utf8proc 2.8 takes it for one. */
 static void composites(void **state) {
     static uint32_t may[1024];
     size_t count = 0, found = 0;
@@ -64,7 +69,8 @@ static void composites(void **state) {
             const long n = utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
             const uint32_t want = n == 1 && may[k] != 0x11A7 ? (uint32_t)pair[0] : 0;
             const uint32_t own = pith__character_composite(may[i], may[k]);
-            if (own != want) fail_msg("U+%04X U+%04X: U+%04X, not U+%04X", may[i], may[k], own, want);
+            if (own != want)
+                fail_msg("U+%04X U+%04X: U+%04X, not U+%04X", may[i], may[k], own, want);
             found += own != 0;
         }
     }
@@ -95,8 +101,10 @@ static void clusters(void **state) {
         for (int i = 1; i < 5; i++) {
             rest /= count;
             const uint32_t c = of[rest % count];
-            const bool ends = utf8proc_grapheme_break_stateful((int32_t)before, (int32_t)c, &theirs);
-            if (pith__character_joins(&own, c) == ends) fail_msg("row %zu at %d: U+%04X", row, i, c);
+            const bool ends =
+                utf8proc_grapheme_break_stateful((int32_t)before, (int32_t)c, &theirs);
+            if (pith__character_joins(&own, c) == ends)
+                fail_msg("row %zu at %d: U+%04X", row, i, c);
             before = c;
         }
     }

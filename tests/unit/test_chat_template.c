@@ -1,5 +1,6 @@
-/* test_chat_template.c - chat templates beside what transformers makes of them (tests/python/make_chat.py). With the
- * name of a file, its templates are run instead: what Pith runs must give the same text. */
+/* test_chat_template.c - chat templates beside what transformers makes of them
+ * (tests/python/make_chat.py). With the name of a file, its templates are run instead: what Pith
+ * runs must give the same text. */
 #include "models/chat/chat_template.h"
 #include "score_test.h"
 
@@ -36,10 +37,12 @@ static pith_str text_of(const pith__chat_part *p) {
     static const char *const texts[] = { [PITH_CHAT_QUERY] = "\u00a0 what? \n",
                                          [PITH_CHAT_DOCUMENT] = "\x1f a {{ document }} \u3000",
                                          [PITH_CHAT_INSTRUCTION] = " be kind\t" };
-    static const char *const trimmed[] = {
-        [PITH_CHAT_QUERY] = "what?", [PITH_CHAT_DOCUMENT] = "a {{ document }}", [PITH_CHAT_INSTRUCTION] = "be kind"
-    };
-    return p->kind == PITH_CHAT_WORDS ? p->words : pith__str_of(p->trimmed ? trimmed[p->kind] : texts[p->kind]);
+    static const char *const trimmed[] = { [PITH_CHAT_QUERY] = "what?",
+                                           [PITH_CHAT_DOCUMENT] = "a {{ document }}",
+                                           [PITH_CHAT_INSTRUCTION] = "be kind" };
+    return p->kind == PITH_CHAT_WORDS
+               ? p->words
+               : pith__str_of(p->trimmed ? trimmed[p->kind] : texts[p->kind]);
 }
 
 static bool gives(const pith__chat_form *form, pith_str out) {
@@ -68,25 +71,30 @@ static void test_templates(void **state) {
         pith__arena_init(&arena, &pith__allocator_default);
         chat_case c = read_case((pith_str){ p, (size_t)(stop - p) }, &arena);
         const pith__chat_settings settings = { c.instructed, c.structured, &bos, 1 };
-        pith_status status = pith__chat_template_run(&made, c.template, "case", &settings, &arena, &err);
+        pith_status status =
+            pith__chat_template_run(&made, c.template, "case", &settings, &arena, &err);
         if (!status) status = pith__chat_form_copy(&form, &made, &arena, &err);
         ran += !status;
         refused += status != PITH_OK;
         kept += status && c.out.data;
-        if (status && status != PITH_ERR_UNSUPPORTED) fail_msg("status %d: %s", (int)status, err.message);
+        if (status && status != PITH_ERR_UNSUPPORTED)
+            fail_msg("status %d: %s", (int)status, err.message);
         if (c.told && c.runs != !status)
-            fail_msg(PITH_STR_FMT ": status %d: %s", PITH_STR_ARG(c.template), (int)status, err.message);
+            fail_msg(PITH_STR_FMT ": status %d: %s", PITH_STR_ARG(c.template), (int)status,
+                     err.message);
         if (!status && (!c.out.data || !gives(&form, c.out)))
-            fail_msg("the template '" PITH_STR_FMT "' does not give '" PITH_STR_FMT "'", PITH_STR_ARG(c.template),
-                     PITH_STR_ARG(c.out));
+            fail_msg("the template '" PITH_STR_FMT "' does not give '" PITH_STR_FMT "'",
+                     PITH_STR_ARG(c.template), PITH_STR_ARG(c.out));
         pith__arena_free(&arena);
     }
-    print_message("%zu templates ran, %zu were refused, %zu of these run in transformers\n", ran, refused, kept);
+    print_message("%zu templates ran, %zu were refused, %zu of these run in transformers\n", ran,
+                  refused, kept);
     assert_true(ran > 50);
     pith__file_close(&file);
 }
 
-/* Broken templates, cut out of memory of their own: an error or a form, and no byte beyond them is read. */
+/* Broken templates, cut out of memory of their own: an error or a form, and no byte beyond them is
+ * read. */
 static void test_mutants(void **state) {
     (void)state;
     enum { ROUNDS = 200000 };
@@ -104,8 +112,10 @@ static void test_mutants(void **state) {
         pith__chat_form form;
         uint32_t random[6];
         for (int i = 0; i < 6; i++)
-            random[i] = (uint32_t)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33);
-        const size_t size = 1 + random[0] % 200, at = random[1] % (file.size - size), place = random[2] % (size + 1);
+            random[i] =
+                (uint32_t)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33);
+        const size_t size = 1 + random[0] % 200, at = random[1] % (file.size - size),
+                     place = random[2] % (size + 1);
         const char *piece = pieces[random[3] % kinds];
         const size_t n = strlen(piece);
         char *text = malloc(size + n);
@@ -115,8 +125,8 @@ static void test_mutants(void **state) {
         memcpy(text + place + n, file.data + at + place, size - place);
         pith__arena_init(&arena, &pith__allocator_default);
         const pith__chat_settings settings = { random[4] % 2, random[5] % 2, NULL, 0 };
-        pith_status status =
-            pith__chat_template_run(&form, (pith_str){ text, size + n }, "mutant", &settings, &arena, &err);
+        pith_status status = pith__chat_template_run(&form, (pith_str){ text, size + n }, "mutant",
+                                                     &settings, &arena, &err);
         assert_true(!status || (status == PITH_ERR_UNSUPPORTED && err.message[0]));
         pith__arena_free(&arena);
         free(text);
@@ -125,7 +135,8 @@ static void test_mutants(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_templates), cmocka_unit_test(test_mutants) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_templates),
+                                        cmocka_unit_test(test_mutants) };
     if (argc > 1) file_name = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_check.c - the comparison of fusions with the model as written: right models pass, a broken pass is found and
- * named, and a model opened with PITH_OPEN_CHECK does without it. */
+/* test_check.c - the comparison of fusions with the model as written: right models pass, a broken
+ * pass is found and named, and a model opened with PITH_OPEN_CHECK does without it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,19 +18,21 @@
 
 static bool broken;
 
-extern const pith__pass __real_pith_pass_gelu;
+extern const pith__pass __real_pith__pass_gelu;
 
 /* The right pass, and if `broken` a wrong epsilon in every normalisation. */
 static pith_status break_epsilon(pith__opt *o, size_t *changes) {
     for (pith__node *node = o->graph->first; node && broken; node = node->next) {
-        if (!pith__str_is(node->op_type, "LayerNormalization") || pith__node_float(node, "epsilon", 0) > 0.4f) continue;
+        if (!pith__str_is(node->op_type, "LayerNormalization") ||
+            pith__node_float(node, "epsilon", 0) > 0.4f)
+            continue;
         if (pith__node_set_float(node, "epsilon", 0.5f)) return PITH_ERR_MEMORY;
         ++*changes;
     }
-    return __real_pith_pass_gelu.run(o, changes);
+    return __real_pith__pass_gelu.run(o, changes);
 }
 
-const pith__pass __wrap_pith_pass_gelu = { .name = "gelu", .level = 2, .run = break_epsilon };
+const pith__pass __wrap_pith__pass_gelu = { .name = "gelu", .level = 2, .run = break_epsilon };
 
 static char found_pass[64], found_node[256];
 static int32_t found_level;
@@ -50,7 +52,8 @@ static size_t check_model(const char *path, int32_t runs) {
     size_t findings = 99;
     options.finding = note;
     options.runs = runs;
-    if (pith_model_check_fusions(&findings, path, &options, &err)) fail_msg("%s: %s", path, err.message);
+    if (pith_model_check_fusions(&findings, path, &options, &err))
+        fail_msg("%s: %s", path, err.message);
     return findings;
 }
 
@@ -109,7 +112,8 @@ static void run_model(float *y, const pith_open_options *options) {
                                .rank = 2,
                                .dims = { 1, 5 } };
     }
-    if (pith_session_create(&session, model, &err) || pith_session_run(session, out, names, in, count, NULL, &err))
+    if (pith_session_create(&session, model, &err) ||
+        pith_session_run(session, out, names, in, count, NULL, &err))
         fail_msg("%s", err.message);
     memcpy(y, out[0].data, 5 * 32 * sizeof *y);
     pith_session_destroy(session);
@@ -147,7 +151,8 @@ static void test_refusals(void **state) {
     options.runs = -1;
     assert_int_equal(pith_model_check_fusions(&findings, BERT, &options, &err), PITH_ERR_ARGUMENT);
     options.runs = 0;
-    assert_int_equal(pith_model_check_fusions(&findings, "/nowhere.onnx", &options, &err), PITH_ERR_NOT_FOUND);
+    assert_int_equal(pith_model_check_fusions(&findings, "/nowhere.onnx", &options, &err),
+                     PITH_ERR_NOT_FOUND);
     const int stop = 1;
     options.cancel = &stop;
     assert_int_equal(pith_model_check_fusions(&findings, BERT, &options, &err), PITH_ERR_CANCELLED);

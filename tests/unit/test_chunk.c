@@ -1,5 +1,5 @@
-/* test_chunk.c - long texts in chunks: places, words that stay whole, overlap, what the model sees of a chunk, means.
- */
+/* test_chunk.c - long texts in chunks: places, words that stay whole, overlap, what the model sees
+ * of a chunk, means. */
 #include "embed_test.h"
 #include "failing_alloc.h"
 
@@ -27,7 +27,8 @@ static int close_toy(void **state) {
     return 0;
 }
 
-static size_t chunk_all(const pith_model *model, pith_str text, int max_length, int overlap, const char *prompt) {
+static size_t chunk_all(const pith_model *model, pith_str text, int max_length, int overlap,
+                        const char *prompt) {
     pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
     pith_chunk_options options = PITH_CHUNK_OPTIONS_INIT;
     pith_chunk chunk = PITH_CHUNK_INIT;
@@ -45,12 +46,13 @@ static size_t chunk_all(const pith_model *model, pith_str text, int max_length, 
 }
 
 /* Places of the toy's chunks as text: "0-5 6-9". */
-static void check_places(const char *text, int max_length, int overlap, const char *prompt, const char *wanted) {
+static void check_places(const char *text, int max_length, int overlap, const char *prompt,
+                         const char *wanted) {
     char got[1000] = "";
     size_t count = chunk_all(toy, pith__str_of(text), max_length, overlap, prompt), used = 0;
     for (size_t i = 0; i < count; i++)
-        used += (size_t)snprintf(got + used, sizeof got - used, "%s%zu-%zu:%zu", i ? " " : "", chunks[i].begin,
-                                 chunks[i].end, chunks[i].tokens);
+        used += (size_t)snprintf(got + used, sizeof got - used, "%s%zu-%zu:%zu", i ? " " : "",
+                                 chunks[i].begin, chunks[i].end, chunks[i].tokens);
     assert_string_equal(got, wanted);
 }
 
@@ -80,13 +82,16 @@ static void check_dropped(const pith_model *model, pith_str gap) {
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.no_specials = 1;
-    assert_int_equal(pith_tokenize(&tokens, pith_model_tokenizer(model), gap, NULL, &options, &err), PITH_OK);
+    assert_int_equal(pith_tokenize(&tokens, pith_model_tokenizer(model), gap, NULL, &options, &err),
+                     PITH_OK);
     assert_int_equal(tokens.count, 0);
     pith_tokens_free(&tokens);
 }
 
-/* The chunk as a text of its own is not cut and has so many tokens; nothing that has tokens is between chunks. */
-static void check_model(const pith_model *model, pith_str text, int max_length, int overlap, int specials) {
+/* The chunk as a text of its own is not cut and has so many tokens; nothing that has tokens is
+ * between chunks. */
+static void check_model(const pith_model *model, pith_str text, int max_length, int overlap,
+                        int specials) {
     pith_embed_stats stats = { 0 };
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     float *vector = calloc(pith_embed_dim(model, NULL), sizeof *vector);
@@ -108,7 +113,8 @@ static void check_model(const pith_model *model, pith_str text, int max_length, 
         if (!i) continue;
         assert_true(c->begin > c[-1].begin && c->end > c[-1].end);
         if (!overlap) assert_true(c->begin >= c[-1].end);
-        if (c->begin > c[-1].end) check_dropped(model, (pith_str){ text.data + c[-1].end, c->begin - c[-1].end });
+        if (c->begin > c[-1].end)
+            check_dropped(model, (pith_str){ text.data + c[-1].end, c->begin - c[-1].end });
         repeated += c->begin < c[-1].end;
     }
     if (overlap && count > 10) assert_true(repeated > count / 2);
@@ -134,8 +140,9 @@ static void test_models(void **state) {
     for (int length = 0; length < 128; length = length ? 2 * length + 3 : 20)
         for (int overlap = 0; overlap < 20; overlap += 7) {
             if (length && 2 * overlap >= length - 2) continue;
-            check_model(model, (pith_str){ text.data, pith_text_valid((pith_str){ text.data, 5000 }) }, length, overlap,
-                        2);
+            check_model(model,
+                        (pith_str){ text.data, pith_text_valid((pith_str){ text.data, 5000 }) },
+                        length, overlap, 2);
         }
     for (int i = 0; i < GOLDEN; i++) /* what is not cut is one chunk */
         if (g->tokens[i] < 256) assert_int_equal(chunk_all(model, g->texts[i], 0, 0, NULL), 1);
@@ -144,7 +151,8 @@ static void test_models(void **state) {
         char path[300];
         snprintf(path, sizeof path, PITH_TEST_DATA "/modules/%s", names[i]);
         if (pith_model_open(&model, path, NULL, &err)) fail_msg("%s", err.message);
-        check_model(model, (pith_str){ text.data, pith_text_valid((pith_str){ text.data, 2000 }) }, 16, 0, -1);
+        check_model(model, (pith_str){ text.data, pith_text_valid((pith_str){ text.data, 2000 }) },
+                    16, 0, -1);
         pith_model_close(model);
     }
 }
@@ -200,7 +208,8 @@ static void test_mean(void **state) {
     assert_int_equal(pith_chunk_mean(mean, toy, sums, 4, &options, &err), PITH_ERR_ARGUMENT);
 }
 
-/* Each allocation of a call fails once: the call says so and leaves the chunk as it was, and nothing leaks. */
+/* Each allocation of a call fails once: the call says so and leaves the chunk as it was, and
+ * nothing leaks. */
 static void test_memory(void **state) {
     const pith_str text = PITH_STR("a b c d aaa b c d a b c d");
     size_t failures = 0;
@@ -250,7 +259,8 @@ static int close_all(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_places), cmocka_unit_test(test_models),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_places),
+                                        cmocka_unit_test(test_models),
                                         cmocka_unit_test(test_refused), cmocka_unit_test(test_mean),
                                         cmocka_unit_test(test_memory) };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -1,4 +1,5 @@
-/* test_codes.c - rounding weights to codes: what the codes stand for, and what compensation gains. */
+/* test_codes.c - rounding weights to codes: what the codes stand for, and what compensation gains.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,13 +50,15 @@ static void test_near(void **state) {
     w[0] = 3;                                           /* a block with one large number */
     for (int i = 32; i < 64; i++) w[i * N + 1] = 0;     /* a block of zeros */
     for (int i = 0; i < 32; i++) w[i * N + 2] = 1e-42f; /* a block whose scale has no inverse */
-    static const pith__code_form forms[] = { { 4, 16, true, 0 }, { 4, 32, false, 0 }, { 4, 0, true, 0 },
-                                             { 8, 32, true, 0 }, { 8, 64, false, 0 }, { 8, 0, true, 127 },
+    static const pith__code_form forms[] = { { 4, 16, true, 0 },  { 4, 32, false, 0 },
+                                             { 4, 0, true, 0 },   { 8, 32, true, 0 },
+                                             { 8, 64, false, 0 }, { 8, 0, true, 127 },
                                              { 8, 0, true, 63 } };
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
         for (int by_row = 0; by_row < 2; by_row++) {
             const pith__code_form *form = &forms[f];
-            pith__code_source source = { w, by_row ? N : K, by_row ? K : N, by_row ? 1 : N, by_row ? N : 1 };
+            pith__code_source source = { w, by_row ? N : K, by_row ? K : N, by_row ? 1 : N,
+                                         by_row ? N : 1 };
             pith__codes c;
             arenas a;
             arenas_init(&a);
@@ -68,9 +71,12 @@ static void test_near(void **state) {
                     const int q = c.codes[j * c.k + i], zero = c.zeros[at];
                     assert_true(q < 1 << form->bits);
                     if (form->symmetric) assert_int_equal(zero, 1 << (form->bits - 1));
-                    if (form->reach) assert_true(q >= zero - form->reach && q <= zero + form->reach);
-                    /* the smallest scale that is tried is 0.6 of the one that reaches the largest number */
-                    assert_true(fabsf(meaning(&c, j, i) - x) <= (form->bits == 4 ? 6.0f : 1.01f) * scale + 1e-40f);
+                    if (form->reach)
+                        assert_true(q >= zero - form->reach && q <= zero + form->reach);
+                    /* the smallest scale that is tried is 0.6 of the one that reaches the largest
+                     * number */
+                    assert_true(fabsf(meaning(&c, j, i) - x) <=
+                                (form->bits == 4 ? 6.0f : 1.01f) * scale + 1e-40f);
                 }
             arenas_free(&a);
         }
@@ -89,7 +95,8 @@ static double product_error(const pith__codes *c, const float *w, const float *x
     return sum;
 }
 
-/* Rows of few directions: compensation halves the error of the product at least, and gives the same codes each time. */
+/* Rows of few directions: compensation halves the error of the product at least, and gives the same
+ * codes each time. */
 static void test_compensated(void **state) {
     (void)state;
     static float w[K * N], x[ROWS * K], u[K * 80], column[80], mix[8 * K];
@@ -109,10 +116,12 @@ static void test_compensated(void **state) {
     for (int s = 0; s < K; s++)
         for (int t = s; t < K; t++) {
             double sum = s == t ? 0.01 : 0;
-            for (int r = 0; r < ROWS; r++) sum += (double)x[r * K + order[s]] * (double)x[r * K + order[t]];
+            for (int r = 0; r < ROWS; r++)
+                sum += (double)x[r * K + order[s]] * (double)x[r * K + order[t]];
             u[s * 80 + t] = (float)sum;
         }
-    assert_true(PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32, PITH_ISA_scalar)(u, K, column));
+    assert_true(PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32,
+                                 PITH_ISA_scalar)(u, K, column));
     const pith__factor factor = { u, order };
     const pith__code_form form = { 4, 32, true, 0 };
     const pith__code_source source = { w, K, N, N, 1 };
@@ -124,7 +133,8 @@ static void test_compensated(void **state) {
     assert_true(pith__codes_round(&again, &form, &source, &factor, &a.result, &a.scratch));
     assert_true(product_error(&fitted, w, x) < 0.5 * product_error(&plain, w, x));
     assert_memory_equal(fitted.codes, again.codes, K * N);
-    assert_memory_equal(fitted.scales, plain.scales, (size_t)(plain.n * plain.blocks) * sizeof(float));
+    assert_memory_equal(fitted.scales, plain.scales,
+                        (size_t)(plain.n * plain.blocks) * sizeof(float));
     arenas_free(&a);
 }
 
@@ -132,7 +142,9 @@ static void test_compensated(void **state) {
 static void test_packed(void **state) {
     (void)state;
     uint8_t codes[] = { 1, 2, 3, 15, 14, 13 }, zeros[] = { 8, 7, 5, 6 };
-    const pith__codes c = { .k = 3, .n = 2, .blocks = 2, .block = 2, .codes = codes, .zeros = zeros };
+    const pith__codes c = {
+        .k = 3, .n = 2, .blocks = 2, .block = 2, .codes = codes, .zeros = zeros
+    };
     size_t bytes;
     arenas a;
     arenas_init(&a);

@@ -1,6 +1,6 @@
-/* test_compiled.c - models compiled and opened again: the same vectors bit by bit, the same file from its own file, and
- * damage of every kind as an error or a result. What their graphs compute is compared by `pith verify --compiled` over
- * the conformance suite. */
+/* test_compiled.c - models compiled and opened again: the same vectors bit by bit, the same file
+ * from its own file, and damage of every kind as an error or a result. What their graphs compute is
+ * compared by `pith verify --compiled` over the conformance suite. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,8 +13,10 @@
 
 enum { TEXTS = 5, WIDTH_MAX = 4096, HEADER = 48, ENTRY = 32 };
 
-static const char prompts_json[] = "{\"prompts\": {\"query\": \"a b \"}, \"default_prompt_name\": \"query\"}";
-static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d", "what is this" };
+static const char prompts_json[] =
+    "{\"prompts\": {\"query\": \"a b \"}, \"default_prompt_name\": \"query\"}";
+static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d",
+                                          "what is this" };
 static pith_str texts[TEXTS];
 
 typedef struct bytes {
@@ -117,7 +119,8 @@ static void test_no_encoder(void **state) {
     pith_error err = PITH_ERROR_INIT, again = PITH_ERROR_INIT;
     pith_model *model;
     float x;
-    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/control/if.onnx", NULL, &err), PITH_OK);
+    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/control/if.onnx", NULL, &err),
+                     PITH_OK);
     assert_int_equal(pith_embed(&x, model, texts, 1, NULL, &err), PITH_ERR_NOT_FOUND);
     bytes file = save(model);
     pith_model_close(model);
@@ -198,14 +201,16 @@ static pith_status verify(const bytes *file) {
     return pith__compiled_verify((pith_str){ (const char *)file->data, file->size }, NULL);
 }
 
-/* A bit of header or table is an error at opening; one of the contents is found by verifying and harmless else. */
+/* A bit of header or table is an error at opening; one of the contents is found by verifying and
+ * harmless else. */
 static void test_flipped_bits(void **state) {
     (void)state;
     bytes file = small_file();
     pith__compiled c;
     outcome o = { 0, 0 };
     size_t head = HEADER;
-    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, NULL), PITH_OK);
+    assert_int_equal(
+        pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, NULL), PITH_OK);
     assert_int_equal(verify(&file), PITH_OK);
     for (int kind = 1; kind < PITH_SECTION_COUNT; kind++) head += c.sections[kind].data ? ENTRY : 0;
     for (size_t bit = 0; bit < head * 8; bit++) {
@@ -236,7 +241,8 @@ static void test_order_of_weights(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith__weights_in weights;
     const char *last_small = NULL, *first_large = NULL;
-    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
+    assert_int_equal(
+        pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
     assert_int_equal(pith__weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
     for (uint32_t i = 0; i < weights.count; i++) {
         pith_str span = pith__weights_get(&weights, i);
@@ -255,10 +261,13 @@ static void test_memory_runs_out(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith__weights_in weights;
     size_t used = SIZE_MAX, refused = 0;
-    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
+    assert_int_equal(
+        pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
     assert_int_equal(pith__weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
     for (size_t limit = 0; limit < used; limit += limit < 8192 ? 16 : 48) {
-        pith__bytes_in in = { .bytes = c.sections[PITH_SECTION_GRAPH], .what = "graph", .err = &err };
+        pith__bytes_in in = { .bytes = c.sections[PITH_SECTION_GRAPH],
+                              .what = "graph",
+                              .err = &err };
         pith__graph *graph;
         pith__arena arena;
         pith__arena_init(&arena, &pith__allocator_default);
@@ -279,7 +288,8 @@ static void test_other_version(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     file.data[8] = PITH_COMPILED_VERSION + 1;
-    assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "compile the model again"));
     free(file.data);
 }
@@ -287,8 +297,10 @@ static void test_other_version(void **state) {
 /* The first place of the string in the section. */
 static unsigned char *find(bytes *file, pith__section kind, const char *what) {
     pith__compiled c;
-    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file->data, file->size }, NULL), PITH_OK);
-    const char *begin = c.sections[kind].data, *at = memmem(begin, c.sections[kind].size, what, strlen(what));
+    assert_int_equal(
+        pith__compiled_open(&c, (pith_str){ (const char *)file->data, file->size }, NULL), PITH_OK);
+    const char *begin = c.sections[kind].data,
+               *at = memmem(begin, c.sections[kind].size, what, strlen(what));
     assert_non_null(at);
     return file->data + (at - (const char *)file->data);
 }
@@ -297,7 +309,8 @@ static unsigned char *find(bytes *file, pith__section kind, const char *what) {
 static void check_without_reason(const bytes *file) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    assert_int_equal(pith_model_open_memory(&model, file->data, file->size, NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith_model_open_memory(&model, file->data, file->size, NULL, &err),
+                     PITH_ERR_FORMAT);
     assert_non_null(strstr(err.message, "an error without a reason"));
     free(file->data);
 }
@@ -313,14 +326,17 @@ static void test_error_without_reason(void **state) {
 
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/control/if.onnx", NULL, &err), PITH_OK);
+    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/control/if.onnx", NULL, &err),
+                     PITH_OK);
     file = save(model);
     pith_model_close(model);
-    *find(&file, PITH_SECTION_MODEL, "the model has no directory") = 0; /* the reason ends before it begins */
+    /* the reason ends before it begins */
+    *find(&file, PITH_SECTION_MODEL, "the model has no directory") = 0;
     check_without_reason(&file);
 }
 
-/* The rank of the output for texts cannot be told: which axes to remove is only known when it runs. */
+/* The rank of the output for texts cannot be told: which axes to remove is only known when it runs.
+ */
 static void test_output_of_unknown_rank(void **state) {
     (void)state;
     enum { NAME = 7, INPUTS_BEHIND_NAME = NAME + 16 };
@@ -330,7 +346,8 @@ static void test_output_of_unknown_rank(void **state) {
     float vector[WIDTH_MAX];
     unsigned char *inputs = find(&file, PITH_SECTION_TEXT, "Squeeze") + INPUTS_BEHIND_NAME;
     memset(inputs + 4, 0, 4); /* the first value, input_ids */
-    if (pith_model_open_memory(&model, file.data, file.size, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_model_open_memory(&model, file.data, file.size, NULL, &err))
+        fail_msg("%s", err.message);
     assert_int_equal(pith_embed(vector, model, texts, 1, NULL, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "does not have 2 axes"));
     pith_model_close(model);

@@ -1,6 +1,6 @@
-/* test_compiled_views.c - every small directory of tests/data, compiled: whatever the directory makes of texts, pairs
- * of texts and pictures, by every head, role, prompt and route, the file makes too, bit by bit. What the directory
- * refuses, the file refuses with the same code. */
+/* test_compiled_views.c - every small directory of tests/data, compiled: whatever the directory
+ * makes of texts, pairs of texts and pictures, by every head, role, prompt and route, the file
+ * makes too, bit by bit. What the directory refuses, the file refuses with the same code. */
 #include <dirent.h>
 
 #include "formats/compiled/compiled.h"
@@ -67,7 +67,8 @@ static void tell_ports(bytes *to, const pith_model *m) {
         tell_name(to, port.name, port.dtype, port.shape);
     }
     tell_name(to, "route", 0, pith_model_route(m));
-    for (size_t i = 0; i < pith_model_route_count(m); i++) tell_name(to, "route name", 1, pith_model_route_name(m, i));
+    for (size_t i = 0; i < pith_model_route_count(m); i++)
+        tell_name(to, "route name", 1, pith_model_route_name(m, i));
 }
 
 static void tell_tokens(bytes *to, const pith_model *m) {
@@ -91,7 +92,8 @@ static void tell_dense(bytes *to, const pith_model *m) {
             float *vectors = calloc(TEXTS * numbers[0] + 1, sizeof *vectors);
             tell_line(to, "dim and length", pooling, numbers, sizeof numbers);
             tell_status(to, "embed", pooling, pith_embed(vectors, m, texts, TEXTS, &options, NULL));
-            tell_line(to, prompts[p] ? prompts[p] : "default", pooling, vectors, TEXTS * numbers[0] * sizeof *vectors);
+            tell_line(to, prompts[p] ? prompts[p] : "default", pooling, vectors,
+                      TEXTS * numbers[0] * sizeof *vectors);
             free(vectors);
         }
 }
@@ -115,11 +117,14 @@ static void tell_encoded(bytes *to, const pith_model *m, int role) {
         options.role = role;
         tell_status(to, "encode", (int)what, pith_encode(&e, m, texts, TEXTS, &options, NULL));
         if (!e) continue;
-        if (e->dense) tell_line(to, "dense", (int)what, e->dense, TEXTS * e->dim * sizeof *e->dense);
+        if (e->dense)
+            tell_line(to, "dense", (int)what, e->dense, TEXTS * e->dim * sizeof *e->dense);
         if (e->sparse.offsets) {
             const size_t count = (size_t)e->sparse.offsets[TEXTS];
-            tell_line(to, "sparse", (int)what, e->sparse.offsets, (TEXTS + 1) * sizeof *e->sparse.offsets);
-            tell_line(to, "indices", (int)what, e->sparse.indices, count * sizeof *e->sparse.indices);
+            tell_line(to, "sparse", (int)what, e->sparse.offsets,
+                      (TEXTS + 1) * sizeof *e->sparse.offsets);
+            tell_line(to, "indices", (int)what, e->sparse.indices,
+                      count * sizeof *e->sparse.indices);
             tell_line(to, "values", (int)what, e->sparse.values, count * sizeof *e->sparse.values);
         }
         tell_token_rows(to, "multi", (int)what, &e->multi_vector);
@@ -135,13 +140,15 @@ static void tell_scores(bytes *to, const pith_model *m) {
     tell_line(to, "labels", 0, &labels, sizeof labels);
     for (size_t i = 0; i < labels; i++) tell_name(to, "label", (int)i, pith_label_name(m, i));
     for (int paired = 0; paired < 2; paired++) {
-        pith_status status = pith_classify(scores, m, texts, paired ? texts + 1 : NULL, TEXTS - 1, &options, NULL);
+        pith_status status =
+            pith_classify(scores, m, texts, paired ? texts + 1 : NULL, TEXTS - 1, &options, NULL);
         tell_status(to, "classify", paired, status);
         tell_line(to, "scores", paired, scores, (TEXTS - 1) * labels * sizeof *scores);
     }
     for (int instructed = 0; instructed < 2; instructed++) {
         options.instruction = instructed ? "Find cats" : NULL;
-        tell_status(to, "rerank", instructed, pith_rerank(scores, m, texts[3], texts, TEXTS, &options, NULL));
+        tell_status(to, "rerank", instructed,
+                    pith_rerank(scores, m, texts[3], texts, TEXTS, &options, NULL));
         tell_line(to, "ranks", instructed, scores, TEXTS * sizeof *scores);
     }
     free(scores);
@@ -161,7 +168,8 @@ static void tell_pictures(bytes *to, const pith_model *m) {
         options.pooling = pooling;
         tell_status(to, "picture dim", pooling, pith_embed_images_dim(&dim, m, &options, NULL));
         float *vectors = calloc(PICTURES * dim + 1, sizeof *vectors);
-        tell_status(to, "pictures", pooling, pith_embed_images(vectors, m, images, PICTURES, &options, NULL));
+        tell_status(to, "pictures", pooling,
+                    pith_embed_images(vectors, m, images, PICTURES, &options, NULL));
         tell_line(to, "picture vectors", pooling, vectors, PICTURES * dim * sizeof *vectors);
         free(vectors);
     }
@@ -192,7 +200,8 @@ static int append(void *user, const void *data, size_t size, uint64_t total) {
 }
 
 /* The model and the other routes of its Router, which open() opens, as one file. */
-static bytes save(const pith_model *model, const void *from, pith_model *(*open)(const void *from, const char *route)) {
+static bytes save(const pith_model *model, const void *from,
+                  pith_model *(*open)(const void *from, const char *route)) {
     pith_model *models[ROUTES_MAX] = { (pith_model *)(uintptr_t)model };
     pith_error err = PITH_ERROR_INIT;
     bytes b = { NULL, 0, 0 };
@@ -220,7 +229,8 @@ static pith_model *open_bytes(const void *from, const char *route) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
     options.route = route;
-    if (pith_model_open_memory(&model, b->data, b->size, &options, &err)) print_error("%s\n", err.message);
+    if (pith_model_open_memory(&model, b->data, b->size, &options, &err))
+        print_error("%s\n", err.message);
     return model;
 }
 
@@ -232,8 +242,8 @@ static void compare(const char *name, const char *route, const bytes *wanted, co
         at++;
     }
     if (at == wanted->size && at == got->size) return;
-    print_error("%s, route %s: at byte %zu: '%.80s' became '%.80s'\n", name, route ? route : "none", at,
-                wanted->data + line, got->data + line);
+    print_error("%s, route %s: at byte %zu: '%.80s' became '%.80s'\n", name, route ? route : "none",
+                at, wanted->data + line, got->data + line);
     differences++;
 }
 
@@ -289,7 +299,8 @@ static void check_folder(const char *folder, size_t least) {
     }
     closedir(dir);
     assert_int_equal(differences, 0);
-    if (checked < least) fail_msg("%s: %zu directories were compared, not %zu", folder, checked, least);
+    if (checked < least)
+        fail_msg("%s: %zu directories were compared, not %zu", folder, checked, least);
 }
 
 static void test_networks(void **state) {
@@ -318,10 +329,11 @@ static void test_pictures(void **state) {
     check_folder("vision", 9);
 }
 
-static const char *const kinds[] = { "encode/bge-m3",     "encode/splade-max",    "encode/colbert-hidden",
-                                     "tasks/labels-bert", "tasks/judge-qwen3",    "hybrid/bm42",
-                                     "hybrid/minicoil",   "modules/router-first", "vision/clip",
-                                     "vision/siglip",     "vision/resnet" };
+static const char *const kinds[] = {
+    "encode/bge-m3",     "encode/splade-max", "encode/colbert-hidden", "tasks/labels-bert",
+    "tasks/judge-qwen3", "hybrid/bm42",       "hybrid/minicoil",       "modules/router-first",
+    "vision/clip",       "vision/siglip",     "vision/resnet"
+};
 
 static void check_kinds(void) {
     differences = 0;
@@ -340,19 +352,23 @@ static void test_levels(void **state) {
 
 static void test_precisions(void **state) {
     (void)state;
-    for (precision = PITH_PRECISION_INT8; precision <= PITH_PRECISION_BF16; precision++) check_kinds();
+    for (precision = PITH_PRECISION_INT8; precision <= PITH_PRECISION_BF16; precision++)
+        check_kinds();
     precision = PITH_PRECISION_AUTO;
 }
 
 /* An ONNX file of pixels beside what is done to pictures. */
 static void test_onnx_pictures(void **state) {
     (void)state;
-    static const char dir[] = PITH_BINARY_DIR "/compiled-pictures", network[] = "families/clip-vision-script14";
+    static const char dir[] = PITH_BINARY_DIR "/compiled-pictures",
+                      network[] = "families/clip-vision-script14";
     network_directory(dir, network, "null");
     unlink(PITH_BINARY_DIR "/compiled-pictures/tokenizer.json");
     FILE *f = fopen(PITH_BINARY_DIR "/compiled-pictures/preprocessor_config.json", "w");
     assert_non_null(f);
-    fputs("{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"height\": 32, \"width\": 32}}", f);
+    fputs("{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"height\": 32, \"width\": "
+          "32}}",
+          f);
     fclose(f);
     differences = 0;
     assert_true(check_directory(dir));
@@ -365,12 +381,12 @@ static void test_onnx_pictures(void **state) {
     free(made.data);
 }
 
-/* Where a directory runs packed texts, its file does: it has a graph for the outputs of all heads. Equal bits cannot
- * show that, since a text has the same bits alone. */
+/* Where a directory runs packed texts, its file does: it has a graph for the outputs of all heads.
+ * Equal bits cannot show that, since a text has the same bits alone. */
 static void test_packed(void **state) {
     (void)state;
-    static const char *const names[] = { "encode/bge-m3", "encode/splade-max", "tasks/cross-bert", "hybrid/minicoil",
-                                         "tasks/labels-bert" };
+    static const char *const names[] = { "encode/bge-m3", "encode/splade-max", "tasks/cross-bert",
+                                         "hybrid/minicoil", "tasks/labels-bert" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[700];
         pith__compiled c;
@@ -379,9 +395,12 @@ static void test_packed(void **state) {
         assert_non_null(model);
         bytes file = save(model, path, open_directory);
         pith_model_close(model);
-        assert_int_equal(pith__compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
-        bool one = strstr(names[i], "minicoil"); /* its head reads the rows that dense vectors are made of */
-        if (!c.sections[one ? PITH_SECTION_TEXT : PITH_SECTION_HEADS].data) fail_msg("%s runs text by text", path);
+        assert_int_equal(pith__compiled_open(&c, (pith_str){ file.data, file.size }, NULL),
+                         PITH_OK);
+        bool one = strstr(names[i], "minicoil"); /* its head reads the rows that dense vectors are
+                                                    made of */
+        if (!c.sections[one ? PITH_SECTION_TEXT : PITH_SECTION_HEADS].data)
+            fail_msg("%s runs text by text", path);
         free(file.data);
     }
 }
@@ -401,12 +420,14 @@ static pith_status work(bytes *got, counter *c, const bytes *file, pith_error *e
     pith_status status = pith_model_open_memory(&m, file->data, file->size, &options, err);
     if (status) return status;
     const bool pictures = strstr(pith_model_input(m, pith_model_input_count(m) - 1).name, "pixel");
-    encode.what = pictures ? PITH_ENCODE_DENSE : pith_encode_can(m); /* CLIP makes one kind at a time */
+    /* CLIP makes one kind at a time */
+    encode.what = pictures ? PITH_ENCODE_DENSE : pith_encode_can(m);
     if (encode.what) status = pith_encode(&e, m, texts, 1, &encode, err);
     if (e && e->sparse.offsets)
         tell_line(got, "sparse", 0, e->sparse.values, (size_t)e->sparse.offsets[1] * sizeof(float));
     pith_encoded_free(e);
-    if (!status && pith_label_count(m)) status = pith_classify(numbers, m, texts, NULL, 1, NULL, err);
+    if (!status && pith_label_count(m))
+        status = pith_classify(numbers, m, texts, NULL, 1, NULL, err);
     if (!status && pictures) {
         status = pith_embed_images_dim(&dim, m, NULL, err);
         assert_true(dim < 256);
@@ -433,7 +454,8 @@ static bool open_route(const bytes *file, const char *route) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
     options.route = route;
-    if (pith_model_open_memory(&model, file->data, file->size, &options, &err)) assert_true(err.message[0] != 0);
+    if (pith_model_open_memory(&model, file->data, file->size, &options, &err))
+        assert_true(err.message[0] != 0);
     pith_model_close(model);
     return !err.code;
 }
@@ -453,7 +475,8 @@ static void test_flipped_bits(void **state) {
         size_t refused = 0, tried = 0;
         pith__compiled c;
         bytes file = file_of(parts[i].name);
-        assert_int_equal(pith__compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
+        assert_int_equal(pith__compiled_open(&c, (pith_str){ file.data, file.size }, NULL),
+                         PITH_OK);
         const pith_str section = c.sections[parts[i].kind];
         assert_non_null(section.data);
         char *begin = file.data + (section.data - file.data);
@@ -462,7 +485,8 @@ static void test_flipped_bits(void **state) {
             pith_error err = PITH_ERROR_INIT;
             bytes got = { NULL, 0, 0 };
             begin[bit / 8] ^= (char)(1 << bit % 8);
-            assert_int_equal(pith__compiled_verify((pith_str){ file.data, file.size }, NULL), PITH_ERR_FORMAT);
+            assert_int_equal(pith__compiled_verify((pith_str){ file.data, file.size }, NULL),
+                             PITH_ERR_FORMAT);
             if (work(&got, &counted, &file, &err)) assert_true(++refused && err.message[0]);
             assert_int_equal(counted.live, 0);
             if (parts[i].kind == PITH_SECTION_ROUTES) refused += !open_route(&file, "doc");
@@ -475,7 +499,8 @@ static void test_flipped_bits(void **state) {
     }
 }
 
-/* A packed graph whose rows are not as wide as the model's own output says: results have the width of that. */
+/* A packed graph whose rows are not as wide as the model's own output says: results have the width
+ * of that. */
 static void test_other_width(void **state) {
     (void)state;
     pith__compiled c;
@@ -493,7 +518,8 @@ static void test_other_width(void **state) {
     memcpy(heads + sizeof count, swapped, sizeof swapped);
     pith_model *model = open_bytes(&file, NULL);
     assert_non_null(model);
-    for (options.what = PITH_ENCODE_SPARSE; options.what <= PITH_ENCODE_MULTI_VECTOR; options.what <<= 1) {
+    for (options.what = PITH_ENCODE_SPARSE; options.what <= PITH_ENCODE_MULTI_VECTOR;
+         options.what <<= 1) {
         assert_int_equal(pith_encode(&e, model, texts, 1, &options, &err), PITH_ERR_FORMAT);
         assert_non_null(strstr(err.message, "another width"));
     }
@@ -501,10 +527,12 @@ static void test_other_width(void **state) {
     free(file.data);
 }
 
-/* Any allocation may fail, of opening and of making a view: it is reported, or the results are the same. */
+/* Any allocation may fail, of opening and of making a view: it is reported, or the results are the
+ * same. */
 static void test_memory(void **state) {
     (void)state;
-    static const char *const names[] = { "encode/bge-m3", "tasks/labels-bert", "hybrid/minicoil", "vision/clip" };
+    static const char *const names[] = { "encode/bge-m3", "tasks/labels-bert", "hybrid/minicoil",
+                                         "vision/clip" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = names[i];
         counter c = { .fail_at = 0 };
@@ -517,7 +545,8 @@ static void test_memory(void **state) {
             bytes got = { NULL, 0, 0 };
             c = (counter){ .fail_at = n };
             pith_status status = work(&got, &c, &file, &err);
-            if (status && status != PITH_ERR_MEMORY) fail_msg("%s: allocation %ld: %s", path, n, err.message);
+            if (status && status != PITH_ERR_MEMORY)
+                fail_msg("%s: allocation %ld: %s", path, n, err.message);
             if (!status && (got.size != wanted.size || memcmp(got.data, wanted.data, got.size)))
                 fail_msg("%s: allocation %ld changes the results", path, n);
             assert_int_equal(c.live, 0);
@@ -532,10 +561,12 @@ static void test_memory(void **state) {
 int main(void) {
     for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_networks),      cmocka_unit_test(test_kinds),        cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_tasks),         cmocka_unit_test(test_pictures),     cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_memory),        cmocka_unit_test(test_levels),       cmocka_unit_test(test_precisions),
-        cmocka_unit_test(test_onnx_pictures), cmocka_unit_test(test_flipped_bits), cmocka_unit_test(test_other_width),
+        cmocka_unit_test(test_networks),     cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_modules),      cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_pictures),     cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_precisions),   cmocka_unit_test(test_onnx_pictures),
+        cmocka_unit_test(test_flipped_bits), cmocka_unit_test(test_other_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Convolutions in f32 by the definition: sums of fused multiply-adds in the order channel, kernel row, column, then the
- * bias; the same bits whatever way the kernels take, with tails and on any number of threads. */
+/* Convolutions in f32 by the definition: sums of fused multiply-adds in the order channel, kernel
+ * row, column, then the bias; the same bits whatever way the kernels take, with tails and on any
+ * number of threads. */
 #include "graph_test.h"
 
 #include <math.h>
@@ -21,8 +22,8 @@ static int64_t below(uint64_t *state, uint32_t n) {
     return (int64_t)((uint32_t)(*state >> 33) % n);
 }
 
-/* Every third one is a picture's, every third one has a channel for each map, some are too large for the cache, every
- * eighth one has rows of one place. False: it has no windows. */
+/* Every third one is a picture's, every third one has a channel for each map, some are too large
+ * for the cache, every eighth one has rows of one place. False: it has no windows. */
 static bool random_shape(shape *s, uint64_t seed) {
     uint64_t state = seed;
     const bool picture = seed % 3 == 0, depthwise = seed % 3 == 1;
@@ -42,8 +43,10 @@ static bool random_shape(shape *s, uint64_t seed) {
         s->w.dilation[d] = usual ? 1 : 1 + below(&state, 2);
         s->w.begin[d] = usual ? 1 : below(&state, 3);
         s->w.end[d] = usual ? 1 : below(&state, 3);
-        if (d == 1 && seed % 8 == 5) s->w.in[d] = s->w.kernel[d] = 1, s->w.begin[d] = s->w.end[d] = 0;
-        const int64_t room = s->w.in[d] + s->w.begin[d] + s->w.end[d] - (s->w.kernel[d] - 1) * s->w.dilation[d] - 1;
+        if (d == 1 && seed % 8 == 5)
+            s->w.in[d] = s->w.kernel[d] = 1, s->w.begin[d] = s->w.end[d] = 0;
+        const int64_t room =
+            s->w.in[d] + s->w.begin[d] + s->w.end[d] - (s->w.kernel[d] - 1) * s->w.dilation[d] - 1;
         if (room < 0) return false;
         s->w.out[d] = room / s->w.stride[d] + 1;
     }
@@ -76,7 +79,8 @@ static int64_t fill_wanted(const shape *s) {
     for (int64_t image = 0; image < s->batch; image++)
         for (int64_t map = 0; map < s->groups * s->maps; map++)
             for (int64_t r = 0; r < s->w.out[0]; r++)
-                for (int64_t c = 0; c < s->w.out[1]; c++) want[n++] = by_definition(s, image, map, r, c);
+                for (int64_t c = 0; c < s->w.out[1]; c++)
+                    want[n++] = by_definition(s, image, map, r, c);
     return n;
 }
 
@@ -88,21 +92,25 @@ static pith__value *constant(fixture *f, float *data, int rank, const int64_t *d
 
 /* Relu(Conv(x)) with this shape. */
 static void build(fixture *f, const shape *s) {
-    const int64_t maps = s->groups * s->maps, pads[4] = { s->w.begin[0], s->w.begin[1], s->w.end[0], s->w.end[1] };
+    const int64_t maps = s->groups * s->maps,
+                  pads[4] = { s->w.begin[0], s->w.begin[1], s->w.end[0], s->w.end[1] };
     pith__value *in[3] = { graph_input_of(f->graph, "x", PITH_F32, "NCHW") };
     in[0]->hint->dims[1] = s->groups * s->channels;
-    in[1] = constant(f, weights, 4, (int64_t[]){ maps, s->channels, s->w.kernel[0], s->w.kernel[1] });
+    in[1] =
+        constant(f, weights, 4, (int64_t[]){ maps, s->channels, s->w.kernel[0], s->w.kernel[1] });
     in[2] = constant(f, bias, 1, &maps);
     pith__node *conv = pith__graph_add_node(f->graph, NULL, "", "Conv", in, 3, NULL, 1);
     conv->opset = 17;
-    if (pith__node_set_int(conv, "group", s->groups) || pith__node_set_ints(conv, "pads", pads, 4) ||
+    if (pith__node_set_int(conv, "group", s->groups) ||
+        pith__node_set_ints(conv, "pads", pads, 4) ||
         pith__node_set_ints(conv, "strides", s->w.stride, 2) ||
         pith__node_set_ints(conv, "dilations", s->w.dilation, 2))
         fail();
     graph_output(f->graph, graph_apply(f->graph, "Relu", conv->outputs[0], NULL));
     f->graph->last->opset = 17;
     if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err) ||
-        pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+        pith__ops_infer(f->graph, false, &f->err) ||
+        pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
 }
 
@@ -119,7 +127,8 @@ static void as_defined(void **state) {
         fixture *f;
         pith_tensor out, in = { .data = x, .dtype = PITH_F32, .rank = 4, .bytes = sizeof(float) };
         if (!random_shape(&s, seed)) continue;
-        const int64_t dims[4] = { s.batch, s.groups * s.channels, s.w.in[0], s.w.in[1] }, count = fill_wanted(&s);
+        const int64_t dims[4] = { s.batch, s.groups * s.channels, s.w.in[0], s.w.in[1] },
+                      count = fill_wanted(&s);
         for (int i = 0; i < 4; i++) in.bytes *= (size_t)(in.dims[i] = dims[i]);
         fixture_setup((void **)&f);
         build(f, &s);
@@ -127,7 +136,8 @@ static void as_defined(void **state) {
             pith__executor_destroy(f->executor);
             f->executor = NULL;
             f->options.tails = way % 2;
-            assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
+            assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err),
+                             PITH_OK);
             if (pith__executor_run(f->executor, &out, &in, way < 2 ? 1 : 3, NULL, &f->err))
                 fail_msg("%s", f->err.message);
             assert_int_equal(out.bytes, (size_t)count * sizeof(float));

@@ -1,5 +1,5 @@
-/* test_database.c - databases made of tables: values, keys, links, statistics, damage, and the messages for bad input.
- */
+/* test_database.c - databases made of tables: values, keys, links, statistics, damage, and the
+ * messages for bad input. */
 #include "relational_test.h"
 
 #include <math.h>
@@ -19,7 +19,8 @@ static void shop_is_read(void **state) {
             for (uint32_t k = link->begin[p]; k < link->begin[p + 1]; k++, seen++) {
                 assert_int_equal(link->up[link->down[k]], p);
                 if (k > link->begin[p])
-                    assert_true(pith__rdb_row_time(r, 2, link->down[k]) >= pith__rdb_row_time(r, 2, link->down[k - 1]));
+                    assert_true(pith__rdb_row_time(r, 2, link->down[k]) >=
+                                pith__rdb_row_time(r, 2, link->down[k - 1]));
             }
         }
         assert_int_equal(seen, 24000);
@@ -30,7 +31,8 @@ static void shop_is_read(void **state) {
     const pith__rdb_column *quantity = &r->tables[2].columns[1];
     for (uint32_t i = 0; i < 24000; i++) {
         parts[pith__rdb_split(r, &r->tasks[0], i)]++;
-        if (pith__rdb_split(r, &r->tasks[0], i) == PITH_TRAIN) sum += ((const double *)quantity->data)[i];
+        if (pith__rdb_split(r, &r->tasks[0], i) == PITH_TRAIN)
+            sum += ((const double *)quantity->data)[i];
     }
     assert_int_equal(parts[PITH_TRAIN], 16800);
     assert_int_equal(parts[PITH_TEST], 3600);
@@ -78,17 +80,21 @@ static void bad_input(void **state) {
           "a.csv: row 3, column 'id': the key '1' is also that of row 1" },
         { "id\n1\n", "x,y\n1,2\n3\n", "\"x\": {\"stype\": \"text\"}",
           "b.csv: row 2 has 1 cells, but the header has 2" },
-        { "id\n1\n", "x\n\"1\n", "\"x\": {\"stype\": \"text\"}", "b.csv: row 1, column 'x': the quotation mark" },
-        { "id\n1\n", "x\n\"1\"2\n", "\"x\": {\"stype\": \"text\"}", "b.csv: row 1, column 'x': text follows" },
+        { "id\n1\n", "x\n\"1\n", "\"x\": {\"stype\": \"text\"}",
+          "b.csv: row 1, column 'x': the quotation mark" },
+        { "id\n1\n", "x\n\"1\"2\n", "\"x\": {\"stype\": \"text\"}",
+          "b.csv: row 1, column 'x': text follows" },
         { "id\n1\n", "x\n1\nu\n", "\"x\": {\"stype\": \"numerical\"}",
           "b.csv: row 2, column 'x': 'u' is no finite number" },
         { "id\n1\n", "x\n2021-02-29\n", "\"x\": {\"stype\": \"timestamp\"}",
           "b.csv: row 1, column 'x': '2021-02-29' is no date" },
-        { "id\n1\n", "x\n1\n", "\"x\": {\"stype\": \"number\"}", "'number' is no stype; there are identifier" },
+        { "id\n1\n", "x\n1\n", "\"x\": {\"stype\": \"number\"}",
+          "'number' is no stype; there are identifier" },
         { "id\n1\n", "x\n1\n", "\"y\": {\"stype\": \"text\"}", "b.csv has no column 'y'" },
         { "id\n1\n", "x\n1\n", "\"x\": {\"stype\": \"identifier\", \"foreign_key\": \"c.id\"}",
           "goes to 'c', which is no table" },
-        { "id\n1\n", "x\n\xff\n", "\"x\": {\"stype\": \"text\"}", "b.csv: line 2: the text is not UTF-8" },
+        { "id\n1\n", "x\n\xff\n", "\"x\": {\"stype\": \"text\"}",
+          "b.csv: line 2: the text is not UTF-8" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pith_error err = PITH_ERROR_INIT;
@@ -96,11 +102,11 @@ static void bad_input(void **state) {
         test_clean();
         test_put("a.csv", cases[i].a);
         test_put("b.csv", cases[i].b);
-        snprintf(
-            schema, sizeof schema,
-            "{\"tables\": {\"a\": {\"file\": \"a.csv\", \"primary_key\": \"id\", \"columns\": {\"id\": {\"stype\": "
-            "\"identifier\"}}}, \"b\": {\"file\": \"b.csv\", \"columns\": {%s}}}}",
-            cases[i].columns);
+        snprintf(schema, sizeof schema,
+                 "{\"tables\": {\"a\": {\"file\": \"a.csv\", \"primary_key\": \"id\", \"columns\": "
+                 "{\"id\": {\"stype\": "
+                 "\"identifier\"}}}, \"b\": {\"file\": \"b.csv\", \"columns\": {%s}}}}",
+                 cases[i].columns);
         test_put("schema.json", schema);
         assert_int_not_equal(test_make(test_directory(), "/dev/null", &err), PITH_OK);
         if (!strstr(err.message, cases[i].message)) fail_msg("case %zu: %s", i, err.message);
@@ -114,8 +120,9 @@ static void packed_as(const char *command, pith_status wanted, const char *messa
     test_clean();
     test_put("a.csv", "id\n1\n");
     test_put("b.csv", "v\n1\n2\n");
-    test_put("schema.json", "{\"tables\": {\"b\": {\"file\": \"b.csv.gz\", \"columns\": {\"v\": {\"stype\": "
-                            "\"numerical\"}}}}}");
+    test_put("schema.json",
+             "{\"tables\": {\"b\": {\"file\": \"b.csv.gz\", \"columns\": {\"v\": {\"stype\": "
+             "\"numerical\"}}}}}");
     snprintf(line, sizeof line, "cd '%s' && %s", test_directory(), command);
     assert_int_equal(system(line), 0);
     assert_int_equal(test_make(test_directory(), "/dev/null", &err), wanted);
@@ -125,9 +132,12 @@ static void packed_as(const char *command, pith_status wanted, const char *messa
 static void packed_files(void **state) {
     (void)state;
     packed_as("gzip b.csv", PITH_OK, NULL);
-    packed_as("{ printf 'v\\n1\\n' | gzip; printf '2\\n' | gzip -1; } > b.csv.gz", PITH_OK, NULL); /* two members */
-    packed_as("gzip b.csv && head -c 20 b.csv.gz > c && mv c b.csv.gz", PITH_ERR_FORMAT, "it ends at byte 20");
-    packed_as("gzip b.csv && printf '\\001' | dd of=b.csv.gz bs=1 seek=$(($(stat -c %s b.csv.gz) - 8)) conv=notrunc "
+    /* two members */
+    packed_as("{ printf 'v\\n1\\n' | gzip; printf '2\\n' | gzip -1; } > b.csv.gz", PITH_OK, NULL);
+    packed_as("gzip b.csv && head -c 20 b.csv.gz > c && mv c b.csv.gz", PITH_ERR_FORMAT,
+              "it ends at byte 20");
+    packed_as("gzip b.csv && printf '\\001' | dd of=b.csv.gz bs=1 seek=$(($(stat -c %s b.csv.gz) - "
+              "8)) conv=notrunc "
               "2>/dev/null",
               PITH_ERR_FORMAT, "b.csv.gz is a damaged gzip file: incorrect data check");
     packed_as("gzip b.csv && echo more >> b.csv.gz", PITH_ERR_FORMAT, "incorrect header check");
@@ -137,14 +147,18 @@ static void packed_files(void **state) {
 static void odd_tables(void **state) {
     (void)state;
     test_clean();
-    test_put("a.csv", "\xEF\xBB\xBFid,hour,note\r\n1,x,\"a \"\"b\"\",\nc\"\r\n1,y,\r\n\r\n2,x,z\r\n");
+    test_put("a.csv",
+             "\xEF\xBB\xBFid,hour,note\r\n1,x,\"a \"\"b\"\",\nc\"\r\n1,y,\r\n\r\n2,x,z\r\n");
     test_put("b.csv", "p,q,v\n1,y,1.5\n2,y,NA\n,x,-3e2\n1,x,7\n");
-    test_put("schema.json",
-             "{\"tables\": {\"a\": {\"file\": \"a.csv\", \"primary_key\": [\"id\", \"hour\"], \"columns\": {\"id\": "
-             "{\"stype\": \"identifier\"}, \"hour\": {\"stype\": \"identifier\"}, \"note\": {\"stype\": \"text\"}}}, "
-             "\"b\": {\"file\": \"b.csv.gz\", \"columns\": {\"p\": {\"stype\": \"identifier\"}, \"q\": {\"stype\": "
-             "\"identifier\"}, \"v\": {\"stype\": \"numerical\"}}, \"foreign_keys\": [{\"columns\": [\"p\", \"q\"], "
-             "\"table\": \"a\", \"references\": [\"id\", \"hour\"]}]}}}");
+    test_put("schema.json", "{\"tables\": {\"a\": {\"file\": \"a.csv\", \"primary_key\": [\"id\", "
+                            "\"hour\"], \"columns\": {\"id\": "
+                            "{\"stype\": \"identifier\"}, \"hour\": {\"stype\": \"identifier\"}, "
+                            "\"note\": {\"stype\": \"text\"}}}, "
+                            "\"b\": {\"file\": \"b.csv.gz\", \"columns\": {\"p\": {\"stype\": "
+                            "\"identifier\"}, \"q\": {\"stype\": "
+                            "\"identifier\"}, \"v\": {\"stype\": \"numerical\"}}, "
+                            "\"foreign_keys\": [{\"columns\": [\"p\", \"q\"], "
+                            "\"table\": \"a\", \"references\": [\"id\", \"hour\"]}]}}}");
     char line[400];
     snprintf(line, sizeof line, "gzip -9 '%s/b.csv'", test_directory());
     assert_int_equal(system(line), 0);
@@ -167,8 +181,9 @@ static void odd_tables(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(shop_is_read), cmocka_unit_test(same_bytes),
-                                        cmocka_unit_test(bad_input), cmocka_unit_test(packed_files),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(shop_is_read),
+                                        cmocka_unit_test(same_bytes), cmocka_unit_test(bad_input),
+                                        cmocka_unit_test(packed_files),
                                         cmocka_unit_test(odd_tables) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

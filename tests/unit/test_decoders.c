@@ -1,4 +1,5 @@
-/* test_decoders.c - every decoder on drawn tokens gives the text that Hugging Face gives, at once and as a stream. */
+/* test_decoders.c - every decoder on drawn tokens gives the text that Hugging Face gives, at once
+ * and as a stream. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,8 @@ static pith_tokenizer *make_tokenizer(pith_str tokens, pith_str decoder) {
     pith_tokenizer *t = NULL;
     size_t used = 0, id = 0;
     bool quoted = false;
-    for (size_t i = 1; i + 1 < tokens.size; i++) { /* inside the brackets; each string ends in its id */
+    for (size_t i = 1; i + 1 < tokens.size; i++) { /* inside the brackets; each string ends in its
+                                                      id */
         char c = tokens.data[i];
         assert_true(used + 32 < sizeof vocab && c != '\\');
         vocab[used++] = c;
@@ -34,19 +36,21 @@ static pith_tokenizer *make_tokenizer(pith_str tokens, pith_str decoder) {
         if (!quoted) used += (size_t)sprintf(vocab + used, ":%zu", id++);
     }
     vocab[used] = 0;
-    int size =
-        snprintf(json, sizeof json,
-                 "{\"decoder\":" PITH_STR_FMT ",\"added_tokens\":[{\"id\":0,\"content\":\"a\",\"special\":true}],"
-                 "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{%s}}}",
-                 PITH_STR_ARG(decoder), vocab);
+    int size = snprintf(json, sizeof json,
+                        "{\"decoder\":" PITH_STR_FMT
+                        ",\"added_tokens\":[{\"id\":0,\"content\":\"a\",\"special\":true}],"
+                        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{%s}}}",
+                        PITH_STR_ARG(decoder), vocab);
     assert_in_range(size, 1, sizeof json - 1);
     if (pith__tokenizer_load_bytes(&t, (pith_str){ json, (size_t)size }, NULL, &arena, &err))
         fail_msg("%s", err.message);
     return t;
 }
 
-/* Pieces of a stream are whole characters, and together they are the text, if pieces cannot change what came before. */
-static void check_stream(const pith_tokenizer *t, const int32_t *ids, size_t count, pith_str text, bool skip) {
+/* Pieces of a stream are whole characters, and together they are the text, if pieces cannot change
+ * what came before. */
+static void check_stream(const pith_tokenizer *t, const int32_t *ids, size_t count, pith_str text,
+                         bool skip) {
     static char all[STREAM_MAX];
     size_t size = 0;
     pith_text_stream *stream;
@@ -68,13 +72,14 @@ static void check_stream(const pith_tokenizer *t, const int32_t *ids, size_t cou
     pith_text_stream_destroy(stream);
 }
 
-static void check_text(const pith_tokenizer *t, const int32_t *ids, size_t count, pith_str wanted, pith_str decoder) {
+static void check_text(const pith_tokenizer *t, const int32_t *ids, size_t count, pith_str wanted,
+                       pith_str decoder) {
     char *text = NULL;
     size_t size = 0;
     if (pith_detokenize(&text, &size, t, ids, count, 0, &err)) fail_msg("%s", err.message);
     if (size != wanted.size || memcmp(text, wanted.data, size) || text[size])
-        fail_msg(PITH_STR_FMT ": '%s', not '" PITH_STR_FMT "'; the first of %zu ids is %d", PITH_STR_ARG(decoder), text,
-                 PITH_STR_ARG(wanted), count, count ? ids[0] : -1);
+        fail_msg(PITH_STR_FMT ": '%s', not '" PITH_STR_FMT "'; the first of %zu ids is %d",
+                 PITH_STR_ARG(decoder), text, PITH_STR_ARG(wanted), count, count ? ids[0] : -1);
     pith_text_free(t, text);
 }
 
@@ -83,7 +88,8 @@ static bool streams(pith_str decoder) {
     static const char *const kinds[] = { "null", "{\"type\":\"ByteLevel\"", "{\"type\":\"Fuse\"",
                                          "{\"type\":\"Replace\"" };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (decoder.size >= strlen(kinds[i]) && !memcmp(decoder.data, kinds[i], strlen(kinds[i]))) return true;
+        if (decoder.size >= strlen(kinds[i]) && !memcmp(decoder.data, kinds[i], strlen(kinds[i])))
+            return true;
     return false;
 }
 
@@ -134,7 +140,8 @@ static void equal_to_peer(void **state) {
     pith__file file;
     pith_str tokens = PITH_STR("");
     size_t cases = 0, decoders = 0;
-    assert_int_equal(pith__file_open(&file, PITH_TEST_DATA "/decoders/cases.jsonl", false, NULL, &err), PITH_OK);
+    assert_int_equal(
+        pith__file_open(&file, PITH_TEST_DATA "/decoders/cases.jsonl", false, NULL, &err), PITH_OK);
     for (const char *p = (const char *)file.data, *end = p + file.size; p < end;) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         pith_str line = { p, (size_t)(stop - p) };
@@ -216,12 +223,14 @@ static void waiting(void **state) {
 static void usual_settings(void **state) {
     (void)state;
     static const char *const same[][2] = {
-        { "{\"type\":\"WordPiece\"}", "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}" },
+        { "{\"type\":\"WordPiece\"}",
+          "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}" },
         { "{\"type\":\"BPEDecoder\"}", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}" },
-        { "{\"type\":\"CTC\"}",
-          "{\"type\":\"CTC\",\"pad_token\":\"<pad>\",\"word_delimiter_token\":\"|\",\"cleanup\":true}" },
+        { "{\"type\":\"CTC\"}", "{\"type\":\"CTC\",\"pad_token\":\"<pad>\",\"word_delimiter_"
+                                "token\":\"|\",\"cleanup\":true}" },
         { "{\"type\":\"Metaspace\",\"replacement\":null,\"more\":[1]}",
-          "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\"}" },
+          "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":"
+          "\"always\"}" },
         { "{\"type\":\"Metaspace\",\"add_prefix_space\":false}",
           "{\"type\":\"Metaspace\",\"prepend_scheme\":\"never\"}" },
         { "{\"type\":\"Metaspace\",\"prepend_scheme\":\"never\",\"add_prefix_space\":true}",
@@ -229,8 +238,9 @@ static void usual_settings(void **state) {
         { "{\"type\":\"Strip\",\"content\":\"b\",\"more\":{}}",
           "{\"type\":\"Strip\",\"content\":\"b\",\"start\":0,\"stop\":0}" },
     };
-    static const pith_str tokens = PITH_STR("[\"a\",\"##b\",\"c</w>\",\"|\",\"<pad>\",\" .\",\"\xE2\x96\x81"
-                                            "d\",\"</w\",\"||e\",\"bb\"]");
+    static const pith_str tokens =
+        PITH_STR("[\"a\",\"##b\",\"c</w>\",\"|\",\"<pad>\",\" .\",\"\xE2\x96\x81"
+                 "d\",\"</w\",\"||e\",\"bb\"]");
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         pith_tokenizer *bare = make_tokenizer(tokens, pith__str_of(same[i][0]));
         pith_tokenizer *full = make_tokenizer(tokens, pith__str_of(same[i][1]));
@@ -261,6 +271,7 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(equal_to_peer), cmocka_unit_test(specials),
-                                        cmocka_unit_test(waiting), cmocka_unit_test(usual_settings) };
+                                        cmocka_unit_test(waiting),
+                                        cmocka_unit_test(usual_settings) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,7 @@
-/* test_defaults.c - inputs with a default that sessions feed other values: each session for itself, the model and its
- * plan as they were; in a compiled model an error; every failed allocation an error that leaves the session usable.
- * What is computed is compared by `pith verify` over tests/data/operators/fed_defaults. */
+/* test_defaults.c - inputs with a default that sessions feed other values: each session for itself,
+ * the model and its plan as they were; in a compiled model an error; every failed allocation an
+ * error that leaves the session usable. What is computed is compared by `pith verify` over
+ * tests/data/operators/fed_defaults. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -16,14 +17,19 @@
 #include "failing_alloc.h"
 #include "pith/pith.h"
 
-#define MODEL PITH_TEST_DATA "/operators/fed_defaults/model.onnx" /* y = x w^2 + b, [2, 3]; w [3], b [1] = 2 */
+#define MODEL                                                                                      \
+    PITH_TEST_DATA                                                                                 \
+    "/operators/fed_defaults/model.onnx" /* y = x w^2 + b, [2, 3]; w [3], b [1] = 2 */
 
 static pith_tensor floats(float *data, int64_t n) {
-    return (pith_tensor){ .data = data, .bytes = (size_t)n * 4, .dtype = PITH_F32, .rank = 1, .dims = { n } };
+    return (pith_tensor){
+        .data = data, .bytes = (size_t)n * 4, .dtype = PITH_F32, .rank = 1, .dims = { n }
+    };
 }
 
 /* y of x = 1, and of w and b where they are not NULL; w [3], b [1]. */
-static pith_status run_session(pith_session *session, float y[6], float *w, float *b, pith_error *err) {
+static pith_status run_session(pith_session *session, float y[6], float *w, float *b,
+                               pith_error *err) {
     float ones[6] = { 1, 1, 1, 1, 1, 1 };
     const char *names[3] = { "x" };
     pith_tensor in[3] = { floats(ones, 3) }, out;
@@ -170,8 +176,9 @@ static void keep_warning(void *context, pith_log_level level, const char *text) 
     snprintf(warned, sizeof warned, "%s", text);
 }
 
-/* Two inputs [2, seq]: with sizes of their own the model is planned again, with a warning that names both; where it
- * cannot be run so, the error does too. Sizes that agree go on with the model's plan, and strict shapes refuse. */
+/* Two inputs [2, seq]: with sizes of their own the model is planned again, with a warning that
+ * names both; where it cannot be run so, the error does too. Sizes that agree go on with the
+ * model's plan, and strict shapes refuse. */
 static void test_names_of_sizes_are_hints(void **state) {
     (void)state;
     static const char path[] = PITH_TEST_DATA "/operators/repeated_symbol_two_inputs/model.onnx";
@@ -189,7 +196,8 @@ static void test_names_of_sizes_are_hints(void **state) {
         assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
         for (int64_t size = 3; size <= 5; size++) {
             pith_tensor in[2] = { floats(data, 6), floats(data, 2 * size) }, out;
-            for (int i = 0; i < 2; i++) in[i].rank = 2, in[i].dims[0] = 2, in[i].dims[1] = i ? size : 3;
+            for (int i = 0; i < 2; i++)
+                in[i].rank = 2, in[i].dims[0] = 2, in[i].dims[1] = i ? size : 3;
             warned[0] = 0;
             pith_status status = pith_session_run(session, &out, names, in, 2, NULL, &err);
             assert_int_equal(status, strict && size > 3 ? PITH_ERR_ARGUMENT : PITH_OK);

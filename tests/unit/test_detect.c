@@ -1,5 +1,5 @@
-/* test_detect.c - pith_detect: options, kinds of pictures, memory that runs out; decoding of hostile outputs; which
- * candidates stay. tests/cli/faces.py compares faces with OpenCV's. */
+/* test_detect.c - pith_detect: options, kinds of pictures, memory that runs out; decoding of
+ * hostile outputs; which candidates stay. tests/cli/faces.py compares faces with OpenCV's. */
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -25,7 +25,8 @@ static pith_image read_face(int channels) {
     pith_image_options o = PITH_IMAGE_OPTIONS_INIT;
     o.channels = channels;
     o.module_path = PITH_BINARY_DIR;
-    assert_int_equal(pith_image_read(&image, PITH_TEST_DATA "/faces/face_1.jpg", &o, &err), PITH_OK);
+    assert_int_equal(pith_image_read(&image, PITH_TEST_DATA "/faces/face_1.jpg", &o, &err),
+                     PITH_OK);
     return image;
 }
 
@@ -79,7 +80,8 @@ static pith_image tiled(const pith_image *face, int32_t columns, int32_t rows) {
     assert_non_null(t.pixels);
     for (size_t y = 0; y < (size_t)t.height; y++)
         for (size_t x = 0; x < (size_t)columns; x++)
-            memcpy(t.pixels + (y * (size_t)columns + x) * row, face->pixels + y % (size_t)face->height * row, row);
+            memcpy(t.pixels + (y * (size_t)columns + x) * row,
+                   face->pixels + y % (size_t)face->height * row, row);
     return t;
 }
 
@@ -126,8 +128,11 @@ static void wrong_options(void **unused) {
     wrong[6].width = wrong[6].height = 1 << 20;
     wrong[7].threads = -1;
     wrong[8].size = 0;
-    for (int i = 0; i < 9; i++) assert_int_equal(pith_detect(NULL, model, NULL, 0, &wrong[i], &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_model_open(&other, PITH_TEST_DATA "/models/bert-base-script17-sdpa/model.onnx", NULL, &err),
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(pith_detect(NULL, model, NULL, 0, &wrong[i], &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_open(&other,
+                                     PITH_TEST_DATA "/models/bert-base-script17-sdpa/model.onnx",
+                                     NULL, &err),
                      PITH_OK);
     assert_int_equal(pith_detect(NULL, other, NULL, 0, NULL, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no detector that is known"));
@@ -146,7 +151,8 @@ static void strict_shapes(void **unused) {
     o.flags = PITH_OPEN_STRICT_SHAPES;
     assert_int_equal(pith_model_open(&model, YUNET, &o, &err), PITH_OK);
     assert_int_equal(pith_detect(&faces, model, &image, 1, NULL, &err), PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(err.message, "'input' is declared as [1, 3, 640, 640] but is [1, 3, 320, 320]"));
+    assert_non_null(
+        strstr(err.message, "'input' is declared as [1, 3, 640, 640] but is [1, 3, 320, 320]"));
     d.width = d.height = 640;
     assert_int_equal(pith_detect(&faces, model, &image, 1, &d, &err), PITH_OK);
     assert_int_equal(faces.count, 1);
@@ -155,8 +161,9 @@ static void strict_shapes(void **unused) {
     pith_model_close(model);
 }
 
-/* Allocations of a call fail: the first, and so on in steps of 1 + at / slower. Each is an error, nothing is lost, and
- * the next call works and finds `count` faces (-1: any number). At least `least` calls fail. */
+/* Allocations of a call fail: the first, and so on in steps of 1 + at / slower. Each is an error,
+ * nothing is lost, and the next call works and finds `count` faces (-1: any number). At least
+ * `least` calls fail. */
 static void check_memory(const char *path, int32_t size, long slower, int64_t count, int least) {
     counter memory = { .fail_at = 0 };
     pith_allocator allocator = { count_alloc, count_free, &memory };
@@ -214,8 +221,9 @@ static void outputs_make(outputs *o, float score) {
     o->all.width = o->all.height = 32;
     for (int i = 0; i < 12; i++) {
         const int n = cells[i % 3] * widths[i / 3];
-        o->tensors[i] =
-            (pith_tensor){ o->data[i], (size_t)n * sizeof(float), PITH_F32, 3, { 1, cells[i % 3], widths[i / 3] } };
+        o->tensors[i] = (pith_tensor){
+            o->data[i], (size_t)n * sizeof(float), PITH_F32, 3, { 1, cells[i % 3], widths[i / 3] }
+        };
         o->all.tensors[i] = &o->tensors[i];
         for (int k = 0; k < n && i < 6; k++) o->data[i][k] = score;
     }
@@ -275,7 +283,8 @@ static void choosing(void **unused) {
     pith__arena_init(&arena, &pith__allocator_default);
     pith__candidates c = { .arena = &arena };
     add(&c, 0, 0, 10, 10, 0.5f);
-    add(&c, 5.9f, 0, 10, 10, 0.7f); /* in whole pixels it begins at 5: overlap 50 / 150 with both neighbours */
+    add(&c, 5.9f, 0, 10, 10, 0.7f); /* in whole pixels it begins at 5: overlap 50 / 150 with both
+                                       neighbours */
     add(&c, 10, 0, 10, 10, 0.9f);
     add(&c, 100, 100, 5, 5, 0.7f);
     add(&c, 100, 100, 5, 5, 0.7f);
@@ -315,8 +324,8 @@ typedef struct played {
     size_t boxes[3]; /* that each network has seen */
 } played;
 
-static pith_status play(pith__detector_run *self, pith__detector_outputs *given, int network, const pith_tensor *input,
-                        pith_error *err) {
+static pith_status play(pith__detector_run *self, pith__detector_outputs *given, int network,
+                        const pith_tensor *input, pith_error *err) {
     (void)err;
     played *p = (played *)self;
     static const int64_t widths[3][3] = { { 4, 2, 0 }, { 4, 2, 0 }, { 4, 10, 2 } };
@@ -355,9 +364,12 @@ static void played_cascade(void **unused) {
         for (int wrong = -1; wrong < 3; wrong++) {
             pith__arena arena;
             pith__arena_init(&arena, &pith__allocator_default);
-            played p = {
-                { &image, &d, &arena, &pith__allocator_default, play }, moves[i], 0.95f, wrong, { { 0 } }, { 0 }
-            };
+            played p = { { &image, &d, &arena, &pith__allocator_default, play },
+                         moves[i],
+                         0.95f,
+                         wrong,
+                         { { 0 } },
+                         { 0 } };
             pith__candidates found = { .arena = &arena };
             pith_status status = head->detector->find(&found, &p.run, &err);
             if (wrong == 0 || (wrong > 0 && p.boxes[wrong])) {
@@ -374,7 +386,12 @@ static void played_cascade(void **unused) {
         pith__arena arena;
         pith__arena_init(&arena, &pith__allocator_default);
         d.top_k = 2;
-        played p = { { &image, &d, &arena, &pith__allocator_default, play }, 0, k ? NAN : 0.95f, -1, { { 0 } }, { 0 } };
+        played p = { { &image, &d, &arena, &pith__allocator_default, play },
+                     0,
+                     k ? NAN : 0.95f,
+                     -1,
+                     { { 0 } },
+                     { 0 } };
         pith__candidates found = { .arena = &arena };
         assert_int_equal(head->detector->find(&found, &p.run, &err), PITH_OK);
         assert_int_equal(p.boxes[1], k ? 0 : 2);
@@ -407,12 +424,13 @@ static void resizing_by_area(void **unused) {
         float got[16 * 3];
         pith__arena arena;
         pith__arena_init(&arena, &pith__allocator_default);
-        assert_int_equal(pith__area_resize(got, cases[i].width, cases[i].height, &image, &cases[i].window,
-                                           cases[i].rounded, &arena, NULL),
+        assert_int_equal(pith__area_resize(got, cases[i].width, cases[i].height, &image,
+                                           &cases[i].window, cases[i].rounded, &arena, NULL),
                          PITH_OK);
         for (int k = 0; k < cases[i].width * cases[i].height * 3; k++)
             if (!(fabsf(got[k] - cases[i].wanted[k / 3]) <= 1e-4f))
-                fail_msg("case %zu, number %d: %g, not %g", i, k, (double)got[k], (double)cases[i].wanted[k / 3]);
+                fail_msg("case %zu, number %d: %g, not %g", i, k, (double)got[k],
+                         (double)cases[i].wanted[k / 3]);
         pith__arena_free(&arena);
     }
 }

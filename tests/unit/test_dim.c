@@ -31,12 +31,18 @@ static int teardown(void **state) {
 static pith__dim add(pith__dim a, pith__dim b) { return pith__dim_apply(dims, PITH_DIM_ADD, a, b); }
 static pith__dim sub(pith__dim a, pith__dim b) { return pith__dim_apply(dims, PITH_DIM_SUB, a, b); }
 static pith__dim mul(pith__dim a, pith__dim b) { return pith__dim_apply(dims, PITH_DIM_MUL, a, b); }
-static pith__dim floor_div(pith__dim a, pith__dim b) { return pith__dim_apply(dims, PITH_DIM_FLOOR_DIV, a, b); }
-static pith__dim ceil_div(pith__dim a, pith__dim b) { return pith__dim_apply(dims, PITH_DIM_CEIL_DIV, a, b); }
+static pith__dim floor_div(pith__dim a, pith__dim b) {
+    return pith__dim_apply(dims, PITH_DIM_FLOOR_DIV, a, b);
+}
+static pith__dim ceil_div(pith__dim a, pith__dim b) {
+    return pith__dim_apply(dims, PITH_DIM_CEIL_DIV, a, b);
+}
 static pith__dim min(pith__dim a, pith__dim b) { return pith__dim_apply(dims, PITH_DIM_MIN, a, b); }
 static pith__dim max(pith__dim a, pith__dim b) { return pith__dim_apply(dims, PITH_DIM_MAX, a, b); }
 
-static pith__dim eval(pith__dim d, int64_t s, int64_t b) { return pith__dim_eval(dims, d, (pith__dim[]){ s, b }); }
+static pith__dim eval(pith__dim d, int64_t s, int64_t b) {
+    return pith__dim_eval(dims, d, (pith__dim[]){ s, b });
+}
 
 static void equal_sizes_are_equal_handles(void **state) {
     (void)state;
@@ -89,7 +95,8 @@ static void unknown_equals_nothing(void **state) {
     assert_int_equal(pith__dim_apply(NULL, PITH_DIM_ADD, S, 1), PITH_DIM_UNKNOWN);
     assert_int_equal(pith__dim_apply(NULL, PITH_DIM_FLOOR_DIV, -7, 2), -4);
     assert_int_equal(pith__dim_apply(NULL, PITH_DIM_CEIL_DIV, -7, 2), -3);
-    assert_int_equal(pith__dim_eval(dims, S, (pith__dim[]){ PITH_DIM_UNKNOWN, 1 }), PITH_DIM_UNKNOWN);
+    assert_int_equal(pith__dim_eval(dims, S, (pith__dim[]){ PITH_DIM_UNKNOWN, 1 }),
+                     PITH_DIM_UNKNOWN);
     assert_int_equal(eval(mul(S, S), INT64_MAX / 2, 1), PITH_DIM_UNKNOWN);
 }
 
@@ -111,8 +118,8 @@ static void evaluation_agrees_with_arithmetic(void **state) {
             pith__dim found = eval(d, s, b);
             if (found != value) {
                 char text[256];
-                fail_msg("%s is %lld, not %lld", pith__dim_text(dims, d, text, sizeof text), (long long)found,
-                         (long long)value);
+                fail_msg("%s is %lld, not %lld", pith__dim_text(dims, d, text, sizeof text),
+                         (long long)found, (long long)value);
             }
         }
     }
@@ -151,7 +158,8 @@ static void handles_of_others_mean_nothing(void **state) {
     char buffer[64];
     int32_t symbol;
     int64_t size;
-    pith__dim strange[] = { INT64_MIN + 1000, INT64_MIN / 2, INT64_MIN / 2 - 1, INT64_MIN + (1 << 22) };
+    pith__dim strange[] = { INT64_MIN + 1000, INT64_MIN / 2, INT64_MIN / 2 - 1,
+                            INT64_MIN + (1 << 22) };
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         pith__dim d = strange[i];
         assert_false(pith__dim_means(dims, d));
@@ -180,7 +188,8 @@ static void text(void **state) {
     assert_string_equal(pith__dim_text(dims, min(S, 512), buffer, sizeof buffer), "min(S, 512)");
     assert_int_equal(strlen(pith__dim_text(dims, min(S, 512), buffer, 5)), 4);
     static const char name[] = "a_name_of_more_than_forty_characters_of_which_none_is_lost";
-    pith__dim sizes[] = { S, mul(S, 12), PITH_DIM_UNKNOWN, 384, pith__dim_symbol(dims, pith__str_of(name)) };
+    pith__dim sizes[] = { S, mul(S, 12), PITH_DIM_UNKNOWN, 384,
+                          pith__dim_symbol(dims, pith__str_of(name)) };
     char shape[128], wanted[128];
     snprintf(wanted, sizeof wanted, "[S, 12*S, ?, 384, %s]", name);
     assert_string_equal(pith__shape_text(dims, sizes, 5, shape, sizeof shape), wanted);
@@ -190,9 +199,11 @@ static void text(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = { TEST(equal_sizes_are_equal_handles),  TEST(minima_and_maxima),
-                                        TEST(unknown_equals_nothing),         TEST(evaluation_agrees_with_arithmetic),
-                                        TEST(hostile_expressions_stay_small), TEST(symbols_and_solving),
-                                        TEST(handles_of_others_mean_nothing), TEST(text) };
+    const struct CMUnitTest tests[] = {
+        TEST(equal_sizes_are_equal_handles),  TEST(minima_and_maxima),
+        TEST(unknown_equals_nothing),         TEST(evaluation_agrees_with_arithmetic),
+        TEST(hostile_expressions_stay_small), TEST(symbols_and_solving),
+        TEST(handles_of_others_mean_nothing), TEST(text)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

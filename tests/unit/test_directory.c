@@ -1,6 +1,7 @@
-/* test_directory.c - a good model directory of which one file is spoilt at a time: missing, empty, cut short, a link to
- * nothing, a link to itself, a directory, unreadable, or JSON with another value. What comes of it is an error that
- * names the file, or the vectors of the good directory; where JSON says something else that is right, other vectors. */
+/* test_directory.c - a good model directory of which one file is spoilt at a time: missing, empty,
+ * cut short, a link to nothing, a link to itself, a directory, unreadable, or JSON with another
+ * value. What comes of it is an error that names the file, or the vectors of the good directory;
+ * where JSON says something else that is right, other vectors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,39 +30,57 @@ static part parts[] = {
     { "config.json", NULL, true, NULL, 0 },
     { "model.safetensors", NULL, true, NULL, 0 },
     { "tokenizer.json",
-      "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{\"id\": 1, \"content\": "
-      "\"[CLS]\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": "
-      "true}], \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"BertNormalizer\", "
-      "\"clean_text\": true, \"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": true}, "
-      "{\"type\": \"Replace\", \"pattern\": {\"String\": \"x\"}, \"content\": \"y\"}]}, \"pre_tokenizer\": {\"type\": "
-      "\"Split\", \"pattern\": {\"Regex\": \"\\\\s+\"}, \"behavior\": \"Removed\", \"invert\": false}, "
-      "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"[CLS]\", "
-      "\"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}], \"pair\": [], \"special_tokens\": "
-      "{\"[CLS]\": {\"id\": \"[CLS]\", \"ids\": [1], \"tokens\": [\"[CLS]\"]}}}, \"decoder\": {\"type\": "
-      "\"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}, \"model\": {\"type\": \"WordPiece\", \"unk_token\": "
-      "\"[UNK]\", \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[PAD]\": 0, "
+      "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{\"id\": "
+      "1, \"content\": "
+      "\"[CLS]\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": "
+      "false, \"special\": "
+      "true}], \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": "
+      "\"BertNormalizer\", "
+      "\"clean_text\": true, \"handle_chinese_chars\": true, \"strip_accents\": null, "
+      "\"lowercase\": true}, "
+      "{\"type\": \"Replace\", \"pattern\": {\"String\": \"x\"}, \"content\": \"y\"}]}, "
+      "\"pre_tokenizer\": {\"type\": "
+      "\"Split\", \"pattern\": {\"Regex\": \"\\\\s+\"}, \"behavior\": \"Removed\", \"invert\": "
+      "false}, "
+      "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": "
+      "{\"id\": \"[CLS]\", "
+      "\"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}], \"pair\": [], "
+      "\"special_tokens\": "
+      "{\"[CLS]\": {\"id\": \"[CLS]\", \"ids\": [1], \"tokens\": [\"[CLS]\"]}}}, \"decoder\": "
+      "{\"type\": "
+      "\"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}, \"model\": {\"type\": \"WordPiece\", "
+      "\"unk_token\": "
+      "\"[UNK]\", \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, "
+      "\"vocab\": {\"[PAD]\": 0, "
       "\"[CLS]\": 1, \"[SEP]\": 2, \"[UNK]\": 3, \"a\": 4, \"cat\": 5, \"sat\": 6, \"##s\": 7}}}",
       true, NULL, 0 },
     { "tokenizer_config.json",
-      "{\"tokenizer_class\": \"BertTokenizer\", \"model_max_length\": 32, \"do_lower_case\": true, \"unk_token\": "
+      "{\"tokenizer_class\": \"BertTokenizer\", \"model_max_length\": 32, \"do_lower_case\": true, "
+      "\"unk_token\": "
       "\"[UNK]\", \"cls_token\": {\"content\": \"[CLS]\", \"lstrip\": false}}",
       false, NULL, 0 },
-    { "special_tokens_map.json", "{\"unk_token\": \"[UNK]\", \"pad_token\": \"[PAD]\"}", false, NULL, 0 },
+    { "special_tokens_map.json", "{\"unk_token\": \"[UNK]\", \"pad_token\": \"[PAD]\"}", false,
+      NULL, 0 },
     { "modules.json",
-      "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"}, {\"idx\": 1, \"path\": "
-      "\"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"}, {\"idx\": 2, \"path\": \"2_Normalize\", "
+      "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"}, "
+      "{\"idx\": 1, \"path\": "
+      "\"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"}, {\"idx\": 2, \"path\": "
+      "\"2_Normalize\", "
       "\"type\": \"sentence_transformers.models.Normalize\"}]",
       false, NULL, 0 },
     { "1_Pooling/config.json",
-      "{\"word_embedding_dimension\": 32, \"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false, "
+      "{\"word_embedding_dimension\": 32, \"pooling_mode_cls_token\": true, "
+      "\"pooling_mode_mean_tokens\": false, "
       "\"include_prompt\": true}",
       true, NULL, 0 },
     { "2_Normalize/config.json",
-      "{\"module_input_name\": \"sentence_embedding\", \"module_output_name\": \"sentence_embedding\"}", false, NULL,
-      0 },
-    { "sentence_bert_config.json", "{\"max_seq_length\": 30, \"do_lower_case\": false}", false, NULL, 0 },
-    { "config_sentence_transformers.json", "{\"prompts\": {\"query\": \"cat \"}, \"default_prompt_name\": null}", false,
+      "{\"module_input_name\": \"sentence_embedding\", \"module_output_name\": "
+      "\"sentence_embedding\"}",
+      false, NULL, 0 },
+    { "sentence_bert_config.json", "{\"max_seq_length\": 30, \"do_lower_case\": false}", false,
       NULL, 0 },
+    { "config_sentence_transformers.json",
+      "{\"prompts\": {\"query\": \"cat \"}, \"default_prompt_name\": null}", false, NULL, 0 },
 };
 enum { PARTS = sizeof parts / sizeof *parts, TEXTS = 3, DIM = 32 };
 
@@ -109,7 +128,8 @@ static int make_good(void **state) {
     mkdir(DIR "/2_Normalize", 0777);
     for (size_t i = 0; i < PARTS; i++) {
         part *p = &parts[i];
-        pith__file file = { .data = (const uint8_t *)p->text, .size = p->text ? strlen(p->text) : 0 };
+        pith__file file = { .data = (const uint8_t *)p->text,
+                            .size = p->text ? strlen(p->text) : 0 };
         char path[600];
         snprintf(path, sizeof path, PITH_TEST_DATA "/hf/bert/%s", p->name);
         if (!p->text && pith__file_open(&file, path, false, NULL, NULL)) return -1;
@@ -131,7 +151,8 @@ static int make_good(void **state) {
 static void check(const part *p, const char *what, bool may_differ) {
     pith_status status = use();
     /* The file may be right, but not for these texts. */
-    bool of_texts = strstr(err.message, "outside the table") || strncmp(err.message, "text 0: ", 8) == 0;
+    bool of_texts =
+        strstr(err.message, "outside the table") || strncmp(err.message, "text 0: ", 8) == 0;
     if (status && !of_texts && !strstr(err.message, p->name))
         fail_msg("%s %s: '%s' does not name it", p->name, what, err.message);
     if (!status && !may_differ && memcmp(good, got, sizeof got) != 0)
@@ -181,7 +202,8 @@ static void test_cut_short(void **state) {
         const part *p = &parts[i];
         size_t step = p->size > 4000 ? p->size / 97 : 7;
         for (size_t size = 1; size < p->size; size += step) {
-            while (size > 1 && strchr(" \n", p->bytes[size - 1])) size--; /* blanks at the end do not matter */
+            /* blanks at the end do not matter */
+            while (size > 1 && strchr(" \n", p->bytes[size - 1])) size--;
             if (size + 1 >= p->size) break;
             put(p, p->bytes, size);
             check_refused(p, "cut short");
@@ -237,14 +259,16 @@ static void test_values(void **state) {
         if (!strstr(p->name, ".json")) continue;
         for (size_t colon = 0; colon + 2 < p->size; colon++) {
             if (p->bytes[colon] != ':' || p->bytes[colon - 1] != '"') continue;
-            size_t begin = colon + 1 + (p->bytes[colon + 1] == ' '), end = value_end(p->bytes, begin, p->size);
+            size_t begin = colon + 1 + (p->bytes[colon + 1] == ' '),
+                   end = value_end(p->bytes, begin, p->size);
             for (size_t v = 0; v < VALUES; v++, tried++) {
                 static char spoilt[1 << 16];
-                int n = snprintf(spoilt, sizeof spoilt, "%.*s%s%.*s", (int)begin, p->bytes, values[v],
-                                 (int)(p->size - end), p->bytes + end);
+                int n = snprintf(spoilt, sizeof spoilt, "%.*s%s%.*s", (int)begin, p->bytes,
+                                 values[v], (int)(p->size - end), p->bytes + end);
                 put(p, spoilt, (size_t)n);
                 check(p, values[v], true);
-                if (v == VALUES - 1 && !err.code) fail_msg("%s: nope at byte %zu is not refused", p->name, begin);
+                if (v == VALUES - 1 && !err.code)
+                    fail_msg("%s: nope at byte %zu is not refused", p->name, begin);
             }
         }
         restore(p);
@@ -254,7 +278,8 @@ static void test_values(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_files), cmocka_unit_test(test_cut_short),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_files),
+                                        cmocka_unit_test(test_cut_short),
                                         cmocka_unit_test(test_values) };
     return cmocka_run_group_tests(tests, make_good, NULL);
 }

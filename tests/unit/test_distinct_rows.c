@@ -10,7 +10,8 @@
 #include "base/memory/memory.h"
 #include "engine/ops/shared/distinct_rows.h"
 
-/* A matrix of which row i has `kinds[i]` at element `at` and else nothing, and what was found in it. */
+/* A matrix of which row i has `kinds[i]` at element `at` and else nothing, and what was found in
+ * it. */
 typedef struct found {
     float *x;
     pith__arena arena;
@@ -58,7 +59,8 @@ static void test_what_hardly_repeats_stays(void **state) {
     (void)state;
     enum { M = 64, K = 8 };
     int kinds[M];
-    for (int i = 0; i < M; i++) kinds[i] = i < 3 ? 7777 : i; /* two of 64 come again, four would be enough */
+    /* two of 64 come again, four would be enough */
+    for (int i = 0; i < M; i++) kinds[i] = i < 3 ? 7777 : i;
     found f = find(kinds, M, K, 0);
     float y[M];
     assert_int_equal(f.d->count, M);
@@ -107,8 +109,10 @@ static void test_few_and_many_are_not_looked_for(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_found_and_spread),       cmocka_unit_test(test_what_hardly_repeats_stays),
-        cmocka_unit_test(test_rows_that_begin_alike),           cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_rows_are_found_and_spread),
+        cmocka_unit_test(test_what_hardly_repeats_stays),
+        cmocka_unit_test(test_rows_that_begin_alike),
+        cmocka_unit_test(test_bits_decide),
         cmocka_unit_test(test_few_and_many_are_not_looked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

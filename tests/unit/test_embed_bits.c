@@ -1,8 +1,9 @@
-/* test_embed_bits.c - a text's vector is the same bytes however it is computed: batch, order, threads, token budget,
- * padding, instruction set, and a host that flushes denormals to zero.
+/* test_embed_bits.c - a text's vector is the same bytes however it is computed: batch, order,
+ * threads, token budget, padding, instruction set, and a host that flushes denormals to zero.
  *
- * With two arguments the program writes the vectors of the short texts, made by the model named second, to the file
- * named first: so it runs itself under PITH_ISA, with the sources and with a compiled model this level wrote. */
+ * With two arguments the program writes the vectors of the short texts, made by the model named
+ * second, to the file named first: so it runs itself under PITH_ISA, with the sources and with a
+ * compiled model this level wrote. */
 #include "base/os/cpu.h"
 #include "embed_test.h"
 #if defined(__x86_64__)
@@ -54,7 +55,8 @@ static void check_few(size_t count, size_t batch, const pith_embed_options *opti
     for (size_t i = 0; i < count; i += batch) {
         size_t n = count - i < batch ? count - i : batch;
         embed(again[0], model, few + i, n, options);
-        for (size_t k = 0; k < n; k++) assert_memory_equal(again[k], all[few_index[i + k]], sizeof all[0]);
+        for (size_t k = 0; k < n; k++)
+            assert_memory_equal(again[k], all[few_index[i + k]], sizeof all[0]);
     }
 }
 
@@ -121,8 +123,9 @@ static void test_padding(void **state) {
     assert_int_equal(pith_session_create(&padded, model, &err), PITH_OK);
     assert_int_equal(pith_session_create(&alone, model, &err), PITH_OK);
     for (int r = 0; r < ROWS; r++) {
-        assert_int_equal(pith_tokenize(&tokens, pith_model_tokenizer(model), few[r * 11], NULL, &options, &err),
-                         PITH_OK);
+        assert_int_equal(
+            pith_tokenize(&tokens, pith_model_tokenizer(model), few[r * 11], NULL, &options, &err),
+            PITH_OK);
         lengths[r] = (int)tokens.count;
         assert_true(lengths[r] <= LENGTH);
         for (int t = 0; t < lengths[r]; t++) {
@@ -133,12 +136,16 @@ static void test_padding(void **state) {
     pith_tokens_free(&tokens);
     pith_tensor inputs[3];
     int64_t *const data[] = { ids, mask, types };
-    for (int i = 0; i < 3; i++) inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH } };
+    for (int i = 0; i < 3; i++)
+        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH } };
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
-            inputs[i] = (pith_tensor){ data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] } };
-        if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
+            inputs[i] = (pith_tensor){
+                data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] }
+            };
+        if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err))
+            fail_msg("%s", err.message);
         assert_int_equal(one.dims[1], lengths[r]);
         assert_memory_equal((float *)out.data + (ptrdiff_t)r * LENGTH * DIM, one.data,
                             (size_t)lengths[r] * DIM * sizeof(float));
@@ -150,13 +157,15 @@ static void test_padding(void **state) {
 static void test_flush_to_zero(void **state) {
     (void)state;
 #if defined(__x86_64__)
-    unsigned before = _mm_getcsr(), odd = before | 0x8040u | 0x6000u; /* FTZ, DAZ, rounding towards zero */
+    /* FTZ, DAZ, rounding towards zero */
+    unsigned before = _mm_getcsr(), odd = before | 0x8040u | 0x6000u;
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     _mm_setcsr(odd);
     pith_model *opened = open_model("all-MiniLM-L6-v2");
     pith_model *usual = model;
     model = opened;
-    for (options.threads = 1; options.threads <= 2; options.threads++) embed(again[0], model, few, 40, &options);
+    for (options.threads = 1; options.threads <= 2; options.threads++)
+        embed(again[0], model, few, 40, &options);
     unsigned after = _mm_getcsr();
     _mm_setcsr(before);
     model = usual;
@@ -185,14 +194,16 @@ static void save_model(const char *path) {
 
 static void test_instruction_sets(void **state) {
     (void)state;
-    const char *path = PITH_BINARY_DIR "/test_embed_bits.out", *compiled = PITH_BINARY_DIR "/test_embed_bits.pith";
+    const char *path = PITH_BINARY_DIR "/test_embed_bits.out",
+               *compiled = PITH_BINARY_DIR "/test_embed_bits.pith";
     save_model(compiled);
     for (int run = 0; run < 2 * PITH_ISA_COUNT; run++) {
         int isa = run / 2;
         if (!(pith__cpu_get()->supported >> isa & 1u)) continue;
-        run_under_isa(pith__isa_name((pith__isa)isa), path, run % 2 ? compiled : "all-MiniLM-L6-v2", again,
-                      CHILD_TEXTS);
-        for (int i = 0; i < CHILD_TEXTS; i++) assert_memory_equal(again[i], all[few_index[i]], sizeof all[0]);
+        run_under_isa(pith__isa_name((pith__isa)isa), path, run % 2 ? compiled : "all-MiniLM-L6-v2",
+                      again, CHILD_TEXTS);
+        for (int i = 0; i < CHILD_TEXTS; i++)
+            assert_memory_equal(again[i], all[few_index[i]], sizeof all[0]);
         print_message("%s, %s: same bytes\n", pith__isa_name((pith__isa)isa),
                       run % 2 ? "compiled" : "from its sources");
     }
@@ -215,9 +226,11 @@ static int write_vectors(const char *path, const char *name) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches),          cmocka_unit_test(test_order),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_budgets),          cmocka_unit_test(test_padding), cmocka_unit_test(test_flush_to_zero),
+        cmocka_unit_test(test_batches),          cmocka_unit_test(test_order),
+        cmocka_unit_test(test_threads),          cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_padding),          cmocka_unit_test(test_flush_to_zero),
         cmocka_unit_test(test_instruction_sets),
     };
-    return argc > 2 ? write_vectors(argv[1], argv[2]) : cmocka_run_group_tests(tests, open_all, close_all);
+    return argc > 2 ? write_vectors(argv[1], argv[2])
+                    : cmocka_run_group_tests(tests, open_all, close_all);
 }

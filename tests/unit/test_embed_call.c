@@ -1,5 +1,5 @@
-/* test_embed_call.c - calls of many texts: windows, what the statistics count, what is finished when a text fails,
- * prompts, options out of range. */
+/* test_embed_call.c - calls of many texts: windows, what the statistics count, what is finished
+ * when a text fails, prompts, options out of range. */
 #include "embed_test.h"
 
 #define DIR PITH_BINARY_DIR "/embed-call"
@@ -42,7 +42,9 @@ static void test_windows(void **state) {
     static const size_t counts[] = { 1, 5, WINDOW - 1, WINDOW, WINDOW + 1, TEXTS };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int threads = 1; threads <= 3; threads++) {
-            pith_embed_stats stats = { .texts = 1, .tokens = 2, .truncated = 3, .padded_tokens = 4, .texts_done = 5 };
+            pith_embed_stats stats = {
+                .texts = 1, .tokens = 2, .truncated = 3, .padded_tokens = 4, .texts_done = 5
+            };
             pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
             uint64_t tokens = 2;
             options.threads = threads;
@@ -77,7 +79,8 @@ static void test_truncated(void **state) {
         for (int k = 0; k < KINDS; k++) {
             tokens += tokens_of[k] < (uint64_t)length ? tokens_of[k] : (uint64_t)length;
             cut += tokens_of[k] > (uint64_t)length;
-            if (tokens_of[k] <= (uint64_t)length) assert_memory_equal(vectors + k * WIDTH, alone[k], sizeof alone[0]);
+            if (tokens_of[k] <= (uint64_t)length)
+                assert_memory_equal(vectors + k * WIDTH, alone[k], sizeof alone[0]);
         }
         assert_int_equal(stats.tokens, tokens);
         assert_int_equal(stats.truncated, cut);
@@ -128,7 +131,8 @@ static void test_refused(void **state) {
         *(i == 0 ? &options.threads : i == 1 ? &options.max_length : &options.batch_tokens) = -1;
         options.stats = &stats;
         assert_int_equal(pith_embed(vectors, model, texts, 1, &options, &err), PITH_ERR_ARGUMENT);
-        assert_string_equal(err.message, "threads, max_length and batch_tokens must not be negative");
+        assert_string_equal(err.message,
+                            "threads, max_length and batch_tokens must not be negative");
         assert_int_equal(stats.texts_done, 0);
     }
 }
@@ -159,7 +163,8 @@ static void test_prompts(void **state) {
     char text[4096] = "{\"prompts\": {", says[600] = "the model has no prompt 'x' (it has: ";
     for (int i = 0; i < 60; i++) {
         snprintf(text + strlen(text), 32, "%s\"name-%02d\": \"\"", i ? ", " : "", i);
-        if (i < 33) snprintf(says + strlen(says), 32, "%sname-%02d", i ? ", " : "", i); /* less than 300 bytes */
+        /* less than 300 bytes */
+        if (i < 33) snprintf(says + strlen(says), 32, "%sname-%02d", i ? ", " : "", i);
     }
     put_prompts(strcat(text, "}}"));
     if (pith_model_open(&model, DIR, NULL, &err)) fail_msg("%s", err.message);
@@ -173,8 +178,12 @@ static void test_prompts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows), cmocka_unit_test(test_truncated), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_prompts), /* it leaves another model */
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_failures),
+        /* it leaves another model */
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_prompts),
     };
     return cmocka_run_group_tests(tests, open_directory, close_directory);
 }

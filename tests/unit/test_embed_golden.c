@@ -1,5 +1,5 @@
-/* test_embed_golden.c - all-MiniLM-L6-v2 on 300 texts against sentence-transformers: from safetensors and from two ONNX
- * files (made by tests/embed/onnx_dirs.sh). */
+/* test_embed_golden.c - all-MiniLM-L6-v2 on 300 texts against sentence-transformers: from
+ * safetensors and from two ONNX files (made by tests/embed/onnx_dirs.sh). */
 #include <math.h>
 
 #include "embed_test.h"
@@ -40,7 +40,8 @@ static void check(const char *path) {
         length = fmax(length, fabs(sqrt(aa) - 1));
         tokens += (uint64_t)g.tokens[i];
     }
-    print_message("%s: largest difference %.3g, least cosine %.9f, length off by %.3g\n", path, worst, least, length);
+    print_message("%s: largest difference %.3g, least cosine %.9f, length off by %.3g\n", path,
+                  worst, least, length);
     assert_true(worst <= 2e-6);
     assert_true(least >= 0.999999);
     assert_true(length <= 2e-7);
@@ -77,7 +78,8 @@ static void test_levels(void **state) {
         pith_open_options options = PITH_OPEN_OPTIONS_INIT;
         options.optimization = level;
         pith_model *model = NULL;
-        if (pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err)) fail_msg("%s", err.message);
+        if (pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err))
+            fail_msg("%s", err.message);
         embed(got[0], model, g.texts, FEW, NULL);
         for (int i = 0; i < FEW; i++)
             for (int d = 0; d < DIM; d++) assert_true(fabsf(got[i][d] - g.vectors[i][d]) <= 2e-6f);

@@ -1,6 +1,6 @@
-/* test_embed_memory.c - opening a model, describing, tokenising, embedding and running it while the n-th allocation
- * fails, for every n: the status is PITH_ERR_MEMORY each time, nothing leaks, and what was opened stays usable. And
- * memory limits, which hold. */
+/* test_embed_memory.c - opening a model, describing, tokenising, embedding and running it while the
+ * n-th allocation fails, for every n: the status is PITH_ERR_MEMORY each time, nothing leaks, and
+ * what was opened stays usable. And memory limits, which hold. */
 #include <stdatomic.h>
 
 #include "arena_fails.h"
@@ -11,26 +11,36 @@
 #define MEMORY_PITH PITH_BINARY_DIR "/memory.pith"
 
 static const char tokenizer_json[] =
-    "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{\"id\": 1, \"content\": "
+    "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{\"id\": "
+    "1, \"content\": "
     "\"[CLS]\","
-    " \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}],"
-    " \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chinese_chars\": true,"
-    " \"strip_accents\": null, \"lowercase\": true}, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
-    " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 2], \"cls\": [\"[CLS]\", 1]},"
+    " \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
+    "\"special\": true}],"
+    " \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
+    "\"handle_chinese_chars\": true,"
+    " \"strip_accents\": null, \"lowercase\": true}, \"pre_tokenizer\": {\"type\": "
+    "\"BertPreTokenizer\"},"
+    " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 2], \"cls\": "
+    "[\"[CLS]\", 1]},"
     " \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
-    " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[PAD]\": 0, \"[CLS]\": 1,"
+    " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": "
+    "{\"[PAD]\": 0, \"[CLS]\": 1,"
     " \"[SEP]\": 2, \"[UNK]\": 3, \"a\": 4, \"cat\": 5, \"sat\": 6, \"##s\": 7}}}";
 /* That of the weights, with an activation that is none of the defaults. */
 static const char config_json[] =
-    "{\"hidden_act\": \"gelu_new\", \"hidden_size\": 32, \"intermediate_size\": 64, \"layer_norm_eps\": 1e-12,"
-    " \"max_position_embeddings\": 48, \"model_type\": \"bert\", \"num_attention_heads\": 4, \"num_hidden_layers\": 2,"
+    "{\"hidden_act\": \"gelu_new\", \"hidden_size\": 32, \"intermediate_size\": 64, "
+    "\"layer_norm_eps\": 1e-12,"
+    " \"max_position_embeddings\": 48, \"model_type\": \"bert\", \"num_attention_heads\": 4, "
+    "\"num_hidden_layers\": 2,"
     " \"pad_token_id\": 0, \"type_vocab_size\": 2, \"vocab_size\": 128}";
 static const char modules_json[] =
     "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"},"
     " {\"idx\": 1, \"path\": \"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"},"
-    " {\"idx\": 2, \"path\": \"2_Normalize\", \"type\": \"sentence_transformers.models.Normalize\"}]";
-static const char pooling_json[] = "{\"word_embedding_dimension\": 32, \"pooling_mode_cls_token\": true,"
-                                   " \"pooling_mode_mean_tokens\": true}";
+    " {\"idx\": 2, \"path\": \"2_Normalize\", \"type\": "
+    "\"sentence_transformers.models.Normalize\"}]";
+static const char pooling_json[] =
+    "{\"word_embedding_dimension\": 32, \"pooling_mode_cls_token\": true,"
+    " \"pooling_mode_mean_tokens\": true}";
 static const char prompts_json[] =
     "{\"prompts\": {\"query\": \"cat \", \"plain\": \"\"}, \"default_prompt_name\": null}";
 
@@ -74,7 +84,9 @@ static const pith_str texts[TEXTS] = {
 };
 static float wanted[TEXTS * WIDTH_MAX], got[TEXTS * WIDTH_MAX];
 
-static void drop_text(void *user, const char *text, size_t size) { (void)user, (void)text, (void)size; }
+static void drop_text(void *user, const char *text, size_t size) {
+    (void)user, (void)text, (void)size;
+}
 
 /* user: a FILE, or NULL to drop it. */
 static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
@@ -94,7 +106,9 @@ static pith_status run_session(const pith_model *model, pith_error *err) {
     assert_true(count <= PORTS && pith_model_output_count(model) <= PORTS);
     for (size_t i = 0; i < count; i++) {
         names[i] = pith_model_input(model, i).name;
-        void *data = !strcmp(names[i], "input_ids") ? ids : !strcmp(names[i], "attention_mask") ? mask : types;
+        void *data = !strcmp(names[i], "input_ids")        ? ids
+                     : !strcmp(names[i], "attention_mask") ? mask
+                                                           : types;
         inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 2, TOKENS } };
     }
     options.threads = 2;
@@ -105,13 +119,14 @@ static pith_status run_session(const pith_model *model, pith_error *err) {
     return status;
 }
 
-static pith_status tokenize(const pith_model *model, const pith_allocator *allocator, const char *dir,
-                            pith_error *err) {
+static pith_status tokenize(const pith_model *model, const pith_allocator *allocator,
+                            const char *dir, pith_error *err) {
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_tokenizer *own = NULL;
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     options.allocator = allocator;
-    pith_status status = pith_tokenize(&tokens, pith_model_tokenizer(model), texts[0], &texts[3], NULL, err);
+    pith_status status =
+        pith_tokenize(&tokens, pith_model_tokenizer(model), texts[0], &texts[3], NULL, err);
     if (!status) status = pith_tokenizer_open(&own, dir, &options, err);
     if (!status) status = pith_tokenize(&tokens, own, texts[4], NULL, NULL, err);
     pith_tokenizer_close(own);
@@ -163,8 +178,10 @@ static void fail_each(const char *dir, int threads, bool for_good, long step) {
         err = (pith_error)PITH_ERROR_INIT;
         pith_status status = work(&c, dir, threads, &err);
         if (status != PITH_ERR_MEMORY || err.code != PITH_ERR_MEMORY || !err.message[0])
-            fail_msg("%s: allocation %ld of %ld: status %d, '%s'", dir, n, count, (int)status, err.message);
-        if (atomic_load(&c.live)) fail_msg("%s: allocation %ld of %ld: %ld leak", dir, n, count, atomic_load(&c.live));
+            fail_msg("%s: allocation %ld of %ld: status %d, '%s'", dir, n, count, (int)status,
+                     err.message);
+        if (atomic_load(&c.live))
+            fail_msg("%s: allocation %ld of %ld: %ld leak", dir, n, count, atomic_load(&c.live));
     }
     print_message("%s: %ld allocations\n", strrchr(dir, '/') + 1, count);
 }
@@ -175,10 +192,13 @@ static void test_safetensors(void **state) {
     fail_each(DIR, 1, true, 1);
 }
 
-/* As exported, as another engine fused it, with quantised products, with rotary positions; with a graph that pools. */
-static const char *const networks[] = { "bert-base-script14-eager",      "bert-base-script14-eager-fused",
-                                        "bert-base-script14-eager-int8", "modernbert-base-dynamo20-sdpa",
-                                        "bert-pool-script17-sdpa",       "bert-base-script14-eager-qdq" };
+/* As exported, as another engine fused it, with quantised products, with rotary positions; with a
+ * graph that pools. */
+static const char *const networks[] = {
+    "bert-base-script14-eager",      "bert-base-script14-eager-fused",
+    "bert-base-script14-eager-int8", "modernbert-base-dynamo20-sdpa",
+    "bert-pool-script17-sdpa",       "bert-base-script14-eager-qdq"
+};
 
 static void test_networks(void **state) {
     (void)state;
@@ -230,14 +250,15 @@ static void weights_directory(const char *dir, const char *family) {
         char path[700], target[700];
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
         snprintf(target, sizeof target, PITH_TEST_DATA "/hf/%s/%s", family, names[i]);
-        if (!strcmp(names[i], "tokenizer.json")) snprintf(target, sizeof target, DIR "/tokenizer.json");
+        if (!strcmp(names[i], "tokenizer.json"))
+            snprintf(target, sizeof target, DIR "/tokenizer.json");
         unlink(path);
         if (!access(target, R_OK)) assert_int_equal(symlink(target, path), 0);
     }
 }
 
-/* Opens and works while one request of an arena is refused. It is reported, or nothing but knowledge about sizes is
- * lost: the vectors are the same. */
+/* Opens and works while one request of an arena is refused. It is reported, or nothing but
+ * knowledge about sizes is lost: the vectors are the same. */
 static void work_refused(const void *dir) {
     counter c = { .freed = arena_fails_freed };
     pith_error err = PITH_ERROR_INIT;
@@ -247,18 +268,20 @@ static void work_refused(const void *dir) {
     bool same = !status && !memcmp(got, wanted, sizeof got);
     if (!c.live && (arena_fails.fail_at ? arena_fails.refused && (reported || same) : same)) return;
     arena_fails_show();
-    fail_msg("%s: request %ld: status %d, '%s', %ld leak", (const char *)dir, arena_fails.fail_at, (int)status,
-             err.message, c.live);
+    fail_msg("%s: request %ld: status %d, '%s', %ld leak", (const char *)dir, arena_fails.fail_at,
+             (int)status, err.message, c.live);
 }
 
 /* Every place that asks an arena, from every place that calls it, in all families of networks. */
 static void test_arenas(void **state) {
     (void)state;
-    static const char *const families[] = { "roberta",      "distilbert",      "mpnet",
-                                            "bert-f16",     "albert",          "bert-relative-key-query",
-                                            "deberta-v3",   "gemma3",          "gte-apart",
-                                            "jina-v2-code", "jina-v3-task",    "modernbert",
-                                            "nomic-plain",  "nomic-stretched", "qwen3-window" };
+    static const char *const families[] = {
+        "roberta",      "distilbert",      "mpnet",
+        "bert-f16",     "albert",          "bert-relative-key-query",
+        "deberta-v3",   "gemma3",          "gte-apart",
+        "jina-v2-code", "jina-v3-task",    "modernbert",
+        "nomic-plain",  "nomic-stretched", "qwen3-window"
+    };
     char dir[600];
     size_t count = arena_fails_each(work_refused, DIR);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
@@ -286,7 +309,8 @@ static void test_arenas(void **state) {
     assert_true(count > 1000);
 }
 
-/* Where threads come and go the count of allocations is not fixed: a failure that is met is reported. */
+/* Where threads come and go the count of allocations is not fixed: a failure that is met is
+ * reported. */
 static void test_threads(void **state) {
     (void)state;
     counter c = { 0 };
@@ -297,7 +321,8 @@ static void test_threads(void **state) {
     for (long n = 1; n <= count; n++) {
         c = (counter){ .fail_at = n };
         pith_status status = work(&c, DIR, 2, &err);
-        if (status != (c.calls >= n ? PITH_ERR_MEMORY : PITH_OK)) fail_msg("allocation %ld: status %d", n, (int)status);
+        if (status != (c.calls >= n ? PITH_ERR_MEMORY : PITH_OK))
+            fail_msg("allocation %ld: status %d", n, (int)status);
         assert_int_equal(c.live, 0);
     }
 }
@@ -326,8 +351,8 @@ static void metered_free(void *user, void *memory) {
     free((size_t *)memory - 2);
 }
 
-/* Many texts under every limit from what is too little to open to what is enough at once: the same bytes or an error
- * that names the limit, and never more memory than it. */
+/* Many texts under every limit from what is too little to open to what is enough at once: the same
+ * bytes or an error that names the limit, and never more memory than it. */
 static void test_limits(void **state) {
     (void)state;
     enum { MANY = 300, STEPS = 40 };
@@ -346,12 +371,14 @@ static void test_limits(void **state) {
         embed_options.threads = 2;
         embed_options.batch_tokens = 512; /* enough at once to have something to give up */
         options.allocator = &allocator;
-        options.memory_limit = i ? most * (size_t)i / STEPS : 0; /* first without, to see how much is enough */
+        /* first without, to see how much is enough */
+        options.memory_limit = i ? most * (size_t)i / STEPS : 0;
         pith_status status = pith_model_open(&model, DIR, &options, &err);
         if (!status) {
             opened++;
             assert_int_equal(pith_embed_dim(model, NULL), 64);
-            status = pith_embed(i ? vectors : free_vectors, model, many, MANY, &embed_options, &err);
+            status =
+                pith_embed(i ? vectors : free_vectors, model, many, MANY, &embed_options, &err);
             size_t peak, held = pith_model_bytes(model, &peak);
             assert_true(held <= peak && held >= atomic_load(&m.held));
             pith_model_trim(model);
@@ -363,7 +390,8 @@ static void test_limits(void **state) {
         if (status) {
             char limit[128];
             snprintf(limit, sizeof limit,
-                     "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", options.memory_limit);
+                     "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ",
+                     options.memory_limit);
             assert_int_equal(status, PITH_ERR_MEMORY);
             if (strncmp(err.message, limit, strlen(limit))) fail_msg("%s", err.message);
         } else if (i) {
@@ -372,9 +400,10 @@ static void test_limits(void **state) {
         }
         if (i) assert_true(m.peak <= options.memory_limit);
     }
-    print_message("%zu bytes are enough at once; of %d limits below %d opened and %d embedded\n", most, STEPS,
-                  opened - 1, done);
-    assert_true(opened < STEPS && done > STEPS / 8); /* some are too little; less at once does with much less */
+    print_message("%zu bytes are enough at once; of %d limits below %d opened and %d embedded\n",
+                  most, STEPS, opened - 1, done);
+    /* some are too little; less at once does with much less */
+    assert_true(opened < STEPS && done > STEPS / 8);
 }
 
 /* ---- what the small files say ---- */
@@ -383,7 +412,8 @@ static void expect(const char *file, const char *text, pith_status code, const c
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
     write_file(file, text, strlen(text));
-    assert_int_equal(pith_model_open(&model, DIR, NULL, &err), PITH_OK); /* the graph alone is of use */
+    /* the graph alone is of use */
+    assert_int_equal(pith_model_open(&model, DIR, NULL, &err), PITH_OK);
     pith_status status = pith_embed(got, model, texts, TEXTS, NULL, &err);
     pith_model_close(model);
     make_directory(NULL);
@@ -396,45 +426,63 @@ static void expect(const char *file, const char *text, pith_status code, const c
 static void test_damaged_files(void **state) {
     (void)state;
     expect("modules.json", modules_json, PITH_OK, NULL);
-    expect("modules.json", "[{\"type\": \"sentence_transformers.models.BoW\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED,
-           "BoW");
-    expect("modules.json", "[" TRANSFORMER "{\"type\": \"sentence_transformers.models.Pooling\", \"path\": \"../..\"}]",
+    expect("modules.json", "[{\"type\": \"sentence_transformers.models.BoW\", \"path\": \"2\"}]",
+           PITH_ERR_UNSUPPORTED, "BoW");
+    expect("modules.json",
+           "[" TRANSFORMER
+           "{\"type\": \"sentence_transformers.models.Pooling\", \"path\": \"../..\"}]",
            PITH_ERR_FORMAT, "..");
     expect("modules.json", "{", PITH_ERR_FORMAT, "modules.json");
     expect("1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": false}", PITH_OK, NULL);
-    expect("1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": 3}", PITH_ERR_FORMAT, "pooling_mode_mean_tokens");
+    expect("1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": 3}", PITH_ERR_FORMAT,
+           "pooling_mode_mean_tokens");
     expect("1_Pooling/config.json", "{\"pooling_mode\": \"mean\"}", PITH_OK, NULL);
     expect("1_Pooling/config.json", "{\"pooling_mode\": [\"mean\", \"cls\"]}", PITH_OK, NULL);
     expect("1_Pooling/config.json", "{\"pooling_mode\": \"odd\"}", PITH_ERR_UNSUPPORTED, "'odd'");
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", PITH_OK, NULL);
-    expect("sentence_bert_config.json", "{\"max_seq_length\": null, \"do_lower_case\": false}", PITH_OK, NULL);
+    expect("sentence_bert_config.json", "{\"max_seq_length\": null, \"do_lower_case\": false}",
+           PITH_OK, NULL);
     expect("sentence_bert_config.json", "{\"max_seq_length\": 1e30}", PITH_OK, NULL);
-    expect("sentence_bert_config.json", "{\"max_seq_length\": 1000000000000000019884624838656}", PITH_OK, NULL);
-    expect("sentence_bert_config.json", "{\"max_seq_length\": -1}", PITH_ERR_FORMAT, "max_seq_length: -1 is not");
-    expect("sentence_bert_config.json", "{\"max_seq_length\": 0.5}", PITH_ERR_FORMAT, "max_seq_length");
-    expect("sentence_bert_config.json", "{\"max_seq_length\": NaN}", PITH_ERR_FORMAT, "max_seq_length");
-    expect("sentence_bert_config.json", "{\"do_lower_case\": true, \"do_lower_case\": false}", PITH_OK, NULL);
-    expect("sentence_bert_config.json", "{\"transformer_task\": \"fill-mask\"}", PITH_ERR_UNSUPPORTED, "fill-mask");
-    expect("sentence_roberta_config.json", "{\"max_seq_length\": []}", PITH_ERR_FORMAT, "sentence_roberta_config.json");
-    expect("tokenizer_config.json", "{\"model_max_length\": -1}", PITH_ERR_FORMAT, "tokenizer_config.json");
+    expect("sentence_bert_config.json", "{\"max_seq_length\": 1000000000000000019884624838656}",
+           PITH_OK, NULL);
+    expect("sentence_bert_config.json", "{\"max_seq_length\": -1}", PITH_ERR_FORMAT,
+           "max_seq_length: -1 is not");
+    expect("sentence_bert_config.json", "{\"max_seq_length\": 0.5}", PITH_ERR_FORMAT,
+           "max_seq_length");
+    expect("sentence_bert_config.json", "{\"max_seq_length\": NaN}", PITH_ERR_FORMAT,
+           "max_seq_length");
+    expect("sentence_bert_config.json", "{\"do_lower_case\": true, \"do_lower_case\": false}",
+           PITH_OK, NULL);
+    expect("sentence_bert_config.json", "{\"transformer_task\": \"fill-mask\"}",
+           PITH_ERR_UNSUPPORTED, "fill-mask");
+    expect("sentence_roberta_config.json", "{\"max_seq_length\": []}", PITH_ERR_FORMAT,
+           "sentence_roberta_config.json");
+    expect("tokenizer_config.json", "{\"model_max_length\": -1}", PITH_ERR_FORMAT,
+           "tokenizer_config.json");
     expect("tokenizer_config.json", "{\"model_max_length\": 1e30}", PITH_OK, NULL);
-    expect("tokenizer_config.json", "{\"do_lower_case\": \"no\"}", PITH_ERR_FORMAT, "do_lower_case");
-    expect("modules.json", "[" TRANSFORMER "{\"type\": \"sentence_transformers.models.Normalize\", \"path\": \"2\"}]",
+    expect("tokenizer_config.json", "{\"do_lower_case\": \"no\"}", PITH_ERR_FORMAT,
+           "do_lower_case");
+    expect("modules.json",
+           "[" TRANSFORMER
+           "{\"type\": \"sentence_transformers.models.Normalize\", \"path\": \"2\"}]",
            PITH_ERR_UNSUPPORTED, "module Normalize");
     expect("modules.json",
-           "[" TRANSFORMER "{\"type\": \"sentence_transformers.models.Pooling\", \"path\": \"1_Gone\"}]",
+           "[" TRANSFORMER
+           "{\"type\": \"sentence_transformers.models.Pooling\", \"path\": \"1_Gone\"}]",
            PITH_ERR_NOT_FOUND, "1_Gone/config.json is not there");
-    expect("1_Pooling/config.json", "{\"pooling_mode_cls_token\": true, \"pooling_mode_cls_token\": false}", PITH_OK,
-           NULL);
+    expect("1_Pooling/config.json",
+           "{\"pooling_mode_cls_token\": true, \"pooling_mode_cls_token\": false}", PITH_OK, NULL);
     expect("config_sentence_transformers.json", "{\"prompts\": 3}", PITH_ERR_FORMAT, "prompts");
-    expect("config_sentence_transformers.json", "{\"default_prompt_name\": \"q\"}", PITH_ERR_FORMAT, "'q'");
+    expect("config_sentence_transformers.json", "{\"default_prompt_name\": \"q\"}", PITH_ERR_FORMAT,
+           "'q'");
     expect("tokenizer.json", "{}", PITH_ERR_FORMAT, "tokenizer.json");
 }
 
 /* Both spellings of one pooling give the same vectors. */
 static void test_pooling_by_name(void **state) {
     (void)state;
-    static const char named[] = "{\"embedding_dimension\": 32, \"pooling_mode\": [\"cls\", \"mean\"]}";
+    static const char named[] =
+        "{\"embedding_dimension\": 32, \"pooling_mode\": [\"cls\", \"mean\"]}";
     static float vectors[2][TEXTS * 64];
     pith_error err = PITH_ERROR_INIT;
     for (int i = 0; i < 2; i++) {
@@ -456,13 +504,16 @@ static double energy(const float *vector, size_t dim) {
     return sum;
 }
 
-/* Every choice that is checked against the model, at its edges; and what normalisation and the cut make of a vector. */
+/* Every choice that is checked against the model, at its edges; and what normalisation and the cut
+ * make of a vector. */
 static void test_dense(void **state) {
     (void)state;
     enum { WIDTH = 32 };
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = open_any(DIR);
-    static const int32_t wrong[][2] = { { -1, 0 }, { PITH_POOLING_LAST + 1, 0 }, { 0, -1 }, { 0, 2 * WIDTH + 1 } };
+    static const int32_t wrong[][2] = {
+        { -1, 0 }, { PITH_POOLING_LAST + 1, 0 }, { 0, -1 }, { 0, 2 * WIDTH + 1 }
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
         o.pooling += wrong[i][0];
@@ -480,10 +531,12 @@ static void test_dense(void **state) {
             assert_int_equal(pith_embed_dim(model, &o), dim);
             assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_OK);
             if (dim == WIDTH) memcpy(wanted, got, sizeof got);
-            for (int t = 0; t < TEXTS; t++) assert_memory_equal(got + t * dim, wanted + t * WIDTH, (size_t)dim * 4);
+            for (int t = 0; t < TEXTS; t++)
+                assert_memory_equal(got + t * dim, wanted + t * WIDTH, (size_t)dim * 4);
             o.normalize = 1;
             assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_OK);
-            for (int t = 0; t < TEXTS; t++) assert_float_equal(energy(got + t * dim, (size_t)dim), 1, 1e-5);
+            for (int t = 0; t < TEXTS; t++)
+                assert_float_equal(energy(got + t * dim, (size_t)dim), 1, 1e-5);
             assert_true(fabs(energy(wanted, WIDTH) - 1) > 1e-3);
         }
     pith_model_close(model);
@@ -514,7 +567,8 @@ static void test_options(void **state) {
     assert_int_equal(pith_model_open(&model, DIR, NULL, &err), PITH_OK);
     size_t full = pith_embed_dim(model, NULL);
     o.pooling = PITH_POOLING_CLS;
-    assert_int_equal(pith_embed_dim(model, &o) * 2, full); /* the directory says cls and mean, end to end */
+    /* the directory says cls and mean, end to end */
+    assert_int_equal(pith_embed_dim(model, &o) * 2, full);
     o.dim = 5;
     assert_int_equal(pith_embed_dim(model, &o), 5);
     o.dim = (int32_t)full;
@@ -537,7 +591,8 @@ static void test_options(void **state) {
     /* Whoever is the first to find a bad one. */
     pith_str bad[64] = { texts[0] };
     float *many = malloc(64 * full * sizeof *many);
-    for (size_t i = 1; i < 64; i++) bad[i] = i % 2 ? (pith_str){ "a\xff", 2 } : (pith_str){ "\xc0", 1 };
+    for (size_t i = 1; i < 64; i++)
+        bad[i] = i % 2 ? (pith_str){ "a\xff", 2 } : (pith_str){ "\xc0", 1 };
     for (int i = 0; i < 50; i++) {
         assert_int_equal(pith_embed(many, model, bad, 64, NULL, &err), PITH_ERR_ARGUMENT);
         assert_non_null(strstr(err.message, "text 1:"));

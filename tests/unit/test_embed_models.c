@@ -1,6 +1,6 @@
-/* test_embed_models.c - the embedder over every kind of encoder in tests/data/models: each text's vector against the
- * same graph run on that text alone through a session, pooled here; and many texts at once against one at a time, bit
- * by bit. */
+/* test_embed_models.c - the embedder over every kind of encoder in tests/data/models: each text's
+ * vector against the same graph run on that text alone through a session, pooled here; and many
+ * texts at once against one at a time, bit by bit. */
 #include <dirent.h>
 #include <math.h>
 #include "embed_test.h"
@@ -14,25 +14,30 @@ static float together[TEXTS][WIDTH_MAX], alone[TEXTS][WIDTH_MAX];
 
 static void make_directory(const char *name) { network_directory(DIRECTORY, name, "null"); }
 
-/* The first output that embedding would take, of one text; mean over tokens if it has a row a token. */
-static void reference(double *vector, size_t dim, const pith_model *model, pith_session *session, pith_str text) {
+/* The first output that embedding would take, of one text; mean over tokens if it has a row a
+ * token. */
+static void reference(double *vector, size_t dim, const pith_model *model, pith_session *session,
+                      pith_str text) {
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     const char *names[3];
     pith_tensor inputs[3], outputs[4];
     static int64_t data[3][64];
-    if (pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, &options, &err)) fail_msg("%s", err.message);
+    if (pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, &options, &err))
+        fail_msg("%s", err.message);
     size_t count = pith_model_input_count(model), n = tokens.count;
     assert_true(count <= 3 && pith_model_output_count(model) <= 4 && n <= 64);
     for (size_t i = 0; i < count; i++) {
         names[i] = pith_model_input(model, i).name;
         for (size_t t = 0; t < n; t++)
-            data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t] : !strcmp(names[i], "attention_mask");
+            data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t]
+                                                        : !strcmp(names[i], "attention_mask");
         inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
     }
     pith_tokens_free(&tokens);
-    if (pith_session_run(session, outputs, names, inputs, count, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_session_run(session, outputs, names, inputs, count, NULL, &err))
+        fail_msg("%s", err.message);
     const pith_tensor *out = &outputs[0];
     for (size_t i = 0; i < pith_model_output_count(model); i++)
         if (!strcmp(pith_model_output(model, i).name, "sentence_embedding")) out = &outputs[i];
@@ -59,7 +64,8 @@ static void check_ragged(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
-    if (pith_model_describe(model, PITH_DESCRIBE_JSON, append, description, &err)) fail_msg("%s", err.message);
+    if (pith_model_describe(model, PITH_DESCRIBE_JSON, append, description, &err))
+        fail_msg("%s", err.message);
     const char *expected = "\"ragged\": true, \"ragged_reason\": \"\"";
     const char *said = strstr(description, "\"ragged\": ");
     assert_non_null(said);
@@ -86,17 +92,20 @@ static bool check_model(const char *name) {
     if (!strchr(name, '/')) check_ragged(model, name); /* test_fusion knows the families */
     size_t dim = pith_embed_dim(model, NULL);
     if (!dim) {
-        if (pith_embed(together[0], model, NULL, 0, NULL, &err)) fail_msg("%s: %s", name, err.message);
+        if (pith_embed(together[0], model, NULL, 0, NULL, &err))
+            fail_msg("%s: %s", name, err.message);
         fail_msg("%s: no dim", name);
     }
     assert_true(dim <= WIDTH_MAX);
     for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
     options.threads = 2;
-    if (pith_embed(together[0], model, texts, TEXTS, &options, &err)) fail_msg("%s: %s", name, err.message);
+    if (pith_embed(together[0], model, texts, TEXTS, &options, &err))
+        fail_msg("%s: %s", name, err.message);
     double worst = 0;
     for (int i = 0; i < TEXTS; i++) {
         options.threads = 1;
-        if (pith_embed(alone[0], model, &texts[i], 1, &options, &err)) fail_msg("%s: %s", name, err.message);
+        if (pith_embed(alone[0], model, &texts[i], 1, &options, &err))
+            fail_msg("%s: %s", name, err.message);
         if (memcmp(alone[0], together[0] + (size_t)i * dim, dim * sizeof(float)))
             fail_msg("%s: text %d depends on others", name, i);
         reference(wanted, dim, model, session, texts[i]);
@@ -117,10 +126,12 @@ static int is_model(const struct dirent *entry) {
 static void test_models(void **state) {
     (void)state;
     struct dirent **entries;
-    int count = scandir(PITH_TEST_DATA "/models", &entries, is_model, alphasort), wanted = 0, checked = 0;
+    int count = scandir(PITH_TEST_DATA "/models", &entries, is_model, alphasort), wanted = 0,
+        checked = 0;
     assert_true(count > 30);
     for (int i = 0; i < count; i++) {
-        bool external = strstr(entries[i]->d_name, "external") != NULL; /* its data must lie beside the file */
+        /* its data must lie beside the file */
+        bool external = strstr(entries[i]->d_name, "external") != NULL;
         wanted += !external;
         checked += !external && check_model(entries[i]->d_name);
         free(entries[i]);
@@ -131,8 +142,9 @@ static void test_models(void **state) {
 
 /* Text encoders of every family; images and sequences of rows are no text. */
 static void test_families(void **state) {
-    static const char *const others[] = { "clip-vision", "convnext",  "dinov2", "efficientnet",  "gru", "levit",
-                                          "lstm",        "mobilenet", "resnet", "siglip-vision", "vit" };
+    static const char *const others[] = { "clip-vision", "convnext",      "dinov2", "efficientnet",
+                                          "gru",         "levit",         "lstm",   "mobilenet",
+                                          "resnet",      "siglip-vision", "vit" };
     (void)state;
     struct dirent **entries;
     int count = scandir(PITH_TEST_DATA "/families", &entries, is_model, alphasort), checked = 0;
@@ -150,7 +162,8 @@ static void test_families(void **state) {
     assert_true(checked > 35);
 }
 
-/* One network by its file, by its directory, from onnx/ below it, read instead of mapped, and from memory. */
+/* One network by its file, by its directory, from onnx/ below it, read instead of mapped, and from
+ * memory. */
 static void test_places(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
@@ -197,28 +210,37 @@ static void test_session(void **state) {
     assert_int_equal(pith_model_open(&model, DIRECTORY, NULL, &err), PITH_OK);
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
     int64_t ids[4] = { 2, 5, 6, 3 }, ones[4] = { 1, 1, 1, 1 }, zeros[4] = { 0 };
-    const char *names[] = { "input_ids", "attention_mask", "token_type_ids", "input_ids", "nonsense" };
+    const char *names[] = { "input_ids", "attention_mask", "token_type_ids", "input_ids",
+                            "nonsense" };
     pith_tensor outputs[4], inputs[5];
     int64_t *const data[] = { ids, ones, zeros, ids, ids };
-    for (int i = 0; i < 5; i++) inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, 4 } };
-    assert_int_equal(pith_session_run(session, outputs, names, inputs, 2, NULL, &err), PITH_ERR_ARGUMENT);
+    for (int i = 0; i < 5; i++)
+        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, 4 } };
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 2, NULL, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "'token_type_ids' int64 [batch, sequence]"));
-    assert_int_equal(pith_session_run(session, outputs, names, inputs, 4, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 4, NULL, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "twice"));
-    assert_int_equal(pith_session_run(session, outputs, names + 2, inputs + 2, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_session_run(session, outputs, names + 2, inputs + 2, 3, NULL, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "nonsense"));
     inputs[1].dims[1] = 5;
-    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "attention_mask"));
     inputs[1].dims[1] = 3;
     assert_int_not_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_OK);
     inputs[1].dims[1] = -4;
-    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err),
+                     PITH_ERR_ARGUMENT);
     inputs[1].dims[1] = 4;
     inputs[1].dtype = PITH_F32;
-    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err),
+                     PITH_ERR_ARGUMENT);
     inputs[1].dtype = PITH_I64;
-    if (pith_session_run(session, outputs, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_session_run(session, outputs, names, inputs, 3, NULL, &err))
+        fail_msg("%s", err.message);
     assert_int_equal(outputs[0].dims[1], 4);
     pith_session_destroy(session);
     pith_model_close(model);

@@ -1,8 +1,9 @@
-/* test_embed_padding.c - padding changes no bit. The embedder computes none, whatever the tokenizer's file says of it;
- * a session that is given padded rows and their mask gives each token the bytes it has alone: padded on the right in
- * every network, on the left in those that number positions from the mask or the ids. A graph that numbers its columns
- * (BERT and DistilBERT do, and rotary positions are columns too) gives a text padded on the left other positions, so
- * there is nothing to be equal to. */
+/* test_embed_padding.c - padding changes no bit. The embedder computes none, whatever the
+ * tokenizer's file says of it; a session that is given padded rows and their mask gives each token
+ * the bytes it has alone: padded on the right in every network, on the left in those that number
+ * positions from the mask or the ids. A graph that numbers its columns (BERT and DistilBERT do, and
+ * rotary positions are columns too) gives a text padded on the left other positions, so there is
+ * nothing to be equal to. */
 #include <dirent.h>
 
 #include "embed_test.h"
@@ -14,7 +15,9 @@ static const char *const words[ROWS] = { "a b c", "abc dab d", "", "d d d d d c 
 
 static bool has(const char *name, const char *part) { return strstr(name, part) != NULL; }
 
-static bool numbers_from_mask(const char *name) { return has(name, "roberta-") || has(name, "mpnet-"); }
+static bool numbers_from_mask(const char *name) {
+    return has(name, "roberta-") || has(name, "mpnet-");
+}
 
 static pith_model *open_network(const char *name, const char *padding) {
     pith_error err = PITH_ERROR_INIT;
@@ -29,9 +32,11 @@ static pith_model *open_network(const char *name, const char *padding) {
 static void check_sections(const char *name) {
     static const char *const sections[] = {
         "null",
-        "{\"strategy\": \"BatchLongest\", \"direction\": \"Right\", \"pad_to_multiple_of\": null, \"pad_id\": 0,"
+        "{\"strategy\": \"BatchLongest\", \"direction\": \"Right\", \"pad_to_multiple_of\": null, "
+        "\"pad_id\": 0,"
         " \"pad_type_id\": 0, \"pad_token\": \"z\"}",
-        "{\"strategy\": {\"Fixed\": 16}, \"direction\": \"Left\", \"pad_to_multiple_of\": 8, \"pad_id\": 0,"
+        "{\"strategy\": {\"Fixed\": 16}, \"direction\": \"Left\", \"pad_to_multiple_of\": 8, "
+        "\"pad_id\": 0,"
         " \"pad_type_id\": 0, \"pad_token\": \"z\"}",
     };
     static float first[ROWS * WIDTH_MAX], vectors[ROWS * WIDTH_MAX];
@@ -64,7 +69,8 @@ static void fill(rows *r, const pith_model *model, int64_t pad, bool left) {
     memset(r, 0, sizeof *r);
     for (int i = 0; i < ROWS; i++) {
         pith_error err = PITH_ERROR_INIT;
-        if (pith_tokenize(&tokens, pith_model_tokenizer(model), pith__str_of(words[i]), NULL, NULL, &err))
+        if (pith_tokenize(&tokens, pith_model_tokenizer(model), pith__str_of(words[i]), NULL, NULL,
+                          &err))
             fail_msg("%s", err.message);
         r->count[i] = (int)tokens.count;
         r->first[i] = left ? LENGTH - r->count[i] : 0;
@@ -79,8 +85,8 @@ static void fill(rows *r, const pith_model *model, int64_t pad, bool left) {
 }
 
 /* `count` columns from `begin` on of `rows_wanted` rows. */
-static void run(pith_tensor *outputs, pith_session *session, const pith_model *model, rows *r, int row, int rows_wanted,
-                int begin, int count) {
+static void run(pith_tensor *outputs, pith_session *session, const pith_model *model, rows *r,
+                int row, int rows_wanted, int begin, int count) {
     pith_error err = PITH_ERROR_INIT;
     const char *names[3];
     pith_tensor inputs[3];
@@ -89,9 +95,12 @@ static void run(pith_tensor *outputs, pith_session *session, const pith_model *m
     for (size_t i = 0; i < n; i++) {
         names[i] = pith_model_input(model, i).name;
         int64_t *data = has(names[i], "mask") ? r->mask : has(names[i], "type") ? r->types : r->ids;
-        inputs[i] = (pith_tensor){ data + at, (size_t)(rows_wanted * count) * 8, PITH_I64, 2, { rows_wanted, count } };
+        inputs[i] = (pith_tensor){
+            data + at, (size_t)(rows_wanted * count) * 8, PITH_I64, 2, { rows_wanted, count }
+        };
     }
-    if (pith_session_run(session, outputs, names, inputs, n, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_session_run(session, outputs, names, inputs, n, NULL, &err))
+        fail_msg("%s", err.message);
 }
 
 /* The output's floats for a row (of its tokens, where it has a row a token). */
@@ -120,10 +129,11 @@ static void check_side(const char *name, const pith_model *model, bool left) {
                         *y = row_of(&one[o], 0, 0, r.count[i], &floats_alone);
             assert_int_equal(floats, floats_alone);
             /* The first column of a row padded on the left is padding: a pooler takes that. */
-            if (left && all[o].rank == 2 && has(pith_model_output(model, o).name, "pooler")) continue;
+            if (left && all[o].rank == 2 && has(pith_model_output(model, o).name, "pooler"))
+                continue;
             if (memcmp(x, y, floats * sizeof *x))
-                fail_msg("%s, padded %s, row %d, output %s: other bytes", name, left ? "left" : "right", i,
-                         pith_model_output(model, o).name);
+                fail_msg("%s, padded %s, row %d, output %s: other bytes", name,
+                         left ? "left" : "right", i, pith_model_output(model, o).name);
         }
     }
     pith_session_destroy(padded);
@@ -131,9 +141,10 @@ static void check_side(const char *name, const pith_model *model, bool left) {
 }
 
 static int is_model(const struct dirent *entry) {
-    /* Its data must lie beside the external one's file; quantised ones see the whole batch when they are run. */
-    return has(entry->d_name, "-") && !has(entry->d_name, "external") && !has(entry->d_name, "int8") &&
-           entry->d_name[0] != '.';
+    /* Its data must lie beside the external one's file; quantised ones see the whole batch when
+     * they are run. */
+    return has(entry->d_name, "-") && !has(entry->d_name, "external") &&
+           !has(entry->d_name, "int8") && entry->d_name[0] != '.';
 }
 
 static void test_networks(void **state) {

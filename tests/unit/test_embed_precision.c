@@ -1,8 +1,9 @@
-/* test_embed_precision.c - precisions other than f32: how near their vectors are, and that int8 gives the same bytes
- * for every batch, order, number of threads and instruction set, bf16 for all but the last.
+/* test_embed_precision.c - precisions other than f32: how near their vectors are, and that int8
+ * gives the same bytes for every batch, order, number of threads and instruction set, bf16 for all
+ * but the last.
  *
- * With an argument the program writes the int8 vectors of some short texts to that file: so it runs itself under
- * PITH_ISA. */
+ * With an argument the program writes the int8 vectors of some short texts to that file: so it runs
+ * itself under PITH_ISA. */
 #include "base/os/cpu.h"
 #include "embed_test.h"
 
@@ -36,7 +37,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* Fills vectors; least: the smallest cosine with the f32 vector allowed, mean: the smallest mean. */
+/* Fills vectors; least: the smallest cosine with the f32 vector allowed, mean: the smallest mean.
+ */
 static void check_quality(const pith_model *model, double least, double mean) {
     double sum = 0;
     embed(vectors[0], model, g.texts, GOLDEN, NULL);
@@ -77,11 +79,13 @@ static void test_int8(void **state) {
 
 static void test_int8_instruction_sets(void **state) {
     (void)state;
-    static const char *const limits[] = { "scalar", "avx2", "avx2-vnni", "avx512-amx", "avx512-amx-vnni", "avx512" };
+    static const char *const limits[] = { "scalar",          "avx2",  "avx2-vnni", "avx512-amx",
+                                          "avx512-amx-vnni", "avx512" };
     pith_model *model = open_at(PITH_PRECISION_INT8);
     embed(vectors[0], model, few, FEW, NULL);
     pith_model_close(model);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) check_under_isa(limits[i], vectors, again, FEW);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        check_under_isa(limits[i], vectors, again, FEW);
 }
 
 static void test_bf16(void **state) {
@@ -98,10 +102,12 @@ static void test_options(void **state) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *model;
     options.precision = 17;
-    assert_int_equal(pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err),
+                     PITH_ERR_ARGUMENT);
     options.precision = PITH_PRECISION_INT8;
     options.optimization = 1;
-    assert_int_equal(pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err),
+                     PITH_ERR_ARGUMENT);
 }
 
 static int write_vectors(const char *path) {

@@ -1,5 +1,6 @@
-/* test_embed_weights.c - the embedder over every directory in tests/data/hf: all run packed, many texts give the bits
- * of each alone, and a text's vector is the mean of the rows that a session computes of it. */
+/* test_embed_weights.c - the embedder over every directory in tests/data/hf: all run packed, many
+ * texts give the bits of each alone, and a text's vector is the mean of the rows that a session
+ * computes of it. */
 #include <dirent.h>
 
 #include "embed_test.h"
@@ -10,8 +11,10 @@ enum { TEXTS = 7, WIDTH_MAX = 64, WORDS_MAX = 48, DESCRIPTION_MAX = 1 << 20 };
 static const int lengths[TEXTS] = { 45, 1, 17, 30, 2, 0, 9 };
 
 static void make_directory(const char *name) {
-    static const char *const files[] = { "config.json", "model.safetensors", "model.safetensors.index.json",
-                                         "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors" };
+    static const char *const files[] = { "config.json", "model.safetensors",
+                                         "model.safetensors.index.json",
+                                         "model-00001-of-00002.safetensors",
+                                         "model-00002-of-00002.safetensors" };
     char path[700], target[700];
     mkdir(DIRECTORY, 0777);
     word_tokenizer(DIRECTORY "/tokenizer.json");
@@ -43,44 +46,52 @@ static void append(void *user, const char *text, size_t size) {
     all[used + (size < room ? size : room)] = 0;
 }
 
-/* Networks whose scores have terms of queries or keys with distances, or are capped: their attention runs one text at a
- * time. */
+/* Networks whose scores have terms of queries or keys with distances, or are capped: their
+ * attention runs one text at a time. */
 static bool attention_is_apart(const char *name) {
-    return !strncmp(name, "deberta", 7) || !strncmp(name, "bert-relative", 13) || !strcmp(name, "gemma2");
+    return !strncmp(name, "deberta", 7) || !strncmp(name, "bert-relative", 13) ||
+           !strcmp(name, "gemma2");
 }
 
 static void check_packed(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
-    if (pith_model_describe(model, PITH_DESCRIBE_JSON, append, description, &err)) fail_msg("%s", err.message);
-    if (!strstr(description, "\"ragged\": true, \"ragged_reason\": \"\"")) fail_msg("%s does not run packed", name);
+    if (pith_model_describe(model, PITH_DESCRIBE_JSON, append, description, &err))
+        fail_msg("%s", err.message);
+    if (!strstr(description, "\"ragged\": true, \"ragged_reason\": \"\""))
+        fail_msg("%s does not run packed", name);
     char *steps = strstr(description, "\"steps\": [");
     assert_non_null(steps);
-    if (!strstr(steps, attention_is_apart(name) ? "\"EachText\"" : "\"Attention\"") || strstr(steps, "\"Softmax\"") ||
+    if (!strstr(steps, attention_is_apart(name) ? "\"EachText\"" : "\"Attention\"") ||
+        strstr(steps, "\"Softmax\"") ||
         (strstr(steps, "\"EachText\"") && !attention_is_apart(name)))
         fail_msg("%s: attention is not fused: %.2000s", name, steps);
 }
 
 /* The mean of the rows of one text. */
-static void mean_of_rows(double *vector, size_t dim, const pith_model *model, pith_session *session, pith_str text) {
+static void mean_of_rows(double *vector, size_t dim, const pith_model *model, pith_session *session,
+                         pith_str text) {
     static int64_t data[3][WORDS_MAX];
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     const char *names[3];
     pith_tensor inputs[3], output;
-    if (pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, &options, &err)) fail_msg("%s", err.message);
+    if (pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, &options, &err))
+        fail_msg("%s", err.message);
     size_t count = pith_model_input_count(model), n = tokens.count;
     assert_true(count <= 3 && n <= WORDS_MAX);
     for (size_t i = 0; i < count; i++) {
         names[i] = pith_model_input(model, i).name;
         for (size_t t = 0; t < n; t++)
-            data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t] : !strcmp(names[i], "attention_mask");
+            data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t]
+                                                        : !strcmp(names[i], "attention_mask");
         inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
     }
     pith_tokens_free(&tokens);
-    if (pith_session_run(session, &output, names, inputs, count, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_session_run(session, &output, names, inputs, count, NULL, &err))
+        fail_msg("%s", err.message);
     const float *rows = output.data;
     for (size_t d = 0; d < dim; d++) {
         vector[d] = 0;
@@ -111,7 +122,8 @@ static void check_model(const char *name) {
     options.threads = 1;
     for (size_t i = 0; i < TEXTS; i++) {
         embed(alone, model, &texts[i], 1, &options);
-        if (memcmp(alone, together + i * dim, dim * sizeof(float))) fail_msg("%s: text %zu depends on others", name, i);
+        if (memcmp(alone, together + i * dim, dim * sizeof(float)))
+            fail_msg("%s: text %zu depends on others", name, i);
         mean_of_rows(wanted, dim, model, session, texts[i]);
         for (size_t d = 0; d < dim; d++) worst = fmax(worst, fabs((double)alone[d] - wanted[d]));
     }

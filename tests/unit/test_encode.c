@@ -1,5 +1,6 @@
-/* test_encode.c - pith/encode.h: the numbers of sparse vectors and of vectors of tokens, against formulas in double on
- * the outputs of a session, and against the libraries that publish such models (tests/data/encode). */
+/* test_encode.c - pith/encode.h: the numbers of sparse vectors and of vectors of tokens, against
+ * formulas in double on the outputs of a session, and against the libraries that publish such
+ * models (tests/data/encode). */
 #include "encode_test.h"
 #include "failing_alloc.h"
 #include "models/heads/sparse.h"
@@ -22,26 +23,31 @@ static void check_close(double got, double wanted, double tolerance, size_t text
 
 /* ---- sparse ---- */
 
-typedef void weights_fn(double *weights, const int32_t *ids, const float *out, size_t count, int64_t width);
+typedef void weights_fn(double *weights, const int32_t *ids, const float *out, size_t count,
+                        int64_t width);
 
 /* A graph that pools: the weights that are above 0. */
-static void weights_of_text(double *weights, const int32_t *ids, const float *out, size_t count, int64_t width) {
+static void weights_of_text(double *weights, const int32_t *ids, const float *out, size_t count,
+                            int64_t width) {
     (void)ids, (void)count;
     for (int64_t i = 0; i < width; i++) weights[i] = out[i] > 0 ? out[i] : 0;
 }
 
 /* SPLADE: log(1 + max(0, logit)), the largest of the tokens. */
-static void weights_of_logits(double *weights, const int32_t *ids, const float *out, size_t count, int64_t width) {
+static void weights_of_logits(double *weights, const int32_t *ids, const float *out, size_t count,
+                              int64_t width) {
     (void)ids;
     for (size_t t = 0; t < count; t++)
         for (int64_t i = 0; i < width; i++) {
-            double logit = (double)out[(int64_t)t * width + i], weight = log1p(logit > 0 ? logit : 0);
+            double logit = (double)out[(int64_t)t * width + i],
+                   weight = log1p(logit > 0 ? logit : 0);
             if (weight > weights[i]) weights[i] = weight;
         }
 }
 
 /* BGE-M3: the largest weight of a token with this id; <s>, <pad>, </s> and <unk> have none. */
-static void weights_of_tokens(double *weights, const int32_t *ids, const float *out, size_t count, int64_t width) {
+static void weights_of_tokens(double *weights, const int32_t *ids, const float *out, size_t count,
+                              int64_t width) {
     assert_int_equal(width, 1);
     for (size_t t = 0; t < count; t++)
         if (ids[t] > 3 && (double)out[t] > weights[ids[t]]) weights[ids[t]] = (double)out[t];
@@ -52,7 +58,8 @@ static void check_sparse(const char *network, int words, size_t output, weights_
     encode_directory(DIR, network, words);
     pith_model *model = encode_open(DIR);
     assert_true(pith_encode_can(model) & PITH_ENCODE_SPARSE);
-    pith_encoded *encoded = encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, NULL);
+    pith_encoded *encoded =
+        encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, NULL);
     assert_null(encoded->dense);
     assert_null(encoded->multi_vector.offsets);
     assert_null(encoded->tokens.offsets);
@@ -95,14 +102,18 @@ static void check_head(bool sum, bool twice) {
     pith__collected collected = { &allocator, &piece, 1 };
     const pith__sparse request = { .weights = &collected };
     const pith__modules modules = { .sparse = { .sum = sum, .twice = twice } };
-    const pith__head_model facts = { .modules = &modules, .width = WIDTH, .isa = pith__cpu_get()->isa };
+    const pith__head_model facts = { .modules = &modules,
+                                     .width = WIDTH,
+                                     .isa = pith__cpu_get()->isa };
     pith__arena_init(&arena, &pith__allocator_default);
     for (int t = 0; t < TOKENS; t++)
         for (int i = 0; i < WIDTH; i++)
             rows[t][i] = (float)((t * 37 + i * 61) % 101 - 80) / 16; /* some columns only below 0 */
     assert_int_equal(pith__head_find(&head, "sparse", &err), PITH_OK);
     assert_int_equal(head->open(&at, &facts, &request, &arena, &err), PITH_OK);
-    const pith__head_rows x = { .rows = rows[0], .count = TOKENS, .width = WIDTH, .scratch = &arena };
+    const pith__head_rows x = {
+        .rows = rows[0], .count = TOKENS, .width = WIDTH, .scratch = &arena
+    };
     for (int again = 0; again < 2; again++) assert_int_equal(head->emit(at, &x, &err), PITH_OK);
     const pith__sparse_weight *got = piece.data, *end = got + piece.items;
     assert_in_range(piece.items, 5, WIDTH - 5);
@@ -139,7 +150,9 @@ static void check_tokens_head(void) {
     const pith__sparse request = { .skip = skip, .skip_count = 3, .weights = &collected };
     const pith__modules modules = { .pooling = PITH_POOL_MEAN };
     const pith__head_model facts = { .modules = &modules, .width = 1, .isa = pith__cpu_get()->isa };
-    const pith__head_rows x = { .rows = rows, .ids = ids, .count = TOKENS, .width = 1, .scratch = &arena };
+    const pith__head_rows x = {
+        .rows = rows, .ids = ids, .count = TOKENS, .width = 1, .scratch = &arena
+    };
     pith__arena_init(&arena, &pith__allocator_default);
     assert_int_equal(pith__head_find(&head, "sparse", &err), PITH_OK);
     assert_int_equal(head->open(&at, &facts, &request, &arena, &err), PITH_OK);
@@ -159,17 +172,22 @@ static void test_head(void **state) {
 /* ---- vectors of tokens ---- */
 
 /* Row `at` of what a session computes is the vector. unit: after normalisation. */
-static void check_vector(const float *vector, const float *row, int64_t width, bool unit, size_t text, size_t at) {
+static void check_vector(const float *vector, const float *row, int64_t width, bool unit,
+                         size_t text, size_t at) {
     double length = 0, own = 0;
-    for (int64_t d = 0; d < width; d++) length += (double)row[d] * row[d], own += (double)vector[d] * vector[d];
     for (int64_t d = 0; d < width; d++)
-        check_close((double)vector[d], unit ? (double)row[d] / sqrt(length) : (double)row[d], 1e-5, text, at);
+        length += (double)row[d] * row[d], own += (double)vector[d] * vector[d];
+    for (int64_t d = 0; d < width; d++)
+        check_close((double)vector[d], unit ? (double)row[d] / sqrt(length) : (double)row[d], 1e-5,
+                    text, at);
     if (unit) check_close(own, 1, 1e-5, text, at);
 }
 
-/* The vectors of text i are those of ids in a session, of which the first `missing` and those in skip have none. */
-static void check_vectors(const pith_token_rows *rows, size_t i, const pith_model *model, size_t output,
-                          const int32_t *ids, size_t count, size_t hidden, bool unit, const char *skip) {
+/* The vectors of text i are those of ids in a session, of which the first `missing` and those in
+ * skip have none. */
+static void check_vectors(const pith_token_rows *rows, size_t i, const pith_model *model,
+                          size_t output, const int32_t *ids, size_t count, size_t hidden, bool unit,
+                          const char *skip) {
     static float out[ROWS_MAX];
     int64_t width, at = rows->offsets[i];
     size_t numbers = encode_reference(out, &width, model, ids, count, hidden, output);
@@ -179,7 +197,8 @@ static void check_vectors(const pith_token_rows *rows, size_t i, const pith_mode
         if (strchr(skip, ids[t])) continue;
         assert_true(at < rows->offsets[i + 1]);
         assert_int_equal(rows->ids[at], ids[t]);
-        check_vector(rows->vectors + at * width, out + (int64_t)(t - missing) * width, width, unit, i, t);
+        check_vector(rows->vectors + at * width, out + (int64_t)(t - missing) * width, width, unit,
+                     i, t);
         at++;
     }
     assert_int_equal(at, rows->offsets[i + 1]);
@@ -199,8 +218,8 @@ static void test_vectors(void **state) {
         encode_directory(DIR, cases[k].network, cases[k].words);
         pith_model *model = encode_open(DIR);
         for (int role = PITH_ROLE_DOCUMENT; role <= PITH_ROLE_QUERY; role++) {
-            pith_encoded *e =
-                encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_MULTI_VECTOR | PITH_ENCODE_TOKENS, role, NULL);
+            pith_encoded *e = encode_all(model, texts, ENCODE_TEXTS,
+                                         PITH_ENCODE_MULTI_VECTOR | PITH_ENCODE_TOKENS, role, NULL);
             for (size_t i = 0; i < ENCODE_TEXTS; i++) {
                 int32_t ids[IDS_MAX];
                 size_t count = encode_ids(ids, model, texts[i]);
@@ -216,7 +235,8 @@ static void test_vectors(void **state) {
 /* All of BGE-M3 in one pass is what each is alone, and dense vectors are those of pith_embed. */
 static void test_together(void **state) {
     (void)state;
-    const uint32_t kinds[] = { PITH_ENCODE_DENSE, PITH_ENCODE_SPARSE, PITH_ENCODE_MULTI_VECTOR, PITH_ENCODE_TOKENS };
+    const uint32_t kinds[] = { PITH_ENCODE_DENSE, PITH_ENCODE_SPARSE, PITH_ENCODE_MULTI_VECTOR,
+                               PITH_ENCODE_TOKENS };
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     static float dense[ENCODE_TEXTS][16];
     encode_directory(DIR, "families/bge-m3-script17", ROBERTA_WORDS);
@@ -238,8 +258,8 @@ static void test_together(void **state) {
     assert_memory_equal(all->dense, dense, sizeof dense);
     embed_options.normalize = 1;
     embed_options.dim = 5;
-    pith_encoded *cut =
-        encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_DENSE | PITH_ENCODE_SPARSE, 0, &embed_options);
+    pith_encoded *cut = encode_all(model, texts, ENCODE_TEXTS,
+                                   PITH_ENCODE_DENSE | PITH_ENCODE_SPARSE, 0, &embed_options);
     embed(dense[0], model, texts, ENCODE_TEXTS, &embed_options);
     assert_int_equal(cut->dim, 5);
     assert_memory_equal(cut->dense, dense, ENCODE_TEXTS * 5 * sizeof(float));
@@ -260,7 +280,8 @@ static pith_encode_memory into_memory(const pith_encoded *all) {
     pith_token_memory *to[2] = { &m.multi_vector, &m.tokens };
     const size_t weights = (size_t)all->sparse.offsets[ENCODE_TEXTS];
     m.dense = dense, m.dense_room = ENCODE_TEXTS * 16;
-    m.sparse = (pith_sparse_memory){ offsets[0], ids[0], values, ENCODE_TEXTS + 1, weights, weights };
+    m.sparse =
+        (pith_sparse_memory){ offsets[0], ids[0], values, ENCODE_TEXTS + 1, weights, weights };
     for (int i = 0; i < 2; i++) {
         const size_t items = (size_t)rows[i]->offsets[ENCODE_TEXTS];
         assert_true(items * rows[i]->dim <= ROWS_MAX);
@@ -273,7 +294,8 @@ static pith_encode_memory into_memory(const pith_encoded *all) {
     return m;
 }
 
-/* The bits of pith_encode, in the caller's arrays of just the right size; each array that is too small is named. */
+/* The bits of pith_encode, in the caller's arrays of just the right size; each array that is too
+ * small is named. */
 static void test_into(void **state) {
     (void)state;
     pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
@@ -284,7 +306,8 @@ static void test_into(void **state) {
     pith_model *model = encode_open(DIR);
     pith_encoded *all = encode_all(model, texts, ENCODE_TEXTS, 15, PITH_ROLE_DOCUMENT, NULL);
     pith_encode_memory m = into_memory(all);
-    if (pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err)) fail_msg("%s", err.message);
+    if (pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err))
+        fail_msg("%s", err.message);
     encode_same(&got, all);
     assert_ptr_equal(got.dense, m.dense);
     assert_ptr_equal(got.sparse.values, m.sparse.values);
@@ -312,15 +335,18 @@ static void test_into(void **state) {
                                          "tokens.vectors" };
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
         char wanted[200];
-        snprintf(wanted, sizeof wanted, "%s of the results needs room for %zu elements; the caller's memory has %zu",
+        snprintf(wanted, sizeof wanted,
+                 "%s of the results needs room for %zu elements; the caller's memory has %zu",
                  names[i], *rooms[i], *rooms[i] - 1);
         --*rooms[i];
-        assert_int_equal(pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+        assert_int_equal(pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err),
+                         PITH_ERR_ARGUMENT);
         assert_string_equal(err.message, wanted);
         ++*rooms[i];
     }
     m.tokens.vectors = NULL;
-    assert_int_equal(pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "tokens.vectors"));
     o.what = PITH_ENCODE_DENSE; /* what is not asked for needs no memory */
     pith_encode_memory dense = PITH_ENCODE_MEMORY_INIT;
@@ -328,16 +354,18 @@ static void test_into(void **state) {
     assert_int_equal(pith_encode_into(&got, &dense, model, texts, ENCODE_TEXTS, &o, &err), PITH_OK);
     assert_memory_equal(got.dense, all->dense, ENCODE_TEXTS * 16 * sizeof(float));
     assert_null(got.sparse.values);
-    assert_int_equal(pith_encode_into(&got, NULL, model, texts, ENCODE_TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_encode_into(&got, NULL, model, texts, ENCODE_TEXTS, &o, &err),
+                     PITH_ERR_ARGUMENT);
     pith_encoded_free(all);
     pith_model_close(model);
 }
 
 /* ---- late interaction ---- */
 
-/* The ids of a text framed for its role: cut with the marker counted, the marker behind the first token, filled up. */
-static size_t frame_ids(int32_t *ids, const pith_model *model, pith_str text, int32_t marker, size_t cut,
-                        size_t length) {
+/* The ids of a text framed for its role: cut with the marker counted, the marker behind the first
+ * token, filled up. */
+static size_t frame_ids(int32_t *ids, const pith_model *model, pith_str text, int32_t marker,
+                        size_t cut, size_t length) {
     int32_t plain[IDS_MAX];
     size_t n = encode_ids(plain, model, text), room = cut - 1;
     if (n > room) plain[room - 1] = plain[n - 1], n = room;
@@ -354,20 +382,24 @@ static size_t frame_fillers(const int32_t *ids, size_t count) {
     return n;
 }
 
-static void check_late(const char *name, const char *file, bool expands, bool attends, const char *skip) {
+static void check_late(const char *name, const char *file, bool expands, bool attends,
+                       const char *skip) {
     enum { QUERY_LENGTH = 10, DOCUMENT_LENGTH = 12 };
     encode_directory(DIR, "families/distilbert-dynamo20", BERT_WORDS);
     encode_put(DIR, name, file);
     pith_model *model = encode_open(DIR);
-    pith_encoded *d = encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, NULL);
-    pith_encoded *q = encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, NULL);
+    pith_encoded *d =
+        encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, NULL);
+    pith_encoded *q =
+        encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, NULL);
     for (size_t i = 0; i < ENCODE_TEXTS; i++) {
         int32_t ids[IDS_MAX];
         size_t count = frame_ids(ids, model, texts[i], ID_DOCUMENT, DOCUMENT_LENGTH, 0);
         check_vectors(&d->multi_vector, i, model, 0, ids, count, 0, true, skip);
         count = frame_ids(ids, model, texts[i], ID_QUERY, QUERY_LENGTH, expands ? QUERY_LENGTH : 0);
         if (expands) assert_int_equal(count, QUERY_LENGTH);
-        check_vectors(&q->multi_vector, i, model, 0, ids, count, attends ? 0 : frame_fillers(ids, count), true, "");
+        check_vectors(&q->multi_vector, i, model, 0, ids, count,
+                      attends ? 0 : frame_fillers(ids, count), true, "");
     }
     pith_encoded_free(d);
     pith_encoded_free(q);
@@ -377,26 +409,33 @@ static void check_late(const char *name, const char *file, bool expands, bool at
 static void test_late(void **state) {
     (void)state;
     /* Of a word that the vocabulary does not have, the unknown token is left out. */
-    static const char dot_comma_bang[] = { ID_COMMA, ID_DOT, ID_BANG, ID_UNK, 0 }, given[] = { ID_DOT, 40, 21, 0 };
-    check_late("artifact.metadata",
-               "{\"query_token_id\": \"[unused0]\", \"doc_token_id\": \"[unused1]\", \"query_maxlen\": 10,"
-               " \"doc_maxlen\": 12, \"mask_punctuation\": true, \"attend_to_mask_tokens\": false, \"dim\": 8}",
-               true, false, dot_comma_bang);
+    static const char dot_comma_bang[] = { ID_COMMA, ID_DOT, ID_BANG, ID_UNK, 0 },
+                      given[] = { ID_DOT, 40, 21, 0 };
     check_late(
         "artifact.metadata",
-        "{\"query_maxlen\": 10, \"doc_maxlen\": 12, \"mask_punctuation\": false, \"attend_to_mask_tokens\": true}",
-        true, true, "");
+        "{\"query_token_id\": \"[unused0]\", \"doc_token_id\": \"[unused1]\", \"query_maxlen\": 10,"
+        " \"doc_maxlen\": 12, \"mask_punctuation\": true, \"attend_to_mask_tokens\": false, "
+        "\"dim\": 8}",
+        true, false, dot_comma_bang);
+    check_late("artifact.metadata",
+               "{\"query_maxlen\": 10, \"doc_maxlen\": 12, \"mask_punctuation\": false, "
+               "\"attend_to_mask_tokens\": true}",
+               true, true, "");
     check_late("config_sentence_transformers.json",
-               "{\"query_prefix\": \"[unused0]\", \"document_prefix\": \"[unused1]\", \"query_length\": 10,"
-               " \"document_length\": 12, \"attend_to_expansion_tokens\": false, \"do_query_expansion\": true,"
+               "{\"query_prefix\": \"[unused0]\", \"document_prefix\": \"[unused1]\", "
+               "\"query_length\": 10,"
+               " \"document_length\": 12, \"attend_to_expansion_tokens\": false, "
+               "\"do_query_expansion\": true,"
                " \"skiplist_words\": [\"w40\", \".\", \"w21\"]}",
                true, false, given);
     check_late("config_sentence_transformers.json",
-               "{\"query_prefix\": \"[unused0]\", \"document_prefix\": \"[unused1]\", \"query_length\": 10,"
+               "{\"query_prefix\": \"[unused0]\", \"document_prefix\": \"[unused1]\", "
+               "\"query_length\": 10,"
                " \"document_length\": 12, \"attend_to_expansion_tokens\": true}",
                true, true, dot_comma_bang);
     check_late("config_sentence_transformers.json",
-               "{\"query_prefix\": \"[unused0]\", \"document_prefix\": \"[unused1]\", \"query_length\": 10,"
+               "{\"query_prefix\": \"[unused0]\", \"document_prefix\": \"[unused1]\", "
+               "\"query_length\": 10,"
                " \"document_length\": 12, \"do_query_expansion\": false, \"skiplist_words\": []}",
                false, false, "");
 }
@@ -412,19 +451,22 @@ static void test_late_lengths(void **state) {
     for (int32_t length = 8; length <= 20; length += 12) {
         options.max_length = length;
         const size_t cut = length < 16 ? (size_t)length : 16;
-        pith_encoded *q = encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, &options);
+        pith_encoded *q = encode_all(model, texts, ENCODE_TEXTS, PITH_ENCODE_MULTI_VECTOR,
+                                     PITH_ROLE_QUERY, &options);
         for (size_t i = 0; i < ENCODE_TEXTS; i++) {
             int32_t ids[IDS_MAX];
             size_t count = frame_ids(ids, model, texts[i], ID_QUERY, cut, cut);
             assert_int_equal(q->multi_vector.offsets[i + 1] - q->multi_vector.offsets[i], cut);
-            check_vectors(&q->multi_vector, i, model, 0, ids, count, frame_fillers(ids, count), true, "");
+            check_vectors(&q->multi_vector, i, model, 0, ids, count, frame_fillers(ids, count),
+                          true, "");
         }
         pith_encoded_free(q);
     }
     pith_model_close(model);
 }
 
-/* Without fillers a query that hides them runs on its own, one that attends to them runs packed: the same bits. */
+/* Without fillers a query that hides them runs on its own, one that attends to them runs packed:
+ * the same bits. */
 static void test_late_packed(void **state) {
     (void)state;
     pith_encoded *results[2];
@@ -432,9 +474,11 @@ static void test_late_packed(void **state) {
     for (int attends = 0; attends < 2; attends++) {
         encode_directory(DIR, "families/distilbert-dynamo20", BERT_WORDS);
         encode_put(DIR, "artifact.metadata",
-                   attends ? "{\"query_maxlen\": 4, \"attend_to_mask_tokens\": true}" : "{\"query_maxlen\": 4}");
+                   attends ? "{\"query_maxlen\": 4, \"attend_to_mask_tokens\": true}"
+                           : "{\"query_maxlen\": 4}");
         models[attends] = encode_open(DIR);
-        results[attends] = encode_all(models[attends], texts, 2, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, NULL);
+        results[attends] =
+            encode_all(models[attends], texts, 2, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, NULL);
     }
     encode_same(results[0], results[1]);
     for (int attends = 0; attends < 2; attends++) {
@@ -450,16 +494,19 @@ static void test_late_refused(void **state) {
     pith_model *model = encode_open(DIR);
     encode_refuses(model, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, PITH_ERR_FORMAT,
                    "the vocabulary does not have '[Q]'");
-    encode_refuses(model, PITH_ENCODE_MULTI_VECTOR | PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, PITH_ERR_ARGUMENT,
-                   "in a call of their own");
-    encode_refuses(model, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED, "no sparse output");
+    encode_refuses(model, PITH_ENCODE_MULTI_VECTOR | PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT,
+                   PITH_ERR_ARGUMENT, "in a call of their own");
+    encode_refuses(model, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED,
+                   "no sparse output");
     pith_model_close(model);
 
     encode_directory(DIR, "encode/logits", BERT_WORDS); /* it has no attention_mask */
     encode_put(DIR, "artifact.metadata", "{}");
     model = encode_open(DIR);
-    encode_refuses(model, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, PITH_ERR_UNSUPPORTED, "no input 'attention_mask'");
-    pith_encoded_free(encode_all(model, texts, 2, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, NULL));
+    encode_refuses(model, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, PITH_ERR_UNSUPPORTED,
+                   "no input 'attention_mask'");
+    pith_encoded_free(
+        encode_all(model, texts, 2, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, NULL));
     pith_model_close(model);
     encode_put(DIR, "artifact.metadata", "{\"attend_to_mask_tokens\": true, \"query_maxlen\": 6}");
     model = encode_open(DIR);
@@ -469,9 +516,11 @@ static void test_late_refused(void **state) {
     pith_model_close(model);
 
     encode_directory(DIR, "families/bge-m3-script17", ROBERTA_WORDS);
-    encode_put(DIR, "config_sentence_transformers.json", "{\"query_prefix\": \"\", \"document_prefix\": \"\"}");
+    encode_put(DIR, "config_sentence_transformers.json",
+               "{\"query_prefix\": \"\", \"document_prefix\": \"\"}");
     model = encode_open(DIR);
-    q = encode_all(model, texts, 1, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, NULL); /* <mask>, which is 4 here too */
+    /* <mask>, which is 4 here too */
+    q = encode_all(model, texts, 1, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, NULL);
     assert_int_equal(q->multi_vector.offsets[1], 32 - 1);
     assert_int_equal(q->multi_vector.ids[30], ID_MASK);
     pith_encoded_free(q);
@@ -501,27 +550,33 @@ static void check_line(const pith_model *model, pith_str line, size_t number, pi
         if (pith__str_is(key, "text"))
             text = pith__json_copy(&j, arena, pith__json_string(&j));
         else if (pith__str_is(key, "role"))
-            role = pith__str_is(pith__json_string(&j), "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT;
+            role =
+                pith__str_is(pith__json_string(&j), "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT;
         else if (pith__str_is(key, "indices"))
-            for (pith__json_array(&j); pith__json_next_item(&j);) indices[index_count++] = (int32_t)pith__json_int(&j);
+            for (pith__json_array(&j); pith__json_next_item(&j);)
+                indices[index_count++] = (int32_t)pith__json_int(&j);
         else if (pith__str_is(key, "values"))
             for (pith__json_array(&j); pith__json_next_item(&j);)
                 weights[indices[value_count++]] = pith__json_double(&j);
         else if (pith__str_is(key, "ids"))
-            for (pith__json_array(&j); pith__json_next_item(&j);) ids[id_count++] = (int32_t)pith__json_int(&j);
+            for (pith__json_array(&j); pith__json_next_item(&j);)
+                ids[id_count++] = (int32_t)pith__json_int(&j);
         else
             for (pith__json_array(&j); pith__json_next_item(&j);)
-                for (pith__json_array(&j); pith__json_next_item(&j);) vectors[vector_count++] = pith__json_double(&j);
+                for (pith__json_array(&j); pith__json_next_item(&j);)
+                    vectors[vector_count++] = pith__json_double(&j);
     }
     if (j.failed) fail_msg("%s", err.message);
-    pith_encoded *e = encode_all(model, &text, 1, id_count ? PITH_ENCODE_MULTI_VECTOR : PITH_ENCODE_SPARSE, role, NULL);
+    pith_encoded *e = encode_all(
+        model, &text, 1, id_count ? PITH_ENCODE_MULTI_VECTOR : PITH_ENCODE_SPARSE, role, NULL);
     if (!id_count) check_line_sparse(&e->sparse, weights, number);
     if (id_count) {
         const pith_token_rows *rows = &e->multi_vector;
         assert_int_equal(rows->offsets[1], id_count);
         assert_int_equal(rows->dim * id_count, vector_count);
         assert_memory_equal(rows->ids, ids, id_count * sizeof *ids);
-        for (size_t k = 0; k < vector_count; k++) check_close((double)rows->vectors[k], vectors[k], 1e-5, number, k);
+        for (size_t k = 0; k < vector_count; k++)
+            check_close((double)rows->vectors[k], vectors[k], 1e-5, number, k);
     }
     pith_encoded_free(e);
 }
@@ -581,10 +636,11 @@ static void test_libraries(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sparse),      cmocka_unit_test(test_head),         cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_together),    cmocka_unit_test(test_late),         cmocka_unit_test(test_late_lengths),
-        cmocka_unit_test(test_late_packed), cmocka_unit_test(test_late_refused), cmocka_unit_test(test_libraries),
-        cmocka_unit_test(test_into),
+        cmocka_unit_test(test_sparse),      cmocka_unit_test(test_head),
+        cmocka_unit_test(test_vectors),     cmocka_unit_test(test_together),
+        cmocka_unit_test(test_late),        cmocka_unit_test(test_late_lengths),
+        cmocka_unit_test(test_late_packed), cmocka_unit_test(test_late_refused),
+        cmocka_unit_test(test_libraries),   cmocka_unit_test(test_into),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_encode_calls.c - calls of pith/encode.h: the same bits however they are made, what they refuse, threads, lack of
- * memory, compiled models, and the files of late interaction. The numbers are checked by test_encode.c. */
+/* test_encode_calls.c - calls of pith/encode.h: the same bits however they are made, what they
+ * refuse, threads, lack of memory, compiled models, and the files of late interaction. The numbers
+ * are checked by test_encode.c. */
 #include <pthread.h>
 
 #include "arena_fails.h"
@@ -22,14 +23,16 @@ typedef struct subject {
 
 static const subject subjects[] = {
     { "families/bge-m3-script17", NULL, ROBERTA_WORDS, PITH_ROLE_DOCUMENT, ALL },
-    { "families/splade-script17", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE },
-    { "encode/logits", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT, PITH_ENCODE_SPARSE | PITH_ENCODE_TOKENS },
+    { "families/splade-script17", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT,
+      PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE },
+    { "encode/logits", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT,
+      PITH_ENCODE_SPARSE | PITH_ENCODE_TOKENS },
     { "families/distilbert-dynamo20", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT,
       PITH_ENCODE_DENSE | LATE | PITH_ENCODE_TOKENS },
     { "families/distilbert-dynamo20", ARTIFACT, BERT_WORDS, PITH_ROLE_DOCUMENT, LATE },
     { "families/distilbert-dynamo20", ARTIFACT, BERT_WORDS, PITH_ROLE_QUERY, LATE },
-    { "families/colbert-dynamo20", "{\"query_maxlen\": 12, \"attend_to_mask_tokens\": true}", BERT_WORDS,
-      PITH_ROLE_QUERY, LATE },
+    { "families/colbert-dynamo20", "{\"query_maxlen\": 12, \"attend_to_mask_tokens\": true}",
+      BERT_WORDS, PITH_ROLE_QUERY, LATE },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects, COPIES = 12, MANY = COPIES * ENCODE_TEXTS };
 
@@ -56,21 +59,25 @@ static pith_model *open_subject(const subject *s) { return open_with(s, NULL); }
 
 /* Text i of a is text k of b. */
 static void same_text(const pith_encoded *a, size_t i, const pith_encoded *b, size_t k) {
-    if (a->dense) assert_memory_equal(a->dense + i * a->dim, b->dense + k * b->dim, a->dim * sizeof(float));
+    if (a->dense)
+        assert_memory_equal(a->dense + i * a->dim, b->dense + k * b->dim, a->dim * sizeof(float));
     if (a->sparse.offsets) {
-        const int64_t at = a->sparse.offsets[i], from = b->sparse.offsets[k], n = a->sparse.offsets[i + 1] - at;
+        const int64_t at = a->sparse.offsets[i], from = b->sparse.offsets[k],
+                      n = a->sparse.offsets[i + 1] - at;
         assert_int_equal(n, b->sparse.offsets[k + 1] - from);
         assert_memory_equal(a->sparse.indices + at, b->sparse.indices + from, (size_t)n * 4);
         assert_memory_equal(a->sparse.values + at, b->sparse.values + from, (size_t)n * 4);
     }
-    const pith_token_rows *x[] = { &a->multi_vector, &a->tokens }, *y[] = { &b->multi_vector, &b->tokens };
+    const pith_token_rows *x[] = { &a->multi_vector, &a->tokens },
+                          *y[] = { &b->multi_vector, &b->tokens };
     for (int r = 0; r < 2; r++) {
         if (!x[r]->offsets) continue;
         const int64_t at = x[r]->offsets[i], from = y[r]->offsets[k], n = x[r]->offsets[i + 1] - at;
         const size_t dim = x[r]->dim;
         assert_int_equal(n, y[r]->offsets[k + 1] - from);
         assert_memory_equal(x[r]->ids + at, y[r]->ids + from, (size_t)n * 4);
-        assert_memory_equal(x[r]->vectors + (size_t)at * dim, y[r]->vectors + (size_t)from * dim, (size_t)n * dim * 4);
+        assert_memory_equal(x[r]->vectors + (size_t)at * dim, y[r]->vectors + (size_t)from * dim,
+                            (size_t)n * dim * 4);
     }
 }
 
@@ -78,7 +85,8 @@ static void check_bits(const subject *s, const pith_model *model) {
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     pith_encoded *wanted[ENCODE_TEXTS];
     options.threads = 1;
-    for (size_t i = 0; i < ENCODE_TEXTS; i++) wanted[i] = encode_all(model, &texts[i], 1, s->what, s->role, &options);
+    for (size_t i = 0; i < ENCODE_TEXTS; i++)
+        wanted[i] = encode_all(model, &texts[i], 1, s->what, s->role, &options);
     for (int threads = 1; threads <= 4; threads++)
         for (int tokens = 0; tokens <= 50; tokens += 25) {
             options.threads = threads;
@@ -104,7 +112,8 @@ static void test_bits(void **state) {
     }
 }
 
-/* Under limits from what is too little to what is enough: the same bits, or an error that names the limit. */
+/* Under limits from what is too little to what is enough: the same bits, or an error that names the
+ * limit. */
 static void test_limits(void **state) {
     (void)state;
     for (size_t i = 0; i < SUBJECTS; i++) {
@@ -118,7 +127,8 @@ static void test_limits(void **state) {
         encode_options.what = s->what;
         encode_options.role = s->role;
         encode_options.embed = &embed_options;
-        pith_encoded *wanted = encode_all(free_model, texts, MANY, s->what, s->role, &embed_options);
+        pith_encoded *wanted =
+            encode_all(free_model, texts, MANY, s->what, s->role, &embed_options);
         pith_model_bytes(free_model, &peak);
         for (size_t step = 0; step <= 24; step++) {
             pith_error err = PITH_ERROR_INIT;
@@ -167,7 +177,8 @@ static int save_all(const char *path) {
         for (int r = 0; r < 2; r++)
             if (rows[r]->offsets)
                 good = good && put_array(f, rows[r]->ids, (size_t)rows[r]->offsets[e->texts], 4) &&
-                       put_array(f, rows[r]->vectors, (size_t)rows[r]->offsets[e->texts] * rows[r]->dim, 4);
+                       put_array(f, rows[r]->vectors,
+                                 (size_t)rows[r]->offsets[e->texts] * rows[r]->dim, 4);
         pith_encoded_free(e);
         pith_model_close(model);
     }
@@ -250,17 +261,20 @@ static void test_can(void **state) {
         const char *network;
         int words;
         uint32_t can;
-    } cases[] = { { "families/bge-m3-script17", ROBERTA_WORDS, ALL },
-                  { "families/splade-script17", BERT_WORDS, PITH_ENCODE_DENSE | PITH_ENCODE_SPARSE },
-                  { "encode/logits", BERT_WORDS, ALL },
-                  { "families/colbert-dynamo20", BERT_WORDS, PITH_ENCODE_DENSE | LATE | PITH_ENCODE_TOKENS },
-                  { "families/qwen3-dynamo20", BERT_WORDS, PITH_ENCODE_DENSE },
-                  { "families/vit-dynamo20", BERT_WORDS, 0 } };
+    } cases[] = {
+        { "families/bge-m3-script17", ROBERTA_WORDS, ALL },
+        { "families/splade-script17", BERT_WORDS, PITH_ENCODE_DENSE | PITH_ENCODE_SPARSE },
+        { "encode/logits", BERT_WORDS, ALL },
+        { "families/colbert-dynamo20", BERT_WORDS, PITH_ENCODE_DENSE | LATE | PITH_ENCODE_TOKENS },
+        { "families/qwen3-dynamo20", BERT_WORDS, PITH_ENCODE_DENSE },
+        { "families/vit-dynamo20", BERT_WORDS, 0 }
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         encode_directory(DIR, cases[i].network, cases[i].words);
         pith_model *model = encode_open(DIR);
         if (pith_encode_can(model) != cases[i].can)
-            fail_msg("%s: %u instead of %u", cases[i].network, pith_encode_can(model), cases[i].can);
+            fail_msg("%s: %u instead of %u", cases[i].network, pith_encode_can(model),
+                     cases[i].can);
         for (uint32_t what = 1; what <= PITH_ENCODE_TOKENS; what *= 2) {
             pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
             pith_error err;
@@ -274,12 +288,14 @@ static void test_can(void **state) {
     encode_directory(DIR, "families/splade-script17", BERT_WORDS);
     pith_model *model = encode_open(DIR);
     encode_refuses(model, LATE, 0, PITH_ERR_UNSUPPORTED, "no output with one vector per token");
-    encode_refuses(model, PITH_ENCODE_TOKENS, 0, PITH_ERR_UNSUPPORTED, "no output with one vector per token");
+    encode_refuses(model, PITH_ENCODE_TOKENS, 0, PITH_ERR_UNSUPPORTED,
+                   "no output with one vector per token");
     pith_model_close(model);
     encode_directory(DIR, "families/qwen3-dynamo20", BERT_WORDS);
     model = encode_open(DIR);
     encode_refuses(model, PITH_ENCODE_SPARSE, 0, PITH_ERR_UNSUPPORTED, "no sparse output");
-    encode_refuses(model, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE, 0, PITH_ERR_UNSUPPORTED, "no sparse output");
+    encode_refuses(model, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE, 0, PITH_ERR_UNSUPPORTED,
+                   "no sparse output");
     pith_model_close(model);
     encode_directory(DIR, "families/splade-script17", BERT_WORDS);
     encode_put(DIR, "tokenizer.json", NULL);
@@ -317,7 +333,8 @@ static void test_options(void **state) {
     embed_options.prompt_name = "none of them";
     assert_int_equal(encode_status(model, texts, 2, &options, &err), PITH_ERR_ARGUMENT);
     pith_encoded *e = NULL;
-    assert_int_equal(pith_encode(&e, model, texts, 2, NULL, NULL), PITH_OK); /* the defaults: dense */
+    /* the defaults: dense */
+    assert_int_equal(pith_encode(&e, model, texts, 2, NULL, NULL), PITH_OK);
     assert_non_null(e->dense);
     assert_null(e->sparse.offsets);
     pith_encoded_free(e);
@@ -364,7 +381,9 @@ static void test_stats(void **state) {
             int32_t ids[IDS_MAX];
             size_t count = encode_ids(ids, model, texts[k]), room = 9 - (s->artifact != NULL);
             cut += count > room;
-            tokens += s->artifact && s->role == PITH_ROLE_QUERY ? 9 : (count < room ? count : room) + 9 - room;
+            tokens += s->artifact && s->role == PITH_ROLE_QUERY
+                          ? 9
+                          : (count < room ? count : room) + 9 - room;
         }
         for (uint64_t calls = 1; calls <= 2; calls++) {
             pith_encoded_free(encode_all(model, texts, MANY, s->what, s->role, &options));
@@ -381,7 +400,8 @@ static void test_stats(void **state) {
         encode_options.role = s->role;
         encode_options.embed = &options;
         options.cancel = &cancel;
-        assert_int_equal(encode_status(model, texts, MANY, &encode_options, &err), PITH_ERR_CANCELLED);
+        assert_int_equal(encode_status(model, texts, MANY, &encode_options, &err),
+                         PITH_ERR_CANCELLED);
         assert_int_equal(stats.texts_done, 0);
         cancel = 0;
         assert_int_equal(encode_status(model, texts, MANY, &encode_options, &err), PITH_OK);
@@ -403,7 +423,8 @@ static void *call_often(void *context) {
     for (int i = 0; i < 6; i++) {
         pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
         options.threads = 1 + i % 2;
-        pith_encoded *e = encode_all(c->model, texts, ENCODE_TEXTS, c->what, PITH_ROLE_DOCUMENT, &options);
+        pith_encoded *e =
+            encode_all(c->model, texts, ENCODE_TEXTS, c->what, PITH_ROLE_DOCUMENT, &options);
         encode_same(e, c->wanted);
         pith_encoded_free(e);
         if (i == 3) pith_model_trim(c->model);
@@ -415,14 +436,17 @@ static void *call_often(void *context) {
 static void test_threads(void **state) {
     (void)state;
     enum { CALLERS = 6 };
-    static const uint32_t kinds[CALLERS] = { PITH_ENCODE_SPARSE, LATE, ALL, PITH_ENCODE_TOKENS, PITH_ENCODE_DENSE,
-                                             PITH_ENCODE_SPARSE };
+    static const uint32_t kinds[CALLERS] = {
+        PITH_ENCODE_SPARSE, LATE, ALL, PITH_ENCODE_TOKENS, PITH_ENCODE_DENSE, PITH_ENCODE_SPARSE
+    };
     caller callers[CALLERS];
     pthread_t threads[CALLERS];
     pith_model *other = open_subject(&subjects[0]), *model = open_subject(&subjects[0]);
     for (int i = 0; i < CALLERS; i++)
-        callers[i] = (caller){ model, kinds[i], encode_all(other, texts, ENCODE_TEXTS, kinds[i], 0, NULL) };
-    for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, call_often, &callers[i]), 0);
+        callers[i] =
+            (caller){ model, kinds[i], encode_all(other, texts, ENCODE_TEXTS, kinds[i], 0, NULL) };
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_often, &callers[i]), 0);
     for (int i = 0; i < CALLERS; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < CALLERS; i++) pith_encoded_free(callers[i].wanted);
     pith_model_close(model);
@@ -455,7 +479,8 @@ static pith_status work(counter *c, pith_error *err) {
         c->fail_at = 0;
         arena_fails.counts = false;
         assert_null(e);
-        assert_int_equal(pith_encode(&e, model, texts, ENCODE_TEXTS, &encode_options, NULL), PITH_OK);
+        assert_int_equal(pith_encode(&e, model, texts, ENCODE_TEXTS, &encode_options, NULL),
+                         PITH_OK);
         arena_fails.counts = arena_fails.fail_at || arena_fails.record;
         c->fail_at = fail_at;
     }
@@ -473,8 +498,8 @@ static void work_refused(const void *context) {
     bool reported = status == PITH_ERR_MEMORY && err.code == PITH_ERR_MEMORY && err.message[0];
     if (!c.live && (!status || (arena_fails.refused && reported))) return;
     arena_fails_show();
-    fail_msg("%s: request %ld: status %d, '%s', %ld leak", memory_subject->network, arena_fails.fail_at, (int)status,
-             err.message, atomic_load(&c.live));
+    fail_msg("%s: request %ld: status %d, '%s', %ld leak", memory_subject->network,
+             arena_fails.fail_at, (int)status, err.message, atomic_load(&c.live));
 }
 
 static void test_memory(void **state) {
@@ -484,7 +509,8 @@ static void test_memory(void **state) {
         pith_error err = PITH_ERROR_INIT;
         memory_subject = &subjects[i];
         pith_model *model = open_subject(memory_subject);
-        memory_wanted = encode_all(model, texts, ENCODE_TEXTS, memory_subject->what, memory_subject->role, NULL);
+        memory_wanted = encode_all(model, texts, ENCODE_TEXTS, memory_subject->what,
+                                   memory_subject->role, NULL);
         if (work(&c, &err)) fail_msg("%s", err.message);
         assert_int_equal(c.live, 0);
         long calls = c.calls, lost = 0;
@@ -492,11 +518,13 @@ static void test_memory(void **state) {
             c = (counter){ .fail_at = n };
             err = (pith_error)PITH_ERROR_INIT;
             pith_status status = work(&c, &err);
-            bool reported = status == PITH_ERR_MEMORY && err.code == PITH_ERR_MEMORY && err.message[0];
+            bool reported =
+                status == PITH_ERR_MEMORY && err.code == PITH_ERR_MEMORY && err.message[0];
             lost += !status;
             if ((status && !reported) || c.live)
-                fail_msg("%s: allocation %ld of %ld: status %d, '%s', %ld leak", memory_subject->network, n, calls,
-                         (int)status, err.message, atomic_load(&c.live));
+                fail_msg("%s: allocation %ld of %ld: status %d, '%s', %ld leak",
+                         memory_subject->network, n, calls, (int)status, err.message,
+                         atomic_load(&c.live));
         }
         assert_true(lost <= 3); /* nothing but knowledge about sizes: the results were compared */
         size_t places = arena_fails_each(work_refused, NULL);
@@ -510,8 +538,8 @@ static void test_memory(void **state) {
 
 static const pith__hf_late no_late = { .masked = false };
 
-static pith_status read_late(pith__hf_late *late, pith__arena *arena, const char *name, const char *file,
-                             pith_error *err) {
+static pith_status read_late(pith__hf_late *late, pith__arena *arena, const char *name,
+                             const char *file, pith_error *err) {
     encode_directory(DIR, "encode/logits", BERT_WORDS);
     encode_put(DIR, name, file);
     *err = (pith_error)PITH_ERROR_INIT;
@@ -525,9 +553,10 @@ static void test_damaged(void **state) {
         "[]", "{\"%s\"}", "{\"%s\": -1}", "{\"%s\": \"x}", "{} {}"
     };
     static const char *const keys[2][7] = {
-        { "query_token_id", "doc_token_id", "query_maxlen", "doc_maxlen", "attend_to_mask_tokens", "mask_punctuation" },
-        { "query_prefix", "document_prefix", "query_length", "document_length", "attend_to_expansion_tokens",
-          "do_query_expansion" },
+        { "query_token_id", "doc_token_id", "query_maxlen", "doc_maxlen", "attend_to_mask_tokens",
+          "mask_punctuation" },
+        { "query_prefix", "document_prefix", "query_length", "document_length",
+          "attend_to_expansion_tokens", "do_query_expansion" },
     };
     static const char *const names[] = { "artifact.metadata", "config_sentence_transformers.json" };
     for (int n = 0; n < 2; n++)
@@ -545,7 +574,8 @@ static void test_damaged(void **state) {
                 pith_status status = read_late(&late, &arena, names[n], file, &err);
                 if (status != PITH_ERR_FORMAT || !strstr(err.message, names[n]))
                     fail_msg("'%s': status %d, '%s'", file, (int)status, err.message);
-                assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, NULL),
+                assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default,
+                                                    &arena, NULL),
                                  PITH_ERR_FORMAT);
                 pith__arena_free(&arena);
             }
@@ -569,15 +599,19 @@ static void test_late_files(void **state) {
     assert_int_equal(late.markers[0].size + late.markers[1].size + late.skipped_count, 0);
     assert_false(late.expands);
     /* The file of another model. */
-    assert_int_equal(read_late(&late, &arena, "config_sentence_transformers.json", "{\"prompts\": {}}", &err), PITH_OK);
+    assert_int_equal(
+        read_late(&late, &arena, "config_sentence_transformers.json", "{\"prompts\": {}}", &err),
+        PITH_OK);
     assert_int_equal(late.markers[0].size + late.markers[1].size + late.skipped_count, 0);
     assert_int_equal(late.lengths[0] + late.lengths[1], 0);
     assert_false(late.expands);
     /* Defaults of both programs; null is as if the key were missing; no limit. */
-    assert_int_equal(read_late(&late, &arena, "artifact.metadata",
-                               "{\"doc_token_id\": null, \"doc_maxlen\": 99999999999, \"mask_punctuation\": null}",
-                               &err),
-                     PITH_OK);
+    assert_int_equal(
+        read_late(
+            &late, &arena, "artifact.metadata",
+            "{\"doc_token_id\": null, \"doc_maxlen\": 99999999999, \"mask_punctuation\": null}",
+            &err),
+        PITH_OK);
     assert_true(pith__str_is(late.markers[PITH_ROLE_QUERY], "[unused0]"));
     assert_true(pith__str_is(late.markers[PITH_ROLE_DOCUMENT], "[unused1]"));
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 32);
@@ -595,17 +629,20 @@ static void test_late_files(void **state) {
     assert_true(late.expands && !late.attends);
     /* Both files: that of PyLate counts. */
     encode_put(DIR, "artifact.metadata", "{\"query_maxlen\": 5}");
-    assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
+    assert_int_equal(
+        pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 32);
     encode_put(DIR, "config_sentence_transformers.json", "{\"prompts\": {}}");
-    assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
+    assert_int_equal(
+        pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 5);
 
     char *list = malloc(WORDS * 8 + 100), *p = list;
     p += sprintf(p, "{\"query_length\": 8, \"skiplist_words\": [");
     for (int i = 0; i < WORDS; i++) p += sprintf(p, "%s\"w%d\"", i ? "," : "", i % 96);
     sprintf(p, "]}");
-    assert_int_equal(read_late(&late, &arena, "config_sentence_transformers.json", list, &err), PITH_OK);
+    assert_int_equal(read_late(&late, &arena, "config_sentence_transformers.json", list, &err),
+                     PITH_OK);
     assert_int_equal(late.skipped_count, WORDS);
     free(list);
     pith__arena_free(&arena);
@@ -613,10 +650,12 @@ static void test_late_files(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),    cmocka_unit_test(test_limits),     cmocka_unit_test(test_isa),
-        cmocka_unit_test(test_can),     cmocka_unit_test(test_compiled),   cmocka_unit_test(test_options),
-        cmocka_unit_test(test_texts),   cmocka_unit_test(test_stats),      cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_late_files), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bits),       cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_isa),        cmocka_unit_test(test_can),
+        cmocka_unit_test(test_compiled),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_texts),      cmocka_unit_test(test_stats),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_late_files), cmocka_unit_test(test_memory),
     };
     setup(NULL);
     if (argc > 1) return save_all(argv[1]);

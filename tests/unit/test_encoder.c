@@ -1,5 +1,5 @@
-/* test_encoder.c - which output of a graph is taken, what is a text encoder, whether the graph pools, how long a chunk
- * and a text are. The graphs are never run. */
+/* test_encoder.c - which output of a graph is taken, what is a text encoder, whether the graph
+ * pools, how long a chunk and a text are. The graphs are never run. */
 #include <string.h>
 
 #include "graph_test.h"
@@ -17,7 +17,8 @@ static int setup(void **state) {
     (void)state;
     pith__arena_init(&arena, NULL);
     return (int)pith__tokenizer_load_bytes(
-        &tokenizer, PITH_STR("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}"), NULL, &arena, &err);
+        &tokenizer, PITH_STR("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}"), NULL,
+        &arena, &err);
 }
 
 static int teardown(void **state) {
@@ -36,7 +37,8 @@ static void set_type(pith__value *v, int dtype, const char *dims) {
         if (*letter.data == '-')
             *dim = PITH_DIM_UNKNOWN;
         else
-            *dim = *letter.data <= '9' ? *letter.data - '0' : pith__dim_symbol(v->graph->dims, letter);
+            *dim =
+                *letter.data <= '9' ? *letter.data - '0' : pith__dim_symbol(v->graph->dims, letter);
     }
 }
 
@@ -54,8 +56,8 @@ static pith__value *add_output(pith__graph *graph, const char *name, int dtype, 
     return v;
 }
 
-static pith_status create_on(pith__encoder **e, const pith__runtime *runtime, const pith__graph *graph, bool ragged,
-                             int output) {
+static pith_status create_on(pith__encoder **e, const pith__runtime *runtime,
+                             const pith__graph *graph, bool ragged, int output) {
     const pith__encoder_parts parts = { .program = { runtime, graph, NULL },
                                         .ragged = ragged,
                                         .outputs = &output,
@@ -96,16 +98,23 @@ static void which_output(void **state) {
             { "last_hidden_state", PITH_F32, "NS4" },
             { "sentence_embedding", PITH_BF16, "N4" } },
           2 },
-        { { { "logits", PITH_F32, "N4" }, { "token_embeddings", PITH_F32, "NS4" }, { "x", PITH_F32, "NS4" } }, 1 },
+        { { { "logits", PITH_F32, "N4" },
+            { "token_embeddings", PITH_F32, "NS4" },
+            { "x", PITH_F32, "NS4" } },
+          1 },
         { { { "x", PITH_F32, "4" }, { "y", PITH_F32, "NS44" }, { "z", PITH_F32, "NS4" } }, 2 },
-        { { { "x", PITH_I64, "N4" }, { "sentence_embedding", PITH_I64, "N4" }, { "z", PITH_F32, "N4" } }, 2 },
+        { { { "x", PITH_I64, "N4" },
+            { "sentence_embedding", PITH_I64, "N4" },
+            { "z", PITH_F32, "N4" } },
+          2 },
         { { { "x", PITH_F32, "N4" }, { "y", PITH_F32, "N4" }, { "z", PITH_F32, "N4" } }, 0 },
         { { { "x", PITH_I32, "N4" }, { "y", PITH_F32, "4" }, { "z", PITH_BOOL, "N4" } }, -1 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pith__graph *graph = graph_of("NS");
         for (int p = 0; p < 3; p++)
-            add_output(graph, cases[i].ports[p].name, cases[i].ports[p].dtype, cases[i].ports[p].dims);
+            add_output(graph, cases[i].ports[p].name, cases[i].ports[p].dtype,
+                       cases[i].ports[p].dims);
         assert_int_equal(dense_output(graph), cases[i].wanted);
     }
 }
@@ -118,7 +127,8 @@ static void refused(void **state) {
         int output;
         const char *says;
     } cases[] = {
-        { PITH_F64, "NS4", 0, "output 'y' has dtype float64; float32, float16 and bfloat16 can be read" },
+        { PITH_F64, "NS4", 0,
+          "output 'y' has dtype float64; float32, float16 and bfloat16 can be read" },
         { PITH_F32, "NSW", 0, "the width of output 'y' is not known" },
         { PITH_F32, "NS-", 0, "the width of output 'y' is not known" },
         { PITH_F32, "NS0", 0, "the width of output 'y' is not known" },
@@ -139,7 +149,8 @@ static void refused(void **state) {
     pith__encoder_destroy(NULL);
 }
 
-/* Ragged: rows of the output are tokens where its first size is that of the ids. Else a matrix is a row a text. */
+/* Ragged: rows of the output are tokens where its first size is that of the ids. Else a matrix is a
+ * row a text. */
 static void who_pools(void **state) {
     (void)state;
     static const struct {
@@ -148,8 +159,9 @@ static void who_pools(void **state) {
         bool pooled;
         int width;
     } cases[] = {
-        { true, "T", "T4", false, 4 },  { true, "T", "N5", true, 5 },     { true, "T", "-5", true, 5 },
-        { false, "NS", "N6", true, 6 }, { false, "NS", "NS7", false, 7 },
+        { true, "T", "T4", false, 4 },    { true, "T", "N5", true, 5 },
+        { true, "T", "-5", true, 5 },     { false, "NS", "N6", true, 6 },
+        { false, "NS", "NS7", false, 7 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pith__encoder *e = NULL;
@@ -181,9 +193,15 @@ static void chunk_lengths(void **state) {
         v = graph_apply(graph, "Relu", graph->inputs[0], NULL);
         set_type(v, PITH_F32, "T9S");
         if (create(&e, graph, true, 0)) fail_msg("%s", err.message);
-        int64_t fitting = l2 * 3 / 2 / (width * 8), chunk = fitting < 128 ? 128 : fitting > 512 ? 512 : fitting;
+        int64_t fitting = l2 * 3 / 2 / (width * 8), chunk = fitting < 128   ? 128
+                                                            : fitting > 512 ? 512
+                                                                            : fitting;
         assert_int_equal(e->chunk_tokens, chunk);
-        assert_in_range(e->chunk_tokens, wanted < 128 ? 128 : wanted > 512 ? 512 : wanted, wanted + 40);
+        assert_in_range(e->chunk_tokens,
+                        wanted < 128   ? 128
+                        : wanted > 512 ? 512
+                                       : wanted,
+                        wanted + 40);
         pith__encoder_destroy(e);
     }
 }
@@ -194,7 +212,8 @@ static void text_lengths(void **state) {
     static const struct {
         const char *ids;
         int32_t flag, length;
-    } cases[] = { { "NS", 0, 48 }, { "NS", 7, 7 }, { "NS", 99, 48 }, { "N9", 0, 9 }, { "N9", 7, 7 }, { "N9", 10, 9 } };
+    } cases[] = { { "NS", 0, 48 }, { "NS", 7, 7 }, { "NS", 99, 48 },
+                  { "N9", 0, 9 },  { "N9", 7, 7 }, { "N9", 10, 9 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pith__encoder *e = NULL;
         pith__graph *graph = graph_of(cases[i].ids);
@@ -210,10 +229,11 @@ static void text_lengths(void **state) {
 /* Its rows are [id, 2 id, 3 id, threads]. It counts its runners and fails at the id 9. */
 static struct { int alive, runs; } rows_engine;
 
-static pith_status rows_create(void **state, const void *program, const pith__executor_options *options,
-                               pith_error *fault) {
+static pith_status rows_create(void **state, const void *program,
+                               const pith__executor_options *options, pith_error *fault) {
     (void)program;
-    pith_tensor *output = pith__memory_alloc(options->allocator, sizeof *output + 400 * sizeof(float), 16);
+    pith_tensor *output =
+        pith__memory_alloc(options->allocator, sizeof *output + 400 * sizeof(float), 16);
     if (!output) return pith__fail_memory(fault, sizeof *output);
     rows_engine.alive++;
     *state = output;
@@ -225,8 +245,8 @@ static void rows_destroy(void *state) {
     pith__memory_free(&pith__allocator_default, state);
 }
 
-static pith_status rows_run(void *state, pith_tensor *outputs, const pith_tensor *inputs, int threads,
-                            const volatile int *cancel, pith_error *fault) {
+static pith_status rows_run(void *state, pith_tensor *outputs, const pith_tensor *inputs,
+                            int threads, const volatile int *cancel, pith_error *fault) {
     (void)cancel;
     pith_tensor *output = state;
     const int64_t *ids = inputs[0].data;
@@ -236,7 +256,8 @@ static pith_status rows_run(void *state, pith_tensor *outputs, const pith_tensor
     int64_t count = inputs[0].dims[1];
     for (int64_t i = 0; i < count; i++) {
         if (ids[i] == 9) return pith__fail(fault, PITH_ERR_RUN, "the engine has stopped");
-        for (int k = 0; k < 4; k++) rows[4 * i + k] = k < 3 ? (float)(ids[i] * (k + 1)) : (float)threads;
+        for (int k = 0; k < 4; k++)
+            rows[4 * i + k] = k < 3 ? (float)(ids[i] * (k + 1)) : (float)threads;
     }
     rows_engine.runs++;
     *output = (pith_tensor){ .data = rows, .dtype = PITH_F32, .rank = 3, .dims = { 1, count, 4 } };
@@ -247,19 +268,22 @@ static pith_status rows_run(void *state, pith_tensor *outputs, const pith_tensor
 
 static size_t rows_bytes(const void *state) { return state ? 1600 : 0; }
 
-static const pith__runtime rows_runtime = {
-    .name = "rows", .create = rows_create, .destroy = rows_destroy, .run = rows_run, .bytes = rows_bytes
-};
+static const pith__runtime rows_runtime = { .name = "rows",
+                                            .create = rows_create,
+                                            .destroy = rows_destroy,
+                                            .run = rows_run,
+                                            .bytes = rows_bytes };
 
 /* The encoder needs no plan: it runs texts on any engine, and an error leaves it usable. */
 static void another_runtime(void **state) {
     (void)state;
     pith_tokenizer *letters;
     assert_int_equal(
-        pith__tokenizer_load_bytes(&letters,
-                                   PITH_STR("{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{\"type\":"
-                                            "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":1,\"b\":3,\"z\":9}}}"),
-                                   NULL, &arena, &err),
+        pith__tokenizer_load_bytes(
+            &letters,
+            PITH_STR("{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{\"type\":"
+                     "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":1,\"b\":3,\"z\":9}}}"),
+            NULL, &arena, &err),
         PITH_OK);
     pith__graph *graph = graph_of("NS");
     const int output = 0;
@@ -281,7 +305,8 @@ static void another_runtime(void **state) {
     use.request = &dense;
     pith__encode_job job = { .texts = texts, .count = 2, .threads = 1, .stats = &stats };
     if (pith__encoder_run(e, &job, &use, 1, &err)) fail_msg("%s", err.message);
-    assert_memory_equal(vectors, ((float[2][4]){ { 3, 6, 9, 1 }, { 7 / 3.0f, 14 / 3.0f, 7, 1 } }), 2 * sizeof *vectors);
+    assert_memory_equal(vectors, ((float[2][4]){ { 3, 6, 9, 1 }, { 7 / 3.0f, 14 / 3.0f, 7, 1 } }),
+                        2 * sizeof *vectors);
     assert_int_equal(rows_engine.runs, 2);
     job.count = 3;
     assert_int_equal(pith__encoder_run(e, &job, &use, 1, &err), PITH_ERR_RUN);
@@ -305,8 +330,9 @@ static void runtimes_by_name(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_output),     cmocka_unit_test(refused),      cmocka_unit_test(who_pools),
-        cmocka_unit_test(chunk_lengths),    cmocka_unit_test(text_lengths), cmocka_unit_test(another_runtime),
+        cmocka_unit_test(which_output),     cmocka_unit_test(refused),
+        cmocka_unit_test(who_pools),        cmocka_unit_test(chunk_lengths),
+        cmocka_unit_test(text_lengths),     cmocka_unit_test(another_runtime),
         cmocka_unit_test(runtimes_by_name),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

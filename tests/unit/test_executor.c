@@ -1,4 +1,5 @@
-/* Plan and executor with operators made for the test: life times, views, in place, late shapes, subgraphs, limits. */
+/* Plan and executor with operators made for the test: life times, views, in place, late shapes,
+ * subgraphs, limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,8 @@ static pith_status add_infer(pith__infer *c) {
 static pith_status add_run(pith__run *r) {
     const float *a = r->in[0]->data, *b = r->in[1]->data;
     float *out = r->out[0]->data;
-    int64_t count = pith__tensor_count(r->out[0]), na = pith__tensor_count(r->in[0]), nb = pith__tensor_count(r->in[1]);
+    int64_t count = pith__tensor_count(r->out[0]), na = pith__tensor_count(r->in[0]),
+            nb = pith__tensor_count(r->in[1]);
     for (int64_t i = 0; i < count; i++) out[i] = a[i % na] + b[i % nb];
     runs++;
     return PITH_OK;
@@ -45,7 +47,8 @@ static pith_status negate_run(pith__run *r) {
     return PITH_OK;
 }
 
-static pith_status reverse_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status reverse_scratch(const pith__infer *c, const void *state, int threads,
+                                   size_t *bytes) {
     (void)state, (void)threads;
     *bytes = (size_t)pith__type_count(c->in[0]) * sizeof(float);
     return PITH_OK;
@@ -106,7 +109,8 @@ static pith_status zeros_run(pith__run *r) {
 
 static pith_status shape_infer(pith__infer *c) {
     const pith__type *in = c->in[0];
-    pith__type_set(&c->out[0], PITH_I64, 1, (pith__dim[]){ in->rank < 0 ? PITH_DIM_UNKNOWN : in->rank });
+    pith__type_set(&c->out[0], PITH_I64, 1,
+                   (pith__dim[]){ in->rank < 0 ? PITH_DIM_UNKNOWN : in->rank });
     if (in->rank < 0) return PITH_OK;
     pith__dim *elems = pith__arena_array(c->arena, (size_t)in->rank, sizeof *elems);
     if (!elems) return pith__fail_memory(c->err, 0);
@@ -140,7 +144,9 @@ static pith_status repeat_run(pith__run *r) {
     return PITH_OK;
 }
 
-static pith_status fail_run(pith__run *r) { return pith__fail(r->err, PITH_ERR_RUN, "is in a bad mood"); }
+static pith_status fail_run(pith__run *r) {
+    return pith__fail(r->err, PITH_ERR_RUN, "is in a bad mood");
+}
 
 static const pith__op op_add = { .name = "Add",
                                  .min_inputs = 2,
@@ -163,9 +169,12 @@ static const pith__op op_reverse = { .name = "Reverse",
                                      .infer = same_infer,
                                      .scratch = reverse_scratch,
                                      .run = reverse_run };
-static const pith__op op_flatten = {
-    .name = "Flatten", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .flags = PITH_OP_VIEW, .infer = flatten_infer
-};
+static const pith__op op_flatten = { .name = "Flatten",
+                                     .min_inputs = 1,
+                                     .max_inputs = 1,
+                                     .max_outputs = 1,
+                                     .flags = PITH_OP_VIEW,
+                                     .infer = flatten_infer };
 static const pith__op op_positive = { .name = "Positive",
                                       .min_inputs = 1,
                                       .max_inputs = 1,
@@ -173,9 +182,12 @@ static const pith__op op_positive = { .name = "Positive",
                                       .flags = PITH_OP_LATE,
                                       .infer = positive_infer,
                                       .run = positive_run };
-static const pith__op op_zeros = {
-    .name = "Zeros", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .infer = zeros_infer, .run = zeros_run
-};
+static const pith__op op_zeros = { .name = "Zeros",
+                                   .min_inputs = 1,
+                                   .max_inputs = 1,
+                                   .max_outputs = 1,
+                                   .infer = zeros_infer,
+                                   .run = zeros_run };
 static const pith__op op_shape = { .name = "Shape",
                                    .min_inputs = 1,
                                    .max_inputs = 1,
@@ -190,14 +202,19 @@ static const pith__op op_repeat = { .name = "Repeat",
                                     .flags = PITH_OP_LATE,
                                     .infer = repeat_infer,
                                     .run = repeat_run };
-static const pith__op op_fail = {
-    .name = "Fail", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .infer = same_infer, .run = fail_run
-};
+static const pith__op op_fail = { .name = "Fail",
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .max_outputs = 1,
+                                  .infer = same_infer,
+                                  .run = fail_run };
 
 /* ---- a graph under test ---- */
 
-static pith__value *apply_in(pith__graph *graph, const pith__op *op, pith__value *a, pith__value *b) {
-    pith__node *node = pith__graph_add_node(graph, NULL, "", op->name, (pith__value *[]){ a, b }, b ? 2 : 1, NULL, 1);
+static pith__value *apply_in(pith__graph *graph, const pith__op *op, pith__value *a,
+                             pith__value *b) {
+    pith__node *node = pith__graph_add_node(graph, NULL, "", op->name, (pith__value *[]){ a, b },
+                                            b ? 2 : 1, NULL, 1);
     node->op = op;
     return node->outputs[0];
 }
@@ -220,9 +237,11 @@ static pith_tensor floats(float *data, int rank, int64_t a, int64_t b) {
 }
 
 static pith_tensor ints(int64_t *data, int64_t count) {
-    return (pith_tensor){
-        .data = data, .bytes = (size_t)count * sizeof *data, .dtype = PITH_I64, .rank = 1, .dims = { count }
-    };
+    return (pith_tensor){ .data = data,
+                          .bytes = (size_t)count * sizeof *data,
+                          .dtype = PITH_I64,
+                          .rank = 1,
+                          .dims = { count } };
 }
 
 static void run_ok(fixture *f, pith_tensor *out, const pith_tensor *in) {
@@ -253,9 +272,11 @@ static void steady_state_allocates_nothing(void **state) {
         int64_t count = pith__tensor_count(in);
         assert_int_equal(out[0].rank, 2);
         assert_int_equal(pith__tensor_count(&out[0]), count);
-        for (int64_t i = 0; i < count; i++) assert_true(((float *)out[0].data)[i] == -data[count - 1 - i] - data[i]);
+        for (int64_t i = 0; i < count; i++)
+            assert_true(((float *)out[0].data)[i] == -data[count - 1 - i] - data[i]);
     }
-    assert_int_equal(pith__executor_bytes(f->executor), 3 * 2432); /* n, r + sum in place, scratch */
+    /* n, r + sum in place, scratch */
+    assert_int_equal(pith__executor_bytes(f->executor), 3 * 2432);
 }
 
 static void dead_values_give_their_memory(void **state) {
@@ -288,7 +309,8 @@ static void views_keep_what_they_show(void **state) {
         data[0] += (float)round;
         pith_tensor out[2], in = floats(data, 2, 3, 4);
         run_ok(f, out, &in);
-        for (int i = 0; i < 12; i++) assert_true(((float *)out[0].data)[i] == data[11 - i] - data[i]);
+        for (int i = 0; i < 12; i++)
+            assert_true(((float *)out[0].data)[i] == data[11 - i] - data[i]);
         assert_int_equal(out[1].rank, 1);
         assert_memory_equal(out[1].data, data, sizeof data);
         assert_ptr_not_equal(out[1].data, data);
@@ -339,7 +361,8 @@ static void late_shapes(void **state) {
 
 static void shapes_from_contents(void **state) {
     fixture *f = *state;
-    graph_output(f->graph, apply(f, &op_zeros, graph_input_of(f->graph, "shape", PITH_I64, "R"), NULL));
+    graph_output(f->graph,
+                 apply(f, &op_zeros, graph_input_of(f->graph, "shape", PITH_I64, "R"), NULL));
     assert_int_equal(build(f), PITH_OK);
     int64_t shape[3] = { 2, 3, 4 };
     pith_tensor out[1], in = ints(shape, 3);
@@ -349,10 +372,13 @@ static void shapes_from_contents(void **state) {
     run_ok(f, out, &in);
     assert_int_equal(out[0].dims[1], 7);
     shape[1] = -1;
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(f->err.message, "(Zeros): output 0 would have a negative size: float32[2, -1, 4]"));
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err),
+                     PITH_ERR_ARGUMENT);
+    assert_non_null(
+        strstr(f->err.message, "(Zeros): output 0 would have a negative size: float32[2, -1, 4]"));
     shape[0] = shape[1] = shape[2] = INT64_C(1) << 40;
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "too large"));
     shape[0] = 1, shape[1] = 1, shape[2] = 1;
     run_ok(f, out, &in);
@@ -389,7 +415,8 @@ static void inputs_that_contradict(void **state) {
     float data[8] = { 0 };
     pith_tensor out[1], in[2] = { floats(data, 2, 2, 4), floats(data, 2, 2, 3) };
     assert_int_equal(pith__executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_string_equal(f->err.message, "input 'mask' has size 3 at axis 1, but input 'ids' sets S to 4");
+    assert_string_equal(f->err.message,
+                        "input 'mask' has size 3 at axis 1, but input 'ids' sets S to 4");
     in[1] = floats(data, 1, 4, 0);
     assert_int_equal(pith__executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
     assert_string_equal(f->err.message, "input 'mask' has shape [4]; the model needs rank 2");
@@ -409,10 +436,12 @@ static void inputs_that_contradict(void **state) {
     run_ok(f, out, in);
 }
 
-/* Declared numbers are hints; the same number at the same axis of two inputs still binds them together. */
+/* Declared numbers are hints; the same number at the same axis of two inputs still binds them
+ * together. */
 static void declared_sizes_are_hints(void **state) {
     fixture *f = *state;
-    pith__value *a = graph_input_of(f->graph, "a", PITH_F32, "14"), *b = graph_input_of(f->graph, "b", PITH_F32, "14");
+    pith__value *a = graph_input_of(f->graph, "a", PITH_F32, "14"),
+                *b = graph_input_of(f->graph, "b", PITH_F32, "14");
     graph_output(f->graph, apply(f, &op_add, a, b));
     assert_int_equal(build(f), PITH_OK);
     assert_false(pith__dim_known(f->graph->outputs[0]->type.dims[1]));
@@ -424,7 +453,8 @@ static void declared_sizes_are_hints(void **state) {
     assert_int_equal(pith__executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
 }
 
-/* The executor of a model with a memory limit: an account refuses, the buffer never stays larger than a run wants. */
+/* The executor of a model with a memory limit: an account refuses, the buffer never stays larger
+ * than a run wants. */
 static void memory_limit(void **state) {
     fixture *f = *state;
     pith__account account;
@@ -441,9 +471,10 @@ static void memory_limit(void **state) {
     pith_tensor out[2], in = floats(data, 1, 40000, 0);
     assert_int_equal(pith__executor_run(limited, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
     pith__account_explain(&account, PITH_ERR_MEMORY, &f->err);
-    assert_string_equal(f->err.message,
-                        "raise memory_limit (--memory-limit): the memory limit is 262144 bytes: out of memory: the "
-                        "activations need 320000 bytes");
+    assert_string_equal(
+        f->err.message,
+        "raise memory_limit (--memory-limit): the memory limit is 262144 bytes: out of memory: the "
+        "activations need 320000 bytes");
     in = floats(data, 1, 12000, 0);
     for (int i = 0; i < 2; i++)
         if (pith__executor_run(limited, out, &in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);
@@ -469,7 +500,8 @@ static void cancel_and_failure_leave_it_usable(void **state) {
     int cancelled = 1;
     pith_tensor out[2], in = floats(data, 1, 4, 0);
     runs = 0;
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, &cancelled, &f->err), PITH_ERR_CANCELLED);
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, &cancelled, &f->err),
+                     PITH_ERR_CANCELLED);
     assert_int_equal(runs, 0);
     assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_RUN);
     assert_string_equal(f->err.message, "node 7 'grumpy' (Fail): is in a bad mood");
@@ -478,7 +510,8 @@ static void cancel_and_failure_leave_it_usable(void **state) {
 
 static void inputs_may_lie_anywhere(void **state) {
     fixture *f = *state;
-    graph_output(f->graph, apply(f, &op_negate, graph_input_of(f->graph, "x", PITH_F32, "A"), NULL));
+    graph_output(f->graph,
+                 apply(f, &op_negate, graph_input_of(f->graph, "x", PITH_F32, "A"), NULL));
     assert_int_equal(build(f), PITH_OK);
     char bytes[4 * sizeof(float) + 1];
     float data[4] = { 1, 2, 3, 4 };
@@ -514,13 +547,15 @@ static void constants_and_defaults(void **state) {
     in[1] = tensor;
     run_ok(f, out, in);
     in[1] = floats(data, 1, 4, 0);
-    assert_int_equal(pith__executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__executor_run(f->executor, out, in, 1, NULL, &f->err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(f->err.message, "'default'"));
 }
 
 /* x, n → n times: body(s) = reverse(s) + captured, where captured is a value of the outer graph. */
 static void add_repeat(fixture *f) {
-    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "AB"), *n = graph_input_of(f->graph, "n", PITH_I64, "1");
+    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "AB"),
+                *n = graph_input_of(f->graph, "n", PITH_I64, "1");
     pith__value *outer = apply(f, &op_negate, x, NULL);
     pith__graph *body;
     assert_int_equal(pith__graph_create(&body, &f->arena, f->graph, &f->err), PITH_OK);
@@ -528,16 +563,19 @@ static void add_repeat(fixture *f) {
     ports[0] = pith__graph_add_value(body, PITH_STR("s"), PITH_VALUE_INPUT);
     ports[1] = pith__graph_add_value(body, PITH_STR("captured"), PITH_VALUE_CAPTURE);
     pith__value *zeros = apply_in(body, &op_zeros, apply_in(body, &op_shape, ports[1], NULL), NULL);
-    pith__value *sum = apply_in(body, &op_add, apply_in(body, &op_reverse, ports[0], NULL), ports[1]);
+    pith__value *sum =
+        apply_in(body, &op_add, apply_in(body, &op_reverse, ports[0], NULL), ports[1]);
     ports[2] = apply_in(body, &op_add, sum, zeros);
     ports[2]->output_uses++;
     body->inputs = &ports[0], body->captures = &ports[1], body->outputs = &ports[2];
     body->input_count = body->capture_count = body->output_count = 1;
-    pith__node *node = pith__graph_add_node(f->graph, NULL, "", "Repeat", (pith__value *[]){ x, n, outer }, 3, NULL, 1);
+    pith__node *node = pith__graph_add_node(f->graph, NULL, "", "Repeat",
+                                            (pith__value *[]){ x, n, outer }, 3, NULL, 1);
     node->op = &op_repeat;
     node->capture_count = 1;
     node->attrs = pith__arena_array(&f->arena, 1, sizeof *node->attrs);
-    node->attrs[0] = (pith__attr){ .name = PITH_STR("body"), .kind = PITH_ATTR_GRAPH, .graph = body };
+    node->attrs[0] =
+        (pith__attr){ .name = PITH_STR("body"), .kind = PITH_ATTR_GRAPH, .graph = body };
     node->attr_count = 1;
     graph_output(f->graph, apply(f, &op_negate, node->outputs[0], NULL));
 }
@@ -575,7 +613,8 @@ static void subgraphs(void **state) {
     }
 }
 
-/* Each shape has a binding, and each binding an executor of the subgraph; these share one buffer. */
+/* Each shape has a binding, and each binding an executor of the subgraph; these share one buffer.
+ */
 static void subgraphs_share_memory(void **state) {
     fixture *f = *state;
     add_repeat(f);
@@ -614,7 +653,8 @@ static void every_allocation_may_fail(void **state) {
         f->count.fail_at = 0;
         if (status) {
             assert_int_equal(status, PITH_ERR_MEMORY);
-            if (e) assert_int_equal(pith__executor_run(e, out, in, 1, NULL, &f->err), PITH_OK); /* still usable */
+            /* still usable */
+            if (e) assert_int_equal(pith__executor_run(e, out, in, 1, NULL, &f->err), PITH_OK);
         }
         pith__executor_destroy(e);
         assert_int_equal(f->count.live, live);
@@ -666,8 +706,8 @@ static void trace(void **state) {
 
 /* ---- counts ---- */
 
-static void expect_counts(pith__counters *c, uint64_t runs_made, uint64_t plans, uint64_t buffers, uint64_t bound,
-                          uint64_t copied) {
+static void expect_counts(pith__counters *c, uint64_t runs_made, uint64_t plans, uint64_t buffers,
+                          uint64_t bound, uint64_t copied) {
     assert_int_equal(pith__counted(c, PITH_COUNT_runs), runs_made);
     assert_int_equal(pith__counted(c, PITH_COUNT_plans_made), plans);
     assert_int_equal(pith__counted(c, PITH_COUNT_plans_reused), runs_made - plans);
@@ -677,7 +717,9 @@ static void expect_counts(pith__counters *c, uint64_t runs_made, uint64_t plans,
     assert_int_equal(pith__counted(c, PITH_COUNT_tensors_copied), copied);
 }
 
-static void count_binds(void *context, const pith__trace_event *event) { *(uint64_t *)context += !event->step; }
+static void count_binds(void *context, const pith__trace_event *event) {
+    *(uint64_t *)context += !event->step;
+}
 
 /* Outputs: a computed one, and one that shows the input and so is copied. */
 static void counts_are_what_happened(void **state) {
@@ -692,7 +734,8 @@ static void counts_are_what_happened(void **state) {
     pith__executor_trace(f->executor, count_binds, &binds);
     char bytes[65 * sizeof(float)] __attribute__((aligned(64))) = { 0 };
     pith_tensor out[2], in = floats((float *)(void *)bytes, 1, 16, 0);
-    run_ok(f, out, &in); /* makes plan and buffer; the input and output 0 lie where they are, output 1 is copied */
+    run_ok(f, out, &in); /* makes plan and buffer; the input and output 0 lie where they are, output
+                            1 is copied */
     expect_counts(&counters, 1, 1, 1, 2, 1);
     assert_true(pith__counted(&counters, PITH_COUNT_plan_ns) > 0);
     run_ok(f, out, &in);
@@ -703,17 +746,20 @@ static void counts_are_what_happened(void **state) {
     in = floats((float *)(void *)bytes, 1, 64, 0); /* larger */
     run_ok(f, out, &in);
     expect_counts(&counters, 4, 3, 2, 8, 4);
-    in = floats((float *)(void *)(bytes + 1), 1, 64, 0); /* not aligned: the input is copied as well */
+    /* not aligned: the input is copied as well */
+    in = floats((float *)(void *)(bytes + 1), 1, 64, 0);
     run_ok(f, out, &in);
     expect_counts(&counters, 5, 3, 2, 9, 6);
     assert_int_equal(binds, 3);
     in = floats(NULL, 1, 3, 0); /* refused */
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err),
+                     PITH_ERR_ARGUMENT);
     assert_int_equal(pith__counted(&counters, PITH_COUNT_runs), 5);
     assert_int_equal(pith__counted(&counters, PITH_COUNT_plans_made), 3);
 }
 
-/* A chain of 20 values: two of them and the scratch are alive at a time; the output alone remains. */
+/* A chain of 20 values: two of them and the scratch are alive at a time; the output alone remains.
+ */
 static void separate_values_are_freed_after_their_last_use(void **state) {
     fixture *f = *state;
     pith__counters counters = { 0 };
@@ -740,7 +786,8 @@ static void separate_values_are_freed_after_their_last_use(void **state) {
     }
 }
 
-/* Outputs are written where the caller says: in place, or by a copy where the shape is known at the end only. */
+/* Outputs are written where the caller says: in place, or by a copy where the shape is known at the
+ * end only. */
 static void outputs_go_to_targets(void **state) {
     fixture *f = *state;
     pith__counters counters = { 0 };
@@ -750,7 +797,8 @@ static void outputs_go_to_targets(void **state) {
     graph_output(f->graph, apply(f, &op_flatten, n, NULL)); /* the same memory */
     graph_output(f->graph, apply(f, &op_positive, x, NULL));
     graph_output(f->graph, apply(f, &op_flatten, x, NULL)); /* the caller's memory */
-    for (int i = 0; i < 4; i++) f->graph->outputs[i]->name = pith__str_of((const char *[]){ "n", "f", "p", "x" }[i]);
+    for (int i = 0; i < 4; i++)
+        f->graph->outputs[i]->name = pith__str_of((const char *[]){ "n", "f", "p", "x" }[i]);
     f->options.counters = &counters;
     assert_int_equal(build(f), PITH_OK);
     float data[5] = { 1, -2, 3, -4, 5 }, places[4][5];
@@ -761,29 +809,38 @@ static void outputs_go_to_targets(void **state) {
         memset(places, 0, sizeof places);
         run_ok(f, out, &in);
         for (int i = 0; i < 4; i++) assert_ptr_equal(out[i].data, places[i]);
-        for (int i = 0; i < 5; i++) assert_true(places[0][i] == -data[i] && places[1][i] == -data[i]);
+        for (int i = 0; i < 5; i++)
+            assert_true(places[0][i] == -data[i] && places[1][i] == -data[i]);
         assert_true(places[2][0] == 1 && places[2][1] == 3 && places[2][2] == 5);
         assert_memory_equal(places[3], data, sizeof data);
-        assert_int_equal(pith__counted(&counters, PITH_COUNT_tensors_bound), 2 * round); /* x and n */
+        /* x and n */
+        assert_int_equal(pith__counted(&counters, PITH_COUNT_tensors_bound), 2 * round);
         assert_int_equal(pith__counted(&counters, PITH_COUNT_tensors_copied), 3 * round);
     }
     /* Too small: found before anything runs, or, of p, at the end. */
     runs = 0;
     targets[0].bytes = 19, targets[0].rank = -1;
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(
-        strstr(f->err.message, "output 'n' is float32 [5] and needs 20 bytes; the memory bound to it has 19"));
+        strstr(f->err.message,
+               "output 'n' is float32 [5] and needs 20 bytes; the memory bound to it has 19"));
     assert_int_equal(runs, 0);
     targets[0] = floats(places[0], 1, 4, 0);
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(f->err.message, "output 'n' has shape [5]; the tensor bound to it has [4]"));
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err),
+                     PITH_ERR_ARGUMENT);
+    assert_non_null(
+        strstr(f->err.message, "output 'n' has shape [5]; the tensor bound to it has [4]"));
     targets[0] = floats(places[0], 1, 5, 0);
     targets[2].bytes = 8, targets[2].rank = -1;
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "output 'p' is float32 [3] and needs 12 bytes"));
     targets[2].dtype = PITH_I32;
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(f->err.message, "output 'p' is float32; the memory bound to it is for int32"));
+    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err),
+                     PITH_ERR_ARGUMENT);
+    assert_non_null(
+        strstr(f->err.message, "output 'p' is float32; the memory bound to it is for int32"));
     pith__executor_set_targets(f->executor, NULL);
     run_ok(f, out, &in);
     assert_memory_equal(out[3].data, data, sizeof data);
@@ -801,12 +858,15 @@ typedef struct known {
     float data[COUNT];
 } known;
 
-static uint32_t next_random(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
+static uint32_t next_random(uint32_t *seed) {
+    return (*seed = *seed * 1664525u + 1013904223u) >> 8;
+}
 
 /* One node more, computed here as well, every value in memory of its own. */
 static void grow(fixture *f, known *all, int made, uint32_t *seed) {
     known *to = &all[made];
-    const known *a = &all[next_random(seed) % (uint32_t)made], *b = &all[next_random(seed) % (uint32_t)made];
+    const known *a = &all[next_random(seed) % (uint32_t)made],
+                *b = &all[next_random(seed) % (uint32_t)made];
     const pith__op *op = (const pith__op *[]){
         &op_negate, &op_reverse, &op_flatten, &op_add, &op_add, &op_positive
     }[next_random(seed) % 6];
@@ -823,7 +883,8 @@ static void grow(fixture *f, known *all, int made, uint32_t *seed) {
     to->value = apply(f, op, a->value, op == &op_add ? b->value : NULL);
 }
 
-/* Memory for the outputs: none, of the right size, with room to spare, not aligned, or that of the input. */
+/* Memory for the outputs: none, of the right size, with room to spare, not aligned, or that of the
+ * input. */
 static void run_into_targets(fixture *f, const known *const wanted[4], uint32_t *seed) {
     enum { NONE, RIGHT, WIDE, UNALIGNED, INPUT };
     static char memory[4][4 * COUNT * COUNT + 64];
@@ -837,13 +898,17 @@ static void run_into_targets(fixture *f, const known *const wanted[4], uint32_t 
         size_t bytes = (size_t)wanted[i]->count * sizeof(float);
         if (kind == NONE || (kind == INPUT && (input_taken || bytes > sizeof x))) continue;
         input_taken = input_taken || kind == INPUT;
-        char *data = kind == INPUT ? (char *)x : memory[i] + 4 * (kind == WIDE) + (kind == UNALIGNED);
-        targets[i] = (pith_tensor){ .data = data, .bytes = bytes + 8 * (kind == WIDE), .dtype = PITH_F32, .rank = -1 };
+        char *data =
+            kind == INPUT ? (char *)x : memory[i] + 4 * (kind == WIDE) + (kind == UNALIGNED);
+        targets[i] = (pith_tensor){
+            .data = data, .bytes = bytes + 8 * (kind == WIDE), .dtype = PITH_F32, .rank = -1
+        };
     }
     pith__executor_set_targets(f->executor, targets);
     run_ok(f, out, &in);
     for (int i = 0; i < 4; i++) {
-        size_t bytes = (size_t)wanted[i]->count * sizeof(float), at = (size_t)((char *)targets[i].data - memory[i]);
+        size_t bytes = (size_t)wanted[i]->count * sizeof(float),
+               at = (size_t)((char *)targets[i].data - memory[i]);
         if (targets[i].data) assert_ptr_equal(out[i].data, targets[i].data);
         assert_memory_equal(out[i].data, wanted[i]->data, bytes);
         if (!targets[i].data || targets[i].data == x) continue;
@@ -865,15 +930,16 @@ static void check_random(uint32_t seed, bool separate, bool fresh) {
     for (int i = 0; i < COUNT; i++) all[0].data[i] = (float)(i * 7 % 5) - 2;
     in = floats(all[0].data, 2, ROWS, COLUMNS);
     for (int i = 1; i <= NODES; i++) grow(f, all, i, &seed);
-    const known *wanted[4] = { &all[NODES], &all[next_random(&seed) % NODES], &all[next_random(&seed) % NODES],
-                               &all[NODES / 2] };
+    const known *wanted[4] = { &all[NODES], &all[next_random(&seed) % NODES],
+                               &all[next_random(&seed) % NODES], &all[NODES / 2] };
     for (int i = 0; i < 4; i++) graph_output(f->graph, wanted[i]->value);
     if (build(f)) fail_msg("%s", f->err.message);
     for (int round = 0; round < 2; round++) {
         run_ok(f, out, &in);
         for (int i = 0; i < 4; i++) {
             assert_int_equal(pith__tensor_count(&out[i]), wanted[i]->count);
-            for (int k = 0; k < wanted[i]->count; k++) assert_true(((float *)out[i].data)[k] == wanted[i]->data[k]);
+            for (int k = 0; k < wanted[i]->count; k++)
+                assert_true(((float *)out[i].data)[k] == wanted[i]->data[k]);
         }
         run_into_targets(f, wanted, &seed);
     }
@@ -883,7 +949,8 @@ static void check_random(uint32_t seed, bool separate, bool fresh) {
 static void random_graphs(void **state) {
     (void)state;
     for (uint32_t seed = 1; seed <= 1000; seed++) check_random(seed, false, false);
-    for (uint32_t seed = 1; seed <= 300; seed++) check_random(seed, seed & 1, !(seed & 1) || seed % 3 == 0);
+    for (uint32_t seed = 1; seed <= 300; seed++)
+        check_random(seed, seed & 1, !(seed & 1) || seed % 3 == 0);
 }
 
 int main(void) {

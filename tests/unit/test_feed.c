@@ -1,5 +1,5 @@
-/* test_feed.c - the tensors that texts become: every role in every dtype, packed and padded, number by number; and
- * graphs whose inputs cannot be made from text. */
+/* test_feed.c - the tensors that texts become: every role in every dtype, packed and padded, number
+ * by number; and graphs whose inputs cannot be made from text. */
 #include <string.h>
 
 #include "graph_test.h"
@@ -23,7 +23,8 @@ static int teardown(void **state) {
 
 static const int32_t long_ids[] = { 7, 8, 9 }, long_types[] = { 0, 1, 1 }, short_ids[] = { 5, 6 };
 static const int32_t short_types[] = { 1, 0 };
-static const pith__row long_row = { long_ids, long_types, 3, 0 }, short_row = { short_ids, short_types, 2, 0 };
+static const pith__row long_row = { long_ids, long_types, 3, 0 },
+                       short_row = { short_ids, short_types, 2, 0 };
 
 /* A graph with one more input than input_ids, which is [N, dims]. */
 static pith__graph *graph_with(const char *name, int dtype, const char *ids_dims) {
@@ -48,8 +49,11 @@ static double element(const pith_tensor *t, size_t i) {
     }
 }
 
-static void check_tensor(const pith_tensor *t, int dtype, int rank, size_t count, const int *expected) {
-    static const size_t sizes[] = { [PITH_I64] = 8, [PITH_I32] = 4, [PITH_F32] = 4, [PITH_BOOL] = 1 };
+static void check_tensor(const pith_tensor *t, int dtype, int rank, size_t count,
+                         const int *expected) {
+    static const size_t sizes[] = {
+        [PITH_I64] = 8, [PITH_I32] = 4, [PITH_F32] = 4, [PITH_BOOL] = 1
+    };
     assert_int_equal(t->dtype, dtype);
     assert_int_equal(t->rank, rank);
     assert_int_equal(t->bytes, count * sizes[dtype]);
@@ -57,11 +61,13 @@ static void check_tensor(const pith_tensor *t, int dtype, int rank, size_t count
     assert_int_equal(t->dims[1], rank == 2 ? count : 0);
     for (size_t i = 0; i < count; i++) {
         int wanted = dtype == PITH_BOOL ? expected[i] != 0 : expected[i];
-        if (element(t, i) != wanted) fail_msg("element %zu of %zu is %g, not %d", i, count, element(t, i), wanted);
+        if (element(t, i) != wanted)
+            fail_msg("element %zu of %zu is %g, not %d", i, count, element(t, i), wanted);
     }
 }
 
-/* What a role holds for the long row and the short one packed, for the short row, and padded to 5. */
+/* What a role holds for the long row and the short one packed, for the short row, and padded to 5.
+ */
 static const struct {
     const char *name;
     size_t packed_count;
@@ -113,14 +119,19 @@ static void every_role(void **state) {
         }
 }
 
-/* A length the graph says counts where it is the second size of the ids of a graph that is not packed. */
+/* A length the graph says counts where it is the second size of the ids of a graph that is not
+ * packed. */
 static void fixed_lengths(void **state) {
     (void)state;
     static const struct {
         const char *dims;
         bool ragged;
         int64_t length;
-    } cases[] = { { "15", false, 5 }, { "15", true, 0 }, { "5", false, 0 }, { "S5", false, 5 }, { "153", false, 0 } };
+    } cases[] = { { "15", false, 5 },
+                  { "15", true, 0 },
+                  { "5", false, 0 },
+                  { "S5", false, 5 },
+                  { "153", false, 0 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pith__feed feed;
         const pith__graph *graph = graph_with("attention_mask", PITH_I64, cases[i].dims);
@@ -159,7 +170,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_role), cmocka_unit_test(fixed_lengths),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_role),
+                                        cmocka_unit_test(fixed_lengths),
                                         cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

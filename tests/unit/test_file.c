@@ -54,11 +54,13 @@ static void reading(void **state) {
         assert_non_null(file.data);
         pith__file_close(&file);
         pith__file untouched = { .size = 77 };
-        assert_int_equal(pith__file_open(&untouched, in_dir("missing"), copy, NULL, &err), PITH_ERR_NOT_FOUND);
+        assert_int_equal(pith__file_open(&untouched, in_dir("missing"), copy, NULL, &err),
+                         PITH_ERR_NOT_FOUND);
         assert_non_null(strstr(err.message, "/missing: "));
         assert_int_equal(pith__file_open(&untouched, dir, copy, NULL, &err), PITH_ERR_IO);
         assert_int_equal(pith__file_open(&untouched, "/dev/zero", copy, NULL, &err), PITH_ERR_IO);
-        assert_int_equal(pith__file_open(&untouched, in_dir("a/b"), copy, NULL, &err), PITH_ERR_NOT_FOUND);
+        assert_int_equal(pith__file_open(&untouched, in_dir("a/b"), copy, NULL, &err),
+                         PITH_ERR_NOT_FOUND);
         assert_int_equal(untouched.size, 77);
     }
     assert_int_equal(open_descriptors(), before);
@@ -115,7 +117,8 @@ static void names_stay_inside(void **state) {
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(pith__path_join(&joined, &arena, "dir", bad[i], &err), PITH_ERR_FORMAT);
-    assert_int_equal(pith__path_join(&joined, &arena, "dir", PITH_STR("..a/b..c/...d"), &err), PITH_OK);
+    assert_int_equal(pith__path_join(&joined, &arena, "dir", PITH_STR("..a/b..c/...d"), &err),
+                     PITH_OK);
     assert_string_equal(joined.data, "dir/..a/b..c/...d");
     assert_int_equal(pith__path_join(&joined, &arena, "/", PITH_STR("a//b"), &err), PITH_OK);
     assert_string_equal(joined.data, "/a//b");
@@ -135,7 +138,8 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(reading), cmocka_unit_test(pipes), cmocka_unit_test(several),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(reading), cmocka_unit_test(pipes),
+                                        cmocka_unit_test(several),
                                         cmocka_unit_test(names_stay_inside) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,5 +1,5 @@
-/* test_fpmode.c - a host's rounding mode and flushing of denormals change no result of public functions, and are the
- * host's again afterwards. */
+/* test_fpmode.c - a host's rounding mode and flushing of denormals change no result of public
+ * functions, and are the host's again afterwards. */
 #include <fenv.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,8 @@ static uint64_t tokenize_all(const pith_tokenizer *t, int mode) {
         hash = hash_ids(hash, &tokens);
         char *text;
         size_t size;
-        assert_int_equal(pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 1, &err), PITH_OK);
+        assert_int_equal(pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 1, &err),
+                         PITH_OK);
         check_mode(mode);
         hash = pith__hash_of(text, size) ^ hash * 31;
         pith_text_free(t, text);
@@ -85,7 +86,8 @@ static uint64_t tokenize_all(const pith_tokenizer *t, int mode) {
         pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
         size_t ends[LINES];
         options.threads = threads;
-        assert_int_equal(pith_tokenize_batch(&tokens, ends, t, texts, NULL, LINES, &options, &err), PITH_OK);
+        assert_int_equal(pith_tokenize_batch(&tokens, ends, t, texts, NULL, LINES, &options, &err),
+                         PITH_OK);
         check_mode(mode);
         hash = hash_ids(hash, &tokens);
     }
@@ -100,13 +102,16 @@ static void test_tokenize(void **state) {
     for (int opened = 0; opened < MODES; opened++) {
         pith_tokenizer *t;
         set_mode(opened);
-        assert_int_equal(pith_tokenizer_open(&t, PITH_TEST_DATA "/tokenizer_models/unigram_bytes.json", NULL, &err), 0);
+        assert_int_equal(pith_tokenizer_open(
+                             &t, PITH_TEST_DATA "/tokenizer_models/unigram_bytes.json", NULL, &err),
+                         0);
         check_mode(opened);
         for (int mode = 0; mode < MODES; mode++) {
             set_mode(mode);
             uint64_t hash = tokenize_all(t, mode);
             if (!expected) expected = hash;
-            if (hash != expected) fail_msg("opened in mode %d, tokenised in mode %d: other ids", opened, mode);
+            if (hash != expected)
+                fail_msg("opened in mode %d, tokenised in mode %d: other ids", opened, mode);
         }
         set_mode(0);
         pith_tokenizer_close(t);
@@ -132,9 +137,11 @@ static void test_model(void **state) {
         pith_session *session;
         options.flags = PITH_OPEN_DESCRIBE;
         set_mode(mode);
-        assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/hf/bert", &options, &err), PITH_OK);
+        assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/hf/bert", &options, &err),
+                         PITH_OK);
         described_size = 0;
-        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON, keep_text, NULL, &err), PITH_OK);
+        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON, keep_text, NULL, &err),
+                         PITH_OK);
         assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
         check_mode(mode);
         pith_session_destroy(session);
@@ -147,6 +154,7 @@ static void test_model(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_tokenize), cmocka_unit_test(test_model) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_tokenize),
+                                        cmocka_unit_test(test_model) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

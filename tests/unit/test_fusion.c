@@ -1,5 +1,6 @@
-/* Every exporter's spelling of a network reaches the same fused steps, padded and ragged; all optimisation levels agree
- * with the stored outputs; and a text's bits do not depend on batch, order, padding, threads or instruction set. */
+/* Every exporter's spelling of a network reaches the same fused steps, padded and ragged; all
+ * optimisation levels agree with the stored outputs; and a text's bits do not depend on batch,
+ * order, padding, threads or instruction set. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +46,8 @@ static net *open_net(const char *name, int output, int level) {
     pith_error err = PITH_ERROR_INIT;
     pith_str bytes;
     char path[600];
-    snprintf(n->dir, sizeof n->dir, "%s/%s%s", PITH_TEST_DATA, strchr(name, '/') ? "" : "models/", name);
+    snprintf(n->dir, sizeof n->dir, "%s/%s%s", PITH_TEST_DATA, strchr(name, '/') ? "" : "models/",
+             name);
     snprintf(path, sizeof path, "%s/model.onnx", n->dir);
     pith__arena_init(&n->arena, &pith__allocator_default);
     n->files.arena = &n->arena;
@@ -54,21 +56,25 @@ static net *open_net(const char *name, int output, int level) {
     must(pith__onnx_read(&n->graph, bytes, n->dir, &n->files, &n->arena, NULL, &err), &err, path);
     must(pith__ops_bind(n->graph, &err), &err, path);
     must(pith__ops_infer(n->graph, false, &err), &err, path);
-    pith__opt o = {
-        .graph = n->graph, .level = level, .allocator = &pith__allocator_default, .report = &n->report, .err = &err
-    };
+    pith__opt o = { .graph = n->graph,
+                    .level = level,
+                    .allocator = &pith__allocator_default,
+                    .report = &n->report,
+                    .err = &err };
     if (level) must(pith__opt_run(&o, NULL), &err, path);
     must(pith__graph_check(n->graph, &err), &err, path);
     if (level == 3)
-        must(pith__ragged_make(&n->ragged, &n->reason, output < 0 ? NULL : &output, 1, &o, o.graph->arena), &err, path);
+        must(pith__ragged_make(&n->ragged, &n->reason, output < 0 ? NULL : &output, 1, &o,
+                               o.graph->arena),
+             &err, path);
     if (n->ragged) must(pith__graph_check(n->ragged, &err), &err, path);
     n->padded_run = executor_of(n, n->graph);
     if (n->ragged) n->ragged_run = executor_of(n, n->ragged);
     return n;
 }
 
-/* The passes and the ragged form with less memory for new nodes than they take: an error, or a graph without what there
- * was no memory for. */
+/* The passes and the ragged form with less memory for new nodes than they take: an error, or a
+ * graph without what there was no memory for. */
 static void optimise_within(const char *name, size_t parts) {
     pith_error err = PITH_ERROR_INIT;
     size_t used = 0, refused = 0;
@@ -82,15 +88,19 @@ static void optimise_within(const char *name, size_t parts) {
         pith__arena_init(&made, &pith__allocator_default);
         pith__files files = { .arena = &arena };
         must(pith__files_open(&bytes, &files, path, &err), &err, path);
-        must(pith__onnx_read(&graph, bytes, PITH_TEST_DATA, &files, &arena, NULL, &err), &err, path);
+        must(pith__onnx_read(&graph, bytes, PITH_TEST_DATA, &files, &arena, NULL, &err), &err,
+             path);
         must(pith__ops_bind(graph, &err), &err, path);
         must(pith__ops_infer(graph, false, &err), &err, path);
         graph->arena = &made;
         made.limit = i ? used * i / (parts + 1) : 0;
-        pith__opt o = { .graph = graph, .level = 3, .allocator = &pith__allocator_default, .err = &err };
+        pith__opt o = {
+            .graph = graph, .level = 3, .allocator = &pith__allocator_default, .err = &err
+        };
         pith_status status = pith__opt_run(&o, NULL);
         if (!status) status = pith__ragged_make(&ragged, &reason, NULL, 0, &o, o.graph->arena);
-        if (status && (!i || status != PITH_ERR_MEMORY)) fail_msg("%s: part %zu: status %d", name, i, status);
+        if (status && (!i || status != PITH_ERR_MEMORY))
+            fail_msg("%s: part %zu: status %d", name, i, status);
         if (!i) used = made.total;
         refused += status != PITH_OK;
         made.limit = 0;
@@ -122,8 +132,9 @@ static void close_net(net *n) {
 /* ---- the same steps ---- */
 
 #define ENCODER "EmbedNorm" LAYER LAYER
-#define MPNET_RAGGED                                                                                                   \
-    "SegmentScan EmbedNorm Linear Longest Attention Linear SkipNorm Linear Linear SkipNorm" LAYER " Segment Linear"
+#define MPNET_RAGGED                                                                               \
+    "SegmentScan EmbedNorm Linear Longest Attention Linear SkipNorm Linear Linear SkipNorm" LAYER  \
+    " Segment Linear"
 #define MODERNBERT "EmbedNorm" ROTARY_GATED ROTARY_GATED ROTARY_GATED
 
 static const struct network {
@@ -169,8 +180,8 @@ static const char *fused_steps(const pith__graph *graph, char *text, size_t size
     text[0] = 0;
     for (const pith__node *n = graph->first; n; n = n->next) {
         if (!pith__str_is(n->domain, "pith") || used >= size) continue;
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT, used ? " " : "", PITH_STR_ARG(n->op_type));
+        used += (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT, used ? " " : "",
+                                 PITH_STR_ARG(n->op_type));
     }
     return text;
 }
@@ -209,9 +220,11 @@ static void test_families(void **state) {
         net *n = open_net(f->name, f->output, 3);
         print_message("%s\n", f->name);
         check_steps(n->graph, f->steps);
-        if (!n->ragged != !f->ragged) fail_msg("%s: " PITH_STR_FMT, n->dir, PITH_STR_ARG(n->reason));
+        if (!n->ragged != !f->ragged)
+            fail_msg("%s: " PITH_STR_FMT, n->dir, PITH_STR_ARG(n->reason));
         if (f->ragged) check_steps(n->ragged, f->ragged);
-        if (f->reason && !strstr(n->reason.data, f->reason)) fail_msg("%s: %s", n->dir, n->reason.data);
+        if (f->reason && !strstr(n->reason.data, f->reason))
+            fail_msg("%s: %s", n->dir, n->reason.data);
         check_missed(n, f->missed);
         close_net(n);
     }
@@ -247,8 +260,8 @@ static void check_outputs(net *n, int level) {
                 float a = ((const float *)out[i].data)[k], b = ((const float *)want.data)[k];
                 float tolerance = is_half(n) ? 1e-2f : 1e-5f;
                 if (!(fabsf(a - b) <= tolerance + (is_half(n) ? 0.02f : 1e-4f) * fabsf(b))) {
-                    fail_msg("%s, level %d, set %d, output %zu[%lld]: %g, stored %g", n->dir, level, set, i,
-                             (long long)k, (double)a, (double)b);
+                    fail_msg("%s, level %d, set %d, output %zu[%lld]: %g, stored %g", n->dir, level,
+                             set, i, (long long)k, (double)a, (double)b);
                 }
             }
         }
@@ -276,7 +289,8 @@ typedef struct chunk {
     int text[TEXTS]; /* which, in this order */
 } chunk;
 
-/* Texts come in pairs that begin alike, so that a batch has rows which are equal before attention. */
+/* Texts come in pairs that begin alike, so that a batch has rows which are equal before attention.
+ */
 static int64_t token(int text, int position) { return 5 + (text / 2 * 131 + position * 17) % 90; }
 
 /* What a text gives: the rows of its tokens, or its one row, of each output. */
@@ -294,7 +308,8 @@ static void take(result *r, size_t output, const float *from, size_t count) {
 static bool is_named(const pith__value *v, const char *name) { return pith__str_is(v->name, name); }
 
 static void run_ragged(net *n, const chunk *c, int threads, result *results) {
-    static int64_t ids[TEXTS * LONGEST], types[TEXTS * LONGEST], positions[TEXTS * LONGEST], offsets[TEXTS + 1];
+    static int64_t ids[TEXTS * LONGEST], types[TEXTS * LONGEST], positions[TEXTS * LONGEST],
+        offsets[TEXTS + 1];
     pith_error err = PITH_ERROR_INIT;
     int64_t tokens = 0;
     for (int i = 0; i < c->count; i++) {
@@ -310,7 +325,9 @@ static void run_ragged(net *n, const chunk *c, int threads, result *results) {
     for (size_t i = 0; i < n->ragged->input_count; i++) {
         const pith__value *v = n->ragged->inputs[i];
         bool is_offsets = is_named(v, "pith.offsets");
-        in[i] = (pith_tensor){ .dtype = PITH_I64, .rank = 1, .dims = { is_offsets ? c->count + 1 : tokens } };
+        in[i] = (pith_tensor){ .dtype = PITH_I64,
+                               .rank = 1,
+                               .dims = { is_offsets ? c->count + 1 : tokens } };
         in[i].data = is_offsets                      ? offsets
                      : is_named(v, "pith.positions") ? positions
                      : is_named(v, "input_ids")      ? ids
@@ -324,7 +341,8 @@ static void run_ragged(net *n, const chunk *c, int threads, result *results) {
         bool by_token = n->graph->outputs[o]->type.rank == 3;
         for (int i = 0; i < c->count; i++) {
             int64_t from = by_token ? offsets[i] : i, to = by_token ? offsets[i + 1] : i + 1;
-            take(&results[c->text[i]], o, (const float *)out[o].data + from * width, (size_t)((to - from) * width));
+            take(&results[c->text[i]], o, (const float *)out[o].data + from * width,
+                 (size_t)((to - from) * width));
         }
     }
 }
@@ -357,24 +375,27 @@ static void run_padded(net *n, const chunk *c, bool left, int extra, int64_t pad
         int64_t hidden = out[o].dims[out[o].rank - 1];
         for (int i = 0; i < c->count; i++) {
             int length = lengths[c->text[i]], from = left ? width - length : 0;
-            const float *row = (const float *)out[o].data + (out[o].rank == 3 ? i * width + from : i) * hidden;
+            const float *row =
+                (const float *)out[o].data + (out[o].rank == 3 ? i * width + from : i) * hidden;
             take(&results[c->text[i]], o, row, (size_t)((out[o].rank == 3 ? length : 1) * hidden));
         }
     }
 }
 
-static void same(const net *n, const result *want, const result *got, const chunk *c, bool tokens_only,
-                 const char *how) {
+static void same(const net *n, const result *want, const result *got, const chunk *c,
+                 bool tokens_only, const char *how) {
     for (int i = 0; i < c->count; i++) {
         int t = c->text[i];
         for (size_t o = 0; o < n->ragged->output_count; o++) {
             if (tokens_only && n->graph->outputs[o]->type.rank != 3) continue;
             assert_int_equal(got[t].count[o], want[t].count[o]);
-            if (memcmp(got[t].rows[o], want[t].rows[o], want[t].count[o] * sizeof(float)) == 0) continue;
+            if (memcmp(got[t].rows[o], want[t].rows[o], want[t].count[o] * sizeof(float)) == 0)
+                continue;
             for (size_t k = 0; k < want[t].count[o]; k++) {
                 if (memcmp(&got[t].rows[o][k], &want[t].rows[o][k], sizeof(float)) == 0) continue;
-                fail_msg("%s: text %d (%d tokens), output %zu[%zu], %s: %.9g, alone %.9g", n->dir, t, lengths[t], o, k,
-                         how, (double)got[t].rows[o][k], (double)want[t].rows[o][k]);
+                fail_msg("%s: text %d (%d tokens), output %zu[%zu], %s: %.9g, alone %.9g", n->dir,
+                         t, lengths[t], o, k, how, (double)got[t].rows[o][k],
+                         (double)want[t].rows[o][k]);
             }
         }
     }
@@ -385,12 +406,15 @@ static void run_alone(net *n, result *results) {
     for (int t = 0; t < TEXTS; t++) run_ragged(n, &(chunk){ 1, { t } }, 1, results);
 }
 
-static bool begins(const char *name, const char *start) { return strncmp(name, start, strlen(start)) == 0; }
+static bool begins(const char *name, const char *start) {
+    return strncmp(name, start, strlen(start)) == 0;
+}
 
-/* Does the network number positions by the tokens that are not padding, whose id is 1? The others number them from the
- * first column. */
+/* Does the network number positions by the tokens that are not padding, whose id is 1? The others
+ * number them from the first column. */
 static bool counts_pads(const char *name) {
-    static const char *const kinds[] = { "bge-m3", "camembert", "jina-reranker", "mpnet", "roberta", "xlm-roberta" };
+    static const char *const kinds[] = { "bge-m3", "camembert", "jina-reranker",
+                                         "mpnet",  "roberta",   "xlm-roberta" };
     if (strchr(name, '/')) name = strchr(name, '/') + 1;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (begins(name, kinds[i])) return true;
@@ -407,8 +431,8 @@ static bool has_mask(const net *n) {
 
 static void check_bits(const char *name, int output) {
     static result alone[TEXTS], got[TEXTS];
-    static const chunk all = { 7, { 0, 1, 2, 3, 4, 5, 6 } }, shuffled = { 7, { 4, 2, 6, 0, 3, 5, 1 } },
-                       two = { 2, { 5, 2 } };
+    static const chunk all = { 7, { 0, 1, 2, 3, 4, 5, 6 } },
+                       shuffled = { 7, { 4, 2, 6, 0, 3, 5, 1 } }, two = { 2, { 5, 2 } };
     net *n = open_net(name, output, 3);
     int64_t pad = counts_pads(name) ? 1 : 0;
     run_alone(n, alone);
@@ -455,7 +479,8 @@ static uint64_t hash_one(uint64_t hash, const char *name, int output) {
     for (int t = 0; t < TEXTS; t++) {
         for (size_t o = 0; o < n->ragged->output_count; o++) {
             const unsigned char *bytes = (const unsigned char *)alone[t].rows[o];
-            for (size_t k = 0; k < alone[t].count[o] * sizeof(float); k++) hash = (hash ^ bytes[k]) * 1099511628211u;
+            for (size_t k = 0; k < alone[t].count[o] * sizeof(float); k++)
+                hash = (hash ^ bytes[k]) * 1099511628211u;
         }
     }
     close_net(n);
@@ -479,7 +504,8 @@ static void test_same_bits_on_every_isa(void **state) {
         char command[700];
         unsigned long long got = 0;
         if (!(cpu->supported >> isa & 1)) continue;
-        snprintf(command, sizeof command, "PITH_ISA=%s '%s' hash", pith__isa_name((pith__isa)isa), self);
+        snprintf(command, sizeof command, "PITH_ISA=%s '%s' hash", pith__isa_name((pith__isa)isa),
+                 self);
         FILE *pipe = popen(command, "r");
         assert_non_null(pipe);
         assert_int_equal(fscanf(pipe, "%llx", &got), 1);
@@ -495,9 +521,12 @@ int main(int argc, char **argv) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_steps),      cmocka_unit_test(test_families),
-        cmocka_unit_test(test_levels_agree),    cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test_prestate(test_same_bits_on_every_isa, argv[0]),
+        cmocka_unit_test(test_same_steps),
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_levels_agree),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test_prestate(test_same_bits_on_every_isa, argv[0]),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

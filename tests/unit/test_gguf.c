@@ -1,4 +1,5 @@
-/* test_gguf.c - weights in GGUF: the same vectors as from the numbers that the package gguf decodes; damaged files. */
+/* test_gguf.c - weights in GGUF: the same vectors as from the numbers that the package gguf
+ * decodes; damaged files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +53,8 @@ static void test_vectors(void **state) {
     assert_memory_equal(ours, wanted, sizeof ours);
 }
 
-/* A file by its own name: the vectors of its directory, with the pooling that it says and of length 1. */
+/* A file by its own name: the vectors of its directory, with the pooling that it says and of length
+ * 1. */
 static void test_lone(void **state) {
     (void)state;
     float ours[TEXTS * DIM], wanted[TEXTS * DIM];
@@ -66,7 +68,8 @@ static void test_lone(void **state) {
     pith_model_close(model);
     embed(ours, FOLDER "blocks/model.gguf", NULL);
     assert_memory_equal(ours, wanted, sizeof ours);
-    if (pith_model_open_memory(&model, whole.data, whole.size, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_model_open_memory(&model, whole.data, whole.size, NULL, &err))
+        fail_msg("%s", err.message);
     assert_int_equal(pith_embed(ours, model, texts, TEXTS, NULL, &err), PITH_OK);
     assert_memory_equal(ours, wanted, sizeof ours);
     pith_model_close(model);
@@ -84,13 +87,15 @@ static void test_kinds(void **state) {
     assert_int_equal(pith__weights_init(&ours, &arena, &err), PITH_OK);
     assert_int_equal(pith__weights_init(&wanted, &arena, &err), PITH_OK);
     assert_int_equal(pith__weights_read(&ours, &file, FOLDER, "kinds.gguf", &files, &err), PITH_OK);
-    assert_int_equal(pith__weights_read(&wanted, &file, FOLDER, "kinds.safetensors", &files, &err), PITH_OK);
+    assert_int_equal(pith__weights_read(&wanted, &file, FOLDER, "kinds.safetensors", &files, &err),
+                     PITH_OK);
     assert_int_equal(ours.count, 12);
     for (size_t i = 0; i < ours.count; i++) {
         const pith_tensor *a = &ours.items[i], *b = pith__weights_find(&wanted, ours.keys[i]);
         assert_non_null(b);
         assert_int_equal(a->bytes, b->bytes);
-        if (memcmp(a->data, b->data, a->bytes)) fail_msg("%.*s", (int)ours.keys[i].size, ours.keys[i].data);
+        if (memcmp(a->data, b->data, a->bytes))
+            fail_msg("%.*s", (int)ours.keys[i].size, ours.keys[i].data);
     }
     pith__files_close(&files);
     pith__arena_free(&arena);
@@ -98,8 +103,10 @@ static void test_kinds(void **state) {
 
 /* ---- files with faults ---- */
 
-/* The bytes lie at the end of their own memory, so that reading beyond them shows under the address sanitizer. */
-static pith_status read_bytes(const char *bytes, size_t size, const pith_allocator *allocator, pith_error *err) {
+/* The bytes lie at the end of their own memory, so that reading beyond them shows under the address
+ * sanitizer. */
+static pith_status read_bytes(const char *bytes, size_t size, const pith_allocator *allocator,
+                              pith_error *err) {
     pith__arena arena;
     pith__weights weights;
     char *copy = malloc(size ? size : 1);
@@ -136,7 +143,8 @@ static void test_cut(void **state) {
     assert_int_equal(read_checked(whole.data, whole.size), PITH_OK);
     for (size_t n = 0; n < whole.size; n += n < 3000 ? 1 : 97) {
         const pith_status status = read_checked(whole.data, n);
-        assert_true(status == PITH_ERR_FORMAT || (status == PITH_OK && n > whole.size - 32)); /* padding at the end */
+        /* padding at the end */
+        assert_true(status == PITH_ERR_FORMAT || (status == PITH_OK && n > whole.size - 32));
     }
 }
 
@@ -159,7 +167,9 @@ static void test_changed(void **state) {
 static void test_edges(void **state) {
     (void)state;
     static char copy[1 << 16];
-    static const uint64_t numbers[] = { 0, UINT64_MAX, INT64_MAX, (uint64_t)1 << 32, (uint64_t)1 << 62, 1 << 20 };
+    static const uint64_t numbers[] = {
+        0, UINT64_MAX, INT64_MAX, (uint64_t)1 << 32, (uint64_t)1 << 62, 1 << 20
+    };
     memcpy(copy, whole.data, whole.size);
     for (size_t i = 0; i + 8 < 3000; i++)
         for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
@@ -198,7 +208,8 @@ static void test_refused(void **state) {
     memcpy(copy, whole.data, whole.size);
     char *at = find(copy, "blk.1.ffn_up.weight") + strlen("blk.1.ffn_up.weight");
     at[TYPE] = 4;
-    refused(copy, PITH_ERR_UNSUPPORTED, "tensor 'encoder.layer.1.intermediate.dense.weight': type 4");
+    refused(copy, PITH_ERR_UNSUPPORTED,
+            "tensor 'encoder.layer.1.intermediate.dense.weight': type 4");
     at[TYPE] = 2;
     at[4] = 31;
     refused(copy, PITH_ERR_FORMAT, "rows of 31 elements are no blocks of 32");
@@ -212,7 +223,8 @@ static void test_refused(void **state) {
 }
 
 /* Opens a copy of the file as a model and embeds with it. */
-static pith_status use_bytes(const char *bytes, size_t size, const pith_allocator *allocator, pith_error *err) {
+static pith_status use_bytes(const char *bytes, size_t size, const pith_allocator *allocator,
+                             pith_error *err) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *model;
     float vectors[TEXTS * 1024];
@@ -222,7 +234,8 @@ static pith_status use_bytes(const char *bytes, size_t size, const pith_allocato
     options.allocator = allocator;
     pith_status status = pith_model_open_memory(&model, copy, size, &options, err);
     if (!status) {
-        assert_in_range(pith_embed_dim(model, NULL), 0, 1024); /* 0: it does not embed, and pith_embed says why */
+        /* 0: it does not embed, and pith_embed says why */
+        assert_in_range(pith_embed_dim(model, NULL), 0, 1024);
         status = pith_embed(vectors, model, texts, TEXTS, NULL, err);
         pith_model_close(model);
     }
@@ -266,7 +279,8 @@ static void test_lone_refused(void **state) {
     refused_model(copy, PITH_ERR_FORMAT, "no usable setting 'bert.embedding_length'");
     memcpy(copy, whole.data, whole.size);
     find(copy, "general.architecture")[20 + 4 + 8] = 'X';
-    refused_model(copy, PITH_ERR_UNSUPPORTED, "architecture 'Xert'; GGUF is read for bert, nomic-bert");
+    refused_model(copy, PITH_ERR_UNSUPPORTED,
+                  "architecture 'Xert'; GGUF is read for bert, nomic-bert");
     memcpy(copy, whole.data, whole.size);
     find(copy, "bert.pooling_type")[17 + 4] = 4;
     refused_model(copy, PITH_ERR_UNSUPPORTED, "bert.pooling_type 4");
@@ -275,7 +289,8 @@ static void test_lone_refused(void **state) {
     refused_model(copy, PITH_ERR_UNSUPPORTED, "a tokenizer of the kind 'Xert'");
     memcpy(copy, whole.data, whole.size);
     find(copy, "tokenizer.ggml.seperator_token_id")[33 + 4] = 100;
-    refused_model(copy, PITH_ERR_FORMAT, "'tokenizer.ggml.seperator_token_id' is 100, but there are 24 tokens");
+    refused_model(copy, PITH_ERR_FORMAT,
+                  "'tokenizer.ggml.seperator_token_id' is 100, but there are 24 tokens");
     memcpy(copy, whole.data, whole.size);
     find(copy, "tokenizer.ggml.tokens")[21 + 4 + 4 + 8 + 8] = (char)0xFF;
     refused_model(copy, PITH_ERR_FORMAT, "token 0 is no UTF-8");
@@ -347,10 +362,12 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),      cmocka_unit_test(test_cut),         cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_edges),        cmocka_unit_test(test_refused),     cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_lone),         cmocka_unit_test(test_kinds),       cmocka_unit_test(test_lone_changed),
-        cmocka_unit_test(test_lone_refused), cmocka_unit_test(test_lone_memory), cmocka_unit_test(test_others_changed),
+        cmocka_unit_test(test_vectors),      cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_changed),      cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_lone),         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_lone_changed), cmocka_unit_test(test_lone_refused),
+        cmocka_unit_test(test_lone_memory),  cmocka_unit_test(test_others_changed),
     };
     return cmocka_run_group_tests(tests, read_whole, NULL);
 }

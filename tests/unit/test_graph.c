@@ -1,4 +1,5 @@
-/* Graphs: editing keeps the invariants, order, inlining, functions, text; hostile ones are named errors. */
+/* Graphs: editing keeps the invariants, order, inlining, functions, text; hostile ones are named
+ * errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,8 @@ static const char *order(const pith__graph *graph) {
 static void editing_keeps_the_invariants(void **state) {
     fixture *f = *state;
     pith__value *x = graph_input(f->graph, "x"), *y = graph_input(f->graph, "y");
-    pith__value *sum = graph_apply(f->graph, "Add", x, y), *same = graph_apply(f->graph, "Identity", sum, NULL);
+    pith__value *sum = graph_apply(f->graph, "Add", x, y),
+                *same = graph_apply(f->graph, "Identity", sum, NULL);
     same->name = PITH_STR("result");
     graph_output(f->graph, same);
     graph_output(f->graph, graph_apply(f->graph, "Mul", same, same));
@@ -48,7 +50,8 @@ static void editing_keeps_the_invariants(void **state) {
     check(f);
     assert_int_equal(same->user_count + (size_t)same->output_uses, 0);
     assert_true(
-        pith__str_is(f->graph->outputs[0]->name, "result")); /* the value took the name of the output it became */
+        /* the value took the name of the output it became */
+        pith__str_is(f->graph->outputs[0]->name, "result"));
     pith__node_remove(same->producer);
     check(f);
     assert_string_equal(order(f->graph), "Add Mul");
@@ -163,7 +166,8 @@ static void elements_of_types(void **state) {
     t = (pith_tensor){ .data = low, .bytes = 8, .dtype = PITH_I64 };
     pith__type_of_tensor(&type, &t);
     for (int i = 0; i < 3; i++) {
-        low[0] = (int64_t[]){ INT64_MIN, INT64_MIN + 1, PITH_DIM_LIMIT }[i]; /* where the handles are */
+        /* where the handles are */
+        low[0] = (int64_t[]){ INT64_MIN, INT64_MIN + 1, PITH_DIM_LIMIT }[i];
         assert_true(pith__type_elem(&type, 0, &d));
         assert_int_equal(d, PITH_DIM_UNKNOWN);
     }
@@ -185,17 +189,21 @@ static pith__function make_function(fixture *f, const char *name, const char *ty
     pith__value *a = graph_input(body, "a"), *b = graph_input(body, "b");
     pith__node *node = graph_apply(body, type, a, b)->producer;
     node->attrs = pith__arena_array(&f->arena, 1, sizeof *node->attrs);
-    node->attrs[0] = (pith__attr){ .name = PITH_STR("value"), .kind = PITH_ATTR_INT, .reference = PITH_STR("k") };
+    node->attrs[0] = (pith__attr){ .name = PITH_STR("value"),
+                                   .kind = PITH_ATTR_INT,
+                                   .reference = PITH_STR("k") };
     node->attr_count = 1;
     graph_output(body, node->outputs[0]);
     graph_output(body, a); /* passes through */
-    return (pith__function){
-        .domain = PITH_STR("own"), .name = pith__str_of(name), .overload = PITH_STR(""), .body = body
-    };
+    return (pith__function){ .domain = PITH_STR("own"),
+                             .name = pith__str_of(name),
+                             .overload = PITH_STR(""),
+                             .body = body };
 }
 
 static pith__node *call(fixture *f, const char *name, pith__value *a, pith__value *b, int outputs) {
-    return pith__graph_add_node(f->graph, NULL, "own", name, (pith__value *[]){ a, b }, 2, NULL, outputs);
+    return pith__graph_add_node(f->graph, NULL, "own", name, (pith__value *[]){ a, b }, 2, NULL,
+                                outputs);
 }
 
 static void functions_are_put_in_place(void **state) {
@@ -212,8 +220,10 @@ static void functions_are_put_in_place(void **state) {
     pith__value *last = second->outputs[0];
     graph_output(f->graph, last);
     graph_output(f->graph, through);
-    assert_int_equal(pith__graph_inline(first, fn.body, (pith__value *[]){ x, y }, &fn, &f->err), PITH_OK);
-    assert_int_equal(pith__graph_inline(second, fn.body, (pith__value *[]){ sum, NULL }, &fn, &f->err), PITH_OK);
+    assert_int_equal(pith__graph_inline(first, fn.body, (pith__value *[]){ x, y }, &fn, &f->err),
+                     PITH_OK);
+    assert_int_equal(
+        pith__graph_inline(second, fn.body, (pith__value *[]){ sum, NULL }, &fn, &f->err), PITH_OK);
     check(f);
     assert_string_equal(order(f->graph), "Add Add");
     assert_ptr_equal(f->graph->first->outputs[0], sum);
@@ -228,7 +238,9 @@ static void a_missing_input_cannot_be_an_output(void **state) {
     fixture *f = *state;
     pith__function fn = make_function(f, "Twice", "Add");
     pith__node *node = call(f, "Twice", NULL, NULL, 2);
-    assert_int_equal(pith__graph_inline(node, fn.body, (pith__value *[]){ NULL, NULL }, &fn, &f->err), PITH_ERR_FORMAT);
+    assert_int_equal(
+        pith__graph_inline(node, fn.body, (pith__value *[]){ NULL, NULL }, &fn, &f->err),
+        PITH_ERR_FORMAT);
 }
 
 static void functions_that_call_themselves(void **state) {
@@ -271,16 +283,19 @@ static void a_branch_is_put_in_place(void **state) {
     pith__value *x = graph_input(f->graph, "x"), *condition = graph_input(f->graph, "condition");
     pith__graph *branch;
     assert_int_equal(pith__graph_create(&branch, &f->arena, f->graph, &f->err), PITH_OK);
-    pith__value *captured = pith__graph_add_value(branch, PITH_STR("x"), PITH_VALUE_CAPTURE), *made[1];
+    pith__value *captured = pith__graph_add_value(branch, PITH_STR("x"), PITH_VALUE_CAPTURE),
+                *made[1];
     pith__value *constant = pith__graph_add_f32(branch, PITH_STR("c"), 2);
     branch->captures = &captured;
     branch->capture_count = 1;
     branch->outputs = made;
     graph_output(branch, graph_apply(branch, "Mul", captured, constant));
-    pith__node *node = pith__graph_add_node(f->graph, NULL, "", "If", (pith__value *[]){ condition, x }, 2, NULL, 1);
+    pith__node *node = pith__graph_add_node(f->graph, NULL, "", "If",
+                                            (pith__value *[]){ condition, x }, 2, NULL, 1);
     node->capture_count = 1;
     node->attrs = pith__arena_array(&f->arena, 1, sizeof *node->attrs);
-    node->attrs[0] = (pith__attr){ .name = PITH_STR("then_branch"), .kind = PITH_ATTR_GRAPH, .graph = branch };
+    node->attrs[0] =
+        (pith__attr){ .name = PITH_STR("then_branch"), .kind = PITH_ATTR_GRAPH, .graph = branch };
     node->attr_count = 1;
     graph_output(f->graph, node->outputs[0]);
     check(f);
@@ -297,7 +312,8 @@ static void every_unknown_operator_is_listed(void **state) {
     fixture *f = *state;
     pith__value *x = graph_input(f->graph, "x");
     for (int i = 0; i < 3; i++) x = graph_apply(f->graph, "NoSuchThing", x, NULL);
-    pith__node *other = pith__graph_add_node(f->graph, NULL, "com.example", "Frobnicate", &x, 1, NULL, 1);
+    pith__node *other =
+        pith__graph_add_node(f->graph, NULL, "com.example", "Frobnicate", &x, 1, NULL, 1);
     other->opset = 3;
     other->index = 4;
     other->name = PITH_STR("blk/frob");
@@ -305,12 +321,15 @@ static void every_unknown_operator_is_listed(void **state) {
     f->graph->first->opset = f->graph->first->next->opset = 17;
     assert_int_equal(pith__ops_bind(f->graph, &f->err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(f->err.message, "4 nodes"));
-    assert_non_null(strstr(f->err.message, "ai.onnx.NoSuchThing opset 17 (node (NoSuchThing) and 1 more)"));
-    assert_non_null(strstr(f->err.message, "com.example.Frobnicate opset 3 (node 4 'blk/frob' (Frobnicate))"));
+    assert_non_null(
+        strstr(f->err.message, "ai.onnx.NoSuchThing opset 17 (node (NoSuchThing) and 1 more)"));
+    assert_non_null(
+        strstr(f->err.message, "com.example.Frobnicate opset 3 (node 4 'blk/frob' (Frobnicate))"));
 }
 
 static pith_status grow_infer(pith__infer *c) {
-    pith__type_set(&c->out[0], PITH_F32, 2, (pith__dim[]){ INT64_C(1) << 31, pith__node_int(c->node, "n", 0) });
+    pith__type_set(&c->out[0], PITH_F32, 2,
+                   (pith__dim[]){ INT64_C(1) << 31, pith__node_int(c->node, "n", 0) });
     return PITH_OK;
 }
 static const pith__op op_grow = {
@@ -328,19 +347,24 @@ static void impossible_shapes_are_errors(void **state) {
     pith__node *node = graph_apply(f->graph, "Grow", graph_input(f->graph, "x"), NULL)->producer;
     assert_int_equal(infer_grow(f, node, 4), PITH_OK);
     assert_int_equal(infer_grow(f, node, -1), PITH_ERR_ARGUMENT);
-    assert_string_equal(f->err.message, "node (Grow): output 0 would have a negative size: float32[2147483648, -1]");
+    assert_string_equal(
+        f->err.message,
+        "node (Grow): output 0 would have a negative size: float32[2147483648, -1]");
     assert_int_equal(infer_grow(f, node, INT64_C(1) << 33), PITH_ERR_ARGUMENT);
-    assert_string_equal(f->err.message, "node (Grow): output 0 of shape [2147483648, 8589934592] is too large");
+    assert_string_equal(f->err.message,
+                        "node (Grow): output 0 of shape [2147483648, 8589934592] is too large");
     assert_int_equal(pith__node_set_input(node, 0, NULL), PITH_OK);
     assert_int_equal(infer_grow(f, node, 4), PITH_ERR_ARGUMENT);
     assert_string_equal(f->err.message, "node (Grow): input 0 is missing");
     pith__value *x = f->graph->inputs[0];
-    node = pith__graph_add_node(f->graph, NULL, "", "Grow", (pith__value *[]){ x, x, x }, 3, NULL, 1);
+    node =
+        pith__graph_add_node(f->graph, NULL, "", "Grow", (pith__value *[]){ x, x, x }, 3, NULL, 1);
     pith__node_detach(f->graph->first);
     assert_int_equal(infer_grow(f, node, 4), PITH_ERR_ARGUMENT);
     assert_string_equal(f->err.message, "node (Grow): has 3 inputs, at most 2 are allowed");
     assert_int_equal(pith__node_set_input_count(node, 1), PITH_OK);
-    node = pith__graph_add_node(f->graph, NULL, "", "Grow", (pith__value *[]){ x }, 1, NULL, 100000);
+    node =
+        pith__graph_add_node(f->graph, NULL, "", "Grow", (pith__value *[]){ x }, 1, NULL, 100000);
     assert_int_equal(infer_grow(f, node, 4), PITH_ERR_ARGUMENT);
     assert_string_equal(f->err.message, "node (Grow): has 100000 outputs, at most 2 are allowed");
 }
@@ -361,11 +385,12 @@ static void declared_shapes_that_are_wrong(void **state) {
     pith__type_set(made->hint, PITH_F32, 2, (pith__dim[]){ 7, 4 });
     assert_int_equal(infer_grow(f, made->producer, 4), PITH_OK);
     assert_int_equal(infer_grow(f, made->producer, 4), PITH_OK);
-    assert_string_equal(
-        text, "'made' is declared as float32[7, 4] but is float32[2147483648, 4]; the declaration is ignored");
+    assert_string_equal(text, "'made' is declared as float32[7, 4] but is float32[2147483648, 4]; "
+                              "the declaration is ignored");
     made->warned = false;
     assert_int_equal(pith__ops_infer(f->graph, true, &f->err), PITH_ERR_FORMAT);
-    assert_string_equal(f->err.message, "'made' is declared as float32[7, 4] but is float32[2147483648, 4]");
+    assert_string_equal(f->err.message,
+                        "'made' is declared as float32[7, 4] but is float32[2147483648, 4]");
 }
 
 /* ---- text ---- */
@@ -373,14 +398,15 @@ static void declared_shapes_that_are_wrong(void **state) {
 static void names_cannot_break_the_text(void **state) {
     fixture *f = *state;
     pith__value *x = graph_input(f->graph, "a\"\n\\b");
-    pith__type_set(&x->type, PITH_F32, 1, (pith__dim[]){ pith__dim_symbol(f->graph->dims, PITH_STR("S\n")) });
+    pith__type_set(&x->type, PITH_F32, 1,
+                   (pith__dim[]){ pith__dim_symbol(f->graph->dims, PITH_STR("S\n")) });
     pith__node *node = graph_apply(f->graph, "Neg", x, NULL)->producer;
     pith__node_set_ints(node, "axes", (int64_t[]){ 1, -1 }, 2);
     graph_output(f->graph, node->outputs[0]);
     char text[8192] = "";
     pith__graph_dump(f->graph, collect, text);
-    assert_string_equal(
-        text, "in a\\x22\\x0A\\x5Cb float32[S\\x0A]\n%1 ?[...] = Neg(a\\x22\\x0A\\x5Cb) {axes=[1, -1]}\nout %1\n");
+    assert_string_equal(text, "in a\\x22\\x0A\\x5Cb float32[S\\x0A]\n%1 ?[...] = "
+                              "Neg(a\\x22\\x0A\\x5Cb) {axes=[1, -1]}\nout %1\n");
     text[0] = 0;
     pith__graph_dump_dot(f->graph, collect, text);
     assert_non_null(strstr(text, "n0 [label=\"Neg\"];\n  v0 -> n0;\n"));

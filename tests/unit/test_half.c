@@ -1,5 +1,5 @@
-/* Small floats: every pattern of every format is decoded by the definition in double, and every encoding is compared
- * with a search for the nearest representable value. */
+/* Small floats: every pattern of every format is decoded by the definition in double, and every
+ * encoding is compared with a search for the nearest representable value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,9 +20,12 @@ typedef struct format {
 } format;
 
 static const format formats[] = {
-    { PITH_F16, 16, 10, 15, true, false, false, 0x7BFF }, { PITH_BF16, 16, 7, 127, true, false, false, 0x7F7F },
-    { PITH_F8E4M3FN, 8, 3, 7, false, true, false, 0x7E }, { PITH_F8E4M3FNUZ, 8, 3, 8, false, false, true, 0x7F },
-    { PITH_F8E5M2, 8, 2, 15, true, false, false, 0x7B },  { PITH_F8E5M2FNUZ, 8, 2, 16, false, false, true, 0x7F },
+    { PITH_F16, 16, 10, 15, true, false, false, 0x7BFF },
+    { PITH_BF16, 16, 7, 127, true, false, false, 0x7F7F },
+    { PITH_F8E4M3FN, 8, 3, 7, false, true, false, 0x7E },
+    { PITH_F8E4M3FNUZ, 8, 3, 8, false, false, true, 0x7F },
+    { PITH_F8E5M2, 8, 2, 15, true, false, false, 0x7B },
+    { PITH_F8E5M2FNUZ, 8, 2, 16, false, false, true, 0x7F },
     { PITH_F4E2M1, 4, 1, 1, false, false, false, 0x7 },
 };
 
@@ -76,13 +79,14 @@ static void decoding(void **state) {
             if (isnan(want))
                 assert_true(isnan(got));
             else if ((double)got != want || !signbit(got) != !signbit(want))
-                fail_msg("format %d pattern %x: %g, not %g", formats[k].dtype, pattern, (double)got, want);
+                fail_msg("format %d pattern %x: %g, not %g", formats[k].dtype, pattern, (double)got,
+                         want);
         }
     }
 }
 
-/* Nearest by looking at the two neighbours; the even pattern at a tie. The step above the largest value counts as one
- * more value of the same spacing, and what rounds there has overflowed. */
+/* Nearest by looking at the two neighbours; the even pattern at a tie. The step above the largest
+ * value counts as one more value of the same spacing, and what rounds there has overflowed. */
 static unsigned nearest(double x, const format *f, bool saturate) {
     unsigned sign = signbit(x) ? 1u << (f->bits - 1) : 0, max = f->max, low = 0, high = max + 1;
     double a = fabs(x);
@@ -98,7 +102,8 @@ static unsigned nearest(double x, const format *f, bool saturate) {
             else
                 high = middle;
         }
-        double below = a - value_of(low, f), above = (low == max ? beyond : value_of(low + 1, f)) - a;
+        double below = a - value_of(low, f),
+               above = (low == max ? beyond : value_of(low + 1, f)) - a;
         if (above < below || (above == below && (low & 1))) low++;
         over = low > max;
     }
@@ -119,7 +124,9 @@ static void check(float x, const format *f) {
     for (int saturate = 0; saturate < 2; saturate++) {
         bool wide = f->bits == 16;
         unsigned got = encode(x, f, saturate), want = nearest(x, f, saturate && !wide);
-        if (got != want) fail_msg("format %d, %a saturate %d: %x, not %x", f->dtype, (double)x, saturate, got, want);
+        if (got != want)
+            fail_msg("format %d, %a saturate %d: %x, not %x", f->dtype, (double)x, saturate, got,
+                     want);
     }
 }
 
@@ -130,7 +137,8 @@ static void encoding(void **state) {
         /* Each value, each half way point and their neighbours in f32. */
         for (unsigned p = 0; p <= f->max; p++) {
             float x = (float)value_of(p, f),
-                  next = (float)(p == f->max ? 2 * value_of(p, f) - value_of(p - 1, f) : value_of(p + 1, f));
+                  next = (float)(p == f->max ? 2 * value_of(p, f) - value_of(p - 1, f)
+                                             : value_of(p + 1, f));
             float middle = (float)((double)x / 2 + (double)next / 2);
             const float points[] = { x, nextafterf(x, INFINITY), middle, nextafterf(middle, 0),
                                      nextafterf(middle, INFINITY) };
@@ -175,7 +183,8 @@ static void e8m0(void **state) {
         float x = pith__f32_of_f8((uint8_t)p, PITH_F8E8M0);
         assert_true((double)x == pow(2, p - 127));
         if (p) assert_int_equal(pith__f8_of_f32(x, PITH_F8E8M0, true), p);
-        if (p && p < 254) assert_int_equal(pith__f8_of_f32(nextafterf(x, INFINITY), PITH_F8E8M0, true), p + 1);
+        if (p && p < 254)
+            assert_int_equal(pith__f8_of_f32(nextafterf(x, INFINITY), PITH_F8E8M0, true), p + 1);
     }
     assert_true(isnan(pith__f32_of_f8(255, PITH_F8E8M0)));
     assert_int_equal(pith__f8_of_f32(NAN, PITH_F8E8M0, true), 255);
@@ -185,6 +194,7 @@ static void e8m0(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(decoding), cmocka_unit_test(encoding),
-                                        cmocka_unit_test(f16_of_f64_rounds_once), cmocka_unit_test(e8m0) };
+                                        cmocka_unit_test(f16_of_f64_rounds_once),
+                                        cmocka_unit_test(e8m0) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What a directory with safetensors computes, against the outputs of transformers in double precision, as written and
- * fully optimised, of several texts of different lengths. */
+/* What a directory with safetensors computes, against the outputs of transformers in double
+ * precision, as written and fully optimised, of several texts of different lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,13 +96,16 @@ static float difference(const char *name, int hidden, int32_t optimization) {
         char file[64];
         snprintf(file, sizeof file, "%s.i64", names[i]);
         read_all(name, file, data[i], sizeof data[i]);
-        inputs[i] = (pith_tensor){
-            .data = data[i], .bytes = sizeof data[i], .dtype = PITH_I64, .rank = 2, .dims = { BATCH, LENGTH }
-        };
+        inputs[i] = (pith_tensor){ .data = data[i],
+                                   .bytes = sizeof data[i],
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { BATCH, LENGTH } };
     }
     read_all(name, "last_hidden_state.f32", want, want_bytes);
     if (pith_session_create(&session, model, &err)) fail_msg("%s: %s", name, err.message);
-    if (pith_session_run(session, &output, names, inputs, count, NULL, &err)) fail_msg("%s: %s", name, err.message);
+    if (pith_session_run(session, &output, names, inputs, count, NULL, &err))
+        fail_msg("%s: %s", name, err.message);
     assert_int_equal(output.dtype, PITH_F32);
     assert_int_equal(output.bytes, want_bytes);
     const float *got = output.data;
@@ -110,7 +113,8 @@ static float difference(const char *name, int hidden, int32_t optimization) {
     for (int b = 0; b < BATCH; b++) {
         for (int s = 0; s < LENGTH; s++) {
             for (int h = 0; h < hidden && data[1][b][s]; h++) {
-                float d = fabsf(got[(b * LENGTH + s) * hidden + h] - want[(b * LENGTH + s) * hidden + h]);
+                float d =
+                    fabsf(got[(b * LENGTH + s) * hidden + h] - want[(b * LENGTH + s) * hidden + h]);
                 if (!(d <= largest)) largest = d;
             }
         }
@@ -128,7 +132,8 @@ static void equal_to_transformers(void **state) {
             float d = difference(name, models[i].hidden, optimization);
             print_message("%s, level %d: %g\n", name, (int)optimization, (double)d);
             /* Values reach 4.3; f32 rounding through two or three layers gives a few 1e-6. */
-            if (!(d <= 4e-6f)) fail_msg("%s, level %d: differs by %g", name, (int)optimization, (double)d);
+            if (!(d <= 4e-6f))
+                fail_msg("%s, level %d: differs by %g", name, (int)optimization, (double)d);
         }
     }
 }

@@ -1,5 +1,6 @@
-/* Damaged and hostile files, and memory that runs out: cut at every byte, 10,000 flipped bits, every allocation
- * failing. The answer is an error or a result, within bounded memory, and nothing is left behind. */
+/* Damaged and hostile files, and memory that runs out: cut at every byte, 10,000 flipped bits,
+ * every allocation failing. The answer is an error or a result, within bounded memory, and nothing
+ * is left behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,8 @@
 #include "models/checkpoint/hf.h"
 #include "pith/pith.h"
 
-/* An exporter's graph with all weights in another file, so that it is nearly all header; and the smallest network. */
+/* An exporter's graph with all weights in another file, so that it is nearly all header; and the
+ * smallest network. */
 #define HEADER_DIR PITH_TEST_DATA "/models/bert-base-script14-eager-external"
 #define FLIPS 10000
 
@@ -34,7 +36,8 @@ static char *slurp(const char *path, size_t *size) {
 
 static uint32_t random_number(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
 
-/* Reads an ONNX file from an exact copy, with memory up to limit. A graph that is read keeps its invariants. */
+/* Reads an ONNX file from an exact copy, with memory up to limit. A graph that is read keeps its
+ * invariants. */
 static pith_status read_onnx(const char *data, size_t size, size_t limit, size_t *used) {
     char *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);
@@ -44,7 +47,8 @@ static pith_status read_onnx(const char *data, size_t size, size_t limit, size_t
     pith__arena_init(&arena, NULL);
     arena.limit = limit;
     pith__files files = { .arena = &arena };
-    pith_status status = pith__onnx_read(&graph, (pith_str){ copy, size }, HEADER_DIR, &files, &arena, NULL, &err);
+    pith_status status =
+        pith__onnx_read(&graph, (pith_str){ copy, size }, HEADER_DIR, &files, &arena, NULL, &err);
     if (used) *used = arena.total;
     arena.limit = 0;
     if (!status && pith__graph_check(graph, &err)) fail_msg("%s", err.message);
@@ -100,15 +104,19 @@ static int out_of_memory_everywhere(const char *path, size_t step) {
 
 static void onnx_out_of_memory_everywhere(void **state) {
     (void)state;
-    static const char *const small[] = { "if_seq", "loop13_seq", "loop16_seq_none",
-                                         "if_opt", "scan_sum",   "sequence_map_identity_1_sequence_1_tensor_expanded" };
-    assert_true(out_of_memory_everywhere(PITH_TEST_DATA "/models/bert-base-script14-eager-fused/model.onnx", 48) > 500);
+    static const char *const small[] = {
+        "if_seq", "loop13_seq", "loop16_seq_none",
+        "if_opt", "scan_sum",   "sequence_map_identity_1_sequence_1_tensor_expanded"
+    };
+    assert_true(out_of_memory_everywhere(
+                    PITH_TEST_DATA "/models/bert-base-script14-eager-fused/model.onnx", 48) > 500);
     for (size_t i = 0; i < sizeof small / sizeof small[0]; i++) {
         char path[400];
         snprintf(path, sizeof path, PITH_TEST_DATA "/control/%s.onnx", small[i]);
         assert_true(out_of_memory_everywhere(path, 8) > 50);
     }
-    assert_true(out_of_memory_everywhere(PITH_SOURCE_DIR "/tests/fuzz/corpus/onnx/function-captures.onnx", 8) > 50);
+    assert_true(out_of_memory_everywhere(
+                    PITH_SOURCE_DIR "/tests/fuzz/corpus/onnx/function-captures.onnx", 8) > 50);
 }
 
 static pith_status read_safetensors(const char *data, size_t size) {
@@ -122,8 +130,9 @@ static pith_status read_safetensors(const char *data, size_t size) {
     if (!status) status = pith__safetensors_read(&weights, (pith_str){ copy, size }, "w", &err);
     for (size_t i = 0; !status && i < weights.count; i++) {
         volatile char first = weights.items[i].bytes ? ((const char *)weights.items[i].data)[0] : 0;
-        volatile char last =
-            weights.items[i].bytes ? ((const char *)weights.items[i].data)[weights.items[i].bytes - 1] : 0;
+        volatile char last = weights.items[i].bytes
+                                 ? ((const char *)weights.items[i].data)[weights.items[i].bytes - 1]
+                                 : 0;
         (void)first;
         (void)last;
     }
@@ -140,7 +149,8 @@ static void safetensors_damaged(void **state) {
     char *data = slurp(PITH_TEST_DATA "/hf/bert/model.safetensors", &size);
     memcpy(&header, data, sizeof header);
     assert_int_equal(read_safetensors(data, size), PITH_OK);
-    for (size_t n = 0; n < 8 + header; n++) assert_int_equal(read_safetensors(data, n), PITH_ERR_FORMAT);
+    for (size_t n = 0; n < 8 + header; n++)
+        assert_int_equal(read_safetensors(data, n), PITH_ERR_FORMAT);
     assert_int_equal(read_safetensors(data, size - 1), PITH_ERR_FORMAT);
     for (int i = 0; i < FLIPS; i++) {
         size_t bit = (size_t)random_number(&random) % ((8 + header) * 8);
@@ -214,11 +224,14 @@ static pith_status open_and_run(const char *path, const pith_allocator *allocato
     pith_run_options run = PITH_RUN_OPTIONS_INIT;
     run.threads = 1;
     for (int i = 0; i < 3; i++)
-        inputs[i] =
-            (pith_tensor){ .data = data[i], .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, 5 } };
+        inputs[i] = (pith_tensor){
+            .data = data[i], .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, 5 }
+        };
     pith_status status = pith_model_open(&model, path, &options, &err);
     if (!status) status = pith_session_create(&session, model, &err);
-    if (!status) status = pith_session_run(session, outputs, names, inputs, pith_model_input_count(model), &run, &err);
+    if (!status)
+        status = pith_session_run(session, outputs, names, inputs, pith_model_input_count(model),
+                                  &run, &err);
     pith_session_destroy(session);
     pith_model_close(model);
     if (status && !err.message[0]) fail_msg("status %d without message", status);
@@ -227,8 +240,8 @@ static pith_status open_and_run(const char *path, const pith_allocator *allocato
 
 static void every_allocation_fails(void **state) {
     (void)state;
-    static const char *const paths[] = { PITH_TEST_DATA "/hf/bert",
-                                         PITH_TEST_DATA "/models/bert-base-script17-eager/model.onnx" };
+    static const char *const paths[] = { PITH_TEST_DATA "/hf/bert", PITH_TEST_DATA
+                                         "/models/bert-base-script17-eager/model.onnx" };
     for (size_t k = 0; k < 2; k++) {
         counter c = { 0 };
         const pith_allocator allocator = { count_alloc, count_free, &c };
@@ -247,9 +260,12 @@ static void every_allocation_fails(void **state) {
     }
 }
 
-/* Opens an ONNX file from memory and, if it asks for nothing but the ids and mask of a small encoder, runs it. */
-static pith_status open_memory_and_run(const char *data, size_t size, const pith_allocator *allocator, bool *ran) {
-    static int64_t ids[2][3] = { { 1, 2, 3 }, { 4, 5, 6 } }, mask[2][3] = { { 1, 1, 1 }, { 1, 1, 0 } };
+/* Opens an ONNX file from memory and, if it asks for nothing but the ids and mask of a small
+ * encoder, runs it. */
+static pith_status open_memory_and_run(const char *data, size_t size,
+                                       const pith_allocator *allocator, bool *ran) {
+    static int64_t ids[2][3] = { { 1, 2, 3 }, { 4, 5, 6 } },
+                   mask[2][3] = { { 1, 1, 1 }, { 1, 1, 0 } };
     static const char *const names[] = { "ids", "mask" };
     pith_tensor inputs[2], output[4];
     pith_error err = PITH_ERROR_INIT;
@@ -261,9 +277,11 @@ static pith_status open_memory_and_run(const char *data, size_t size, const pith
     options.memory_limit = 1 << 24;
     run.threads = 1;
     for (int i = 0; i < 2; i++)
-        inputs[i] = (pith_tensor){
-            .data = i ? mask : ids, .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, 3 }
-        };
+        inputs[i] = (pith_tensor){ .data = i ? mask : ids,
+                                   .bytes = sizeof ids,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { 2, 3 } };
     pith_status status = pith_model_open_memory(&model, data, size, &options, &err);
     if (!status && pith_model_output_count(model) <= 4) {
         status = pith_session_create(&session, model, &err);

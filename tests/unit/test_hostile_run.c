@@ -1,6 +1,6 @@
-/* Every single-bit flip of small models with control flow and sequences, opened and run: an error or a result, bounded
- * in memory and time. And files that once crashed, each with what opening it must say. The sanitizer runs of this test
- * are what finds a read beyond an end. */
+/* Every single-bit flip of small models with control flow and sequences, opened and run: an error
+ * or a result, bounded in memory and time. And files that once crashed, each with what opening it
+ * must say. The sanitizer runs of this test are what finds a read beyond an end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,16 +76,21 @@ static void once_crashed(void **state) {
         { "unnamed_upsample", "node 0 (Upsample): output 0 has no name" },
         { "upsample_two_outputs", "node 0 (Upsample): has 2 outputs, at most 1 are allowed" },
         { "lstm_without_y", NULL },
-        { "tree_regressor_targets", "node 0 (TreeEnsembleRegressor): attribute 'n_targets' is -9223372036853775808" },
-        { "feature_vectorizer_widths", "node 0 (FeatureVectorizer): attribute 'inputdimensions' is -922337203685" },
-        { "tree_targets", "node 0 (TreeEnsemble): attribute 'n_targets' is -9223372036854775768, expected 1 to" },
-        { "max_unpool_kernel", "node 0 (MaxUnpool): attribute 'kernel_shape' is -9223372036854775768 at index 1" },
+        { "tree_regressor_targets",
+          "node 0 (TreeEnsembleRegressor): attribute 'n_targets' is -9223372036853775808" },
+        { "feature_vectorizer_widths",
+          "node 0 (FeatureVectorizer): attribute 'inputdimensions' is -922337203685" },
+        { "tree_targets",
+          "node 0 (TreeEnsemble): attribute 'n_targets' is -9223372036854775768, expected 1 to" },
+        { "max_unpool_kernel",
+          "node 0 (MaxUnpool): attribute 'kernel_shape' is -9223372036854775768 at index 1" },
         { "constant_of_shape_handle", NULL },
         { "constant_of_shape_symbol", NULL },
         { "range_at_the_end", NULL },
         { "pool_window_of_2_31", NULL },
         { "resize_roi_late", NULL },
-        { "gqa_total_not_one", "node 0 (GroupQueryAttention): the shape of output 1 does not follow from the inputs" },
+        { "gqa_total_not_one",
+          "node 0 (GroupQueryAttention): the shape of output 1 does not follow from the inputs" },
         { "group_norm_no_channels", NULL },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -109,6 +114,7 @@ static void once_crashed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(flipped_bits), cmocka_unit_test(once_crashed) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(flipped_bits),
+                                        cmocka_unit_test(once_crashed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_hybrid.c - BM42 and miniCOIL: tiny models in their layouts beside fastembed's classes (tests/data/hybrid), equal
- * bits however a text is encoded, and damaged files. */
+/* test_hybrid.c - BM42 and miniCOIL: tiny models in their layouts beside fastembed's classes
+ * (tests/data/hybrid), equal bits however a text is encoded, and damaged files. */
 #include <dirent.h>
 
 #include "base/formats/json.h"
@@ -78,7 +78,9 @@ static void read_lines(const char *model) {
             else if (pith__str_is(key, "text"))
                 l->text = pith__json_copy(&j, &arena, pith__json_string(&j));
             else
-                read_vector(&j, &l->roles[pith__str_is(key, "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT]);
+                read_vector(
+                    &j,
+                    &l->roles[pith__str_is(key, "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT]);
         }
         if (j.failed) fail_msg("%s", err.message);
     }
@@ -86,10 +88,12 @@ static void read_lines(const char *model) {
     assert_true(line_count >= 15);
 }
 
-static void check_vector(const pith_sparse_rows *rows, size_t row, const expected *e, double tolerance, size_t number) {
+static void check_vector(const pith_sparse_rows *rows, size_t row, const expected *e,
+                         double tolerance, size_t number) {
     const int64_t begin = rows->offsets[row];
     if (rows->offsets[row + 1] - begin != (int64_t)e->count)
-        fail_msg("line %zu: %lld entries, not %zu", number, (long long)(rows->offsets[row + 1] - begin), e->count);
+        fail_msg("line %zu: %lld entries, not %zu", number,
+                 (long long)(rows->offsets[row + 1] - begin), e->count);
     for (size_t k = 0; k < e->count; k++) {
         const double value = (double)rows->values[begin + (int64_t)k];
         assert_int_equal(rows->indices[begin + (int64_t)k], e->indices[k]);
@@ -156,10 +160,14 @@ static void test_attention_only(void **state) {
     assert_int_equal(pith_embed_dim(model, NULL), 0);
     assert_int_equal(pith_embed_max_length(model, NULL), 64);
     assert_int_equal(pith_embed(vector, model, &text, 1, NULL, &err), PITH_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "the model has no dense vectors: its graph gives attention only"));
-    encode_refuses(model, PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED, "no dense vectors");
-    encode_refuses(model, PITH_ENCODE_TOKENS, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED, "attention only");
-    encode_refuses(model, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, PITH_ERR_UNSUPPORTED, "attention only");
+    assert_non_null(
+        strstr(err.message, "the model has no dense vectors: its graph gives attention only"));
+    encode_refuses(model, PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED,
+                   "no dense vectors");
+    encode_refuses(model, PITH_ENCODE_TOKENS, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED,
+                   "attention only");
+    encode_refuses(model, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, PITH_ERR_UNSUPPORTED,
+                   "attention only");
     pith_model_close(model);
 }
 
@@ -170,12 +178,13 @@ static void test_query_words(void **state) {
     pith_error err = PITH_ERROR_INIT;
     read_lines(BM42);
     pith_model *model = encode_open(BM42);
-    for (size_t i = 0; i < line_count; i++) pith_encoded_free(encode_line(model, &lines[i], PITH_ROLE_QUERY));
+    for (size_t i = 0; i < line_count; i++)
+        pith_encoded_free(encode_line(model, &lines[i], PITH_ROLE_QUERY));
     assert_int_equal(pith_model_statistics(&s, model, &err), PITH_OK);
     assert_int_equal(s.batches, 0);
     assert_int_equal(s.texts, line_count);
-    pith_encoded_free(
-        encode_all(model, &lines[0].text, 1, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE, PITH_ROLE_QUERY, NULL));
+    pith_encoded_free(encode_all(model, &lines[0].text, 1, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE,
+                                 PITH_ROLE_QUERY, NULL));
     pith_encoded_free(encode_line(model, &lines[0], PITH_ROLE_DOCUMENT));
     assert_int_equal(pith_model_statistics(&s, model, &err), PITH_OK);
     assert_int_equal(s.batches, 2);
@@ -198,7 +207,8 @@ static void check_bits(const char *path, int role) {
     for (int threads = 1; threads <= 3; threads++) {
         pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
         embed.threads = threads;
-        const uint32_t what = PITH_ENCODE_SPARSE | (threads == 2 ? PITH_ENCODE_DENSE | PITH_ENCODE_TOKENS : 0);
+        const uint32_t what =
+            PITH_ENCODE_SPARSE | (threads == 2 ? PITH_ENCODE_DENSE | PITH_ENCODE_TOKENS : 0);
         pith_encoded *all = encode_all(model, texts, count, what, role, &embed);
         for (size_t i = 0; i < count; i++) {
             pith_encoded *one = encode_all(model, &texts[i], 1, PITH_ENCODE_SPARSE, role, NULL);
@@ -206,8 +216,10 @@ static void check_bits(const char *path, int role) {
             const size_t n = (size_t)(all->sparse.offsets[i + 1] - begin);
             assert_int_equal(one->sparse.offsets[1], n);
             if (n) {
-                assert_memory_equal(one->sparse.indices, all->sparse.indices + begin, n * sizeof(int32_t));
-                assert_memory_equal(one->sparse.values, all->sparse.values + begin, n * sizeof(float));
+                assert_memory_equal(one->sparse.indices, all->sparse.indices + begin,
+                                    n * sizeof(int32_t));
+                assert_memory_equal(one->sparse.values, all->sparse.values + begin,
+                                    n * sizeof(float));
             }
             pith_encoded_free(one);
         }
@@ -247,7 +259,8 @@ static void test_numbers(void **state) {
         options.what = PITH_ENCODE_SPARSE;
         memcpy((char *)&options + rows[i].offset, &rows[i].value, sizeof rows[i].value);
         assert_int_equal(pith_encode(&e, model, &text, 1, &options, &err), PITH_ERR_ARGUMENT);
-        if (!strstr(err.message, rows[i].says)) fail_msg("'%s' is not in '%s'", rows[i].says, err.message);
+        if (!strstr(err.message, rows[i].says))
+            fail_msg("'%s' is not in '%s'", rows[i].says, err.message);
     }
     pith_model_close(model);
 }
@@ -303,16 +316,26 @@ static void test_damaged_matrices(void **state) {
         size_t bytes;
         const char *says;
     } rows[] = {
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 8, 4), }", 1151, "has 1151 bytes behind its header" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 8, 4), }", 1153, "has 1153 bytes behind its header" },
-        { "{'descr': '<f2', 'fortran_order': False, 'shape': (9, 8, 4), }", 1152, "has 1152 bytes behind its header" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 8, 4), }", 1151,
+          "has 1151 bytes behind its header" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 8, 4), }", 1153,
+          "has 1153 bytes behind its header" },
+        { "{'descr': '<f2', 'fortran_order': False, 'shape': (9, 8, 4), }", 1152,
+          "has 1152 bytes behind its header" },
         { "{'descr': '<f4', 'fortran_order': True, 'shape': (9, 8, 4), }", 1152, "in C order" },
-        { "{'descr': '<f8', 'fortran_order': False, 'shape': (9, 8, 4), }", 2304, "float32 or float16" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 32), }", 1152, "[words, inputs, outputs]" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 8, 4, 1), }", 1152, "[words, inputs, outputs]" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 8, 4), }", 0, "[words, inputs, outputs]" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999, 9999999999), }", 0, "its shape" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (8, 8, 4), }", 1024, "vocab has 8 words" },
+        { "{'descr': '<f8', 'fortran_order': False, 'shape': (9, 8, 4), }", 2304,
+          "float32 or float16" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 32), }", 1152,
+          "[words, inputs, outputs]" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 8, 4, 1), }", 1152,
+          "[words, inputs, outputs]" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 8, 4), }", 0,
+          "[words, inputs, outputs]" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999, 9999999999), "
+          "}",
+          0, "its shape" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (8, 8, 4), }", 1024,
+          "vocab has 8 words" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 4, 8), }", 1152,
           "the matrices of miniCOIL take 4 numbers, but the vectors of the model have 8" },
         { "", 8, "[words, inputs, outputs]" },
@@ -335,7 +358,8 @@ static void test_damaged_words(void **state) {
     static const struct {
         const char *name, *data, *says;
     } rows[] = {
-        { WORDS, "{\"vocab\": [\"dog\"], \"stem_mapping\": {\"cat\": \"cats\"}}", "'cat' stands for 'cats'" },
+        { WORDS, "{\"vocab\": [\"dog\"], \"stem_mapping\": {\"cat\": \"cats\"}}",
+          "'cat' stands for 'cats'" },
         { WORDS, "{\"vocab\": [1]}", WORDS ":1: vocab[0]" },
         { WORDS, "{\"vocab\": [\"a\"]", WORDS ":1" },
         { WORDS, "", WORDS },
@@ -344,7 +368,8 @@ static void test_damaged_words(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         copy_links(MINICOIL, COPY);
-        put_bytes(rows[i].name, rows[i].data ? rows[i].data : "", rows[i].data ? strlen(rows[i].data) : 0);
+        put_bytes(rows[i].name, rows[i].data ? rows[i].data : "",
+                  rows[i].data ? strlen(rows[i].data) : 0);
         if (!rows[i].data) unlink(COPY "/" WORDS);
         expect_refused(rows[i].data ? PITH_ERR_FORMAT : PITH_ERR_NOT_FOUND, rows[i].says);
     }
@@ -361,12 +386,15 @@ static void test_half(void **state) {
     float numbers[NUMBERS];
     uint16_t halves[NUMBERS];
     read_lines(MINICOIL);
-    assert_int_equal(pith__file_open(&file, MINICOIL "/" MATRICES, true, &pith__allocator_default, &err), PITH_OK);
+    assert_int_equal(
+        pith__file_open(&file, MINICOIL "/" MATRICES, true, &pith__allocator_default, &err),
+        PITH_OK);
     assert_int_equal(file.size, sizeof data);
     memcpy(data, file.data, sizeof data);
     pith__file_close(&file);
     memcpy(numbers, data + 128, sizeof numbers);
-    for (size_t i = 0; i < NUMBERS; i++) numbers[i] = pith__f32_of_f16(halves[i] = pith__f16_of_f32(numbers[i]));
+    for (size_t i = 0; i < NUMBERS; i++)
+        numbers[i] = pith__f32_of_f16(halves[i] = pith__f16_of_f32(numbers[i]));
     memcpy(data + 128, numbers, sizeof numbers);
     pith_encoded *results[2];
     pith_model *models[2];
@@ -381,7 +409,8 @@ static void test_half(void **state) {
         }
         put_bytes(MATRICES, data, i ? 10 + sizeof header - 1 + sizeof halves : sizeof data);
         models[i] = encode_open(COPY);
-        results[i] = encode_all(models[i], &lines[0].text, 1, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, NULL);
+        results[i] =
+            encode_all(models[i], &lines[0].text, 1, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, NULL);
     }
     assert_true(results[0]->sparse.offsets[1] > 8);
     encode_same_sparse(&results[0]->sparse, &results[1]->sparse, 1);
@@ -413,7 +442,8 @@ static void test_compiled(void **state) {
     }
 }
 
-/* Any allocation may fail: the call fails with PITH_ERR_MEMORY or gives the same, and nothing leaks. */
+/* Any allocation may fail: the call fails with PITH_ERR_MEMORY or gives the same, and nothing
+ * leaks. */
 static void check_memory(const char *path) {
     read_lines(path);
     for (long n = 0, calls = 1; n <= calls; n++) {

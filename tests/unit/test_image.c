@@ -1,5 +1,5 @@
-/* test_image.c - pictures as Pillow and the image processors of transformers have them (tests/data/images); geometry,
- * options, refusals of settings. */
+/* test_image.c - pictures as Pillow and the image processors of transformers have them
+ * (tests/data/images); geometry, options, refusals of settings. */
 #include "image_test.h"
 
 #include <math.h>
@@ -27,8 +27,8 @@ static int cases_teardown(void **state) {
     return 0;
 }
 
-static void check_pixels(const char *line, const pith_image *got, const uint8_t *expected, int height, int width,
-                         int channels, int tolerance) {
+static void check_pixels(const char *line, const pith_image *got, const uint8_t *expected,
+                         int height, int width, int channels, int tolerance) {
     if (got->width != width || got->height != height || got->channels != channels)
         fail_msg("%s: %d x %d pixels of %d channels", line, got->width, got->height, got->channels);
     for (int i = 0; i < height * width * channels; i++)
@@ -40,7 +40,8 @@ static void check_decode(cases *c, const char *line) {
     char name[64];
     int tolerance, channels, height, width;
     pith_image image;
-    assert_int_equal(sscanf(line, "decode %63s %d %d %d %d", name, &tolerance, &channels, &height, &width), 5);
+    assert_int_equal(
+        sscanf(line, "decode %63s %d %d %d %d", name, &tolerance, &channels, &height, &width), 5);
     image_open(&image, name, channels);
     check_pixels(line, &image, c->next, height, width, channels, tolerance);
     pith_image_free(&image);
@@ -53,7 +54,8 @@ static void check_resize(cases *c, const char *line) {
     pith_image image, resized;
     pith_error err = PITH_ERROR_INIT;
     pith_image_resize_options options = PITH_IMAGE_RESIZE_OPTIONS_INIT;
-    assert_int_equal(sscanf(line, "resize %63s %d %d %d %d", name, &channels, &filter, &height, &width), 5);
+    assert_int_equal(
+        sscanf(line, "resize %63s %d %d %d %d", name, &channels, &filter, &height, &width), 5);
     image_open(&image, name, channels);
     options.width = width;
     options.height = height;
@@ -97,7 +99,8 @@ static void check_process(cases *c, const char *line) {
     if (pith_image_process(got, processor, &image, &err)) fail_msg("%s: %s", line, err.message);
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(got[i] - expected[i]) <= 1e-6f))
-            fail_msg("%s: value %zu is %.9g, expected %.9g", line, i, (double)got[i], (double)expected[i]);
+            fail_msg("%s: value %zu is %.9g, expected %.9g", line, i, (double)got[i],
+                     (double)expected[i]);
     free(got);
     free(expected);
     pith_image_free(&image);
@@ -127,15 +130,20 @@ static void test_channels(void **state) {
         const char *name;
         int channels;
     } files[] = {
-        { "rgb.jpg", 3 },       { "grey.jpg", 1 },       { "cmyk.jpg", 3 },    { "rgb.png", 3 },
-        { "bits.png", 1 },      { "grey_alpha.png", 4 }, { "palette.png", 3 }, { "palette_transparent.png", 4 },
-        { "fax.tif", 1 },       { "rgba.tif", 4 },       { "rgb.tif", 3 },     { "alpha.webp", 4 },
-        { "animated.webp", 4 }, { "grey_alpha.jp2", 4 }, { "rgb.bmp", 3 },     { "grey.pgm", 1 },
+        { "rgb.jpg", 3 },       { "grey.jpg", 1 },
+        { "cmyk.jpg", 3 },      { "rgb.png", 3 },
+        { "bits.png", 1 },      { "grey_alpha.png", 4 },
+        { "palette.png", 3 },   { "palette_transparent.png", 4 },
+        { "fax.tif", 1 },       { "rgba.tif", 4 },
+        { "rgb.tif", 3 },       { "alpha.webp", 4 },
+        { "animated.webp", 4 }, { "grey_alpha.jp2", 4 },
+        { "rgb.bmp", 3 },       { "grey.pgm", 1 },
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         pith_image image;
         image_open(&image, files[i].name, 0);
-        if (image.channels != files[i].channels) fail_msg("%s: %d channels", files[i].name, image.channels);
+        if (image.channels != files[i].channels)
+            fail_msg("%s: %d channels", files[i].name, image.channels);
         pith_image_free(&image);
     }
 }
@@ -163,9 +171,11 @@ static void test_edges(void **state) {
     static const struct {
         int width, height, shortest, longest, new_width, new_height;
     } sizes[] = {
-        { 300, 200, 100, 0, 150, 100 }, { 200, 300, 100, 0, 100, 150 }, { 301, 200, 100, 0, 150, 100 },
-        { 400, 100, 50, 120, 120, 30 }, { 400, 100, 50, 0, 200, 50 },   { 400, 100, 0, 80, 80, 20 },
-        { 100, 400, 0, 80, 20, 80 },    { 1000, 1, 0, 10, 10, 1 },      { 7, 7, 5, 0, 5, 5 },
+        { 300, 200, 100, 0, 150, 100 }, { 200, 300, 100, 0, 100, 150 },
+        { 301, 200, 100, 0, 150, 100 }, { 400, 100, 50, 120, 120, 30 },
+        { 400, 100, 50, 0, 200, 50 },   { 400, 100, 0, 80, 80, 20 },
+        { 100, 400, 0, 80, 20, 80 },    { 1000, 1, 0, 10, 10, 1 },
+        { 7, 7, 5, 0, 5, 5 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint8_t *pixels = calloc((size_t)(sizes[i].width * sizes[i].height), 1);
@@ -200,7 +210,8 @@ static void expect_refusal(const char *json, const char *message) {
     const char *path = write_settings(json);
     pith_status status = pith_image_processor_open(&processor, path, NULL, &err);
     unlink(path);
-    if (!status || !strstr(err.message, message)) fail_msg("%s: %d %s, not: %s", json, status, err.message, message);
+    if (!status || !strstr(err.message, message))
+        fail_msg("%s: %d %s, not: %s", json, status, err.message, message);
 }
 
 static void test_settings_refused(void **state) {
@@ -208,30 +219,39 @@ static void test_settings_refused(void **state) {
     static const char *const wrong[][2] = {
         { "{\"image_processor_type\": \"FuyuImageProcessor\"}",
           "image_processor_type: 'FuyuImageProcessor' is not supported" },
-        { "{\"size\": 224}", "names no image_processor_type, and there is no config.json next to it" },
+        { "{\"size\": 224}",
+          "names no image_processor_type, and there is no config.json next to it" },
         { "{\"image_processor_type\": \"CLIPImageProcessor\", \"do_sharpen\": true}",
           "do_sharpen: the key is not known" },
-        { "{\"image_processor_type\": \"CLIPImageProcessor\", \"do_pad\": true}", "do_pad: the key is not known" },
-        { "{\"image_processor_type\": \"CLIPImageProcessor\", \"resample\": 6}", "resample: resample 6 is not" },
+        { "{\"image_processor_type\": \"CLIPImageProcessor\", \"do_pad\": true}",
+          "do_pad: the key is not known" },
+        { "{\"image_processor_type\": \"CLIPImageProcessor\", \"resample\": 6}",
+          "resample: resample 6 is not" },
         { "{\"image_processor_type\": \"CLIPImageProcessor\", \"size\": {\"max_height\": 5}}",
           "size.max_height: a size has" },
         { "{\"image_processor_type\": \"CLIPImageProcessor\", \"size\": {\"height\": 5}}",
           "needs shortest_edge, or height" },
         { "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"shortest_edge\": 5}}",
           "needs height and width" },
-        { "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": 0}", "0 is not an edge of 1 to" },
+        { "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": 0}",
+          "0 is not an edge of 1 to" },
         { "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": [1, 2, 3]}", "not 3" },
-        { "{\"image_processor_type\": \"ViTImageProcessor\", \"image_mean\": [0.5, 0.5]}", "image_mean: 2 values" },
+        { "{\"image_processor_type\": \"ViTImageProcessor\", \"image_mean\": [0.5, 0.5]}",
+          "image_mean: 2 values" },
         { "{\"image_processor_type\": \"ViTImageProcessor\", \"data_format\": \"channels_last\"}",
           "only channels_first" },
-        { "{\"image_processor_type\": \"CLIPImageProcessor\", \"crop_size\": {\"shortest_edge\": 3}}",
+        { "{\"image_processor_type\": \"CLIPImageProcessor\", \"crop_size\": {\"shortest_edge\": "
+          "3}}",
           "crop_size: height and" },
-        { "{\"image_processor_type\": \"ConvNextImageProcessor\", \"crop_pct\": 0}", "crop_pct: must be above 0" },
+        { "{\"image_processor_type\": \"ConvNextImageProcessor\", \"crop_pct\": 0}",
+          "crop_pct: must be above 0" },
         { "{\"image_processor_type\": \"ViTImageProcessor\"", "the text ends" },
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) expect_refusal(wrong[i][0], wrong[i][1]);
-    assert_int_equal(pith_image_processor_open(&(pith_image_processor *){ NULL }, IMAGES "none", NULL, NULL),
-                     PITH_ERR_NOT_FOUND);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        expect_refusal(wrong[i][0], wrong[i][1]);
+    assert_int_equal(
+        pith_image_processor_open(&(pith_image_processor *){ NULL }, IMAGES "none", NULL, NULL),
+        PITH_ERR_NOT_FOUND);
 }
 
 /* The class by the model's type, where the file names none. */

@@ -34,20 +34,24 @@ static pith_image_encode_options as(const char *format, int quality) {
 
 /* Slopes with a little noise; alpha is never 0, where WebP may change colours. */
 static pith_image make_picture(int width, int height, int channels) {
-    pith_image image = { malloc((size_t)width * (size_t)height * (size_t)channels), width, height, channels, NULL };
+    pith_image image = { malloc((size_t)width * (size_t)height * (size_t)channels), width, height,
+                         channels, NULL };
     uint32_t noise = 7;
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++)
             for (int c = 0; c < channels; c++) {
                 noise = noise * 1664525u + 1013904223u;
-                image.pixels[((size_t)y * (size_t)width + (size_t)x) * (size_t)channels + (size_t)c] =
-                    (uint8_t)(20 + (x + y * (c + 1)) * 200 / (width + height * (c + 1)) + (int)(noise >> 30));
+                image.pixels[((size_t)y * (size_t)width + (size_t)x) * (size_t)channels +
+                             (size_t)c] =
+                    (uint8_t)(20 + (x + y * (c + 1)) * 200 / (width + height * (c + 1)) +
+                              (int)(noise >> 30));
             }
     return image;
 }
 
 /* Encodes, decodes, and returns the mean square of the differences to the picture as `channels`. */
-static double round_trip(const pith_image *image, const pith_image_encode_options *o, int channels) {
+static double round_trip(const pith_image *image, const pith_image_encode_options *o,
+                         int channels) {
     file f = { .most = SIZE_MAX };
     pith_error err = PITH_ERROR_INIT;
     pith_image back;
@@ -78,8 +82,8 @@ static void round_trips(void **unused) {
     for (size_t s = 0; s < 3; s++)
         for (int channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
             pith_image image = make_picture(sizes[s][0], sizes[s][1], channels);
-            pith_image_encode_options png = as("png", 0), webp = as("webp", 100), jpeg = as("jpeg", 95),
-                                      poor = as("jpeg", 20);
+            pith_image_encode_options png = as("png", 0), webp = as("webp", 100),
+                                      jpeg = as("jpeg", 95), poor = as("jpeg", 20);
             assert_true(round_trip(&image, &png, channels) == 0);
             assert_true(round_trip(&image, &webp, channels == 1 ? 3 : channels) == 0);
             double fine = round_trip(&image, &jpeg, channels == 1 ? 1 : 3),
@@ -98,7 +102,8 @@ static void refused(void **unused) {
     pith_error err = PITH_ERROR_INIT;
     file f = { .most = SIZE_MAX };
     pith_image image = make_picture(64, 64, 3), none = { 0 }, wide = make_picture(70000, 1, 3);
-    pith_image_encode_options gif = as("gif", 0), tiff = as("tiff", 0), bad = as("jpeg", 101), nameless = as(NULL, 0);
+    pith_image_encode_options gif = as("gif", 0), tiff = as("tiff", 0), bad = as("jpeg", 101),
+                              nameless = as(NULL, 0);
     assert_int_equal(pith_image_encode(&image, &gif, take, &f, &err), PITH_ERR_UNSUPPORTED);
     assert_int_equal(pith_image_encode(&image, &tiff, take, &f, &err), PITH_ERR_UNSUPPORTED);
     assert_int_equal(pith_image_encode(&image, &nameless, take, &f, &err), PITH_ERR_UNSUPPORTED);
@@ -119,7 +124,8 @@ static void refused(void **unused) {
     free(wide.pixels);
 }
 
-/* A profile that says for what it is, and no more: enough for JPEG and WebP, which do not look into it. */
+/* A profile that says for what it is, and no more: enough for JPEG and WebP, which do not look into
+ * it. */
 static void make_profile(uint8_t profile[160], const char *space) {
     memset(profile, 0, 160);
     profile[3] = 160;
@@ -172,7 +178,8 @@ static void profiles(void **unused) {
             pith_image_free(&back);
             pith_image_details_free(&found);
             assert_null(found.profile);
-            assert_int_equal(pith_image_decode(&back, f.bytes, f.size / 4, &read, &err), PITH_ERR_FORMAT);
+            assert_int_equal(pith_image_decode(&back, f.bytes, f.size / 4, &read, &err),
+                             PITH_ERR_FORMAT);
             assert_null(found.profile);
         }
         free(image.pixels);

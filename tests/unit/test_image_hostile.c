@@ -1,5 +1,6 @@
-/* test_image_hostile.c - pictures that lie about their size, end too early or have wrong bytes; memory that runs out;
- * modules that are missing or are none. Nothing may be read or written outside, and every error says what to do. */
+/* test_image_hostile.c - pictures that lie about their size, end too early or have wrong bytes;
+ * memory that runs out; modules that are missing or are none. Nothing may be read or written
+ * outside, and every error says what to do. */
 #include "image_test.h"
 
 #include <unistd.h>
@@ -24,13 +25,16 @@ static void counting_free(void *user, void *memory) {
     free(memory);
 }
 
-static void counting_init(counting *c) { *c = (counting){ .allocator = { counting_alloc, counting_free, c } }; }
+static void counting_init(counting *c) {
+    *c = (counting){ .allocator = { counting_alloc, counting_free, c } };
+}
 
 /* Refused before memory is taken, with both numbers. */
 static void test_too_many_pixels(void **state) {
     (void)state;
     static const char *const names[][2] = {
-        { "large.png", "the PNG picture has 40000 x 25000 = 1000000000 pixels, max_pixels is 100000000" },
+        { "large.png",
+          "the PNG picture has 40000 x 25000 = 1000000000 pixels, max_pixels is 100000000" },
         { "large.jpg", "the JPEG picture has 40000 x 25000 = 1000000000 pixels" },
         { "large.webp", "the WebP picture has 16384 x 16384 = 268435456 pixels" },
         { "large.tif", "the TIFF picture has 40000 x 25000 = 1000000000 pixels" },
@@ -70,12 +74,15 @@ static void test_large_streams(void **state) {
         uint8_t *bytes = image_bytes(&size, names[i]);
         options.module_path = MODULE;
         options.max_pixels = 1 << 20;
-        assert_int_equal(pith_image_decode(&image, bytes, size, &options, &err), PITH_ERR_UNSUPPORTED);
-        if (!strstr(err.message, "a part of it has 2000 x 2000 pixels, which is more than max_pixels"))
+        assert_int_equal(pith_image_decode(&image, bytes, size, &options, &err),
+                         PITH_ERR_UNSUPPORTED);
+        if (!strstr(err.message,
+                    "a part of it has 2000 x 2000 pixels, which is more than max_pixels"))
             fail_msg("%s: %s", names[i], err.message);
         options.max_pixels = 0;
         assert_int_equal(pith_image_decode(&image, bytes, size, &options, &err), PITH_ERR_FORMAT);
-        if (!strstr(err.message, "it has another size than it says")) fail_msg("%s: %s", names[i], err.message);
+        if (!strstr(err.message, "it has another size than it says"))
+            fail_msg("%s: %s", names[i], err.message);
         free(bytes);
     }
 }
@@ -84,7 +91,8 @@ static void expect_error(const void *bytes, size_t size, pith_status code, const
     pith_image image;
     pith_error err = PITH_ERROR_INIT;
     pith_status status = image_decode(&image, bytes, size, 3, &err);
-    if (status != code || !strstr(err.message, message)) fail_msg("%d %s, not: %s", status, err.message, message);
+    if (status != code || !strstr(err.message, message))
+        fail_msg("%d %s, not: %s", status, err.message, message);
 }
 
 static void test_odd_files(void **state) {
@@ -94,10 +102,12 @@ static void test_odd_files(void **state) {
         pith_status code;
         const char *message;
     } files[] = {
-        { "film.jpg", PITH_ERR_UNSUPPORTED, "a film, or a picture in a file of another kind, is not a format that is" },
+        { "film.jpg", PITH_ERR_UNSUPPORTED,
+          "a film, or a picture in a file of another kind, is not a format that is" },
         { "tiny_tiles.j2k", PITH_ERR_UNSUPPORTED, "its tiles are smaller than 1024 pixels" },
         { "components.j2k", PITH_ERR_UNSUPPORTED, "it has 16384 components; 1 to 4 are supported" },
-        { "cases.txt", PITH_ERR_UNSUPPORTED, "what the bytes hold is not a format that is decoded" },
+        { "cases.txt", PITH_ERR_UNSUPPORTED,
+          "what the bytes hold is not a format that is decoded" },
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         size_t size;
@@ -108,7 +118,8 @@ static void test_odd_files(void **state) {
     expect_error("", 0, PITH_ERR_UNSUPPORTED, "the file is empty");
     expect_error("P6 1 1 65535 ", 13, PITH_ERR_UNSUPPORTED, "only pictures of 8 bits");
     expect_error("P6 0 1 255 ", 11, PITH_ERR_FORMAT, "its size is not a positive number");
-    expect_error("P6 2 1 255 abc", 14, PITH_ERR_FORMAT, "the PNM picture is damaged: it is cut off");
+    expect_error("P6 2 1 255 abc", 14, PITH_ERR_FORMAT,
+                 "the PNM picture is damaged: it is cut off");
     expect_error("\xFF\xD8\xFF", 3, PITH_ERR_FORMAT, "the JPEG picture is damaged");
 }
 
@@ -149,7 +160,8 @@ static const char *const kinds[] = { "rgb.jpg",
                                      "alpha.avif",
                                      "rgb.ppm" };
 
-/* A picture cut anywhere decodes to the same pixels, if nothing but its end marker is missing, or is an error. */
+/* A picture cut anywhere decodes to the same pixels, if nothing but its end marker is missing, or
+ * is an error. */
 static void test_cut_off(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
@@ -174,7 +186,8 @@ static void test_cut_off(void **state) {
             }
             free(part);
         }
-        if (decoded > size / 2) fail_msg("%s: %zu of %zu cut files were decoded", kinds[k], decoded, size);
+        if (decoded > size / 2)
+            fail_msg("%s: %zu of %zu cut files were decoded", kinds[k], decoded, size);
         pith_image_free(&whole);
         free(bytes);
     }
@@ -198,7 +211,9 @@ static void test_wrong_bytes(void **state) {
             memcpy(wrong, bytes, size);
             for (int i = 0; i <= n % 3; i++) {
                 seed = seed * 1664525u + 1013904223u;
-                wrong[(seed >> 8) % (n % 2 ? size : size < 200 ? size : 200)] = (uint8_t)(seed >> 24);
+                wrong[(seed >> 8) % (n % 2        ? size
+                                     : size < 200 ? size
+                                                  : 200)] = (uint8_t)(seed >> 24);
             }
             if (!pith_image_decode(&image, wrong, size, &options, NULL)) pith_image_free(&image);
             assert_int_equal(c.held, 0);
@@ -244,7 +259,8 @@ static void expect_module_error(const char *path, pith_status code, const char *
     pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
     options.module_path = path;
     pith_status status = pith_image_read(&image, IMAGES "rgb.png", &options, &err);
-    if (status != code || !strstr(err.message, message)) fail_msg("%d %s, not: %s", status, err.message, message);
+    if (status != code || !strstr(err.message, message))
+        fail_msg("%d %s, not: %s", status, err.message, message);
 }
 
 /* HEIC and AVIF have a module of their own, which lies beside the other. */
@@ -254,7 +270,8 @@ static void expect_heif_error(const char *path, pith_status code, const char *me
     pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
     options.module_path = path;
     pith_status status = pith_image_read(&image, IMAGES "rgb.heic", &options, &err);
-    if (status != code || !strstr(err.message, message)) fail_msg("%d %s, not: %s", status, err.message, message);
+    if (status != code || !strstr(err.message, message))
+        fail_msg("%d %s, not: %s", status, err.message, message);
 }
 
 static void test_modules(void **state) {
@@ -262,8 +279,10 @@ static void test_modules(void **state) {
     char dir[] = "/tmp/pith-module-XXXXXX", path[64];
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/libpith_image.so", dir);
-    expect_module_error(path, PITH_ERR_NOT_FOUND, "libpith_image.so: there is no module; give the path");
-    expect_module_error(dir, PITH_ERR_NOT_FOUND, "/libpith_image.so: there is no module; give the path");
+    expect_module_error(path, PITH_ERR_NOT_FOUND,
+                        "libpith_image.so: there is no module; give the path");
+    expect_module_error(dir, PITH_ERR_NOT_FOUND,
+                        "/libpith_image.so: there is no module; give the path");
     FILE *f = fopen(path, "w");
     fputs("this is a text, not a module\n", f);
     fclose(f);
@@ -276,15 +295,19 @@ static void test_modules(void **state) {
     f = fopen(path, "w");
     fputs("this is a text, not a module\n", f);
     fclose(f);
-    expect_heif_error(dir, PITH_ERR_UNSUPPORTED, "cannot be loaded; install the Debian package libheif1");
+    expect_heif_error(dir, PITH_ERR_UNSUPPORTED,
+                      "cannot be loaded; install the Debian package libheif1");
     unlink(path);
     rmdir(dir);
-    expect_module_error(PITH_BINARY_DIR "/libpith.so", PITH_ERR_UNSUPPORTED, "not a module of libpith");
-    expect_module_error(PITH_BINARY_DIR "/tests/odd_image_module.so", PITH_ERR_UNSUPPORTED,
-                        "the module has interface 4, this library needs 3; install the module of libpith");
+    expect_module_error(PITH_BINARY_DIR "/libpith.so", PITH_ERR_UNSUPPORTED,
+                        "not a module of libpith");
+    expect_module_error(
+        PITH_BINARY_DIR "/tests/odd_image_module.so", PITH_ERR_UNSUPPORTED,
+        "the module has interface 4, this library needs 3; install the module of libpith");
     pith_image image;
     pith_error err = PITH_ERROR_INIT;
-    assert_int_equal(pith_image_read(&image, IMAGES "rgb.ppm", NULL, &err), 0); /* needs no module */
+    /* needs no module */
+    assert_int_equal(pith_image_read(&image, IMAGES "rgb.ppm", NULL, &err), 0);
     pith_image_free(&image);
 }
 
@@ -308,11 +331,14 @@ static void test_search(void **state) {
     }
     assert_int_equal(status, PITH_ERR_NOT_FOUND);
     assert_non_null(
-        strstr(err.message, "rgb.png: PNG pictures need the module libpith_image.so, which is not there: /"));
+        strstr(err.message,
+               "rgb.png: PNG pictures need the module libpith_image.so, which is not there: /"));
     assert_non_null(strstr(err.message, "build it with make, or set module_path"));
     assert_int_equal(pith_image_read(&image, IMAGES "rgb.avif", NULL, &err), PITH_ERR_NOT_FOUND);
-    assert_non_null(strstr(err.message, "AVIF pictures need the module libpith_heif.so, which is not there: /"));
-    assert_non_null(strstr(err.message, "install the Debian package libheif-dev and build it with make"));
+    assert_non_null(strstr(err.message,
+                           "AVIF pictures need the module libpith_heif.so, which is not there: /"));
+    assert_non_null(
+        strstr(err.message, "install the Debian package libheif-dev and build it with make"));
 }
 
 /* Sizes that fit in no memory are refused, whatever the picture. */
@@ -338,7 +364,8 @@ static void test_resize_limits(void **state) {
         options.height = sizes[i].new_height;
         options.shortest_edge = sizes[i].shortest;
         pith_status status = pith_image_resize(&resized, &image, &options, &err);
-        if (sizes[i].message && (status != PITH_ERR_ARGUMENT || !strstr(err.message, sizes[i].message)))
+        if (sizes[i].message &&
+            (status != PITH_ERR_ARGUMENT || !strstr(err.message, sizes[i].message)))
             fail_msg("%d %s, not: %s", status, err.message, sizes[i].message);
         if (!status) pith_image_free(&resized);
     }

@@ -1,5 +1,5 @@
-/* test_inner.c - PITH_OPEN_INNER: what nodes give as outputs; where it is refused; memory that runs out.
- * tests/cli/runtimes.py compares these values with ONNX Runtime's. */
+/* test_inner.c - PITH_OPEN_INNER: what nodes give as outputs; where it is refused; memory that runs
+ * out. tests/cli/runtimes.py compares these values with ONNX Runtime's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,8 @@ static pith_open_options inner_options(void) {
     return o;
 }
 
-/* Values come in the order of nodes; the file's outputs are among them, with the same numbers; texts are refused. */
+/* Values come in the order of nodes; the file's outputs are among them, with the same numbers;
+ * texts are refused. */
 static void values(void **unused) {
     (void)unused;
     pith_error err = PITH_ERROR_INIT;
@@ -54,7 +55,9 @@ static void values(void **unused) {
     assert_int_equal(pith_session_run(a, all, names, inputs, given, NULL, &err), status);
     for (size_t i = 0; i < few && !status; i++) {
         size_t k = 0;
-        while (k < count && strcmp(pith_model_output(inner, k).name, pith_model_output(plain, i).name)) k++;
+        while (k < count &&
+               strcmp(pith_model_output(inner, k).name, pith_model_output(plain, i).name))
+            k++;
         assert_true(k < count);
         assert_int_equal(all[k].bytes, some[i].bytes);
         assert_memory_equal(all[k].data, some[i].data, some[i].bytes);
@@ -89,7 +92,8 @@ static void refused(void **unused) {
     assert_int_equal(pith_model_open(&model, COMPILED, &o, &err), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "a compiled model has no inner values"));
     remove(COMPILED);
-    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/hf/bert", &o, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/hf/bert", &o, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "another format"));
     o.optimization = 1;
     assert_int_equal(pith_model_open(&model, MODEL, &o, &err), PITH_ERR_ARGUMENT);

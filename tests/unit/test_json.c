@@ -1,4 +1,5 @@
-/* The JSON scanner: what RFC 8259 allows is read, what it forbids is refused, messages name the place. */
+/* The JSON scanner: what RFC 8259 allows is read, what it forbids is refused, messages name the
+ * place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,7 +177,8 @@ static void good_and_bad(void **state) {
         "1.2.3",
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        if (!accepts(good[i], strlen(good[i]))) fail_msg("refused: %s (%s)", good[i], error.message);
+        if (!accepts(good[i], strlen(good[i])))
+            fail_msg("refused: %s (%s)", good[i], error.message);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (accepts(bad[i], strlen(bad[i]))) fail_msg("accepted: %s", bad[i]);
     assert_false(accepts("\"a\0b\"", 5));
@@ -184,10 +186,11 @@ static void good_and_bad(void **state) {
 
 static void walking(void **state) {
     (void)state;
-    pith__json *j =
-        scan("{\"n\": [1, -2, 9223372036854775807, -9223372036854775808], \"s\\u0041\": \"x\\u00e9\\ud83d\\ude00\\n\","
-             " \"lone\": \"\\udc00a\\ud800\", \"t\": true, \"f\": false, \"z\": null, \"raw\": {\"a\" : [1, \"]\"]} , "
-             "\"d\": 2.5}");
+    pith__json *j = scan("{\"n\": [1, -2, 9223372036854775807, -9223372036854775808], "
+                         "\"s\\u0041\": \"x\\u00e9\\ud83d\\ude00\\n\","
+                         " \"lone\": \"\\udc00a\\ud800\", \"t\": true, \"f\": false, \"z\": null, "
+                         "\"raw\": {\"a\" : [1, \"]\"]} , "
+                         "\"d\": 2.5}");
     static const int64_t want[] = { 1, -2, INT64_MAX, INT64_MIN };
     pith_str key;
     int seen = 0;
@@ -196,7 +199,8 @@ static void walking(void **state) {
         seen++;
         if (pith__str_is(key, "n")) {
             size_t i = 0;
-            for (pith__json_array(j); pith__json_next_item(j); i++) assert_int_equal(pith__json_int(j), want[i]);
+            for (pith__json_array(j); pith__json_next_item(j); i++)
+                assert_int_equal(pith__json_int(j), want[i]);
             assert_int_equal(i, 4);
         } else if (pith__str_is(key, "sA")) {
             assert_true(pith__str_is(pith__json_string(j), "x\xc3\xa9\xf0\x9f\x98\x80\n"));
@@ -280,7 +284,9 @@ static void doubles_are_exact(void **state) {
 
 static void numbers_that_do_not_fit(void **state) {
     (void)state;
-    static const char *const texts[] = { "9223372036854775808", "-9223372036854775809", "1.0", "1e2", "\"1\"", "true" };
+    static const char *const texts[] = {
+        "9223372036854775808", "-9223372036854775809", "1.0", "1e2", "\"1\"", "true"
+    };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(pith__json_int(scan(texts[i])), 0);
         assert_int_equal(error.code, PITH_ERR_FORMAT);
@@ -295,7 +301,8 @@ static void messages_name_the_place(void **state) {
         for (pith__json_object(j); pith__json_next_key(j, &key);)
             for (pith__json_array(j); pith__json_next_item(j);) pith__json_int(j);
     assert_true(j->failed);
-    assert_string_equal(error.message, "t.json:4: model.vocab[2]: expected a number, found a string");
+    assert_string_equal(error.message,
+                        "t.json:4: model.vocab[2]: expected a number, found a string");
     /* Everything after the first failure returns nothing and changes nothing. */
     assert_int_equal(pith__json_int(j), 0);
     assert_true(pith__str_is(pith__json_string(j), ""));
@@ -304,7 +311,8 @@ static void messages_name_the_place(void **state) {
     assert_int_equal(pith__json_peek(j), PITH_JSON_END);
     pith__json_skip(j);
     pith__json_fail(j, PITH_ERR_UNSUPPORTED, "later");
-    assert_string_equal(error.message, "t.json:4: model.vocab[2]: expected a number, found a string");
+    assert_string_equal(error.message,
+                        "t.json:4: model.vocab[2]: expected a number, found a string");
     assert_false(accepts("{\"a\\u0000\x01\": 1}", 13));
     assert_true(strchr(error.message, '\n') == NULL);
 }
@@ -321,8 +329,8 @@ static void depth_is_limited(void **state) {
 
 static void every_prefix_and_flip_ends(void **state) {
     (void)state;
-    static const char text[] =
-        "{\"a\": [1.5e3, -2, true, null, {\"k\\u00e9y\": \"v\\n\\ud83d\\ude00\"}], \"\xc3\xa9\": false}";
+    static const char text[] = "{\"a\": [1.5e3, -2, true, null, {\"k\\u00e9y\": "
+                               "\"v\\n\\ud83d\\ude00\"}], \"\xc3\xa9\": false}";
     size_t size = sizeof text - 1;
     for (size_t n = 0; n < size; n++) assert_false(accepts(text, n));
     char copy[sizeof text];

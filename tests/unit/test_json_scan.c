@@ -1,5 +1,5 @@
-/* The command's scanner of JSON lines beside the library's: the same values, and the same words for the same faults,
- * for documents that were damaged at random. */
+/* The command's scanner of JSON lines beside the library's: the same values, and the same words for
+ * the same faults, for documents that were damaged at random. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,12 +42,16 @@ void bytes_print(bytes *b, const char *format, ...) {
 }
 
 static const char *const seeds[] = {
-    "{\"text\": \"a cat\", \"n\": [1, 2.5e-3, -0, {\"deep\": [null, true, false]}], \"embedding\": \"\"}",
-    "{\"ids\": [101, 2023, 102, -5, 2147483648, 9223372036854775807, 99999999999999999999, 1.5, 07]}",
+    "{\"text\": \"a cat\", \"n\": [1, 2.5e-3, -0, {\"deep\": [null, true, false]}], \"embedding\": "
+    "\"\"}",
+    "{\"ids\": [101, 2023, 102, -5, 2147483648, 9223372036854775807, 99999999999999999999, 1.5, "
+    "07]}",
     "[1, [2, [3, [4, {\"x\": {\"y\": [\"z\"]}}]]]]",
-    "{\"\\u0074ext\": \"\\ud83d\\ude00 \\ud800 \\u00e9 \\n\\t\\\"\\\\\\/\\b\\f\\r\", \"\\u0001\\u0085k\": {}, \"\": "
+    "{\"\\u0074ext\": \"\\ud83d\\ude00 \\ud800 \\u00e9 \\n\\t\\\"\\\\\\/\\b\\f\\r\", "
+    "\"\\u0001\\u0085k\": {}, \"\": "
     "[]}",
-    "  {\"na\xC3\xAFve\" :\t\"\xF0\x9F\x98\x80\xE2\x82\xAC\" , \"a\":{\"b\":{\"c\":[0,{\"d\":1e9}]}}}\r\n",
+    "  {\"na\xC3\xAFve\" :\t\"\xF0\x9F\x98\x80\xE2\x82\xAC\" , "
+    "\"a\":{\"b\":{\"c\":[0,{\"d\":1e9}]}}}\r\n",
     "\"just text\"",
     "-12",
     "nul",
@@ -173,7 +177,8 @@ static void test_damaged(void **state) {
 /* Paths and places that do not fit a message. */
 static void test_long_paths(void **state) {
     (void)state;
-    static const char *const parts[] = { "k", "\\u0001\\u0085\\u0000x", "na\xC3\xAFve", "\xE2\x82\xAC\xE2\x82\xAC" };
+    static const char *const parts[] = { "k", "\\u0001\\u0085\\u0000x", "na\xC3\xAFve",
+                                         "\xE2\x82\xAC\xE2\x82\xAC" };
     for (size_t repeat = 1; repeat < 400; repeat += 7) {
         for (size_t part = 0; part < 4; part++) {
             for (int levels = 1; levels <= 3; levels++) {
@@ -205,7 +210,8 @@ static void test_depth(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_damaged), cmocka_unit_test(test_long_paths),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_damaged),
+                                        cmocka_unit_test(test_long_paths),
                                         cmocka_unit_test(test_depth) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Every row of the kernel table at every level of this machine: the bits of the scalar level, at all tail lengths,
- * unaligned, in place, against inaccessible pages. A row is tested by its family's signature; a family that is in no
- * list below fails the test, unless all its levels are one function. */
+/* Every row of the kernel table at every level of this machine: the bits of the scalar level, at
+ * all tail lengths, unaligned, in place, against inaccessible pages. A row is tested by its
+ * family's signature; a family that is in no list below fails the test, unless all its levels are
+ * one function. */
 #include "kernel_test.h"
 
 #include <math.h>
@@ -31,19 +32,20 @@ static guarded filled(int64_t n) {
     return g;
 }
 
-/* Runs body with `fn` for each level after scalar, `expected` made by scalar, and compares [n] of out. */
-#define EACH_LEVEL(row, type, out, n, call)                                                                            \
-    do {                                                                                                               \
-        float *expected_ = floats(n);                                                                                  \
-        for (int level_ = 0; level_ < PITH_ISA_COUNT; level_++) {                                                      \
-            if (!level_usable(level_) || !(row)->fn[level_]) continue;                                                 \
-            type *fn = (type *)(row)->fn[level_];                                                                      \
-            call;                                                                                                      \
-            if (level_ == PITH_ISA_scalar) memcpy(expected_, out, (size_t)(n) * sizeof(float));                        \
-            assert_same_floats((const float *)(out), expected_, n, "%s %s length %d",                                  \
-                               pith__isa_name((pith__isa)level_), (row)->family, (int)(n));                            \
-        }                                                                                                              \
-        free(expected_);                                                                                               \
+/* Runs body with `fn` for each level after scalar, `expected` made by scalar, and compares [n] of
+ * out. */
+#define EACH_LEVEL(row, type, out, n, call)                                                        \
+    do {                                                                                           \
+        float *expected_ = floats(n);                                                              \
+        for (int level_ = 0; level_ < PITH_ISA_COUNT; level_++) {                                  \
+            if (!level_usable(level_) || !(row)->fn[level_]) continue;                             \
+            type *fn = (type *)(row)->fn[level_];                                                  \
+            call;                                                                                  \
+            if (level_ == PITH_ISA_scalar) memcpy(expected_, out, (size_t)(n) * sizeof(float));    \
+            assert_same_floats((const float *)(out), expected_, n, "%s %s length %d",              \
+                               pith__isa_name((pith__isa)level_), (row)->family, (int)(n));        \
+        }                                                                                          \
+        free(expected_);                                                                           \
     } while (0)
 
 static void check_unary(const pith__kernel_row *row, int64_t n) {
@@ -61,7 +63,8 @@ static void check_binary(const pith__kernel_row *row, int64_t n) {
         EACH_LEVEL(row, pith__binary_fn, y.data, n, fn(y.data, a.data, b.data, n, as, bs));
         if (bs) {
             EACH_LEVEL(row, pith__binary_fn, y.data, n,
-                       (memcpy(y.data, b.data, (size_t)n * sizeof(float)), fn(y.data, a.data, y.data, n, as, bs)));
+                       (memcpy(y.data, b.data, (size_t)n * sizeof(float)),
+                        fn(y.data, a.data, y.data, n, as, bs)));
         }
         guarded_free(a), guarded_free(b), guarded_free(y);
     }
@@ -85,8 +88,9 @@ static void check_row_to_row(const pith__kernel_row *row, int64_t n) {
     enum { ROWS = 2 };
     guarded x = filled(ROWS * n), y = guarded_floats(ROWS * n);
     EACH_LEVEL(row, pith__row_f32_fn, y.data, ROWS * n, fn(x.data, y.data, ROWS, n));
-    EACH_LEVEL(row, pith__row_f32_fn, y.data, ROWS * n,
-               (memcpy(y.data, x.data, (size_t)(ROWS * n) * sizeof(float)), fn(y.data, y.data, ROWS, n)));
+    EACH_LEVEL(
+        row, pith__row_f32_fn, y.data, ROWS * n,
+        (memcpy(y.data, x.data, (size_t)(ROWS * n) * sizeof(float)), fn(y.data, y.data, ROWS, n)));
     guarded_free(x), guarded_free(y);
 }
 
@@ -94,7 +98,8 @@ static void check_norm(const pith__kernel_row *row, int64_t n) {
     enum { ROWS = 2 };
     guarded x = filled(ROWS * n), residual = filled(ROWS * n), sum = guarded_floats(ROWS * n),
             y = guarded_floats(ROWS * n);
-    guarded bias = filled(n), gamma = guarded_floats(n), beta = guarded_floats(n), mean = guarded_floats(ROWS);
+    guarded bias = filled(n), gamma = guarded_floats(n), beta = guarded_floats(n),
+            mean = guarded_floats(ROWS);
     for (int which = 0; which < 64; which++) {
         pith__layer_norm a = { .x = x.data, .y = y.data, .rows = ROWS, .n = n, .epsilon = 1e-5f };
         if (which & 1) a.residual = residual.data;
@@ -117,10 +122,12 @@ static void check_norm(const pith__kernel_row *row, int64_t n) {
 /* n pairs in each of three heads. */
 static void check_rotary(const pith__kernel_row *row, int64_t n) {
     enum { HEADS = 3 };
-    guarded x = filled((2 * n + 5) * HEADS), y = guarded_floats(2 * n * HEADS), cosine = filled(2 * n),
-            sine = filled(2 * n);
+    guarded x = filled((2 * n + 5) * HEADS), y = guarded_floats(2 * n * HEADS),
+            cosine = filled(2 * n), sine = filled(2 * n);
     for (int which = 0; which < 4; which++) {
-        pith__rotary a = { .x = x.data, .cosine = cosine.data, .sine = sine.data, .y = y.data, .heads = HEADS };
+        pith__rotary a = {
+            .x = x.data, .cosine = cosine.data, .sine = sine.data, .y = y.data, .heads = HEADS
+        };
         a.size = a.y_pitch = 2 * n;
         a.x_pitch = 2 * n + 5;
         a.interleaved = which & 1;
@@ -134,8 +141,9 @@ static void check_map(const pith__kernel_row *row, int64_t n) {
     static const double parameters[2] = { 0.7, 0.3 };
     guarded x = filled(n), y = guarded_floats(n);
     EACH_LEVEL(row, pith__map_fn, y.data, n, fn(y.data, x.data, n, parameters));
-    EACH_LEVEL(row, pith__map_fn, y.data, n,
-               (memcpy(y.data, x.data, (size_t)n * sizeof(float)), fn(y.data, y.data, n, parameters)));
+    EACH_LEVEL(
+        row, pith__map_fn, y.data, n,
+        (memcpy(y.data, x.data, (size_t)n * sizeof(float)), fn(y.data, y.data, n, parameters)));
     guarded_free(x), guarded_free(y);
 }
 
@@ -143,7 +151,8 @@ static void check_map(const pith__kernel_row *row, int64_t n) {
 static void check_compare(const pith__kernel_row *row, int64_t n) {
     for (int strides = 0; strides < 4; strides++) {
         int as = strides & 1, bs = strides >> 1;
-        guarded a = filled(as ? n : n > 0), b = filled(bs ? n : n > 0), y = guarded_alloc((size_t)n, (int)(n & 1));
+        guarded a = filled(as ? n : n > 0), b = filled(bs ? n : n > 0),
+                y = guarded_alloc((size_t)n, (int)(n & 1));
         const float *u = a.data, *v = b.data;
         for (int64_t i = 0; i < n && as && bs; i += 3) ((float *)b.data)[i] = u[i];
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
@@ -151,7 +160,9 @@ static void check_compare(const pith__kernel_row *row, int64_t n) {
             ((pith__map2_fn *)row->fn[level])(y.data, a.data, b.data, n, as, bs);
             for (int64_t i = 0; i < n; i++) {
                 float left = u[i * as], right = v[i * bs];
-                int expected = row->family[4] == 'e' ? left == right : row->family[8] ? left <= right : left < right;
+                int expected = row->family[4] == 'e' ? left == right
+                               : row->family[8]      ? left <= right
+                                                     : left < right;
                 assert_int_equal(((const uint8_t *)y.data)[i], expected);
             }
         }
@@ -161,12 +172,14 @@ static void check_compare(const pith__kernel_row *row, int64_t n) {
 
 static void check_affine(const pith__kernel_row *row, int64_t n) {
     for (int step = 0; step < 2; step++) {
-        guarded x = filled(n), y = guarded_floats(n), a = filled(step ? n : n > 0), b = filled(step ? n : n > 0);
+        guarded x = filled(n), y = guarded_floats(n), a = filled(step ? n : n > 0),
+                b = filled(step ? n : n > 0);
         EACH_LEVEL(row, pith__affine_fn, y.data, n, fn(y.data, x.data, a.data, b.data, n, step));
         for (int64_t i = 0; i < n; i++) {
             const float *scale = a.data, *shift = b.data;
-            assert_true(same_float(((const float *)y.data)[i],
-                                   fmaf(((const float *)x.data)[i], scale[i * step], shift[i * step])));
+            assert_true(
+                same_float(((const float *)y.data)[i],
+                           fmaf(((const float *)x.data)[i], scale[i * step], shift[i * step])));
         }
         guarded_free(x), guarded_free(y), guarded_free(a), guarded_free(b);
     }
@@ -185,7 +198,8 @@ static void check_moments(const pith__kernel_row *row, int64_t n) {
         assert_memory_equal(found, expected, sizeof found);
     }
     for (int64_t i = 0; i < 3 * n; i++) sum += (double)p[i] / (double)(3 * n);
-    for (int64_t i = 0; i < 3 * n; i++) squares += ((double)p[i] - sum) * ((double)p[i] - sum) / (double)(3 * n);
+    for (int64_t i = 0; i < 3 * n; i++)
+        squares += ((double)p[i] - sum) * ((double)p[i] - sum) / (double)(3 * n);
     assert_float_equal(expected[0], sum, 1e-5);
     assert_float_equal(expected[1], squares, 1e-6);
     guarded_free(x);
@@ -239,11 +253,13 @@ static void test_table(void **state) {
         assert_non_null(row->fn[PITH_ISA_scalar]);
         if (i + 1 < pith__kernel_table_count) {
             int order = strcmp(row->family, next->family);
-            if (order > 0 || (order == 0 && row->dtype >= next->dtype)) fail_msg("%s is not sorted", next->family);
+            if (order > 0 || (order == 0 && row->dtype >= next->dtype))
+                fail_msg("%s is not sorted", next->family);
         }
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (row->fn[level])
-                assert_true(pith__kernel_find(row->family, row->dtype, (pith__isa)level) == row->fn[level]);
+                assert_true(pith__kernel_find(row->family, row->dtype, (pith__isa)level) ==
+                            row->fn[level]);
         }
     }
     assert_null(pith__kernel_find("no_such_family", PITH_F32, PITH_ISA_scalar));
@@ -264,11 +280,15 @@ static void test_reductions_in_double(void **state) {
         bottom = fmin(bottom, (double)x[i]);
     }
     const double expected[COUNT(rows_families)] = { l1, top, sum / N, bottom, sum, squares };
-    /* Each addition rounds by at most half a unit of a partial sum: (steps of a chain + tree) * 2^-24 * sum of |x|. */
+    /* Each addition rounds by at most half a unit of a partial sum: (steps of a chain + tree) *
+     * 2^-24 * sum of |x|. */
     for (size_t f = 0; f < COUNT(rows_families); f++) {
-        PITH_KERNEL_FIND(pith__reduce_rows_fn, rows_families[f], PITH_F32, pith__cpu_get()->isa)(x, &y, 1, N);
+        PITH_KERNEL_FIND(pith__reduce_rows_fn, rows_families[f], PITH_F32, pith__cpu_get()->isa)
+        (x, &y, 1, N);
         assert_float_equal(y, expected[f], (N / 16 + 6) * 0x1p-24 * l1);
-        PITH_KERNEL_FIND(pith__reduce_columns_fn, columns_families[f], PITH_F32, pith__cpu_get()->isa)(x, &y, N, 1, 1);
+        PITH_KERNEL_FIND(pith__reduce_columns_fn, columns_families[f], PITH_F32,
+                         pith__cpu_get()->isa)
+        (x, &y, N, 1, 1);
         assert_float_equal(y, expected[f], (N + 1) * 0x1p-24 * l1);
     }
     free(x);
@@ -291,8 +311,10 @@ static void test_rotary_by_hand(void **state) {
                 int p = interleaved ? 2 * i : i, q = interleaved ? 2 * i + 1 : i + HALF;
                 int at_p = per_pair ? i : p, at_q = per_pair ? i : q;
                 const float *in = x + h * PITCH, *out = y + h * SIZE;
-                assert_float_equal(out[p], (double)in[p] * cosine[at_p] - (double)in[q] * sine[at_p], 1e-6);
-                assert_float_equal(out[q], (double)in[q] * cosine[at_q] + (double)in[p] * sine[at_q], 1e-6);
+                assert_float_equal(out[p],
+                                   (double)in[p] * cosine[at_p] - (double)in[q] * sine[at_p], 1e-6);
+                assert_float_equal(out[q],
+                                   (double)in[q] * cosine[at_q] + (double)in[p] * sine[at_q], 1e-6);
             }
         }
     }
@@ -312,13 +334,19 @@ static void test_norms_in_double(void **state) {
         norm += (double)x[i] * (double)x[i];
     }
     pith__isa isa = pith__cpu_get()->isa;
-    pith__layer_norm a = {
-        .x = x, .residual = r, .gamma = gamma, .beta = beta, .y = y, .rows = 1, .n = N, .epsilon = 1e-5f
-    };
+    pith__layer_norm a = { .x = x,
+                           .residual = r,
+                           .gamma = gamma,
+                           .beta = beta,
+                           .y = y,
+                           .rows = 1,
+                           .n = N,
+                           .epsilon = 1e-5f };
     PITH_KERNEL_FIND(pith__layer_norm_f32_fn, "layer_norm", PITH_F32, isa)(&a);
     for (int i = 0; i < N; i++) {
         double s = (double)x[i] + (double)r[i];
-        assert_float_equal(y[i], (s - mean) / sqrt(variance + 1e-5) * (double)gamma[i] + (double)beta[i], 1e-6);
+        assert_float_equal(
+            y[i], (s - mean) / sqrt(variance + 1e-5) * (double)gamma[i] + (double)beta[i], 1e-6);
     }
     PITH_KERNEL_FIND(pith__layer_norm_f32_fn, "rms_norm", PITH_F32, isa)(&a);
     for (int i = 0; i < N; i++) {

@@ -1,4 +1,5 @@
-/* Attention at every level: equal bits to the definition in attention.h, close to the same in double. */
+/* Attention at every level: equal bits to the definition in attention.h, close to the same in
+ * double. */
 #include "kernel_test.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@ static int kept(const pith__attention *a, int64_t i, int64_t j) {
 
 /* 2^x, x <= 0, operation by operation as vmath.h has it. */
 static float exp2_f32(float x) {
-    static const float c[] = { 0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f };
+    static const float c[] = { 0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f,
+                               0x1.ebf9bcp-3f,  0x1.62e42ap-1f, 1.0f };
     if (x < -126.0f) return 0.0f;
     float n = rintf(x), f = x - n, q = c[0];
     for (int i = 1; i < 6; i++) q = fmaf(q, f, c[i]);
@@ -52,7 +54,8 @@ static void define(const pith__attention *a, float *o, double *exact) {
             }
             if (!raw) s *= a->scale;
             sd *= (double)a->scale;
-            if (a->bias) s += a->bias[i * a->bias_stride + j], sd += (double)a->bias[i * a->bias_stride + j];
+            if (a->bias)
+                s += a->bias[i * a->bias_stride + j], sd += (double)a->bias[i * a->bias_stride + j];
             p[j] = s;
             pd[j] = sd;
             if (s > top) top = s;
@@ -85,14 +88,17 @@ static void define(const pith__attention *a, float *o, double *exact) {
             }
             float none[] = { NAN, sum / (float)a->keys, 0.0f };
             o[i * a->o_stride + c] = count == 0 ? none[a->none_left] : sum * (1.0f / lanes[0]);
-            exact[i * a->o_stride + c] = count == 0 ? (double)o[i * a->o_stride + c] : sd / sum_exact;
+            exact[i * a->o_stride + c] =
+                count == 0 ? (double)o[i * a->o_stride + c] : sd / sum_exact;
         }
     }
     free(p);
     free(pd);
 }
 
-static int64_t extent(int64_t rows, int64_t stride, int64_t n) { return rows > 0 ? (rows - 1) * stride + n : 0; }
+static int64_t extent(int64_t rows, int64_t stride, int64_t n) {
+    return rows > 0 ? (rows - 1) * stride + n : 0;
+}
 
 static problem make(int64_t queries, int64_t keys, int64_t d, int64_t dv) {
     problem p = { .a = { .queries = queries,
@@ -104,7 +110,8 @@ static problem make(int64_t queries, int64_t keys, int64_t d, int64_t dv) {
                          .window_left = -1,
                          .window_right = -1 } };
     pith__attention *a = &p.a;
-    a->q_stride = d + random_below(9), a->k_stride = d + random_below(9), a->v_stride = dv + random_below(9);
+    a->q_stride = d + random_below(9), a->k_stride = d + random_below(9),
+    a->v_stride = dv + random_below(9);
     a->o_stride = dv + random_below(9);
     a->q = (p.q = guarded_floats(extent(queries, a->q_stride, d))).data;
     a->k = (p.k = guarded_floats(extent(keys, a->k_stride, d))).data;
@@ -125,21 +132,25 @@ static void check_and_free(problem *p) {
         if (!level_usable(level)) continue;
         guarded o = guarded_floats(size);
         a->o = o.data;
-        PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level)(a, p->scratch.data);
+        PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level)
+        (a, p->scratch.data);
         for (int64_t i = 0; i < a->queries; i++) {
             const float *row = a->o + i * a->o_stride;
-            assert_same_floats(row, expected + i * a->o_stride, a->dv, "%s queries %d keys %d d %d dv %d row %d",
-                               pith__isa_name((pith__isa)level), (int)a->queries, (int)a->keys, (int)a->d, (int)a->dv,
-                               (int)i);
+            assert_same_floats(row, expected + i * a->o_stride, a->dv,
+                               "%s queries %d keys %d d %d dv %d row %d",
+                               pith__isa_name((pith__isa)level), (int)a->queries, (int)a->keys,
+                               (int)a->d, (int)a->dv, (int)i);
             for (int64_t c = 0; c < a->dv; c++) {
-                if (row[c] == row[c]) assert_true(fabs((double)row[c] - exact[i * a->o_stride + c]) < 3e-6);
+                if (row[c] == row[c])
+                    assert_true(fabs((double)row[c] - exact[i * a->o_stride + c]) < 3e-6);
             }
         }
         guarded_free(o);
     }
     free(expected);
     free(exact);
-    guarded_free(p->q), guarded_free(p->k), guarded_free(p->v), guarded_free(p->bias), guarded_free(p->mask);
+    guarded_free(p->q), guarded_free(p->k), guarded_free(p->v), guarded_free(p->bias),
+        guarded_free(p->mask);
     guarded_free(p->scratch);
 }
 
@@ -157,7 +168,8 @@ static void test_sizes(void **state) {
 static void test_masks(void **state) {
     (void)state;
     for (int round = 0; round < 300; round++) {
-        int64_t keys = 1 + random_below(90), left = random_below(keys), right = random_below(keys - left + 1);
+        int64_t keys = 1 + random_below(90), left = random_below(keys),
+                right = random_below(keys - left + 1);
         problem p = make(1 + random_below(40), keys, 16, 1 + random_below(40));
         uint8_t *mask = p.mask.data;
         for (int64_t j = 0; j < keys; j++) {
@@ -177,13 +189,16 @@ static void test_masks(void **state) {
 /* Down to where e^x is subnormal, zero, and of -infinity. */
 static void test_low_scores(void **state) {
     (void)state;
-    static const float low[] = { 0.0f, -20.0f, -87.0f, -95.0f, -103.5f, -150.0f, -1e4f, -9e6f, -1e30f, -INFINITY };
+    static const float low[] = { 0.0f,    -20.0f, -87.0f, -95.0f, -103.5f,
+                                 -150.0f, -1e4f,  -9e6f,  -1e30f, -INFINITY };
     for (int round = 0; round < 40; round++) {
         int64_t keys = 2 + random_below(60);
         problem p = make(1 + random_below(20), keys, 8, 1 + random_below(20));
         p.a.bias = p.bias.data, p.a.bias_stride = keys;
-        for (int64_t i = 0; i < p.a.queries * keys; i++) ((float *)p.bias.data)[i] = low[random_below(10)];
-        for (int64_t i = 0; i < p.a.queries; i++) ((float *)p.bias.data)[i * keys + random_below(keys)] = 0.0f;
+        for (int64_t i = 0; i < p.a.queries * keys; i++)
+            ((float *)p.bias.data)[i] = low[random_below(10)];
+        for (int64_t i = 0; i < p.a.queries; i++)
+            ((float *)p.bias.data)[i * keys + random_below(keys)] = 0.0f;
         check_and_free(&p);
     }
 }
@@ -199,7 +214,8 @@ static void test_far_scores(void **state) {
             p.a.scale = 1e25f; /* without a bias all keys but one are left behind */
         } else {
             p.a.bias = p.bias.data, p.a.bias_stride = keys;
-            for (int64_t i = 0; i < p.a.queries * keys; i++) ((float *)p.bias.data)[i] = far[random_below(count)];
+            for (int64_t i = 0; i < p.a.queries * keys; i++)
+                ((float *)p.bias.data)[i] = far[random_below(count)];
             for (int64_t i = 0; i < p.a.queries; i++) ((float *)p.bias.data)[i * keys] = far[1];
         }
         if (round % 4 == 0) p.a.causal_offset = keys;
@@ -217,7 +233,9 @@ static void test_masked_keys_are_not_read_into_sums(void **state) {
     float first[QUERIES * D], second[QUERIES * D];
     for (int64_t j = 0; j < KEYS; j++) mask[j] = j >= 5 && j < 33;
     for (int64_t j = 0; j < KEYS; j++) {
-        if (!mask[j]) ((float *)p.v.data)[j * a->v_stride] = INFINITY, ((float *)p.k.data)[j * a->k_stride] = NAN;
+        if (!mask[j])
+            ((float *)p.v.data)[j * a->v_stride] = INFINITY,
+                                    ((float *)p.k.data)[j * a->k_stride] = NAN;
     }
     plain.k += 5 * a->k_stride, plain.v += 5 * a->v_stride, plain.keys = 28;
     a->key_mask = mask;
@@ -225,18 +243,22 @@ static void test_masked_keys_are_not_read_into_sums(void **state) {
     a->o_stride = plain.o_stride = D;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        pith__attention_f32_fn *fn = PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level);
+        pith__attention_f32_fn *fn =
+            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level);
         fn(a, p.scratch.data);
         fn(&plain, p.scratch.data);
         assert_memory_equal(first, second, sizeof first);
         for (size_t i = 0; i < QUERIES * D; i++) assert_true(isfinite(first[i]));
     }
-    guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);
+    guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias),
+        guarded_free(p.mask);
     guarded_free(p.scratch);
 }
 
 /* round(x * inverse) by the sum with 1.5 * 2^23, as the kernel has it. */
-static int32_t rounded(float x, float inverse) { return (int32_t)(fmaf(x, inverse, 0x1.8p23f) - 0x1.8p23f); }
+static int32_t rounded(float x, float inverse) {
+    return (int32_t)(fmaf(x, inverse, 0x1.8p23f) - 0x1.8p23f);
+}
 
 /* 2^-(difference * unit) in units of 2^-15, rounded as the kernel does. */
 static int32_t weight_of(int32_t difference, float unit) {
@@ -265,7 +287,8 @@ static void define_i16(const pith__attention *a, int64_t first, int64_t keys, fl
     float key_most = 0.0f;
     int32_t *s = malloc((size_t)keys * sizeof *s);
     for (int64_t j = 0; j < keys; j++) {
-        for (int64_t d = 0; d < a->d; d++) key_most = fmaxf(key_most, fabsf(k[j * a->k_stride + d]));
+        for (int64_t d = 0; d < a->d; d++)
+            key_most = fmaxf(key_most, fabsf(k[j * a->k_stride + d]));
     }
     const bool no_key = key_most < 0x1p-100f;
     for (int64_t i = 0; i < a->queries; i++) {
@@ -274,7 +297,8 @@ static void define_i16(const pith__attention *a, int64_t first, int64_t keys, fl
         int32_t top = INT32_MIN, sum_of_weights = 0;
         for (int64_t d = 0; d < a->d; d++) most = fmaxf(most, fabsf(q[d]));
         const bool none = most < 0x1p-100f;
-        const float unit = 0x1.715476p0f * a->scale * (no_key ? 0.0f : key_most / steps) * (none ? 0.0f : most / steps);
+        const float unit = 0x1.715476p0f * a->scale * (no_key ? 0.0f : key_most / steps) *
+                           (none ? 0.0f : most / steps);
         for (int64_t j = 0; j < keys; j++) {
             s[j] = 0;
             for (int64_t d = 0; d < a->d; d++) {
@@ -287,14 +311,16 @@ static void define_i16(const pith__attention *a, int64_t first, int64_t keys, fl
         for (int64_t column = 0; column < a->dv; column++) {
             float low = v[column], high = low, sum = 0.0f;
             for (int64_t j = 1; j < keys; j++) {
-                low = fminf(low, v[j * a->v_stride + column]), high = fmaxf(high, v[j * a->v_stride + column]);
+                low = fminf(low, v[j * a->v_stride + column]),
+                high = fmaxf(high, v[j * a->v_stride + column]);
             }
             const float middle = (high + low) * 0.5f, half = (high - low) * 0.5f;
             const bool flat = half < 0x1p-100f;
             for (int64_t block = 0; block < keys; block += 256) {
                 int32_t part = 0;
                 for (int64_t j = block; j < keys && j < block + 256; j++)
-                    part += s[j] * rounded(v[j * a->v_stride + column] - middle, flat ? 0.0f : 255.0f / half);
+                    part += s[j] * rounded(v[j * a->v_stride + column] - middle,
+                                           flat ? 0.0f : 255.0f / half);
                 sum = block ? sum + (float)part : (float)part;
             }
             o[i * a->o_stride + column] =
@@ -306,34 +332,39 @@ static void define_i16(const pith__attention *a, int64_t first, int64_t keys, fl
 
 static double most_of(const float *x, int64_t rows, int64_t stride, int64_t n) {
     double most = 0;
-    for (int64_t i = 0; i < rows * n; i++) most = fmax(most, fabs((double)x[i / n * stride + i % n]));
+    for (int64_t i = 0; i < rows * n; i++)
+        most = fmax(most, fabs((double)x[i / n * stride + i % n]));
     return most;
 }
 
-/* Every level gives the bits of the definition, for every split of the queries, and is close to the formula: half a
- * step of v, 2^-10 of probabilities, and what half a step of each q and k makes of an exponent. The first and the last
- * keys are masked. */
+/* Every level gives the bits of the definition, for every split of the queries, and is close to the
+ * formula: half a step of v, 2^-10 of probabilities, and what half a step of each q and k makes of
+ * an exponent. The first and the last keys are masked. */
 static void check_i16(problem p, int64_t before, int64_t behind) {
     pith__attention *a = &p.a;
     const int64_t keys = a->keys - before - behind, size = extent(a->queries, a->o_stride, a->dv),
                   part = random_below(a->queries + 1);
     float *expected = floats(size), *whole = floats(size), *parts = floats(size);
     double *exact = malloc((size_t)(size + 1) * sizeof *exact);
-    for (int64_t j = 0; j < a->keys; j++) ((uint8_t *)p.mask.data)[j] = j >= before && j < before + keys;
+    for (int64_t j = 0; j < a->keys; j++)
+        ((uint8_t *)p.mask.data)[j] = j >= before && j < before + keys;
     if (before + behind > 0) a->key_mask = p.mask.data;
-    const double scores = (double)(a->scale * (float)a->d) * most_of(a->q, a->queries, a->q_stride, a->d) *
+    const double scores = (double)(a->scale * (float)a->d) *
+                          most_of(a->q, a->queries, a->q_stride, a->d) *
                           most_of(a->k, a->keys, a->k_stride, a->d);
     const double change = expm1(2 * scores / (sqrt(0x1p30 / (double)a->d) - 1)) + 0x1p-10;
     const double tolerance =
-        most_of(a->v, a->keys, a->v_stride, a->dv) * (1.0 / 510 + 2 * (change < 1 ? change : 1)) + 1e-30;
+        most_of(a->v, a->keys, a->v_stride, a->dv) * (1.0 / 510 + 2 * (change < 1 ? change : 1)) +
+        1e-30;
     define(a, expected, exact);
     define_i16(a, before, keys, expected);
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         const uint32_t vnni = level == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI;
         for (int way = 0; way < 2; way++) {
             if (!level_usable(level) || (way == 1 && !(pith__cpu_get()->features & vnni))) continue;
-            pith__attention_f32_fn *fn = PITH_KERNEL_FIND(pith__attention_f32_fn, way ? "attention_vnni" : "attention",
-                                                          PITH_I16, (pith__isa)level);
+            pith__attention_f32_fn *fn =
+                PITH_KERNEL_FIND(pith__attention_f32_fn, way ? "attention_vnni" : "attention",
+                                 PITH_I16, (pith__isa)level);
             pith__attention first = *a, rest = *a;
             a->o = whole, first.o = parts, rest.o = parts + part * a->o_stride;
             first.queries = part, rest.queries = a->queries - part, rest.q += part * a->q_stride;
@@ -342,9 +373,10 @@ static void check_i16(problem p, int64_t before, int64_t behind) {
             fn(&first, p.scratch.data);
             for (int64_t i = 0; i < a->queries; i++) {
                 const int64_t at = i * a->o_stride;
-                assert_same_floats(whole + at, expected + at, a->dv, "%s %d queries %d keys %d d %d dv %d row %d",
-                                   pith__isa_name((pith__isa)level), way, (int)a->queries, (int)keys, (int)a->d,
-                                   (int)a->dv, (int)i);
+                assert_same_floats(whole + at, expected + at, a->dv,
+                                   "%s %d queries %d keys %d d %d dv %d row %d",
+                                   pith__isa_name((pith__isa)level), way, (int)a->queries,
+                                   (int)keys, (int)a->d, (int)a->dv, (int)i);
                 assert_memory_equal(whole + at, parts + at, (size_t)a->dv * sizeof *whole);
                 for (int64_t c = 0; c < a->dv; c++)
                     assert_true(fabs((double)whole[at + c] - exact[at + c]) < tolerance);
@@ -352,7 +384,8 @@ static void check_i16(problem p, int64_t before, int64_t behind) {
         }
     }
     free(expected), free(whole), free(parts), free(exact);
-    guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);
+    guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias),
+        guarded_free(p.mask);
     guarded_free(p.scratch);
 }
 
@@ -360,7 +393,8 @@ static void test_i16(void **state) {
     (void)state;
     for (int64_t keys = 1; keys <= 67; keys++) {
         int64_t before = random_below(3), behind = random_below(3);
-        check_i16(make(1 + keys % 31, before + keys + behind, 16 * (1 + random_below(5)), 16 * (1 + random_below(5))),
+        check_i16(make(1 + keys % 31, before + keys + behind, 16 * (1 + random_below(5)),
+                       16 * (1 + random_below(5))),
                   before, behind);
     }
     check_i16(make(29, 256, 32, 32), 0, 0);
@@ -370,7 +404,8 @@ static void test_i16(void **state) {
     check_i16(make(1, 2, 256, 16), 1, 0);
 }
 
-/* Numbers without range, sharp and flat distributions, and a magnitude whose scores leave all but one key behind. */
+/* Numbers without range, sharp and flat distributions, and a magnitude whose scores leave all but
+ * one key behind. */
 static void test_i16_extremes(void **state) {
     (void)state;
     static const float factors[] = { 0.0f, 0x1p-110f, 1e-3f, 30.0f, 1e6f };
@@ -379,7 +414,8 @@ static void test_i16_extremes(void **state) {
         const float q = factors[round % 5], k = factors[round / 5 % 5], v = factors[round / 25];
         for (int64_t i = 0; i < extent(9, p.a.q_stride, 16); i++) ((float *)p.q.data)[i] *= q;
         for (int64_t i = 0; i < extent(40, p.a.k_stride, 16); i++) ((float *)p.k.data)[i] *= k;
-        for (int64_t i = 0; i < extent(40, p.a.v_stride, 16); i++) ((float *)p.v.data)[i] = p.a.v[i] * v + 3.0f;
+        for (int64_t i = 0; i < extent(40, p.a.v_stride, 16); i++)
+            ((float *)p.v.data)[i] = p.a.v[i] * v + 3.0f;
         check_i16(p, round % 3, 0);
     }
 }
@@ -398,12 +434,15 @@ static void test_i16_elsewhere(void **state) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             p.a.o = first;
-            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_I16, (pith__isa)level)(&p.a, p.scratch.data);
+            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_I16, (pith__isa)level)
+            (&p.a, p.scratch.data);
             p.a.o = second;
-            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level)(&p.a, p.scratch.data);
+            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level)
+            (&p.a, p.scratch.data);
             assert_memory_equal(first, second, sizeof first);
         }
-        guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);
+        guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias),
+            guarded_free(p.mask);
         guarded_free(p.scratch);
     }
 }

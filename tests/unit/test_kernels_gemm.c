@@ -1,4 +1,5 @@
-/* The f32 product at every level: equal bits to the definition in gemm.h, at any size, stride, epilogue and split. */
+/* The f32 product at every level: equal bits to the definition in gemm.h, at any size, stride,
+ * epilogue and split. */
 #include "kernel_test.h"
 
 #include <math.h>
@@ -16,7 +17,8 @@ static float element(const pith__gemm *g, const float *b, int64_t i, int64_t j) 
     for (int64_t k = 0; k < g->k; k++) sum = fmaf(g->a[i * g->lda + k], b[k * g->n + j], sum);
     if (g->bias) sum += g->bias[j];
     if (g->activation != PITH_ACT_NONE) {
-        PITH_KERNEL_FIND(pith__unary_f32_fn, activation_families[g->activation], PITH_F32, PITH_ISA_scalar)
+        PITH_KERNEL_FIND(pith__unary_f32_fn, activation_families[g->activation], PITH_F32,
+                         PITH_ISA_scalar)
         (&sum, &sum, 1);
     }
     return sum;
@@ -32,7 +34,9 @@ static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t
     guarded c_guarded = guarded_floats(c_size);
     float *c = c_guarded.data;
 
-    pith__gemm g = { .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc };
+    pith__gemm g = {
+        .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc
+    };
     if (random_below(2)) g.bias = bias.data;
     g.activation = activation;
     for (int64_t i = 0; i < m; i++) {
@@ -42,7 +46,8 @@ static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t
         if (!level_usable(level)) continue;
         pith__gemm_pack_f32_fn *pack =
             PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith__isa)level);
-        pith__gemm_f32_fn *gemm = PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, (pith__isa)level);
+        pith__gemm_f32_fn *gemm =
+            PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, (pith__isa)level);
         int64_t half = n / 32 * 16;
         pack(packed.data, b, n, 1, k, n, half, n);
         pack(packed.data, b, n, 1, k, n, 0, half);
@@ -58,7 +63,9 @@ static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t
     guarded_free(a), guarded_free(packed), guarded_free(bias), guarded_free(c_guarded);
 }
 
-static void check(int64_t m, int64_t n, int64_t k) { check_with((pith_activation)random_below(7), m, n, k); }
+static void check(int64_t m, int64_t n, int64_t k) {
+    check_with((pith_activation)random_below(7), m, n, k);
+}
 
 static void test_small(void **state) {
     (void)state;
@@ -82,37 +89,41 @@ static void test_row(void **state) {
     const size_t l3 = pith__cpu_get()->l3;
     if (l3 > (size_t)128 << 20) return; /* a matrix of half of it would take too long */
     const int64_t k = 512, n = (int64_t)(l3 / 2 / sizeof(float)) / k + 16 * 8 + 35;
-    float *a = floats(k), *b = floats(k * n), *packed = floats(pith__gemm_f32_packed_size(k, n)), *c = floats(n),
-          *expected = floats(n);
+    float *a = floats(k), *b = floats(k * n), *packed = floats(pith__gemm_f32_packed_size(k, n)),
+          *c = floats(n), *expected = floats(n);
     pith__gemm g = { .a = a, .b = packed, .c = c, .m = 1, .n = n, .k = k, .lda = k, .ldc = n };
     for (int64_t j = 0; j < n; j++) expected[j] = element(&g, b, 0, j);
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith__isa)level)(packed, b, n, 1, k, n, 0, n);
+        PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith__isa)level)
+        (packed, b, n, 1, k, n, 0, n);
         PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, (pith__isa)level)(&g, 0, 1, 0, n);
-        assert_same_floats(c, expected, n, "%s, a row of %d", pith__isa_name((pith__isa)level), (int)n);
+        assert_same_floats(c, expected, n, "%s, a row of %d", pith__isa_name((pith__isa)level),
+                           (int)n);
     }
     free(a), free(b), free(packed), free(c), free(expected);
 }
 
-/* GELU of a tile is taken while the next one is computed: with fewer turns of k than vectors wait, and more, behind
- * tiles of other heights and widths, and across blocks of rows. */
+/* GELU of a tile is taken while the next one is computed: with fewer turns of k than vectors wait,
+ * and more, behind tiles of other heights and widths, and across blocks of rows. */
 static void test_gelu(void **state) {
     (void)state;
     for (int i = 0; i < 60; i++) {
-        check_with(PITH_ACT_GELU_ERF, 8 + random_below(60), 32 + random_below(3) * 16 + random_below(100),
-                   random_below(240));
+        check_with(PITH_ACT_GELU_ERF, 8 + random_below(60),
+                   32 + random_below(3) * 16 + random_below(100), random_below(240));
     }
     check_with(PITH_ACT_GELU_ERF, 75, 288, 384);
     check_with(PITH_ACT_GELU_ERF, 400, 96, 1100);
     check_with(PITH_ACT_GELU_ERF, 66, 40, 9000); /* k is cut */
 }
 
-/* Any strides of the source give the same packed bytes: panels of 16 columns, k-major, zeros at the end. */
+/* Any strides of the source give the same packed bytes: panels of 16 columns, k-major, zeros at the
+ * end. */
 static void test_pack(void **state) {
     (void)state;
     for (int round = 0; round < 200; round++) {
-        int64_t k = random_below(70), n = random_below(70), size = pith__gemm_f32_packed_size(k, n), rs, cs;
+        int64_t k = random_below(70), n = random_below(70), size = pith__gemm_f32_packed_size(k, n),
+                rs, cs;
         switch (round % 3) {
         case 0: rs = 1, cs = k + random_below(3); break;
         case 1: cs = 1, rs = n + random_below(3); break;
@@ -131,8 +142,8 @@ static void test_pack(void **state) {
                 PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith__isa)level);
             guarded packed = guarded_floats(size);
             pack(packed.data, b, rs, cs, k, n, 0, n);
-            assert_same_floats((float *)packed.data, expected, size, "%s k=%d n=%d", pith__isa_name((pith__isa)level),
-                               (int)k, (int)n);
+            assert_same_floats((float *)packed.data, expected, size, "%s k=%d n=%d",
+                               pith__isa_name((pith__isa)level), (int)k, (int)n);
             guarded_free(packed);
         }
         guarded_free(b_guarded);
@@ -143,9 +154,11 @@ static void test_pack(void **state) {
     assert_int_equal(pith__gemm_f32_packed_size(3, INT64_MAX), -1);
 }
 
-/* f64: products rounded, then added, in the order of k; rows in two parts. Guarded memory lies behind the operands. */
+/* f64: products rounded, then added, in the order of k; rows in two parts. Guarded memory lies
+ * behind the operands. */
 static void check_f64(int64_t m, int64_t n, int64_t k) {
-    guarded a = guarded_floats(2 * m * k), b = guarded_floats(2 * n * k), c = guarded_floats(2 * m * n);
+    guarded a = guarded_floats(2 * m * k), b = guarded_floats(2 * n * k),
+            c = guarded_floats(2 * m * n);
     double *x = (void *)a.data, *y = (void *)b.data, *to = (void *)c.data;
     double *expected = calloc((size_t)(m * n) + 1, sizeof *expected);
     for (int64_t i = 0; i < m * k; i++) x[i] = (double)random_float() * 1.00000000123;
@@ -158,7 +171,8 @@ static void check_f64(int64_t m, int64_t n, int64_t k) {
     const pith__matmul p = { x, y, to, n, k, k, 1, n, 1 };
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        pith__matmul_fn *matmul = PITH_KERNEL_FIND(pith__matmul_fn, "matmul", PITH_F64, (pith__isa)level);
+        pith__matmul_fn *matmul =
+            PITH_KERNEL_FIND(pith__matmul_fn, "matmul", PITH_F64, (pith__isa)level);
         for (int64_t i = 0; i < m * n; i++) to[i] = 7;
         matmul(&p, m / 3, m);
         matmul(&p, 0, m / 3);

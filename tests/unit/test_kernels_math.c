@@ -1,6 +1,7 @@
-/* The largest error of the own math functions over all floats, in units in the last place of the true value, held
- * against what vmath.h states. The true value is libm's in double, whose own error is below 1e-5 of a float's last
- * place. A prime stride samples the bit patterns; PITH_TEST_LONG=1 takes them all. */
+/* The largest error of the own math functions over all floats, in units in the last place of the
+ * true value, held against what vmath.h states. The true value is libm's in double, whose own error
+ * is below 1e-5 of a float's last place. A prime stride samples the bit patterns; PITH_TEST_LONG=1
+ * takes them all. */
 #include "kernel_test.h"
 
 #include <math.h>
@@ -61,8 +62,8 @@ static void test_ulp(void **state) {
     static float x[BLOCK], y[BLOCK];
     int failed = 0;
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
-        pith__unary_f32_fn *fn =
-            PITH_KERNEL_FIND(pith__unary_f32_fn, functions[f].family, PITH_F32, pith__cpu_get()->isa);
+        pith__unary_f32_fn *fn = PITH_KERNEL_FIND(pith__unary_f32_fn, functions[f].family, PITH_F32,
+                                                  pith__cpu_get()->isa);
         double worst = 0, worst_absolute = 0;
         float at = 0;
         for (uint64_t bits = 0; bits < (uint64_t)1 << 32;) {
@@ -84,8 +85,10 @@ static void test_ulp(void **state) {
                 }
             }
         }
-        print_message("%-10s %.3f ulp at %a (allowed %.1f), %.3g * max(|x|, 1) elsewhere (allowed %g)\n",
-                      functions[f].family, worst, (double)at, functions[f].ulp, worst_absolute, functions[f].absolute);
+        print_message(
+            "%-10s %.3f ulp at %a (allowed %.1f), %.3g * max(|x|, 1) elsewhere (allowed %g)\n",
+            functions[f].family, worst, (double)at, functions[f].ulp, worst_absolute,
+            functions[f].absolute);
         failed |= worst > functions[f].ulp || worst_absolute > functions[f].absolute;
     }
     assert_false(failed);
@@ -97,7 +100,8 @@ static void test_expm1(void **state) {
     static const double parameters[2] = { 1, 0 };
     pith__map_fn *elu = PITH_KERNEL_FIND(pith__map_fn, "map_elu", PITH_F32, pith__cpu_get()->isa);
     double worst = 0;
-    for (uint64_t bits = 0x80000001; bits <= 0xFF800000; bits += getenv("PITH_TEST_LONG") ? 1 : 1021) {
+    for (uint64_t bits = 0x80000001; bits <= 0xFF800000;
+         bits += getenv("PITH_TEST_LONG") ? 1 : 1021) {
         uint32_t low = (uint32_t)bits;
         float x, y;
         memcpy(&x, &low, sizeof x);
@@ -115,23 +119,30 @@ static void test_limits(void **state) {
         const char *family;
         float x, y;
     } cases[] = {
-        { "exp", INFINITY, INFINITY },  { "exp", -INFINITY, 0.0f },     { "exp", 0.0f, 1.0f },
-        { "exp", 89.0f, INFINITY },     { "exp", -104.0f, 0.0f },       { "log", 0.0f, -INFINITY },
-        { "log", -0.0f, -INFINITY },    { "log", -1.0f, NAN },          { "log", INFINITY, INFINITY },
-        { "log", 1.0f, 0.0f },          { "erf", -0.0f, -0.0f },        { "erf", INFINITY, 1.0f },
-        { "erf", -INFINITY, -1.0f },    { "tanh", -0.0f, -0.0f },       { "tanh", INFINITY, 1.0f },
-        { "tanh", -INFINITY, -1.0f },   { "sin", -0.0f, -0.0f },        { "sin", INFINITY, NAN },
-        { "cos", 0.0f, 1.0f },          { "cos", -INFINITY, NAN },      { "sigmoid", INFINITY, 1.0f },
-        { "sigmoid", -INFINITY, 0.0f }, { "sigmoid", 0.0f, 0.5f },      { "relu", NAN, NAN },
-        { "relu", -3.0f, 0.0f },        { "sqrt", -1.0f, NAN },         { "sqrt", -0.0f, -0.0f },
-        { "neg", 0.0f, -0.0f },         { "abs", -INFINITY, INFINITY }, { "reciprocal", -0.0f, -INFINITY },
+        { "exp", INFINITY, INFINITY },  { "exp", -INFINITY, 0.0f },
+        { "exp", 0.0f, 1.0f },          { "exp", 89.0f, INFINITY },
+        { "exp", -104.0f, 0.0f },       { "log", 0.0f, -INFINITY },
+        { "log", -0.0f, -INFINITY },    { "log", -1.0f, NAN },
+        { "log", INFINITY, INFINITY },  { "log", 1.0f, 0.0f },
+        { "erf", -0.0f, -0.0f },        { "erf", INFINITY, 1.0f },
+        { "erf", -INFINITY, -1.0f },    { "tanh", -0.0f, -0.0f },
+        { "tanh", INFINITY, 1.0f },     { "tanh", -INFINITY, -1.0f },
+        { "sin", -0.0f, -0.0f },        { "sin", INFINITY, NAN },
+        { "cos", 0.0f, 1.0f },          { "cos", -INFINITY, NAN },
+        { "sigmoid", INFINITY, 1.0f },  { "sigmoid", -INFINITY, 0.0f },
+        { "sigmoid", 0.0f, 0.5f },      { "relu", NAN, NAN },
+        { "relu", -3.0f, 0.0f },        { "sqrt", -1.0f, NAN },
+        { "sqrt", -0.0f, -0.0f },       { "neg", 0.0f, -0.0f },
+        { "abs", -INFINITY, INFINITY }, { "reciprocal", -0.0f, -INFINITY },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             float y;
-            PITH_KERNEL_FIND(pith__unary_f32_fn, cases[i].family, PITH_F32, (pith__isa)level)(&cases[i].x, &y, 1);
-            if (!same_float(y, cases[i].y)) fail_msg("%s(%g) is %g", cases[i].family, (double)cases[i].x, (double)y);
+            PITH_KERNEL_FIND(pith__unary_f32_fn, cases[i].family, PITH_F32, (pith__isa)level)
+            (&cases[i].x, &y, 1);
+            if (!same_float(y, cases[i].y))
+                fail_msg("%s(%g) is %g", cases[i].family, (double)cases[i].x, (double)y);
         }
     }
 }

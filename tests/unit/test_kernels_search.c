@@ -1,5 +1,5 @@
-/* The scores of rows and queries: every level gives the bits of sixteen sums in plain C, whatever the tile, and touches
- * no byte beside its arrays. */
+/* The scores of rows and queries: every level gives the bits of sixteen sums in plain C, whatever
+ * the tile, and touches no byte beside its arrays. */
 #include "kernel_test.h"
 
 #include <math.h>
@@ -43,10 +43,13 @@ static void fill_rows(char *rows, size_t bytes, int dtype) {
 
 static void check_floats(int level, int t, size_t dim) {
     static const char *const families[] = { "scores_dot", "scores_l2", "scores_sumsq" };
-    const size_t row_bytes = (dim + (size_t)random_below(3)) * sizes[t], rows = (size_t)random_below(ROWS + 1);
-    const size_t queries = (size_t)random_below(QUERIES + 1), stride = rows + (size_t)random_below(3);
+    const size_t row_bytes = (dim + (size_t)random_below(3)) * sizes[t],
+                 rows = (size_t)random_below(ROWS + 1);
+    const size_t queries = (size_t)random_below(QUERIES + 1),
+                 stride = rows + (size_t)random_below(3);
     const size_t bytes = rows ? (rows - 1) * row_bytes + dim * sizes[t] : 0;
-    guarded x = guarded_alloc(bytes, (int)random_below(2)), y = guarded_floats((int64_t)(queries * dim));
+    guarded x = guarded_alloc(bytes, (int)random_below(2)),
+            y = guarded_floats((int64_t)(queries * dim));
     fill_rows(x.data, bytes, dtypes[t]);
     fill_floats(y.data, (int64_t)(queries * dim));
     for (int kind = 0; kind < 3; kind++) {
@@ -66,8 +69,8 @@ static void check_floats(int level, int t, size_t dim) {
                 const float want = wanted((char *)x.data + r * row_bytes, dtypes[t],
                                           kind == 2 ? NULL : (float *)y.data + q * dim, dim, kind);
                 if (!same_float(((float *)out.data)[q * stride + r], want))
-                    fail_msg("%s of dtype %d at level %d, dim %zu: row %zu, query %zu", families[kind], dtypes[t],
-                             level, dim, r, q);
+                    fail_msg("%s of dtype %d at level %d, dim %zu: row %zu, query %zu",
+                             families[kind], dtypes[t], level, dim, r, q);
             }
         }
         guarded_free(out);
@@ -86,14 +89,17 @@ static void floats_of_all_types(void **state) {
 
 static void check_ints(int level, size_t width, const char *family) {
     const int bits = strcmp(family, "scores_hamming") == 0;
-    const size_t row = bits ? (width + 7) / 8 : width, row_bytes = row + (size_t)random_below(3) * 8;
+    const size_t row = bits ? (width + 7) / 8 : width,
+                 row_bytes = row + (size_t)random_below(3) * 8;
     const size_t rows = (size_t)random_below(ROWS + 1), queries = (size_t)random_below(QUERIES + 1);
     const size_t query_bytes = bits ? row : width * 2;
     guarded x = guarded_alloc(rows ? (rows - 1) * row_bytes + row : 0, (int)random_below(2));
-    guarded y = guarded_alloc(queries * query_bytes, 1), out = guarded_floats((int64_t)(queries * rows));
+    guarded y = guarded_alloc(queries * query_bytes, 1),
+            out = guarded_floats((int64_t)(queries * rows));
     fill_rows(x.data, rows ? (rows - 1) * row_bytes + row : 0, PITH_U8);
     fill_rows(y.data, queries * query_bytes, PITH_U8);
-    for (size_t i = 0; !bits && i < queries * width; i++) ((int16_t *)y.data)[i] = (int16_t)(random_below(255) - 127);
+    for (size_t i = 0; !bits && i < queries * width; i++)
+        ((int16_t *)y.data)[i] = (int16_t)(random_below(255) - 127);
     pith__int_scores a = { .rows = x.data,
                            .queries = y.data,
                            .row_bytes = row_bytes,
@@ -110,12 +116,15 @@ static void check_ints(int level, size_t width, const char *family) {
             const uint8_t *p = (const uint8_t *)x.data + r * row_bytes;
             for (size_t i = 0; i < width; i++) {
                 if (bits)
-                    want += (p[i / 8] ^ ((const uint8_t *)y.data + q * query_bytes)[i / 8]) >> (7 - i % 8) & 1;
+                    want += (p[i / 8] ^ ((const uint8_t *)y.data + q * query_bytes)[i / 8]) >>
+                                (7 - i % 8) &
+                            1;
                 else
                     want += (int8_t)p[i] * ((const int16_t *)y.data)[q * width + i];
             }
             if (((int32_t *)out.data)[q * rows + r] != want)
-                fail_msg("%s at level %d, width %zu: row %zu, query %zu", family, level, width, r, q);
+                fail_msg("%s at level %d, width %zu: row %zu, query %zu", family, level, width, r,
+                         q);
         }
     }
     guarded_free(x), guarded_free(y), guarded_free(out);
@@ -133,6 +142,7 @@ static void whole_numbers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(floats_of_all_types), cmocka_unit_test(whole_numbers) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(floats_of_all_types),
+                                        cmocka_unit_test(whole_numbers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_known_regex.c - the hand-written matchers against PCRE2: every known expression finds the same matches in drawn
- * texts of characters of all classes. */
+/* test_known_regex.c - the hand-written matchers against PCRE2: every known expression finds the
+ * same matches in drawn texts of characters of all classes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,16 +24,20 @@
 static const struct {
     const char *of, *regex;
 } expressions[] = {
-    { "gpt2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
-    { "gpt2, other form", "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
+    { "gpt2",
+      "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
+    { "gpt2, other form",
+      "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
     { "cl100k", FOLDED "|" START "\\p{L}+|\\p{N}{1,3}|" END("\\r\\n") },
-    { "cl100k, other form", "'(?i:[sdmt]|ll|ve|re)|" START "+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|"
-                            "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+" },
+    { "cl100k, other form",
+      "'(?i:[sdmt]|ll|ve|re)|" START "+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|"
+      "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+" },
     { "qwen2", FOLDED "|" START "\\p{L}+|\\p{N}|" END("\\r\\n") },
-    { "o200k",
-      START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED "?|\\p{N}{1,3}|" END("\\r\\n/") },
+    { "o200k", START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED
+                             "?|\\p{N}{1,3}|" END("\\r\\n/") },
     { "tekken", START CAPITAL "*" SMALL "+|" START CAPITAL "+" SMALL "*|\\p{N}|" END("\\r\\n/") },
-    { "deepseek", "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+    { "deepseek", "[!\"#$%&'()*+,\\-./"
+                  ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
                   " ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+" },
     { "deepseek's digits", "\\p{N}{1,3}" },
     { "deepseek's ideographs", "[一-龥぀-ゟ゠-ヿ]+" },
@@ -139,17 +143,19 @@ static unsigned draw(unsigned *random, unsigned below) {
     return (*random >> 8) % below;
 }
 
-static void compare(const char *of, const pith__scan *scan, const pith__regex *regex, const char *text, uint32_t size) {
+static void compare(const char *of, const pith__scan *scan, const pith__regex *regex,
+                    const char *text, uint32_t size) {
     pith_error err = PITH_ERROR_INIT;
     for (uint32_t at = 0; at <= size;) {
         size_t begin = 0, end = 0;
         uint32_t scan_begin = 0, scan_end = 0;
-        int found = pith__regex_next(regex, text, size, at, &begin, &end, &pith__allocator_default, &err);
+        int found =
+            pith__regex_next(regex, text, size, at, &begin, &end, &pith__allocator_default, &err);
         if (found < 0) fail_msg("%s: %s", of, err.message);
         bool scanned = pith__scan_next(scan, text, at, size, &scan_begin, &scan_end);
         if (scanned != (found == 1) || (scanned && (scan_begin != begin || scan_end != end)))
-            fail_msg("%s in '%s' from %u: %d [%u, %u), not %d [%zu, %zu)", of, text, at, scanned, scan_begin, scan_end,
-                     found, begin, end);
+            fail_msg("%s in '%s' from %u: %d [%u, %u), not %d [%zu, %zu)", of, text, at, scanned,
+                     scan_begin, scan_end, found, begin, end);
         if (!found) return;
         at = scan_end;
     }
@@ -165,14 +171,16 @@ static void equal_to_pcre2(void **state) {
         const pith__scan *scan = pith__scan_find(pith__str_of(expressions[i].regex));
         unsigned random = (unsigned)i + 1;
         if (!scan) fail_msg("%s has no matcher", expressions[i].of);
-        if (pith__regex_compile(&regex, pith__str_of(expressions[i].regex), &arena, &err)) fail_msg("%s", err.message);
+        if (pith__regex_compile(&regex, pith__str_of(expressions[i].regex), &arena, &err))
+            fail_msg("%s", err.message);
         for (int round = 0; round < ROUNDS; round++) {
             char text[SIZE_MAX_OF_TEXT + 1] = "";
             /* in every second text from few pieces, so that they repeat */
             unsigned few = round & 1 ? 4 : sizeof pieces / sizeof *pieces,
                      from = draw(&random, sizeof pieces / sizeof *pieces);
             for (unsigned n = draw(&random, LENGTH_MAX); n; n--)
-                strcat(text, pieces[(from + draw(&random, few)) % (sizeof pieces / sizeof *pieces)]);
+                strcat(text,
+                       pieces[(from + draw(&random, few)) % (sizeof pieces / sizeof *pieces)]);
             compare(expressions[i].of, scan, regex, text, (uint32_t)strlen(text));
         }
     }

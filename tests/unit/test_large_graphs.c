@@ -1,6 +1,7 @@
-/* Graphs of tens of thousands of nodes of one kind: equal, chained, fanned out and in, folded, with many initializers,
- * outputs and branches. Opened, described and run at levels 0 and 3. A pass that is quadratic in any of these takes
- * minutes here, where ctest's limit ends it; times are not asserted. */
+/* Graphs of tens of thousands of nodes of one kind: equal, chained, fanned out and in, folded, with
+ * many initializers, outputs and branches. Opened, described and run at levels 0 and 3. A pass that
+ * is quadratic in any of these takes minutes here, where ctest's limit ends it; times are not
+ * asserted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ typedef struct bytes {
 } bytes;
 
 static void put(bytes *b, const void *data, size_t size) {
-    if (b->size + size > b->capacity) b->data = realloc(b->data, b->capacity = 2 * (b->size + size) + 64);
+    if (b->size + size > b->capacity)
+        b->data = realloc(b->data, b->capacity = 2 * (b->size + size) + 64);
     if (size) memcpy(b->data + b->size, data, size);
     b->size += size;
 }
@@ -45,7 +47,9 @@ static void put_bytes(bytes *b, int field, const void *data, size_t size) {
     put(b, data, size);
 }
 
-static void put_text(bytes *b, int field, const char *text) { put_bytes(b, field, text, strlen(text)); }
+static void put_text(bytes *b, int field, const char *text) {
+    put_bytes(b, field, text, strlen(text));
+}
 
 /* The message of a field, which is freed. */
 static void put_message(bytes *b, int field, bytes *message) {
@@ -68,7 +72,8 @@ static const char *name(const char *stem, int i) {
 }
 
 /* attributes: made so far, or NULL; freed. */
-static void node(bytes *graph, const char *op, const char *a, const char *b, const char *out, bytes *attributes) {
+static void node(bytes *graph, const char *op, const char *a, const char *b, const char *out,
+                 bytes *attributes) {
     bytes n = { 0 };
     if (a) put_text(&n, 1, a);
     if (b) put_text(&n, 1, b);
@@ -90,8 +95,8 @@ static bytes int_attribute(const char *attribute, int64_t value) {
     return list;
 }
 
-static void tensor(bytes *graph, const char *tensor_name, int dtype, int64_t rows, int64_t columns, const void *data,
-                   size_t size) {
+static void tensor(bytes *graph, const char *tensor_name, int dtype, int64_t rows, int64_t columns,
+                   const void *data, size_t size) {
     bytes t = { 0 };
     if (rows >= 0) put_number(&t, 1, rows);
     if (columns >= 0) put_number(&t, 1, columns);
@@ -176,7 +181,8 @@ static void sequence_port(bytes *graph, int field, const char *port_name) {
 static void output(bytes *graph, const char *value) { port(graph, OUTPUT, value, PITH_F32, NULL); }
 
 /* One node that reads stem0 … stem<count - 1>. */
-static void join(bytes *graph, const char *op, const char *stem, int count, const char *out, bytes *attributes) {
+static void join(bytes *graph, const char *op, const char *stem, int count, const char *out,
+                 bytes *attributes) {
     bytes n = { 0 };
     for (int i = 0; i < count; i++) put_text(&n, 1, name(stem, i));
     put_text(&n, 2, out);
@@ -190,7 +196,8 @@ static void join(bytes *graph, const char *op, const char *stem, int count, cons
 
 /* ---- fans ---- */
 
-/* Readers of x, one like the other, or each with a constant of its own; all of them read by one node. */
+/* Readers of x, one like the other, or each with a constant of its own; all of them read by one
+ * node. */
 static void equal_nodes(void **state) {
     (void)state;
     bytes graph = begin();
@@ -200,7 +207,8 @@ static void equal_nodes(void **state) {
     check(&graph, MANY);
 }
 
-static void equal_pairs(void **state) { /* Shape and Gather, as exporters write them before every Reshape */
+static void equal_pairs(void **state) { /* Shape and Gather, as exporters write them before every
+                                           Reshape */
     (void)state;
     bytes graph = begin(), gathered;
     static const int64_t zero = 0;
@@ -267,7 +275,8 @@ static void identity_chain(void **state) {
     (void)state;
     bytes graph = begin();
     node(&graph, "Neg", "x", NULL, "y0", NULL);
-    for (int i = 1; i < MANY; i++) node(&graph, "Identity", name("y", i - 1), NULL, name("y", i), NULL);
+    for (int i = 1; i < MANY; i++)
+        node(&graph, "Identity", name("y", i - 1), NULL, name("y", i), NULL);
     output(&graph, name("y", MANY - 1));
     check(&graph, -1);
 }
@@ -332,7 +341,8 @@ static void dense_chain(void **state) {
     check(&graph, 1);
 }
 
-/* Values of growing size that die in another order than they are made: the buffer is in many pieces. */
+/* Values of growing size that die in another order than they are made: the buffer is in many
+ * pieces. */
 static void scattered_life_times(void **state) {
     (void)state;
     enum { COUNT = MANY / 5 };
@@ -344,7 +354,8 @@ static void scattered_life_times(void **state) {
     }
     for (int i = 0; i < COUNT; i++) { /* read in a scattered order */
         bytes keep = int_attribute("keepdims", 1);
-        node(&graph, "ReduceMax", name("t", (int)((int64_t)i * 7919 % COUNT)), NULL, name("m", i), &keep);
+        node(&graph, "ReduceMax", name("t", (int)((int64_t)i * 7919 % COUNT)), NULL, name("m", i),
+             &keep);
     }
     join(&graph, "Max", "m", COUNT, "most", NULL);
     output(&graph, "most");
@@ -362,7 +373,8 @@ static bytes graph_attribute(const char *attribute, bytes *graph) {
     return list;
 }
 
-/* A branch that adds y<level>, and inside of it further ones, all of which use values of the main graph. */
+/* A branch that adds y<level>, and inside of it further ones, all of which use values of the main
+ * graph. */
 static bytes branch(int level, int depth, const char *side) {
     bytes graph = { 0 };
     char out[32], inner[32];
@@ -399,7 +411,8 @@ static void nested_branches(void **state) { /* conditions known (folded away), a
             node(&graph, "ReduceMax", "x", NULL, "most", &keep);
             node(&graph, "Cast", "most", NULL, "yes", &to);
         }
-        for (int i = 0; i <= DEPTH; i++) node(&graph, "Abs", i ? name("y", i - 1) : "x", NULL, name("y", i), NULL);
+        for (int i = 0; i <= DEPTH; i++)
+            node(&graph, "Abs", i ? name("y", i - 1) : "x", NULL, name("y", i), NULL);
         for (int i = 0; i < COUNT; i++) {
             bytes then_branch = branch(1, DEPTH, "t"), else_branch = branch(1, 1, "e");
             bytes attributes = graph_attribute("then_branch", &then_branch),
@@ -416,8 +429,8 @@ static void nested_branches(void **state) { /* conditions known (folded away), a
 
 /* ---- sequences ---- */
 
-/* The body of a loop that adds x to a sequence and erases its first item, in a branch, where there are more than most.
- */
+/* The body of a loop that adds x to a sequence and erases its first item, in a branch, where there
+ * are more than most. */
 static bytes growing_body(void) {
     bytes body = { 0 }, keep = { 0 }, erase = { 0 };
     put_text(&body, 2, "body");
@@ -433,7 +446,8 @@ static bytes growing_body(void) {
     put_text(&erase, 2, "erase");
     node(&erase, "SequenceErase", "more", "zero", "fewer", NULL);
     sequence_port(&erase, OUTPUT, "fewer");
-    bytes attributes = graph_attribute("then_branch", &erase), other = graph_attribute("else_branch", &keep);
+    bytes attributes = graph_attribute("then_branch", &erase),
+          other = graph_attribute("else_branch", &keep);
     put(&attributes, other.data, other.size);
     free(other.data);
     node(&body, "If", "full", NULL, "t", &attributes);
@@ -446,8 +460,8 @@ static bytes growing_body(void) {
 /* The loop, and the length of what it gives. */
 static bytes growing_model(int64_t rounds, int64_t most) {
     static const int64_t zero = 0;
-    bytes graph = { 0 }, body = growing_body(), attributes = graph_attribute("body", &body), loop = { 0 },
-          model = { 0 };
+    bytes graph = { 0 }, body = growing_body(), attributes = graph_attribute("body", &body),
+          loop = { 0 }, model = { 0 };
     put_text(&graph, 2, "g");
     port(&graph, INPUT, "x", PITH_F32, "n");
     tensor(&graph, "rounds", PITH_I64, -1, -1, &rounds, sizeof rounds);
@@ -479,10 +493,15 @@ static size_t grow_sequence(int64_t rounds, int64_t most, int64_t item) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *m;
     pith_session *session = NULL;
-    pith_tensor in = { .data = calloc((size_t)item, 4), .bytes = (size_t)item * 4, .dtype = PITH_F32, .rank = 1 }, out;
+    pith_tensor in = { .data = calloc((size_t)item, 4),
+                       .bytes = (size_t)item * 4,
+                       .dtype = PITH_F32,
+                       .rank = 1 },
+                out;
     in.dims[0] = item;
     size_t peak;
-    if (pith_model_open_memory(&m, model.data, model.size, NULL, &err) || pith_session_create(&session, m, &err) ||
+    if (pith_model_open_memory(&m, model.data, model.size, NULL, &err) ||
+        pith_session_create(&session, m, &err) ||
         pith_session_run(session, &out, (const char *const[]){ "x" }, &in, 1, NULL, &err))
         fail_msg("%s", err.message);
     assert_true(*(const float *)out.data == (float)most);
@@ -498,7 +517,8 @@ static size_t grow_sequence(int64_t rounds, int64_t most, int64_t item) {
 static void growing_sequences(void **state) {
     (void)state;
     enum { ROUNDS = 2000, ITEM = 8192 };
-    assert_in_range(grow_sequence(ROUNDS, ROUNDS, ITEM), ROUNDS * ITEM * 4, ROUNDS * ITEM * 4 * 3 / 2);
+    assert_in_range(grow_sequence(ROUNDS, ROUNDS, ITEM), ROUNDS * ITEM * 4,
+                    ROUNDS * ITEM * 4 * 3 / 2);
     assert_in_range(grow_sequence(ROUNDS * 10, 20, ITEM), 20 * ITEM * 4, 16 << 20);
 }
 

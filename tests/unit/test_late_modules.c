@@ -1,6 +1,6 @@
-/* test_late_modules.c - the module MultiVectorMask with the settings around it: the models of tests/data/late_modules
- * against the vectors of sentence-transformers in double precision, in batches, with other threads, and from a compiled
- * file. */
+/* test_late_modules.c - the module MultiVectorMask with the settings around it: the models of
+ * tests/data/late_modules against the vectors of sentence-transformers in double precision, in
+ * batches, with other threads, and from a compiled file. */
 #include "encode_test.h"
 #include "module_texts.h"
 
@@ -9,12 +9,14 @@
 enum { NUMBERS_MAX = 2048, LEVEL_MAX = 3 };
 
 static const char *const names[] = { "fixed", "hidden", "least", "kept" };
-/* Short vectors are scaled to length 1: the package itself, in float32, differs by up to 2.9e-6 from its doubles. */
+/* Short vectors are scaled to length 1: the package itself, in float32, differs by up to 2.9e-6
+ * from its doubles. */
 static void check(const pith_token_rows *rows, const char *name, int role) {
     static float want[NUMBERS_MAX];
     char path[400];
     double worst = 0;
-    snprintf(path, sizeof path, CASES_DIR "/%s/expected.%s.f32", name, role == PITH_ROLE_QUERY ? "query" : "document");
+    snprintf(path, sizeof path, CASES_DIR "/%s/expected.%s.f32", name,
+             role == PITH_ROLE_QUERY ? "query" : "document");
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     const size_t n = fread(want, sizeof *want, NUMBERS_MAX, f);
@@ -87,10 +89,13 @@ static void test_prompt(void **state) {
     pith_model *m = encode_open(CASES_DIR "/fixed");
     embed.prompt_name = "query";
     embed.max_length = 16;
-    pith_encoded *named = encode_all(m, texts, 1, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, &embed);
-    assert_int_equal(named->multi_vector.offsets[1], 10); /* [CLS] query : the cat sat on the mat [SEP] */
+    pith_encoded *named =
+        encode_all(m, texts, 1, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, &embed);
+    /* [CLS] query : the cat sat on the mat [SEP] */
+    assert_int_equal(named->multi_vector.offsets[1], 10);
     embed.prompt_name = "";
-    pith_encoded *none = encode_all(m, texts, 1, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, &embed);
+    pith_encoded *none =
+        encode_all(m, texts, 1, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_DOCUMENT, &embed);
     assert_int_equal(none->multi_vector.offsets[1], 8);
     pith_encoded_free(named);
     pith_encoded_free(none);
@@ -98,6 +103,7 @@ static void test_prompt(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cases), cmocka_unit_test(test_prompt) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cases),
+                                        cmocka_unit_test(test_prompt) };
     return cmocka_run_group_tests(tests, read_texts, NULL);
 }

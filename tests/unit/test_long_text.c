@@ -1,5 +1,6 @@
-/* test_long_text.c - one text of megabytes: cut off at some tokens it gives those of the whole and costs next to no
- * memory, not cut off it costs memory that a limit counts and an error explains. */
+/* test_long_text.c - one text of megabytes: cut off at some tokens it gives those of the whole and
+ * costs next to no memory, not cut off it costs memory that a limit counts and an error
+ * explains. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,10 +41,12 @@ static pith_str make_text(size_t size, const char *const *units, size_t count) {
     return (pith_str){ text, n };
 }
 
-static const char *const words[] = { "a ",       "man ",  "is ",         "playing",      " ",  "the",
-                                     " guitar ", "dog",   "s ",          "run ",         ". ", "  ",
-                                     "\n",       "Zwei ", "H\xC3\xBCte", "\xE4\xB8\xAD", "3",  "'s " };
-static const char *const long_words[] = { "man",         "guit", "ar", "play", "ing", "dog", "xq", "\xF0\x9F\x98\x80",
+static const char *const words[] = { "a ",           "man ",     "is ", "playing", " ",
+                                     "the",          " guitar ", "dog", "s ",      "run ",
+                                     ". ",           "  ",       "\n",  "Zwei ",   "H\xC3\xBCte",
+                                     "\xE4\xB8\xAD", "3",        "'s " };
+static const char *const long_words[] = { "man",         "guit", "ar", "play",
+                                          "ing",         "dog",  "xq", "\xF0\x9F\x98\x80",
                                           "\xE4\xB8\xAD" };
 enum { WORDS = sizeof words / sizeof *words, LONG_WORDS = sizeof long_words / sizeof *long_words };
 
@@ -73,11 +76,13 @@ static void same_beginning(const char *name, pith_str text) {
     if (pith_tokenize(&whole, t, text, NULL, &options, &err)) fail_msg("%s: %s", name, err.message);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         options.max_length = lengths[i];
-        if (pith_tokenize(&cut, t, text, NULL, &options, &err)) fail_msg("%s: %s", name, err.message);
+        if (pith_tokenize(&cut, t, text, NULL, &options, &err))
+            fail_msg("%s: %s", name, err.message);
         size_t n = whole.count < (size_t)lengths[i] ? whole.count : (size_t)lengths[i];
         assert_int_equal(cut.count, n);
         assert_int_equal(cut.truncated, whole.count > n);
-        if (memcmp(cut.ids, whole.ids, n * sizeof *cut.ids) || memcmp(cut.begin, whole.begin, n * sizeof *cut.begin) ||
+        if (memcmp(cut.ids, whole.ids, n * sizeof *cut.ids) ||
+            memcmp(cut.begin, whole.begin, n * sizeof *cut.begin) ||
             memcmp(cut.end, whole.end, n * sizeof *cut.end) ||
             memcmp(cut.word_ids, whole.word_ids, n * sizeof *cut.word_ids))
             fail_msg("%s: the first %d tokens are others", name, lengths[i]);
@@ -89,7 +94,8 @@ static void same_beginning(const char *name, pith_str text) {
 
 static void test_beginning(void **state) {
     (void)state;
-    pith_str text = make_text(300000, words, WORDS), unbroken = make_text(300000, long_words, LONG_WORDS);
+    pith_str text = make_text(300000, words, WORDS),
+             unbroken = make_text(300000, long_words, LONG_WORDS);
     for (size_t i = 0; i < sizeof tokenizers / sizeof *tokenizers; i++) {
         same_beginning(tokenizers[i], text);
         same_beginning(tokenizers[i], unbroken);
@@ -111,8 +117,10 @@ static void test_windows(void **state) {
     assert_int_equal(all.end[all.count - 1], text.size);
     for (size_t size = 50000; size < 65000; size += 4999) { /* less than a window */
         while ((text.data[size] & 0xC0) == 0x80) size++;
-        assert_int_equal(pith_tokenize(&part, t, (pith_str){ text.data, size }, NULL, &options, &err), PITH_OK);
-        for (size_t i = 0; i + 8 < part.count; i++) /* but for the last ones, which the cut may change */
+        assert_int_equal(
+            pith_tokenize(&part, t, (pith_str){ text.data, size }, NULL, &options, &err), PITH_OK);
+        for (size_t i = 0; i + 8 < part.count; i++) /* but for the last ones, which the cut may
+                                                       change */
             if (part.ids[i] != all.ids[i]) fail_msg("token %zu of %zu bytes", i, size);
     }
     pith_tokens_free(&all);
@@ -125,7 +133,8 @@ static void test_memory(void **state) {
     (void)state;
     enum { MIB = 1 << 20, TEXT = 32 * MIB, LIMIT = 16 * MIB };
     static const char *const cut_at_words[] = { "minilm", "tokenizer_models/roberta.json",
-                                                "tokenizer_models/llama3.json", "tokenizer_models/xlm_roberta.json",
+                                                "tokenizer_models/llama3.json",
+                                                "tokenizer_models/xlm_roberta.json",
                                                 "tokenizer_models/albert.json" };
     pith_str text = make_text(TEXT, words, WORDS);
     pith_tokens tokens = PITH_TOKENS_INIT;
@@ -133,7 +142,8 @@ static void test_memory(void **state) {
     for (size_t i = 0; i < sizeof cut_at_words / sizeof *cut_at_words; i++) {
         pith_tokenizer *t = open_tokenizer(cut_at_words[i], LIMIT);
         options.max_length = 512;
-        if (pith_tokenize(&tokens, t, text, NULL, &options, &err)) fail_msg("%s: %s", cut_at_words[i], err.message);
+        if (pith_tokenize(&tokens, t, text, NULL, &options, &err))
+            fail_msg("%s: %s", cut_at_words[i], err.message);
         assert_int_equal(tokens.count, 512);
         options.max_length = 0;
         assert_int_equal(pith_tokenize(&tokens, t, text, NULL, &options, &err), PITH_ERR_MEMORY);
@@ -148,7 +158,8 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_beginning), cmocka_unit_test(test_windows),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_beginning),
+                                        cmocka_unit_test(test_windows),
                                         cmocka_unit_test(test_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_many_threads.c - 64 threads that share one model: texts of all lengths, every head that it has, random options,
- * and sessions of a pool. No byte differs from what one thread gets, and memory does not grow after the first part.
+/* test_many_threads.c - 64 threads that share one model: texts of all lengths, every head that it
+ * has, random options, and sessions of a pool. No byte differs from what one thread gets, and
+ * memory does not grow after the first part.
  *
  * usage: test_many_threads [SECONDS] */
 #include "embed_test.h"
@@ -26,7 +27,9 @@ static float session_rows[SESSION_RUNS][SESSION_TOKENS * DIM];
 static atomic_bool stop;
 static atomic_size_t wrong, calls;
 
-static uint32_t next_random(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
+static uint32_t next_random(uint32_t *seed) {
+    return (*seed = *seed * 1664525u + 1013904223u) >> 8;
+}
 
 /* ---- what is right ---- */
 
@@ -51,14 +54,18 @@ static pith_status run_session(pith_session *s, float *rows, int run, bool bind)
     static const char *const names[] = { "input_ids", "attention_mask", "token_type_ids" };
     int64_t data[3][SESSION_TOKENS];
     pith_tensor in[3], out[4], to = { rows, sizeof session_rows[0], PITH_F32, -1, { 0 } };
-    for (int k = 0; k < SESSION_TOKENS; k++) data[0][k] = 1000 + run * 31 + k, data[1][k] = 1, data[2][k] = 0;
-    for (int i = 0; i < 3; i++) in[i] = (pith_tensor){ data[i], sizeof data[i], PITH_I64, 2, { 1, SESSION_TOKENS } };
+    for (int k = 0; k < SESSION_TOKENS; k++)
+        data[0][k] = 1000 + run * 31 + k, data[1][k] = 1, data[2][k] = 0;
+    for (int i = 0; i < 3; i++)
+        in[i] = (pith_tensor){ data[i], sizeof data[i], PITH_I64, 2, { 1, SESSION_TOKENS } };
     const char *output = pith_model_output(model, 0).name;
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     o.threads = 1 + run % 2;
     pith_status status = bind ? pith_session_bind_output(s, output, &to, NULL) : PITH_OK;
-    if (!status) status = pith_session_run(s, out, names, in, pith_model_input_count(model), &o, NULL);
-    if (!status && !bind) memcpy(rows, out[0].data, out[0].bytes < to.bytes ? out[0].bytes : to.bytes);
+    if (!status)
+        status = pith_session_run(s, out, names, in, pith_model_input_count(model), &o, NULL);
+    if (!status && !bind)
+        memcpy(rows, out[0].data, out[0].bytes < to.bytes ? out[0].bytes : to.bytes);
     return status;
 }
 
@@ -91,7 +98,8 @@ static void find_right(void) {
 
 /* ---- what the threads do ---- */
 
-static bool embed_right(const pith_str *some, const size_t *which, size_t n, const pith_embed_options *o, int l) {
+static bool embed_right(const pith_str *some, const size_t *which, size_t n,
+                        const pith_embed_options *o, int l) {
     float got[6][DIM];
     if (pith_embed(got[0], model, some, n, o, NULL)) return false;
     for (size_t i = 0; i < n; i++)
@@ -99,8 +107,8 @@ static bool embed_right(const pith_str *some, const size_t *which, size_t n, con
     return true;
 }
 
-static bool encode_right(const pith_str *some, const size_t *which, size_t n, const pith_embed_options *embed_options,
-                         int l, uint32_t what) {
+static bool encode_right(const pith_str *some, const size_t *which, size_t n,
+                         const pith_embed_options *embed_options, int l, uint32_t what) {
     pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
     pith_encoded *e;
     o.embed = embed_options;
@@ -108,11 +116,14 @@ static bool encode_right(const pith_str *some, const size_t *which, size_t n, co
     if (pith_encode(&e, model, some, n, &o, NULL)) return false;
     bool good = true;
     for (size_t i = 0; i < n && good; i++) {
-        if (what & PITH_ENCODE_DENSE) good = !memcmp(e->dense + i * DIM, dense[l][which[i]], sizeof dense[l][0]);
+        if (what & PITH_ENCODE_DENSE)
+            good = !memcmp(e->dense + i * DIM, dense[l][which[i]], sizeof dense[l][0]);
         if (!good || !(what & PITH_ENCODE_TOKENS)) continue;
-        size_t first = (size_t)e->tokens.offsets[i], rows = (size_t)e->tokens.offsets[i + 1] - first;
+        size_t first = (size_t)e->tokens.offsets[i],
+               rows = (size_t)e->tokens.offsets[i + 1] - first;
         good = rows == token_counts[l][which[i]] &&
-               !memcmp(e->tokens.vectors + first * DIM, token_rows[l][which[i]], rows * DIM * sizeof(float));
+               !memcmp(e->tokens.vectors + first * DIM, token_rows[l][which[i]],
+                       rows * DIM * sizeof(float));
     }
     pith_encoded_free(e);
     return good;
@@ -146,7 +157,8 @@ static bool one_call(uint32_t *seed) {
     o.batching = next_random(seed) % 2 ? &batching : NULL;
     if (kind == 0) return session_right(seed);
     if (kind == 1) return encode_right(some, which, n, &o, l, PITH_ENCODE_TOKENS);
-    if (kind == 2) return encode_right(some, which, n, &o, l, PITH_ENCODE_DENSE | PITH_ENCODE_TOKENS);
+    if (kind == 2)
+        return encode_right(some, which, n, &o, l, PITH_ENCODE_DENSE | PITH_ENCODE_TOKENS);
     return embed_right(some, which, n, &o, l);
 }
 
@@ -185,8 +197,8 @@ static void test_all_at_once(void **state) {
         for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
         held[part] = pith_model_bytes(model, &peaks[part]);
         resident[part] = anonymous();
-        print_message("part %d: %zu calls so far, peak %zu, held %zu, anonymous %zu\n", part, atomic_load(&calls),
-                      peaks[part], held[part], resident[part]);
+        print_message("part %d: %zu calls so far, peak %zu, held %zu, anonymous %zu\n", part,
+                      atomic_load(&calls), peaks[part], held[part], resident[part]);
         assert_int_equal(atomic_load(&wrong), 0);
     }
     assert_true(atomic_load(&calls) > THREADS);

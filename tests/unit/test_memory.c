@@ -42,7 +42,8 @@ static void arena_keeps_contents(void **state) {
     for (int i = 0; i < COUNT; i++) {
         random = random * 1664525 + 1013904223;
         sizes[i] = random >> 24 < 250 ? (random >> 8) % 300 : (random >> 8) % 100000;
-        blocks[i] = i & 1 ? pith__arena_alloc(&arena, sizes[i]) : pith__arena_alloc64(&arena, sizes[i]);
+        blocks[i] =
+            i & 1 ? pith__arena_alloc(&arena, sizes[i]) : pith__arena_alloc64(&arena, sizes[i]);
         assert_int_equal((uintptr_t)blocks[i] % (i & 1 ? 16 : 64), 0);
         memset(blocks[i], i & 255, sizes[i]);
     }
@@ -181,17 +182,20 @@ static void map_replaces(void **state) {
 static void error_messages(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
-    assert_int_equal(pith__fail(&err, PITH_ERR_FORMAT, "a%s", "\x01\n\xff\xc3\xa9\xc2\x85"), PITH_ERR_FORMAT);
+    assert_int_equal(pith__fail(&err, PITH_ERR_FORMAT, "a%s", "\x01\n\xff\xc3\xa9\xc2\x85"),
+                     PITH_ERR_FORMAT);
     assert_string_equal(err.message, "a\\x01\\x0a\\xff\xc3\xa9\\xc2\\x85");
     assert_int_equal(pith__fail_at(&err, PITH_ERR_RUN, "%s: ", err.message), PITH_ERR_FORMAT);
-    assert_string_equal(err.message, "a\\x01\\x0a\\xff\xc3\xa9\\xc2\\x85: a\\x01\\x0a\\xff\xc3\xa9\\xc2\\x85");
+    assert_string_equal(err.message,
+                        "a\\x01\\x0a\\xff\xc3\xa9\\xc2\\x85: a\\x01\\x0a\\xff\xc3\xa9\\xc2\\x85");
     assert_int_equal(pith__fail(NULL, PITH_ERR_IO, "x"), PITH_ERR_IO);
     assert_int_equal(pith__fail_at(NULL, PITH_ERR_IO, "x"), PITH_ERR_IO);
     /* Cut between characters, at every phase. */
     for (int shift = 0; shift < 4; shift++) {
         char text[2 * PITH_ERROR_MESSAGE_SIZE];
         memset(text, 'x', (size_t)shift);
-        for (size_t i = (size_t)shift; i + 4 < sizeof text; i += 4) memcpy(text + i, "\xf0\x9f\x98\x80", 5);
+        for (size_t i = (size_t)shift; i + 4 < sizeof text; i += 4)
+            memcpy(text + i, "\xf0\x9f\x98\x80", 5);
         pith__fail(&err, PITH_ERR_FORMAT, "%s", text);
         size_t size = strlen(err.message);
         assert_true(size < PITH_ERROR_MESSAGE_SIZE && size > PITH_ERROR_MESSAGE_SIZE - 10);
@@ -233,10 +237,13 @@ static void utf8(void **state) {
         assert_int_equal(pith__utf8_valid_prefix(text, sizeof text), valid ? sizeof text : 17);
         const char *p = text + 17;
         if (valid) assert_int_equal(pith__utf8_next(&p), c);
-        for (size_t cut = 1; cut < size; cut++) assert_int_equal(pith__utf8_valid_prefix(text, 17 + cut), 17);
+        for (size_t cut = 1; cut < size; cut++)
+            assert_int_equal(pith__utf8_valid_prefix(text, 17 + cut), 17);
     }
-    static const char *const bad[] = { "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf5\x80\x80\x80",
-                                       "\x80",     "\xfe",     "\xe2\x82\x28", "\xf0\x9f\x98\x28" };
+    static const char *const bad[] = {
+        "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf5\x80\x80\x80",
+        "\x80",     "\xfe",     "\xe2\x82\x28", "\xf0\x9f\x98\x28"
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(pith__utf8_valid_prefix(bad[i], strlen(bad[i])), 0);
 }

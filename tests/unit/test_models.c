@@ -1,5 +1,5 @@
-/* test_models.c - small tokenizers of many kinds against stored ids, offsets and texts of Hugging Face tokenizers; text
- * streams; files that lie; words that are long. */
+/* test_models.c - small tokenizers of many kinds against stored ids, offsets and texts of Hugging
+ * Face tokenizers; text streams; files that lie; words that are long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,8 @@ static pith_status open_json(opened *o, pith_str json) {
 
 static void open_path(opened *o, const char *path) {
     init(o);
-    if (pith__tokenizer_load(&o->tokenizer, path, NULL, &o->arena, &o->err)) fail_msg("%s: %s", path, o->err.message);
+    if (pith__tokenizer_load(&o->tokenizer, path, NULL, &o->arena, &o->err))
+        fail_msg("%s: %s", path, o->err.message);
 }
 
 static void close_opened(opened *o) {
@@ -60,7 +61,8 @@ static void check_stream(opened *o, pith_str wanted) {
     for (size_t i = 0; i <= o->tokens.count; i++) {
         pith_str part;
         if (i < o->tokens.count)
-            assert_int_equal(pith_text_stream_push(stream, &part, o->tokens.ids[i], &o->err), PITH_OK);
+            assert_int_equal(pith_text_stream_push(stream, &part, o->tokens.ids[i], &o->err),
+                             PITH_OK);
         else
             assert_int_equal(pith_text_stream_finish(stream, &part, &o->err), PITH_OK);
         assert_int_equal(pith__utf8_valid_prefix(part.data, part.size), part.size);
@@ -77,10 +79,12 @@ static void check_stream(opened *o, pith_str wanted) {
 static void check_decoded(opened *o, pith_str wanted, int skip, const char *name) {
     char *text;
     size_t size;
-    assert_int_equal(pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count, skip, &o->err),
-                     PITH_OK);
+    assert_int_equal(
+        pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count, skip, &o->err),
+        PITH_OK);
     if (!pith__str_eq((pith_str){ text, size }, wanted))
-        fail_msg("%s: decoded \"%s\" instead of \"" PITH_STR_FMT "\"", name, text, PITH_STR_ARG(wanted));
+        fail_msg("%s: decoded \"%s\" instead of \"" PITH_STR_FMT "\"", name, text,
+                 PITH_STR_ARG(wanted));
     pith_text_free(o->tokenizer, text);
 }
 
@@ -96,8 +100,8 @@ static void check_line(opened *o, pith__json *j, const char *name) {
             for (pith__json_array(j); pith__json_next_item(j); n++) {
                 int64_t id = pith__json_int(j);
                 if (n >= o->tokens.count || o->tokens.ids[n] != id)
-                    fail_msg("%s: token %zu of \"" PITH_STR_FMT "\" is not %lld", name, n, PITH_STR_ARG(text),
-                             (long long)id);
+                    fail_msg("%s: token %zu of \"" PITH_STR_FMT "\" is not %lld", name, n,
+                             PITH_STR_ARG(text), (long long)id);
             }
             assert_int_equal(n, o->tokens.count);
         } else if (pith__str_is(key, "offsets")) {
@@ -109,9 +113,10 @@ static void check_line(opened *o, pith__json *j, const char *name) {
                 int64_t end = pith__json_int(j);
                 pith__json_next_item(j);
                 if (o->tokens.begin[n] != begin || o->tokens.end[n] != end)
-                    fail_msg("%s: offsets of token %zu of \"" PITH_STR_FMT "\": %u to %u instead of %lld to %lld", name,
-                             n, PITH_STR_ARG(text), o->tokens.begin[n], o->tokens.end[n], (long long)begin,
-                             (long long)end);
+                    fail_msg("%s: offsets of token %zu of \"" PITH_STR_FMT
+                             "\": %u to %u instead of %lld to %lld",
+                             name, n, PITH_STR_ARG(text), o->tokens.begin[n], o->tokens.end[n],
+                             (long long)begin, (long long)end);
             }
         } else {
             pith_str wanted = pith__json_string(j);
@@ -126,8 +131,10 @@ static void check_line(opened *o, pith__json *j, const char *name) {
 static void check_lines(opened *o, const char *path, const char *name) {
     pith__file lines;
     size_t count = 0;
-    assert_int_equal(pith__file_open(&lines, path, false, &pith__allocator_default, &o->err), PITH_OK);
-    for (const char *p = (const char *)lines.data, *end = p + lines.size, *stop; p < end; p = stop + 1, count++) {
+    assert_int_equal(pith__file_open(&lines, path, false, &pith__allocator_default, &o->err),
+                     PITH_OK);
+    for (const char *p = (const char *)lines.data, *end = p + lines.size, *stop; p < end;
+         p = stop + 1, count++) {
         pith__arena scratch;
         pith__arena_init(&scratch, &pith__allocator_default);
         pith__json *j = pith__arena_alloc(&scratch, sizeof *j);
@@ -164,7 +171,8 @@ static void test_stored_cases(void **state) {
         pith__file json;
         opened o;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, names[i]);
-        assert_int_equal(pith__file_open(&json, path, false, &pith__allocator_default, &o.err), PITH_OK);
+        assert_int_equal(pith__file_open(&json, path, false, &pith__allocator_default, &o.err),
+                         PITH_OK);
         if (open_json(&o, (pith_str){ (const char *)json.data, json.size }))
             fail_msg("%s: %s", names[i], o.err.message);
         pith__file_close(&json);
@@ -216,8 +224,10 @@ static void put_rank(FILE *file, const char *bytes, size_t size, int rank) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < size; i += 3) {
         uint32_t bits = 0;
-        for (size_t k = i; k < i + 3; k++) bits = bits << 8 | (k < size ? (unsigned char)bytes[k] : 0);
-        for (size_t k = 0; k < 4; k++) fputc(k > size - i ? '=' : digits[bits >> (18 - 6 * k) & 63], file);
+        for (size_t k = i; k < i + 3; k++)
+            bits = bits << 8 | (k < size ? (unsigned char)bytes[k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            fputc(k > size - i ? '=' : digits[bits >> (18 - 6 * k) & 63], file);
     }
     fprintf(file, " %d\n", rank);
 }
@@ -226,7 +236,8 @@ static void put_rank(FILE *file, const char *bytes, size_t size, int rank) {
 static void test_ranks(void **state) {
     static const struct {
         int count;
-        size_t tokens; /* of " 1234": one for GPT-2's expression; no number has more than three digits in the others' */
+        size_t tokens; /* of " 1234": one for GPT-2's expression; no number has more than three
+                          digits in the others' */
     } cases[] = { { 257, 5 }, { 50256, 1 }, { 50280, 1 }, { 100256, 5 } };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -250,13 +261,15 @@ static void test_ranks(void **state) {
     }
 }
 
-/* Pieces merge by score, which need not follow ids: runs of spaces come last in Llama 2 and Mistral. */
+/* Pieces merge by score, which need not follow ids: runs of spaces come last in Llama 2 and
+ * Mistral. */
 static void test_scores(void **state) {
     static const struct {
         const char *text;
         float score;
-    } pieces[] = { { "<unk>", 0 }, { "\u2581\u2581", -1e9f }, { "\u2581b", -1 }, { "\u2581", -2 }, { "a", -3 },
-                   { "b", -4 } };
+    } pieces[] = { { "<unk>", 0 },    { "\u2581\u2581", -1e9f },
+                   { "\u2581b", -1 }, { "\u2581", -2 },
+                   { "a", -3 },       { "b", -4 } };
     static const int32_t wanted[] = { 3, 4, 3, 2 };
     model_file m;
     opened o;
@@ -278,7 +291,8 @@ static void test_scores(void **state) {
     close_opened(&o);
 }
 
-/* An expression has its matcher however its line ends are written; without, PCRE2's older Unicode would show. */
+/* An expression has its matcher however its line ends are written; without, PCRE2's older Unicode
+ * would show. */
 static void test_expressions(void **state) {
     const pith__scan *known = pith__scan_find(PITH_STR("\\s{2,}|[\\n\\r\\t]"));
     (void)state;
@@ -289,7 +303,8 @@ static void test_expressions(void **state) {
     assert_null(pith__scan_find(PITH_STR("\\s{2,}|[\n\r\\t]]")));
 }
 
-#define BPE(vocab, merges, rest) "{\"model\":{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":[" merges "]" rest "}}"
+#define BPE(vocab, merges, rest)                                                                   \
+    "{\"model\":{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":[" merges "]" rest "}}"
 
 static void refused(const char *json, const char *part) {
     opened o;
@@ -306,30 +321,43 @@ static void test_hostile_files(void **state) {
     refused(BPE("\"a\":0,\"\":1", "[\"a\",\"\"]", ""), "empty side");
     refused(BPE("\"a\":0", "\"a  a\"", ""), "not two tokens");
     refused(BPE("\"a\":0", "[\"a\"]", ""), "not two tokens");
-    refused(BPE("\"a\":4294967295", "", ""), "model.vocab.a: id 4294967295 is not between 0 and 16777215");
+    refused(BPE("\"a\":4294967295", "", ""),
+            "model.vocab.a: id 4294967295 is not between 0 and 16777215");
     refused(BPE("\"a\":-1", "", ""), "model.vocab.a: id -1 is not between 0 and 16777215");
-    refused(BPE("\"a\":16777215", "", ""), "id 16777215 is far beyond the 1 tokens of the vocabulary");
+    refused(BPE("\"a\":16777215", "", ""),
+            "id 16777215 is far beyond the 1 tokens of the vocabulary");
     refused("{\"model\":{\"type\":\"BPE\",\"merges\":[]}}", "no vocab");
-    refused("{\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",-1.5]]}}", "unk_id 1 is outside");
-    refused("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\"]]}}", "not a piece and its score");
-#define WITH(kind, step) "{\"" kind "\":" step ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1]]}}"
-    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"A===\"}"), "charsmap");
-    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"/////w==\"}"), "impossible size");
-    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAAD/\"}"), "not UTF-8");
-#define SPLIT(regex)                                                                                                   \
-    WITH("pre_tokenizer", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}")
+    refused("{\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",-1.5]]}}",
+            "unk_id 1 is outside");
+    refused("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\"]]}}",
+            "not a piece and its score");
+#define WITH(kind, step)                                                                           \
+    "{\"" kind "\":" step ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1]]}}"
+    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"A===\"}"),
+            "charsmap");
+    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"/////w==\"}"),
+            "impossible size");
+    refused(
+        WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAAD/\"}"),
+        "not UTF-8");
+#define SPLIT(regex)                                                                               \
+    WITH("pre_tokenizer",                                                                          \
+         "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}")
     refused(SPLIT("(a"), "missing closing parenthesis");
     refused(SPLIT("[a&&b]"), "intersection");
     refused(SPLIT("[a[b]]"), "a set in a set");
     refused(SPLIT("a{1,2}+"), "an interval followed by +");
-    refused(WITH("pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}"), "not one character");
+    refused(WITH("pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}"),
+            "not one character");
 }
 
-#define WORDS(rest) "{" rest "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,\"[S]\":1}}}"
+#define WORDS(rest)                                                                                \
+    "{" rest "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,\"[S]\":1}" \
+    "}}"
 #define TEXT_A "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}"
-#define TEMPLATE(pieces)                                                                                               \
-    "{\"type\":\"TemplateProcessing\",\"single\":[" pieces                                                             \
-    ",{\"SpecialToken\":{\"id\":\"s\",\"type_id\":0}}],\"pair\":[" TEXT_A                                              \
+#define TEMPLATE(pieces)                                                                           \
+    "{\"type\":\"TemplateProcessing\",\"single\":[" pieces                                         \
+    ",{\"SpecialToken\":{\"id\":\"s\",\"type_id\":0}}],\"pair\":[" TEXT_A                          \
     ",{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],\"special_tokens\":{\"s\":{\"ids\":[1]}}}"
 
 static void open_and_encode(opened *o, const char *json, const char *text, pith_status wanted) {
@@ -337,34 +365,38 @@ static void open_and_encode(opened *o, const char *json, const char *text, pith_
     assert_int_equal(encode(o, pith__str_of(text)), wanted);
 }
 
-/* What docs/tokenizers.md says of files and texts for which the peer has no answer, or none that is wanted, as far as
- * no other test does. */
+/* What docs/tokenizers.md says of files and texts for which the peer has no answer, or none that is
+ * wanted, as far as no other test does. */
 static void test_choices(void **state) {
     opened o;
     char *text;
     size_t size;
     (void)state;
-    refused(
-        WORDS("\"post_processor\":{\"type\":\"Sequence\",\"processors\":[" TEMPLATE(TEXT_A) "," TEMPLATE(TEXT_A) "]},"),
-        "post_processor");
+    refused(WORDS("\"post_processor\":{\"type\":\"Sequence\",\"processors\":[" TEMPLATE(
+                TEXT_A) "," TEMPLATE(TEXT_A) "]},"),
+            "post_processor");
     open_and_encode(&o, WORDS("\"post_processor\":" TEMPLATE(TEXT_A "," TEXT_A) ","), "a", PITH_OK);
     assert_int_equal(o.tokens.count, 3);
     assert_int_equal(o.tokens.sequence_ids[0], 0);
     assert_int_equal(o.tokens.sequence_ids[1], 0);
     assert_int_equal(o.tokens.sequence_ids[2], -1);
     close_opened(&o);
-    open_and_encode(&o, BPE("\"a\":0,\"b\":1,\"ab\":2", "\"a b\"", ",\"dropout\":1.0"), "ab", PITH_OK);
+    open_and_encode(&o, BPE("\"a\":0,\"b\":1,\"ab\":2", "\"a b\"", ",\"dropout\":1.0"), "ab",
+                    PITH_OK);
     assert_int_equal(o.tokens.count, 1);
     assert_int_equal(o.tokens.ids[0], 2);
     close_opened(&o);
-    open_and_encode(&o, WORDS("\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":3,\"stop\":0},"), "a",
-                    PITH_OK);
-    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err), PITH_OK);
+    open_and_encode(
+        &o, WORDS("\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":3,\"stop\":0},"),
+        "a", PITH_OK);
+    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err),
+                     PITH_OK);
     assert_int_equal(size, 0);
     pith_text_free(o.tokenizer, text);
     close_opened(&o);
     open_and_encode(&o, WORDS("\"decoder\":{\"type\":\"Unheard\"},"), "a", PITH_OK);
-    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(o.err.message, "Unheard"));
     close_opened(&o);
     open_and_encode(&o, WORDS("\"version\":\"2.0\","), "a", PITH_OK);
@@ -375,26 +407,30 @@ static void test_choices(void **state) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.max_length = options.stride = options.overflow = 1;
     open_and_encode(&o, BPE("\"a\":0", "", ""), "aaa", PITH_OK);
-    assert_int_equal(pith_tokenize(&o.tokens, o.tokenizer, PITH_STR("aaa"), NULL, &options, &o.err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_tokenize(&o.tokens, o.tokenizer, PITH_STR("aaa"), NULL, &options, &o.err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(o.err.message, "stride 1 does not fit in 1 tokens"));
     options.stride = 0;
-    assert_int_equal(pith_tokenize(&o.tokens, o.tokenizer, PITH_STR("aaa"), NULL, &options, &o.err), PITH_OK);
+    assert_int_equal(pith_tokenize(&o.tokens, o.tokenizer, PITH_STR("aaa"), NULL, &options, &o.err),
+                     PITH_OK);
     assert_int_equal(o.tokens.count, 3);
     close_opened(&o);
 #define INSERT "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"b\"}"
-    open_and_encode(
-        &o, "{\"normalizer\":" INSERT ",\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]}}", "a",
-        PITH_OK);
+    open_and_encode(&o,
+                    "{\"normalizer\":" INSERT
+                    ",\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]}}",
+                    "a", PITH_OK);
     assert_int_equal(o.tokens.ids[0], 1);
     assert_int_equal(o.tokens.begin[0], 0);
     assert_int_equal(o.tokens.end[0], 0);
     close_opened(&o);
     /* U+11F02 came with Unicode 15: a letter or nothing, by the age of PCRE2, but never lost. */
-    open_and_encode(&o,
-                    "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\w+?q\"},\"behavior\":"
-                    "\"Isolated\"},\"model\":{"
-                    "\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0}}}",
-                    "\U00011F02q", PITH_OK);
+    open_and_encode(
+        &o,
+        "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\w+?q\"},\"behavior\":"
+        "\"Isolated\"},\"model\":{"
+        "\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0}}}",
+        "\U00011F02q", PITH_OK);
     assert_true(o.tokens.count >= 1 && o.tokens.count <= 2);
     assert_int_equal(o.tokens.begin[0], 0);
     assert_int_equal(o.tokens.end[o.tokens.count - 1], 5);
@@ -419,12 +455,16 @@ static void test_missing_unknown(void **state) {
     (void)state;
     opened o;
     assert_int_equal(
-        open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":null,\"vocab\":[[\"a\",-1]]}}")), 0);
+        open_json(
+            &o,
+            PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":null,\"vocab\":[[\"a\",-1]]}}")),
+        0);
     assert_int_equal(encode(&o, PITH_STR("aa")), PITH_OK);
     assert_int_equal(o.tokens.count, 2);
     assert_int_equal(encode(&o, PITH_STR("ab")), PITH_ERR_ARGUMENT);
     close_opened(&o);
-    assert_int_equal(open_json(&o, PITH_STR(BPE("\"a\":0", "", ",\"unk_token\":\"<unk>\""))), PITH_OK);
+    assert_int_equal(open_json(&o, PITH_STR(BPE("\"a\":0", "", ",\"unk_token\":\"<unk>\""))),
+                     PITH_OK);
     assert_int_equal(encode(&o, PITH_STR("ab")), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(o.err.message, "'<unk>'"));
     close_opened(&o);
@@ -435,8 +475,11 @@ static void test_unigram_ties(void **state) {
     (void)state;
     opened o;
     assert_int_equal(
-        open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",-9],[\"a\",-1],"
-                               "[\"ab\",-1],[\"b\",-1],[\"bc\",-1],[\"c\",-1],[\"b\",-1.0]]}}")),
+        open_json(
+            &o,
+            PITH_STR(
+                "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",-9],[\"a\",-1],"
+                "[\"ab\",-1],[\"b\",-1],[\"bc\",-1],[\"c\",-1],[\"b\",-1.0]]}}")),
         PITH_OK);
     assert_int_equal(encode(&o, PITH_STR("abc")), PITH_OK);
     assert_int_equal(o.tokens.count, 2);
@@ -472,17 +515,20 @@ static void test_trie(void **state) {
         char absent[7];
         memcpy(absent, keys[i].data, keys[i].size);
         absent[keys[i].size] = (char)200;
-        assert_int_equal(pith__trie_get(&trie, (pith_str){ absent, keys[i].size + 1 }), PITH_TRIE_NONE);
+        assert_int_equal(pith__trie_get(&trie, (pith_str){ absent, keys[i].size + 1 }),
+                         PITH_TRIE_NONE);
     }
     pith__arena_free(&scratch);
     pith__arena_free(&arena);
 }
 
-/* Nothing but keys is found, whatever the bytes: of all strings of one and two, and of those with a NUL inside. */
+/* Nothing but keys is found, whatever the bytes: of all strings of one and two, and of those with a
+ * NUL inside. */
 static void test_trie_of_bytes(void **state) {
     (void)state;
-    static const pith_str keys[] = { { "a", 1 }, { ",", 1 }, { ",a", 2 }, { ",b", 2 }, { "\xE2\x80\x8B", 3 },
-                                     { "\0", 1 } };
+    static const pith_str keys[] = {
+        { "a", 1 }, { ",", 1 }, { ",a", 2 }, { ",b", 2 }, { "\xE2\x80\x8B", 3 }, { "\0", 1 }
+    };
     for (size_t count = 5; count <= 6; count++) {
         pith__arena arena, scratch;
         pith__trie trie;
@@ -503,11 +549,13 @@ static void test_trie_of_bytes(void **state) {
     }
 }
 
-/* One word of a megabyte is done in about the time of as much ordinary text; twice as long takes about twice. */
+/* One word of a megabyte is done in about the time of as much ordinary text; twice as long takes
+ * about twice. */
 static void test_long_words(void **state) {
     (void)state;
-    static const char *const files[] = { "llama3", "xlm_roberta" }, *const units[] = { "a", "e\xCC\x81",
-                                                                                       "\xF0\x9F\x98\x80", "ab" };
+    static const char *const files[] = { "llama3", "xlm_roberta" }, *const units[] = {
+        "a", "e\xCC\x81", "\xF0\x9F\x98\x80", "ab"
+    };
     enum { SIZE = 1 << 18 };
     char *text = malloc(2 * SIZE);
     for (size_t f = 0; f < 2; f++) {
@@ -515,7 +563,8 @@ static void test_long_words(void **state) {
         pith__file json;
         opened o;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, files[f]);
-        assert_int_equal(pith__file_open(&json, path, false, &pith__allocator_default, &o.err), PITH_OK);
+        assert_int_equal(pith__file_open(&json, path, false, &pith__allocator_default, &o.err),
+                         PITH_OK);
         assert_int_equal(open_json(&o, (pith_str){ (const char *)json.data, json.size }), PITH_OK);
         for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
             size_t unit = strlen(units[u]);

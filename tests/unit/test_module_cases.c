@@ -1,5 +1,6 @@
-/* test_module_cases.c - the model directories of tests/data/modules against the vectors of sentence-transformers and
- * Model2Vec; the same bits alone, in another order, with other threads and chunks, and from a compiled file. */
+/* test_module_cases.c - the model directories of tests/data/modules against the vectors of
+ * sentence-transformers and Model2Vec; the same bits alone, in another order, with other threads
+ * and chunks, and from a compiled file. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@ typedef struct module_case {
     size_t dim;
 } module_case;
 
-/* The value of "key=" in the name of the file of expected vectors, up to the next dot; empty if there is none. */
+/* The value of "key=" in the name of the file of expected vectors, up to the next dot; empty if
+ * there is none. */
 static void take_value(char *value, const char *file, const char *key) {
     const char *at = strstr(file, key);
     value[0] = 0;
@@ -41,13 +43,14 @@ static pith_embed_options embed_options(const module_case *c) {
     return options;
 }
 
-static void embed(float (*rows)[DIM_MAX], const pith_model *m, const module_case *c, const pith_str *in, size_t count,
-                  const pith_embed_options *options) {
+static void embed(float (*rows)[DIM_MAX], const pith_model *m, const module_case *c,
+                  const pith_str *in, size_t count, const pith_embed_options *options) {
     static float vectors[TEXTS * DIM_MAX];
     pith_error err = PITH_ERROR_INIT;
     assert_int_equal(pith_embed_dim(m, options), c->dim);
     if (pith_embed(vectors, m, in, count, options, &err)) fail_msg("%s: %s", c->dir, err.message);
-    for (size_t i = 0; i < count; i++) memcpy(rows[i], vectors + i * c->dim, c->dim * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        memcpy(rows[i], vectors + i * c->dim, c->dim * sizeof(float));
 }
 
 /* The largest difference of a component, both vectors scaled to length 1. */
@@ -60,12 +63,14 @@ static double difference(const module_case *c) {
             b += (double)c->want[i][d] * c->want[i][d];
         }
         for (size_t d = 0; d < c->dim; d++)
-            worst = fmax(worst, fabs(c->got[i][d] / fmax(sqrt(a), 1e-12) - c->want[i][d] / fmax(sqrt(b), 1e-12)));
+            worst = fmax(worst, fabs(c->got[i][d] / fmax(sqrt(a), 1e-12) -
+                                     c->want[i][d] / fmax(sqrt(b), 1e-12)));
     }
     return worst;
 }
 
-static void expect_rows(float (*rows)[DIM_MAX], const module_case *c, int first, int count, const char *how) {
+static void expect_rows(float (*rows)[DIM_MAX], const module_case *c, int first, int count,
+                        const char *how) {
     for (int i = 0; i < count; i++)
         if (memcmp(rows[i], c->got[first + i], c->dim * sizeof(float)))
             fail_msg("%s %s: text %d has other bits %s", c->dir, c->file, first + i, how);
@@ -108,7 +113,8 @@ static void same_bits_compiled(const pith_model *m, const module_case *c) {
     saved_file s = { NULL, 0 };
     pith_model *again;
     if (pith_model_save(m, append, &s, &err)) fail_msg("%s: %s", c->dir, err.message);
-    if (pith_model_open_memory(&again, s.bytes, s.size, NULL, &err)) fail_msg("%s: %s", c->dir, err.message);
+    if (pith_model_open_memory(&again, s.bytes, s.size, NULL, &err))
+        fail_msg("%s: %s", c->dir, err.message);
     embed(rows, again, c, texts, TEXTS, &options);
     expect_rows(rows, c, 0, TEXTS, "from a compiled file");
     pith_model_close(again);

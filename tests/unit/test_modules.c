@@ -1,5 +1,5 @@
-/* test_modules.c - the small JSON files of a model directory: what each key makes of the settings, which are refused,
- * and which length counts. */
+/* test_modules.c - the small JSON files of a model directory: what each key makes of the settings,
+ * which are refused, and which length counts. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,14 +11,18 @@
 static pith_error err;
 static const char *route; /* that is asked for */
 
-static const pith__modules usual = { .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1 };
+static const pith__modules usual = { .pooling = PITH_POOL_MEAN,
+                                     .include_prompt = true,
+                                     .dropped_id = -1 };
 
 /* Reads the directory with one file in it (name NULL: none), which is removed afterwards. */
 static pith_status read_with(pith__modules *m, const char *name, const char *text) {
     char path[512];
     if (name) put_file(name, text, strlen(text));
     err = (pith_error)PITH_ERROR_INIT;
-    const pith__modules_source source = { .dir = dir, .route = route, .allocator = &pith__allocator_default };
+    const pith__modules_source source = { .dir = dir,
+                                          .route = route,
+                                          .allocator = &pith__allocator_default };
     pith_status status = pith__modules_read(m, &source, &arena, &err);
     snprintf(path, sizeof path, "%s/%s", dir, name ? name : "");
     if (name) assert_int_equal(unlink(path), 0);
@@ -37,9 +41,10 @@ static void expect(const char *name, const char *text, const pith__modules *want
         !pith__str_eq(m.folder, wanted->folder) || m.positions != wanted->positions ||
         m.pad_token_id != wanted->pad_token_id || m.prompt_count != wanted->prompt_count ||
         !pith__str_eq(m.default_prompt, wanted->default_prompt))
-        fail_msg("%s %s: pooling %u, normalize %d, include_prompt %d, length %d, positions %d, pad %d, %zu prompts",
-                 name ? name : "", text, m.pooling, m.normalize, m.include_prompt, m.max_length, m.positions,
-                 m.pad_token_id, m.prompt_count);
+        fail_msg("%s %s: pooling %u, normalize %d, include_prompt %d, length %d, positions %d, pad "
+                 "%d, %zu prompts",
+                 name ? name : "", text, m.pooling, m.normalize, m.include_prompt, m.max_length,
+                 m.positions, m.pad_token_id, m.prompt_count);
     for (size_t i = 0; i < m.prompt_count; i++)
         assert_true(pith__str_eq(m.prompts[i].name, wanted->prompts[i].name) &&
                     pith__str_eq(m.prompts[i].text, wanted->prompts[i].text));
@@ -66,12 +71,16 @@ static void positions(void **state) {
         { "{\"max_position_embeddings\": 1}", 1, 0 },
         { "{\"max_position_embeddings\": 1073741823}", (1 << 30) - 1, 0 },
         { "{\"max_position_embeddings\": 1073741824}", 0, 0 },
-        { "{\"max_position_embeddings\": 512, \"model_type\": \"bert\", \"pad_token_id\": 3}", 512, 3 },
-        { "{\"max_position_embeddings\": 514, \"model_type\": \"roberta\", \"pad_token_id\": 1}", 512, 1 },
+        { "{\"max_position_embeddings\": 512, \"model_type\": \"bert\", \"pad_token_id\": 3}", 512,
+          3 },
+        { "{\"max_position_embeddings\": 514, \"model_type\": \"roberta\", \"pad_token_id\": 1}",
+          512, 1 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"xlm-roberta\"}", 512, 0 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"xlm-roberta-xl\"}", 512, 0 },
-        { "{\"max_position_embeddings\": 514, \"model_type\": \"camembert\", \"pad_token_id\": 5}", 508, 5 },
-        { "{\"max_position_embeddings\": 514, \"model_type\": \"mpnet\", \"pad_token_id\": 0}", 512, 0 },
+        { "{\"max_position_embeddings\": 514, \"model_type\": \"camembert\", \"pad_token_id\": 5}",
+          508, 5 },
+        { "{\"max_position_embeddings\": 514, \"model_type\": \"mpnet\", \"pad_token_id\": 0}", 512,
+          0 },
         { "{\"max_position_embeddings\": 4098, \"model_type\": \"longformer\"}", 4096, 0 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"roberta-prelayernorm\"}", 512, 0 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"data2vec-text\"}", 512, 0 },
@@ -86,15 +95,15 @@ static void positions(void **state) {
         m.pad_token_id = cases[i].pad;
         expect("config.json", cases[i].text, &m);
     }
-    refuse("config.json", "{\"max_position_embeddings\": \"512\"}", PITH_ERR_FORMAT, "max_position_embeddings");
+    refuse("config.json", "{\"max_position_embeddings\": \"512\"}", PITH_ERR_FORMAT,
+           "max_position_embeddings");
     refuse("config.json", "{} x", PITH_ERR_FORMAT, "config.json:1");
 }
 
 static void lengths(void **state) {
     (void)state;
-    static const char *const names[] = {
-        "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"
-    };
+    static const char *const names[] = { "bert",   "roberta",     "distilbert", "camembert",
+                                         "albert", "xlm-roberta", "xlnet" };
     pith__modules m = usual;
     char file[64];
     expect(NULL, "", &usual);
@@ -106,10 +115,14 @@ static void lengths(void **state) {
     m.max_length = 1 << 30;
     expect("sentence_bert_config.json", "{\"max_seq_length\": 1073741824}", &m);
     expect("sentence_bert_config.json", "{\"max_seq_length\": 1073741825}", &usual);
-    expect("sentence_bert_config.json", "{\"max_seq_length\": null, \"do_lower_case\": null}", &usual);
+    expect("sentence_bert_config.json", "{\"max_seq_length\": null, \"do_lower_case\": null}",
+           &usual);
     expect("sentence_bert_config.json",
-           "{\"transformer_task\": \"feature-extraction\", \"module_output_name\": \"token_embeddings\"}", &usual);
-    expect("sentence_bert_config.json", "{\"transformer_task\": null, \"module_output_name\": null}", &usual);
+           "{\"transformer_task\": \"feature-extraction\", \"module_output_name\": "
+           "\"token_embeddings\"}",
+           &usual);
+    expect("sentence_bert_config.json",
+           "{\"transformer_task\": null, \"module_output_name\": null}", &usual);
     static const char odd[] =
         "{\"modality_config\": {\"text\": {\"method\": \"forward\", \"method_output_name\": %s}}}";
     char text[200];
@@ -118,34 +131,45 @@ static void lengths(void **state) {
     snprintf(text, sizeof text, odd, "[\"last_hidden_state\"]");
     expect("sentence_bert_config.json", text, &usual);
     snprintf(text, sizeof text, odd, "\"pooler_output\"");
-    refuse("sentence_bert_config.json", text, PITH_ERR_UNSUPPORTED, "method_output_name 'pooler_output'");
+    refuse("sentence_bert_config.json", text, PITH_ERR_UNSUPPORTED,
+           "method_output_name 'pooler_output'");
     snprintf(text, sizeof text, odd, "[\"last_hidden_state\", \"last_hidden_state\"]");
     refuse("sentence_bert_config.json", text, PITH_ERR_UNSUPPORTED, "a path of several names");
-    refuse("sentence_bert_config.json", "{\"modality_config\": {\"text\": {\"method\": \"get_text_features\"}}}",
+    refuse("sentence_bert_config.json",
+           "{\"modality_config\": {\"text\": {\"method\": \"get_text_features\"}}}",
            PITH_ERR_UNSUPPORTED, "method 'get_text_features'");
-    refuse("sentence_bert_config.json", "{\"modality_config\": {\"message\": {}}}", PITH_ERR_UNSUPPORTED,
-           "chat templates");
-    refuse("sentence_bert_config.json", "{\"processing_kwargs\": {\"text\": {\"add_special_tokens\": false}}}",
+    refuse("sentence_bert_config.json", "{\"modality_config\": {\"message\": {}}}",
+           PITH_ERR_UNSUPPORTED, "chat templates");
+    refuse("sentence_bert_config.json",
+           "{\"processing_kwargs\": {\"text\": {\"add_special_tokens\": false}}}",
            PITH_ERR_UNSUPPORTED, "processing_kwargs.text.add_special_tokens: this setting");
-    refuse("sentence_bert_config.json", "{\"processing_kwargs\": {\"text\": {\"truncation\": false}}}",
-           PITH_ERR_UNSUPPORTED, "truncation");
+    refuse("sentence_bert_config.json",
+           "{\"processing_kwargs\": {\"text\": {\"truncation\": false}}}", PITH_ERR_UNSUPPORTED,
+           "truncation");
     m.max_length = 40;
     expect("sentence_bert_config.json",
-           "{\"processing_kwargs\": {\"text\": {\"max_length\": 40, \"padding\": true, \"truncation\": true}}, "
+           "{\"processing_kwargs\": {\"text\": {\"max_length\": 40, \"padding\": true, "
+           "\"truncation\": true}}, "
            "\"max_seq_length\": 7}",
            &m);
-    expect("sentence_bert_config.json",
-           "{\"tokenizer_args\": {\"model_max_length\": 40, \"use_fast\": 1}, \"max_seq_length\": 7}", &m);
+    expect(
+        "sentence_bert_config.json",
+        "{\"tokenizer_args\": {\"model_max_length\": 40, \"use_fast\": 1}, \"max_seq_length\": 7}",
+        &m);
     m.max_length = 256;
     pith__modules lower = usual;
     lower.lower_case = true;
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", &lower);
-    refuse("sentence_bert_config.json", "{\"transformer_task\": \"any-to-any\"}", PITH_ERR_UNSUPPORTED,
-           "transformer_task 'any-to-any' is not supported; supported are feature-extraction, fill-mask, "
+    refuse("sentence_bert_config.json", "{\"transformer_task\": \"any-to-any\"}",
+           PITH_ERR_UNSUPPORTED,
+           "transformer_task 'any-to-any' is not supported; supported are feature-extraction, "
+           "fill-mask, "
            "sequence-classification and text-generation");
     refuse("sentence_bert_config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
-           "module_output_name 'x' is not supported; supported are token_embeddings, scores and causal_logits");
-    refuse("sentence_bert_config.json", "{\"transformer_task\": 3}", PITH_ERR_FORMAT, "transformer_task");
+           "module_output_name 'x' is not supported; supported are token_embeddings, scores and "
+           "causal_logits");
+    refuse("sentence_bert_config.json", "{\"transformer_task\": 3}", PITH_ERR_FORMAT,
+           "transformer_task");
     /* The first that is there counts. */
     put_file("sentence_roberta_config.json", "{\"max_seq_length\": 9}", 21);
     m.max_length = 8;
@@ -160,14 +184,22 @@ static void lengths(void **state) {
 static void prompts(void **state) {
     (void)state;
     static const char file[] = "config_sentence_transformers.json";
-    static const pith__prompt two[] = { { PITH_STR("q"), PITH_STR("find: ") }, { PITH_STR("d"), PITH_STR("") } };
+    static const pith__prompt two[] = { { PITH_STR("q"), PITH_STR("find: ") },
+                                        { PITH_STR("d"), PITH_STR("") } };
     pith__modules m = usual;
     m.prompts = two;
     m.prompt_count = 2;
-    expect(file, "{\"prompts\": {\"q\": \"find: \", \"x\": null, \"d\": \"\"}, \"default_prompt_name\": null}", &m);
-    expect(file, "{\"prompts\": {\"q\": \"first\", \"d\": \"\", \"q\": \"find: \"}}", &m); /* the last counts */
+    expect(file,
+           "{\"prompts\": {\"q\": \"find: \", \"x\": null, \"d\": \"\"}, \"default_prompt_name\": "
+           "null}",
+           &m);
+    /* the last counts */
+    expect(file, "{\"prompts\": {\"q\": \"first\", \"d\": \"\", \"q\": \"find: \"}}", &m);
     m.default_prompt = PITH_STR("d");
-    expect(file, "{\"default_prompt_name\": \"d\", \"prompts\": {\"q\": \"find: \", \"d\": \"\"}, \"y\": [1]}", &m);
+    expect(file,
+           "{\"default_prompt_name\": \"d\", \"prompts\": {\"q\": \"find: \", \"d\": \"\"}, \"y\": "
+           "[1]}",
+           &m);
     expect(file, "{\"prompts\": null, \"default_prompt_name\": null}", &usual);
     m = usual;
     m.truncate_dim = 64;
@@ -186,11 +218,13 @@ static void prompts(void **state) {
 
 static void put_modules(const char *type, const char *path) {
     char text[512];
-    int size = snprintf(
-        text, sizeof text,
-        "[{\"type\": \"sentence_transformers.models.Transformer\", \"path\": \"\", \"idx\": 0}, %s{\"type\": \"%s\", "
-        "\"path\": \"%s\"}]",
-        strstr(type, "Pooling") ? "" : "{\"type\": \"" ST "Pooling\", \"path\": \"p\"}, ", type, path);
+    int size =
+        snprintf(text, sizeof text,
+                 "[{\"type\": \"sentence_transformers.models.Transformer\", \"path\": \"\", "
+                 "\"idx\": 0}, %s{\"type\": \"%s\", "
+                 "\"path\": \"%s\"}]",
+                 strstr(type, "Pooling") ? "" : "{\"type\": \"" ST "Pooling\", \"path\": \"p\"}, ",
+                 type, path);
     put_file("modules.json", text, (size_t)size);
 }
 
@@ -202,12 +236,15 @@ static void poolings(void **state) {
     } cases[] = {
         { "{\"pooling_mode_cls_token\": true}", PITH_POOL_CLS },
         { "{\"pooling_mode_max_tokens\": true, \"word_embedding_dimension\": 8}", PITH_POOL_MAX },
-        { "{\"pooling_mode_mean_tokens\": true, \"pooling_mode_cls_token\": false}", PITH_POOL_MEAN },
+        { "{\"pooling_mode_mean_tokens\": true, \"pooling_mode_cls_token\": false}",
+          PITH_POOL_MEAN },
         { "{\"pooling_mode_mean_sqrt_len_tokens\": true}", PITH_POOL_MEAN_SQRT },
         { "{\"pooling_mode_weightedmean_tokens\": true}", PITH_POOL_WEIGHTED },
         { "{\"pooling_mode_lasttoken\": true}", PITH_POOL_LAST },
-        { "{\"pooling_mode_lasttoken\": true, \"pooling_mode_max_tokens\": true}", AND(PITH_POOL_MAX, PITH_POOL_LAST) },
-        { "{\"pooling_mode_lasttoken\": true, \"pooling_mode_lasttoken\": false, \"pooling_mode_cls_token\": true}",
+        { "{\"pooling_mode_lasttoken\": true, \"pooling_mode_max_tokens\": true}",
+          AND(PITH_POOL_MAX, PITH_POOL_LAST) },
+        { "{\"pooling_mode_lasttoken\": true, \"pooling_mode_lasttoken\": false, "
+          "\"pooling_mode_cls_token\": true}",
           PITH_POOL_CLS },
         { "{\"pooling_mode\": \"cls\"}", PITH_POOL_CLS },
         { "{\"pooling_mode\": \"max\"}", PITH_POOL_MAX },
@@ -222,8 +259,8 @@ static void poolings(void **state) {
         { "{\"pooling_mode_cls_token\": false}", PITH_POOL_MEAN },
         { "{}", PITH_POOL_MEAN },
     };
-    static const char nine[] =
-        "{\"pooling_mode\": [\"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\"]}";
+    static const char nine[] = "{\"pooling_mode\": [\"cls\", \"cls\", \"cls\", \"cls\", \"cls\", "
+                               "\"cls\", \"cls\", \"cls\", \"cls\"]}";
     char path[512];
     snprintf(path, sizeof path, "%s/p", dir);
     mkdir(path, 0777);
@@ -235,19 +272,23 @@ static void poolings(void **state) {
     }
     refuse("p/config.json", "{\"pooling_mode\": \"median\"}", PITH_ERR_UNSUPPORTED,
            "pooling mode 'median' is not supported");
-    refuse("p/config.json", "{\"pooling_mode\": []}", PITH_ERR_FORMAT, "the list of pooling modes is empty");
+    refuse("p/config.json", "{\"pooling_mode\": []}", PITH_ERR_FORMAT,
+           "the list of pooling modes is empty");
     refuse("p/config.json", nine, PITH_ERR_UNSUPPORTED, "more than 8 pooling modes");
-    refuse("p/config.json", "{\"pooling_mode_cls_token\": 1}", PITH_ERR_FORMAT, "pooling_mode_cls_token");
+    refuse("p/config.json", "{\"pooling_mode_cls_token\": 1}", PITH_ERR_FORMAT,
+           "pooling_mode_cls_token");
     pith__modules m = usual;
     m.include_prompt = false;
     expect("p/config.json", "{\"include_prompt\": false, \"pooling_mode\": \"mean\"}", &m);
-    refuse(NULL, "", PITH_ERR_NOT_FOUND, "modules.json names the folder 'p', but p/config.json is not there");
+    refuse(NULL, "", PITH_ERR_NOT_FOUND,
+           "modules.json names the folder 'p', but p/config.json is not there");
 }
 
 static void modules(void **state) {
     (void)state;
-    static const char normalize[] = "{\"module_input_name\": \"sentence_embedding\", \"module_output_name\": "
-                                    "\"sentence_embedding\", \"x\": 1}";
+    static const char normalize[] =
+        "{\"module_input_name\": \"sentence_embedding\", \"module_output_name\": "
+        "\"sentence_embedding\", \"x\": 1}";
     pith__modules m = usual;
     char path[512];
     snprintf(path, sizeof path, "%s/n", dir);
@@ -258,8 +299,10 @@ static void modules(void **state) {
     expect(NULL, "", &m);
     expect("n/config.json", normalize, &m);
     expect("n/config.json", "{\"module_input_name\": null}", &m);
-    refuse("n/config.json", "{\"module_input_name\": \"x\"}", PITH_ERR_UNSUPPORTED, "module_input_name 'x'");
-    refuse("n/config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED, "module_output_name 'x'");
+    refuse("n/config.json", "{\"module_input_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
+           "module_input_name 'x'");
+    refuse("n/config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
+           "module_output_name 'x'");
     put_modules(ST "Normalize", "");
     expect(NULL, "", &m);
     put_modules(ST "Dropout", "");
@@ -281,21 +324,28 @@ static void lists(void **state) {
         { "[{\"type\": \"custom_st.Transformer\", \"path\": \"\"}]", PITH_ERR_UNSUPPORTED,
           "'custom_st.Transformer' is code that comes with the model" },
         { "[{\"type\": \"" ST "Odd\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED,
-          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, HierarchicalTokenPooling, "
+          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, "
+          "HierarchicalTokenPooling, "
           "LayerNorm, LogitScore, LSTM, MLMTransformer, "
           "MultiVectorMask, "
-          "Normalize, Pooling, Router, SparseAutoEncoder, SparseStaticEmbedding, SpladePooling, StaticEmbedding, "
+          "Normalize, Pooling, Router, SparseAutoEncoder, SparseStaticEmbedding, SpladePooling, "
+          "StaticEmbedding, "
           "Transformer, WeightedLayerPooling, WordWeights" },
         { "[{\"path\": \"2\"}]", PITH_ERR_UNSUPPORTED, "module ''" },
-        { "[" ENTRY("WordEmbeddings", "0") "]", PITH_ERR_UNSUPPORTED, "WordEmbeddings' is not supported: " },
+        { "[" ENTRY("WordEmbeddings", "0") "]", PITH_ERR_UNSUPPORTED,
+          "WordEmbeddings' is not supported: " },
         { "[" ENTRY("Pooling", "p") "]", PITH_ERR_UNSUPPORTED, "no module has made vectors yet" },
         { "[" POOLED ", " ENTRY("Pooling", "p") "]", PITH_ERR_UNSUPPORTED,
-          "module Pooling (folder 'p'): it is a module of tokens' vectors, but stands where there is one vector" },
+          "module Pooling (folder 'p'): it is a module of tokens' vectors, but stands where there "
+          "is one vector" },
         { "[" POOLED ", " ENTRY("Transformer", "") "]", PITH_ERR_UNSUPPORTED,
           "module Transformer (beside modules.json): it is a module of texts" },
-        { "[" POOLED ", " ENTRY("Dense", "d") "]", PITH_ERR_NOT_FOUND, "d/config.json is not there" },
-        { "[" ENTRY("Transformer", "") ", " ENTRY("Normalize", "n") "]", PITH_ERR_UNSUPPORTED, "module Normalize" },
-        { "[" ENTRY("Transformer", "") ", " ENTRY("Pooling", "..") "]", PITH_ERR_FORMAT, "outside its folder" },
+        { "[" POOLED ", " ENTRY("Dense", "d") "]", PITH_ERR_NOT_FOUND,
+          "d/config.json is not there" },
+        { "[" ENTRY("Transformer", "") ", " ENTRY("Normalize", "n") "]", PITH_ERR_UNSUPPORTED,
+          "module Normalize" },
+        { "[" ENTRY("Transformer", "") ", " ENTRY("Pooling", "..") "]", PITH_ERR_FORMAT,
+          "outside its folder" },
         { "[{\"type\": 1}]", PITH_ERR_FORMAT, "type" },
     };
     put_file("p/config.json", "{}", 2);
@@ -314,37 +364,50 @@ static void denses(void **state) {
     snprintf(path, sizeof path, "%s/d", dir);
     mkdir(path, 0777);
     put_modules(ST "Pooling", "p");
-    put_file("modules.json", "[" POOLED ", " ENTRY("Dense", "d") "]", strlen("[" POOLED ", " ENTRY("Dense", "d") "]"));
+    put_file("modules.json", "[" POOLED ", " ENTRY("Dense", "d") "]",
+             strlen("[" POOLED ", " ENTRY("Dense", "d") "]"));
     pith__modules m = usual;
     m.step_count = 1;
     expect(file, "{\"in_features\": 4, \"out_features\": 2, \"bias\": false}", &m);
     expect(file,
-           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"torch.nn.modules.activation.GELU\"}",
+           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": "
+           "\"torch.nn.modules.activation.GELU\"}",
            &m);
-    expect(file, "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"sentence_embedding\"}", &m);
+    expect(
+        file,
+        "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"sentence_embedding\"}",
+        &m);
     refuse(file,
-           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"torch.nn.modules.activation.Mish\"}",
-           PITH_ERR_UNSUPPORTED, "activation_function 'torch.nn.modules.activation.Mish' is not supported");
-    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"os.system\"}",
+           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": "
+           "\"torch.nn.modules.activation.Mish\"}",
+           PITH_ERR_UNSUPPORTED,
+           "activation_function 'torch.nn.modules.activation.Mish' is not supported");
+    refuse(file,
+           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"os.system\"}",
            PITH_ERR_UNSUPPORTED, "'os.system'");
-    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"evil.GELU\"}",
+    refuse(file,
+           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"evil.GELU\"}",
            PITH_ERR_UNSUPPORTED, "'evil.GELU'");
     refuse(file, "{\"in_features\": 4}", PITH_ERR_FORMAT, "in_features is 4 and out_features 0");
-    refuse(file, "{\"in_features\": 4, \"out_features\": 9999999}", PITH_ERR_FORMAT, "out_features 9999999");
-    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
-           "module_input_name 'x'");
-    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
-           "module_output_name 'x'");
-    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"token_embeddings\"}",
+    refuse(file, "{\"in_features\": 4, \"out_features\": 9999999}", PITH_ERR_FORMAT,
+           "out_features 9999999");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"x\"}",
+           PITH_ERR_UNSUPPORTED, "module_input_name 'x'");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_output_name\": \"x\"}",
+           PITH_ERR_UNSUPPORTED, "module_output_name 'x'");
+    refuse(file,
+           "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"token_embeddings\"}",
            PITH_ERR_UNSUPPORTED, "module Dense (folder 'd'): it is a module of tokens' vectors");
 }
 
 /* By task, by mapping, by default. */
 static void routes(void **state) {
     (void)state;
-    static const char file[] = "r/router_config.json", list[] = "[" POOLED ", " ENTRY("Router", "r") "]";
-    static const char start[] = "{\"types\": {\"q_0\": \"" ST "Normalize\"}, \"structure\": {\"query\": [\"q_0\"], "
-                                "\"document\": []}, \"parameters\": {";
+    static const char file[] = "r/router_config.json",
+                      list[] = "[" POOLED ", " ENTRY("Router", "r") "]";
+    static const char start[] =
+        "{\"types\": {\"q_0\": \"" ST "Normalize\"}, \"structure\": {\"query\": [\"q_0\"], "
+        "\"document\": []}, \"parameters\": {";
     static const struct {
         const char *asked, *parameters, *route, *says;
     } cases[] = {
@@ -377,16 +440,21 @@ static void routes(void **state) {
         expect(file, text, &m);
     }
     route = NULL;
-    refuse(file, "{\"types\": {}, \"structure\": {\"a\": [\"x\"]}, \"parameters\": {}}", PITH_ERR_FORMAT,
-           "the structure names the module 'x', which has no type");
-    refuse(file, "{\"types\": {\"x\": \"" ST "Router\"}, \"structure\": {\"a\": [\"x\"]}, \"parameters\": {}}",
+    refuse(file, "{\"types\": {}, \"structure\": {\"a\": [\"x\"]}, \"parameters\": {}}",
+           PITH_ERR_FORMAT, "the structure names the module 'x', which has no type");
+    refuse(file,
+           "{\"types\": {\"x\": \"" ST
+           "Router\"}, \"structure\": {\"a\": [\"x\"]}, \"parameters\": {}}",
            PITH_ERR_UNSUPPORTED, "a Router within a Router");
-    refuse(file, "{\"types\": {\"../x\": \"" ST "Pooling\"}, \"structure\": {\"a\": [\"../x\"]}, \"parameters\": {}}",
+    refuse(file,
+           "{\"types\": {\"../x\": \"" ST
+           "Pooling\"}, \"structure\": {\"a\": [\"../x\"]}, \"parameters\": {}}",
            PITH_ERR_UNSUPPORTED, "module Pooling");
     refuse(NULL, "", PITH_ERR_NOT_FOUND, "r/config.json is not there");
     put_modules(ST "Pooling", "p");
     route = "query";
-    refuse(NULL, "", PITH_ERR_ARGUMENT, "the model has no routes, so there is none of the name 'query'");
+    refuse(NULL, "", PITH_ERR_ARGUMENT,
+           "the model has no routes, so there is none of the name 'query'");
     route = NULL;
 }
 
@@ -395,9 +463,10 @@ static void which_length(void **state) {
     (void)state;
     static const int32_t cases[][5] = {
         /* limit, positions, flag, tokenizer: length */
-        { 0, 0, 0, 0, 0 },        { 0, 0, 0, 77, 77 },       { 256, 0, 0, 77, 256 },     { 256, 0, 99, 77, 99 },
-        { 256, 0, 512, 77, 512 }, { 0, 512, 0, 0, 512 },     { 0, 512, 0, 600, 512 },    { 0, 512, 0, 512, 512 },
-        { 0, 512, 0, 511, 511 },  { 600, 512, 0, 300, 512 }, { 256, 512, 1000, 0, 512 }, { 256, 512, 1, 0, 1 },
+        { 0, 0, 0, 0, 0 },         { 0, 0, 0, 77, 77 },        { 256, 0, 0, 77, 256 },
+        { 256, 0, 99, 77, 99 },    { 256, 0, 512, 77, 512 },   { 0, 512, 0, 0, 512 },
+        { 0, 512, 0, 600, 512 },   { 0, 512, 0, 512, 512 },    { 0, 512, 0, 511, 511 },
+        { 600, 512, 0, 300, 512 }, { 256, 512, 1000, 0, 512 }, { 256, 512, 1, 0, 1 },
         { 256, 512, -1, 0, 256 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

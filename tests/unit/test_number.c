@@ -1,4 +1,5 @@
-/* Floats as text: the characters of printf, for random numbers, powers of ten and what surrounds them, and ties. */
+/* Floats as text: the characters of printf, for random numbers, powers of ten and what surrounds
+ * them, and ties. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,18 +36,21 @@ static void test_edges(void **state) {
     (void)state;
     for (int power = -12; power <= 12; power++) {
         float below = (float)pow(10, power), above = below;
-        for (int i = 0; i < 200; i++, below = nextafterf(below, 0), above = nextafterf(above, INFINITY)) {
+        for (int i = 0; i < 200;
+             i++, below = nextafterf(below, 0), above = nextafterf(above, INFINITY)) {
             check(below), check(-below);
             check(above), check(-above);
         }
     }
-    for (int power = -30; power <= 30; power++)
-        for (int odd = 1; odd < 2000; odd += 2) check((float)ldexp(odd, power)); /* few binary digits: exact ties */
-    const float special[] = { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p23f, 8388607.5f, 9999999.5f, 0.5f, 1.0f };
+    for (int power = -30; power <= 30; power++) /* few binary digits: exact ties */
+        for (int odd = 1; odd < 2000; odd += 2) check((float)ldexp(odd, power));
+    const float special[] = { 0.0f,    -0.0f,      INFINITY,   -INFINITY, NAN,
+                              0x1p23f, 8388607.5f, 9999999.5f, 0.5f,      1.0f };
     for (size_t i = 0; i < sizeof special / sizeof *special; i++) check(special[i]);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_random), cmocka_unit_test(test_edges) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_random),
+                                        cmocka_unit_test(test_edges) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

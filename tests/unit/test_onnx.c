@@ -1,5 +1,5 @@
-/* The ONNX reader: every tensor form against data written by onnx itself, graphs put together field by field here, the
- * networks of tests/data/models, and what must be refused. */
+/* The ONNX reader: every tensor form against data written by onnx itself, graphs put together field
+ * by field here, the networks of tests/data/models, and what must be refused. */
 #include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,9 +37,13 @@ static void put_bytes(message *m, int field, const void *data, size_t size) {
     m->size += size;
 }
 
-static void put_str(message *m, int field, const char *text) { put_bytes(m, field, text, strlen(text)); }
+static void put_str(message *m, int field, const char *text) {
+    put_bytes(m, field, text, strlen(text));
+}
 
-static void put_message(message *m, int field, const message *inner) { put_bytes(m, field, inner->data, inner->size); }
+static void put_message(message *m, int field, const message *inner) {
+    put_bytes(m, field, inner->data, inner->size);
+}
 
 static void put_float(message *m, int field, float f) {
     put_varint(m, (uint64_t)field << 3 | 5);
@@ -74,7 +78,8 @@ static message zeros(const char *name, int count) {
 }
 
 /* dims: negative numbers are left out, so the size has neither value nor name. */
-static message value_info(const char *name, int dtype, int rank, const int64_t *dims, const char *symbol) {
+static message value_info(const char *name, int dtype, int rank, const int64_t *dims,
+                          const char *symbol) {
     message m = { 0 }, type = { 0 }, tensor = { 0 }, shape = { 0 };
     for (int i = 0; i < rank; i++) {
         message dim = { 0 };
@@ -117,7 +122,8 @@ static pith_status read_model(pith__graph **graph, const message *m) {
     /* The graph's strings point into the message, so it must stay. */
     char *copy = pith__arena_alloc(&arena, m->size);
     memcpy(copy, m->data, m->size);
-    pith_status status = pith__onnx_read(graph, (pith_str){ copy, m->size }, NULL, &files, &arena, NULL, &err);
+    pith_status status =
+        pith__onnx_read(graph, (pith_str){ copy, m->size }, NULL, &files, &arena, NULL, &err);
     if (!status) {
         pith_error check = PITH_ERROR_INIT;
         if (pith__graph_check(*graph, &check)) fail_msg("%s", check.message);
@@ -168,8 +174,8 @@ static void tensors_in_every_form(void **state) {
         const char *base = strrchr(found.gl_pathv[i], '/') + 1;
         char want_path[512];
         size_t size, want_size;
-        snprintf(want_path, sizeof want_path, "%.*s.bin", (int)(strrchr(found.gl_pathv[i], '-') - found.gl_pathv[i]),
-                 found.gl_pathv[i]);
+        snprintf(want_path, sizeof want_path, "%.*s.bin",
+                 (int)(strrchr(found.gl_pathv[i], '-') - found.gl_pathv[i]), found.gl_pathv[i]);
         char *data = slurp(found.gl_pathv[i], &size), *want = slurp(want_path, &want_size);
         int dtype = atoi(base);
         for (size_t shift = 0; shift < 8; shift++) {
@@ -177,8 +183,8 @@ static void tensors_in_every_form(void **state) {
             memcpy(shifted + shift, data, size);
             pith_tensor t;
             pith_str name;
-            pith_status status =
-                pith__onnx_read_tensor(&t, &name, (pith_str){ shifted + shift, size }, PITH_F32, &arena, &err);
+            pith_status status = pith__onnx_read_tensor(
+                &t, &name, (pith_str){ shifted + shift, size }, PITH_F32, &arena, &err);
             if (status) fail_msg("%s: %s", base, err.message);
             assert_int_equal(t.dtype, dtype);
             assert_int_equal(t.rank, 2);
@@ -188,11 +194,15 @@ static void tensors_in_every_form(void **state) {
             if (dtype == PITH_STRING) {
                 const pith_str *strings = t.data;
                 const char *p = want;
-                for (int k = 0; k < 15; p += strings[k++].size + 1) assert_true(pith__str_is(strings[k], p));
+                for (int k = 0; k < 15; p += strings[k++].size + 1)
+                    assert_true(pith__str_is(strings[k], p));
                 assert_int_equal(p - want, want_size);
             } else {
                 int unit = pith__dtype_bits(dtype) / 8;
-                assert_int_equal((uintptr_t)t.data % (size_t)(unit < 1 ? 1 : unit > 8 ? 8 : unit), 0);
+                assert_int_equal((uintptr_t)t.data % (size_t)(unit < 1   ? 1
+                                                              : unit > 8 ? 8
+                                                                         : unit),
+                                 0);
                 assert_int_equal(t.bytes, want_size);
                 if (memcmp(t.data, want, want_size)) fail_msg("%s: other contents", base);
             }
@@ -256,15 +266,23 @@ static void values_written(void **state) {
     (void)state;
     float floats[6] = { 1, -2, 3, 4, 5, 6 };
     pith_str words[2] = { PITH_STR("one"), PITH_STR("") };
-    pith_tensor matrix = { .data = floats, .bytes = 24, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
+    pith_tensor matrix = {
+        .data = floats, .bytes = 24, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 }
+    };
     pith_tensor scalar = { .data = floats, .bytes = 4, .dtype = PITH_F32 };
     pith_tensor none = { .dtype = PITH_I64, .rank = 1, .dims = { 0 } };
-    pith_tensor nibbles = { .data = floats, .bytes = 3, .dtype = PITH_U4, .rank = 1, .dims = { 5 } };
-    pith_tensor strings = { .data = words, .bytes = sizeof words, .dtype = PITH_STRING, .rank = 1, .dims = { 2 } };
+    pith_tensor nibbles = {
+        .data = floats, .bytes = 3, .dtype = PITH_U4, .rank = 1, .dims = { 5 }
+    };
+    pith_tensor strings = {
+        .data = words, .bytes = sizeof words, .dtype = PITH_STRING, .rank = 1, .dims = { 2 }
+    };
     pith_tensor items[] = { matrix, strings, scalar, none };
-    pith_tensor sequence = { .data = items, .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 4 } }, empty = sequence;
+    pith_tensor sequence = { .data = items, .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 4 } },
+                empty = sequence;
     pith_tensor absent = { .dtype = PITH_NONE };
-    const pith_tensor *const values[] = { &matrix, &scalar, &none, &nibbles, &strings, &sequence, &empty, &absent };
+    const pith_tensor *const values[] = { &matrix,  &scalar,   &none,  &nibbles,
+                                          &strings, &sequence, &empty, &absent };
     empty.dims[0] = 0;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         int own = values[i]->dtype;
@@ -276,7 +294,9 @@ static void values_written(void **state) {
 static void values_not_written(void **state) {
     (void)state;
     float number = 1;
-    const pith_tensor good = { .data = &number, .bytes = 4, .dtype = PITH_F32, .rank = 1, .dims = { 1 } };
+    const pith_tensor good = {
+        .data = &number, .bytes = 4, .dtype = PITH_F32, .rank = 1, .dims = { 1 }
+    };
     pith_tensor bad[] = { good, good, good, good, good, good, good };
     bad[0].dims[0] = 2;
     bad[1].dims[0] = -1;
@@ -288,11 +308,13 @@ static void values_not_written(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         message m = { .size = 0 };
         int kind = bad[i].dtype == PITH_SEQUENCE ? PITH_SEQUENCE : PITH_F32;
-        assert_int_equal(pith_value_write(&bad[i], NULL, kind, append, &m, &err), PITH_ERR_ARGUMENT);
+        assert_int_equal(pith_value_write(&bad[i], NULL, kind, append, &m, &err),
+                         PITH_ERR_ARGUMENT);
         assert_int_equal(m.size, 0);
     }
     message m = { .size = 0 };
-    assert_int_equal(pith_value_write(&good, NULL, PITH_SEQUENCE, append, &m, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_value_write(&good, NULL, PITH_SEQUENCE, append, &m, &err),
+                     PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "the value is no sequence");
 }
 
@@ -316,7 +338,8 @@ static void sequences_and_optionals(void **state) {
         char *data = slurp(path, &size);
         pith_tensor t;
         pith_str name;
-        assert_int_equal(pith__onnx_read_tensor(&t, &name, (pith_str){ data, size }, cases[i].kind, &arena, &err),
+        assert_int_equal(pith__onnx_read_tensor(&t, &name, (pith_str){ data, size }, cases[i].kind,
+                                                &arena, &err),
                          PITH_OK);
         assert_int_equal(t.dtype, cases[i].dtype);
         assert_written(&t, i < 2 ? "seq" : "opt", cases[i].kind);
@@ -339,7 +362,9 @@ static void sequences_and_optionals(void **state) {
 static void refuse_tensor(const message *m, pith_status status, const char *text) {
     pith_tensor t = { .rank = 77 };
     err = (pith_error)PITH_ERROR_INIT;
-    assert_int_equal(pith__onnx_read_tensor(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, &arena, &err), status);
+    assert_int_equal(
+        pith__onnx_read_tensor(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, &arena, &err),
+        status);
     if (!strstr(err.message, text)) fail_msg("'%s' does not name '%s'", err.message, text);
     assert_int_equal(t.rank, 77);
 }
@@ -450,7 +475,8 @@ static void external_data(void **state) {
         { "sub", "0", "8", PITH_ERR_IO, "directory", 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        message graph = external(cases[i].location, cases[i].offset, cases[i].length), m = model(&graph, 8);
+        message graph = external(cases[i].location, cases[i].offset, cases[i].length),
+                m = model(&graph, 8);
         pith__graph *g;
         pith_str bytes = { m.data, m.size };
         pith_status status = pith__onnx_read(&g, bytes, dir, &files, &arena, NULL, &err);
@@ -501,7 +527,8 @@ static void external_data_behind_links(void **state) {
 
 static void names_and_types(void **state) {
     (void)state;
-    message g = { 0 }, w = zeros("w", 3), hint = value_info("m", PITH_F32, 1, (int64_t[]){ 9 }, NULL);
+    message g = { 0 }, w = zeros("w", 3),
+            hint = value_info("m", PITH_F32, 1, (int64_t[]){ 9 }, NULL);
     put_str(&g, 2, "net");
     put_message(&g, 5, &w);
     put_port(&g, 11, "x");
@@ -572,12 +599,13 @@ static void attributes(void **state) {
         a = attr("i", typed * 2), put_int(&a, 3, (uint64_t)-7), put_attr(&n, a);
         a = attr("s", typed * 3), put_str(&a, 4, "text"), put_attr(&n, a);
         a = attr("t", typed * 4), put_message(&a, 5, &t), put_attr(&n, a);
-        a = attr("fs", typed * 6), put_float(&a, 7, 1), put_float(&a, 7, 2), put_bytes(&a, 7, "\0\0\x40\x40", 4),
-        put_attr(&n, a);
+        a = attr("fs", typed * 6), put_float(&a, 7, 1), put_float(&a, 7, 2),
+        put_bytes(&a, 7, "\0\0\x40\x40", 4), put_attr(&n, a);
         put_varint(&packed, 300), put_varint(&packed, (uint64_t)-1);
         a = attr("is", typed * 7), put_message(&a, 8, &packed), put_int(&a, 8, 5), put_attr(&n, a);
         a = attr("ss", typed * 8), put_str(&a, 9, "a"), put_str(&a, 9, ""), put_attr(&n, a);
-        a = attr("ts", typed * 9), put_message(&a, 10, &t), put_message(&a, 10, &t), put_attr(&n, a);
+        a = attr("ts", typed * 9), put_message(&a, 10, &t), put_message(&a, 10, &t),
+        put_attr(&n, a);
         if (typed) a = attr("none", 7), put_attr(&n, a);
         put_port(&g, 11, "x");
         put_node(&g, n);
@@ -610,7 +638,8 @@ static message body(const char *inputs, const char *output) {
 static void subgraphs_and_captures(void **state) {
     (void)state;
     message inner = body("x a", "r"), innermost = { 0 }, n, a;
-    /* then: a nested If whose branches read x (two levels up) and a (one level up); else: w and x. */
+    /* then: a nested If whose branches read x (two levels up) and a (one level up); else: w and x.
+     */
     put_node(&innermost, node("Neg", "x", "a"));
     n = node("If", "c", "q");
     a = attr("then_branch", 5), put_message(&a, 6, &inner), put_attr(&n, a);
@@ -652,7 +681,8 @@ static void functions(void **state) {
     message f = { 0 }, opset = { 0 }, n = node("Scale", "a", "b"), a = { 0 }, g = { 0 },
             call = node("Double", "x", "y");
     put_str(&a, 1, "factor"), put_int(&a, 20, 1), put_str(&a, 21, "by"), put_attr(&n, a);
-    put_str(&f, 1, "Double"), put_str(&f, 10, "my"), put_str(&f, 4, "a"), put_str(&f, 5, "b"), put_str(&f, 6, "by");
+    put_str(&f, 1, "Double"), put_str(&f, 10, "my"), put_str(&f, 4, "a"), put_str(&f, 5, "b"),
+        put_str(&f, 6, "by");
     a = attr("also", 2), put_int(&a, 3, 4), put_message(&f, 11, &a);
     put_message(&f, 7, &n);
     put_int(&opset, 2, 13), put_message(&f, 9, &opset);
@@ -683,7 +713,8 @@ static void graphs_that_lie(void **state) {
     put_port(&g, 11, "x");
     message bad = g;
     put_node(&bad, node("Add", "x nothing", "y"));
-    refuse(&bad, PITH_ERR_FORMAT, "node 0 'the node' (Add): input 'nothing' is neither the output of a node");
+    refuse(&bad, PITH_ERR_FORMAT,
+           "node 0 'the node' (Add): input 'nothing' is neither the output of a node");
     bad = g;
     put_node(&bad, node("Neg", "x", "y")), put_node(&bad, node("Neg", "x", "y"));
     refuse(&bad, PITH_ERR_FORMAT, "'y' is defined twice");
@@ -707,17 +738,20 @@ static void graphs_that_lie(void **state) {
     put_message(&a, 22, &sparse), put_attr(&n, a), put_node(&bad, n);
     refuse(&bad, PITH_ERR_UNSUPPORTED, "attribute 'v': attribute type 11");
     bad = g;
-    n = node("Op", "x", "y"), a = attr("v", 1), put_int(&a, 2, 1), put_attr(&n, a), put_node(&bad, n);
+    n = node("Op", "x", "y"), a = attr("v", 1), put_int(&a, 2, 1), put_attr(&n, a),
+    put_node(&bad, n);
     refuse(&bad, PITH_ERR_FORMAT, "attribute 'v': a value of the wrong kind");
     bad = g;
     n = node("Op", "x", "y"), a = attr("g", 5), put_attr(&n, a), put_node(&bad, n);
     refuse(&bad, PITH_ERR_FORMAT, "attribute 'g': has no value");
     pith__graph *graph;
     err = (pith_error)PITH_ERROR_INIT;
-    assert_int_equal(pith__onnx_read(&graph, PITH_STR("hello, this is no model"), NULL, &files, &arena, NULL, &err),
+    assert_int_equal(pith__onnx_read(&graph, PITH_STR("hello, this is no model"), NULL, &files,
+                                     &arena, NULL, &err),
                      PITH_ERR_FORMAT);
     assert_non_null(strstr(err.message, "not an ONNX file"));
-    assert_int_equal(pith__onnx_read(&graph, PITH_STR(""), NULL, &files, &arena, NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith__onnx_read(&graph, PITH_STR(""), NULL, &files, &arena, NULL, &err),
+                     PITH_ERR_FORMAT);
 }
 
 static void subgraphs_too_deep(void **state) {

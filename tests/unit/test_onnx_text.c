@@ -1,5 +1,6 @@
-/* test_onnx_text.c - ONNX's text syntax: what faults say and where, damaged texts, memory that runs out; and decimal
- * numbers. What onnx.parser and onnx.printer make of the same models is in tests/python/compare_text.py. */
+/* test_onnx_text.c - ONNX's text syntax: what faults say and where, damaged texts, memory that runs
+ * out; and decimal numbers. What onnx.parser and onnx.printer make of the same models is in
+ * tests/python/compare_text.py. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -21,20 +22,25 @@
 /* Everything the syntax has. */
 static const char whole[] =
     "<\n"
-    "  ir_version: 10, opset_import: [\"\": 21, \"com.microsoft\": 1], producer_name: \"a \\\"b\\\" \\\\\",\n"
+    "  ir_version: 10, opset_import: [\"\": 21, \"com.microsoft\": 1], producer_name: \"a "
+    "\\\"b\\\" \\\\\",\n"
     "  model_version: -3, metadata_props: [\"k\": \"v\", \"\": \"\"] # a comment\n"
     ">\n"
     "main (float[N, \"a b\", ?, 2] x, seq(optional(float[])) s = , map(int64, string) m) => (y)\n"
-    "<float[2] w = {1.5, -nan}, int4[3] q = {18, 3}, string[2] t = {\"a\", \"\"}, bool b, double[1] e = [\"location\": "
+    "<float[2] w = {1.5, -nan}, int4[3] q = {18, 3}, string[2] t = {\"a\", \"\"}, bool b, "
+    "double[1] e = [\"location\": "
     "\"f\"]>\n"
     "{\n"
-    "  [n1] a, \"/b\" = com.microsoft.Op:v2 <i: int = -1, f = 2.5, fs: floats = [1, inf], g: graph = sub () => (z) { z "
+    "  [n1] a, \"/b\" = com.microsoft.Op:v2 <i: int = -1, f = 2.5, fs: floats = [1, inf], g: graph "
+    "= sub () => (z) { z "
     "= Neg (x) },\n"
-    "    t: tensor = float16[1] c {15360}, tp: type_proto = float[1], none: ints = [], ts: tensors = [float {1}, int32 "
+    "    t: tensor = float16[1] c {15360}, tp: type_proto = float[1], none: ints = [], ts: tensors "
+    "= [float {1}, int32 "
     "{2}]> (x, , y)\n"
     "  y = Add (a, w) <ref: int = @p>\n"
     "}\n"
-    "<domain: \"d\", opset_import: [\"\": 21]> fn <p, q: int = 3> (float x, y) => (z) <float z> { z = Add (x, y) }\n";
+    "<domain: \"d\", opset_import: [\"\": 21]> fn <p, q: int = 3> (float x, y) => (z) <float z> { "
+    "z = Add (x, y) }\n";
 
 typedef struct parsed {
     pith__arena scratch;
@@ -68,7 +74,8 @@ static int gather(void *user, const void *data, size_t size) {
     return 0;
 }
 
-static pith_status print_with(gathered *g, pith_str model, const pith_allocator *allocator, pith_error *err) {
+static pith_status print_with(gathered *g, pith_str model, const pith_allocator *allocator,
+                              pith_error *err) {
     pith__arena scratch;
     *g = (gathered){ NULL, 0 };
     pith__syntax_sink sink = { .write = gather, .user = g };
@@ -98,16 +105,17 @@ static void test_whole(void **state) {
     parse_with(&p, text, strlen(text), &pith__allocator_default);
     assert_string_equal(p.err.message, "");
     assert_int_equal(p.status, PITH_OK);
-    assert_int_equal(print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &pith__allocator_default, &err),
-                     PITH_OK);
+    assert_int_equal(
+        print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &pith__allocator_default, &err),
+        PITH_OK);
     assert_true(pith__onnx_is_text((pith_str){ g.text, g.size }));
     assert_false(pith__onnx_is_text((pith_str){ p.model.bytes, p.model.size }));
     parse_with(&again, g.text, g.size, &pith__allocator_default);
     assert_int_equal(again.status, PITH_OK);
     gathered second;
-    assert_int_equal(
-        print_with(&second, (pith_str){ again.model.bytes, again.model.size }, &pith__allocator_default, &err),
-        PITH_OK);
+    assert_int_equal(print_with(&second, (pith_str){ again.model.bytes, again.model.size },
+                                &pith__allocator_default, &err),
+                     PITH_OK);
     assert_int_equal(second.size, g.size);
     assert_memory_equal(second.text, g.text, g.size);
     free(g.text);
@@ -129,7 +137,9 @@ static void expect(const char *text, const char *message) {
 
 static void test_faults(void **state) {
     (void)state;
-    expect(whole, "line 5, column 58: a tensor with values needs a type with all sizes, such as float[2,3]");
+    expect(
+        whole,
+        "line 5, column 58: a tensor with values needs a type with all sizes, such as float[2,3]");
     expect("", "line 1, column 1: the graph's name is expected, but the text ends");
     expect("<ir_version: 1.5> g () => () {}", "line 1, column 14: an integer is expected, not '1'");
     expect("<ir_version: 9223372036854775808> g () => () {}",
@@ -140,27 +150,35 @@ static void test_faults(void **state) {
     expect("g () => () {", "line 1, column 13: '}' is expected, but the text ends");
     expect("g () = > () {}", "line 1, column 6: '=>' is expected, not '='");
     expect("g () => ()\n{ y = (x) }", "line 2, column 7: an operator is expected, not '('");
-    expect("g () => () { y = a. Op (x) }", "line 1, column 20: there is a space in an operator's name");
+    expect("g () => () { y = a. Op (x) }",
+           "line 1, column 20: there is a space in an operator's name");
     expect("g () => () { \"y = Op (x) }", "line 1, column 14: this string does not end");
-    expect(GRAPH("<a: number = 1> (x)"),
-           "line 2, column 14: the type of an attribute, such as int or floats is expected, not 'number'");
-    expect(GRAPH("<a: int = 1.5> (x)"), "line 2, column 20: this is of type float, and the attribute of type int");
-    expect(GRAPH("<a = []> (x)"), "line 2, column 17: an empty list needs its type, such as ': ints' before the '='");
-    expect(GRAPH("<a = [1, 2.5]> (x)"), "line 2, column 19: this is of type float, and the attribute of type int");
+    expect(GRAPH("<a: number = 1> (x)"), "line 2, column 14: the type of an attribute, such as int "
+                                         "or floats is expected, not 'number'");
+    expect(GRAPH("<a: int = 1.5> (x)"),
+           "line 2, column 20: this is of type float, and the attribute of type int");
+    expect(GRAPH("<a = []> (x)"),
+           "line 2, column 17: an empty list needs its type, such as ': ints' before the '='");
+    expect(GRAPH("<a = [1, 2.5]> (x)"),
+           "line 2, column 19: this is of type float, and the attribute of type int");
     expect(GRAPH("<a = 1e99> (x)"), "line 2, column 15: 1e99 is no number of type float");
     expect(GRAPH("<a = 1e> (x)"), "line 2, column 15: 1e is no number of type float");
     expect(GRAPH("<a = -> (x)"), "line 2, column 15: a value is expected, not '-'");
-    expect(GRAPH("<a = float[2] {1}> (x)"), "line 2, column 25: the tensor has 1 values, but its shape needs 2");
-    expect(GRAPH("<a = float[N] {1}> (x)"),
-           "line 2, column 24: a tensor with values needs a type with all sizes, such as float[2,3]");
+    expect(GRAPH("<a = float[2] {1}> (x)"),
+           "line 2, column 25: the tensor has 1 values, but its shape needs 2");
+    expect(
+        GRAPH("<a = float[N] {1}> (x)"),
+        "line 2, column 24: a tensor with values needs a type with all sizes, such as float[2,3]");
     expect(GRAPH("<a = int8[1] {128}> (x)"), "line 2, column 24: this number is beyond int8");
     expect(GRAPH("<a = uint8[1] {256}> (x)"), "line 2, column 25: this number is beyond uint8");
     expect(GRAPH("<a = float[-1] t {}> (x)"), "line 2, column 28: impossible shape of a tensor");
-    expect(GRAPH("<a = float[1] t = ...> (x)"), "line 2, column 28: '...' stands for values that the printer left out");
+    expect(GRAPH("<a = float[1] t = ...> (x)"),
+           "line 2, column 28: '...' stands for values that the printer left out");
     expect(GRAPH("<a: tensor = float[1,1,1,1,1,1,1,1,1,1,1,1,1] {1}> (x)"),
            "line 2, column 56: a tensor of more than 12 dimensions");
     expect("g (seq(what) x) => () {}", "line 1, column 8: a type is expected, not 'what'");
-    expect("g (map(seq, float) x) => () {}", "line 1, column 8: the type of a map's keys is expected, not 'seq'");
+    expect("g (map(seq, float) x) => () {}",
+           "line 1, column 8: the type of a map's keys is expected, not 'seq'");
     expect("g () => () {} f", "line 1, column 16: '(' is expected, but the text ends");
 }
 
@@ -179,7 +197,8 @@ static void test_depth(void **state) {
     parsed_free(&p);
 }
 
-/* Cut short anywhere, and with each byte changed: an error with its place, or a model that can be written again. */
+/* Cut short anywhere, and with each byte changed: an error with its place, or a model that can be
+ * written again. */
 static void test_damaged(void **state) {
     (void)state;
     static const char bytes[] = { 0, ' ', '"', '<', '[', '}', '9', 'e', ',', '=', '@', '\x80' };
@@ -195,8 +214,8 @@ static void test_damaged(void **state) {
             parse_with(&p, copy, b < sizeof bytes ? size : i, &pith__allocator_default);
             if (p.status) assert_memory_equal(p.err.message, "line ", 5);
             if (!p.status) {
-                pith_status status =
-                    print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &pith__allocator_default, &err);
+                pith_status status = print_with(&g, (pith_str){ p.model.bytes, p.model.size },
+                                                &pith__allocator_default, &err);
                 assert_true(!status || status == PITH_ERR_UNSUPPORTED);
                 free(g.text);
                 good++;
@@ -220,7 +239,8 @@ static void test_memory(void **state) {
         if (!failed) {
             gathered g;
             pith_error err = PITH_ERROR_INIT;
-            pith_status status = print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &allocator, &err);
+            pith_status status =
+                print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &allocator, &err);
             assert_true(!status || status == PITH_ERR_MEMORY);
             free(g.text);
         }
@@ -253,7 +273,8 @@ static void test_decimal(void **state) {
     pith_error err = PITH_ERROR_INIT;
     char text[PITH_DECIMAL_CHARS];
     assert_int_equal(pith__decimal_begin(&d, &err), PITH_OK);
-    const char *locale = setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one, the point is a comma */
+    /* where there is one, the point is a comma */
+    const char *locale = setlocale(LC_ALL, "de_DE.UTF-8");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(pith__decimal_put_f32(&d, text, cases[i].x), strlen(cases[i].text));
         assert_string_equal(text, cases[i].text);
@@ -312,7 +333,8 @@ static void test_api(void **state) {
     options.to = 3;
     assert_int_equal(pith_model_convert(path, &options, gather, &g, NULL, &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_model_convert(path, NULL, refuse, NULL, NULL, &err), PITH_ERR_IO);
-    assert_int_equal(pith_model_convert("missing.onnx", NULL, gather, &g, NULL, &err), PITH_ERR_NOT_FOUND);
+    assert_int_equal(pith_model_convert("missing.onnx", NULL, gather, &g, NULL, &err),
+                     PITH_ERR_NOT_FOUND);
     assert_int_equal(pith_model_convert(NULL, NULL, gather, &g, NULL, &err), PITH_ERR_ARGUMENT);
     report.size = 0;
     assert_int_equal(pith_model_convert(path, NULL, gather, &g, &report, &err), PITH_ERR_ARGUMENT);
@@ -320,8 +342,9 @@ static void test_api(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),   cmocka_unit_test(test_faults), cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_memory), cmocka_unit_test(test_decimal),
+        cmocka_unit_test(test_whole),  cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_depth),  cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_memory), cmocka_unit_test(test_decimal),
         cmocka_unit_test(test_api),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

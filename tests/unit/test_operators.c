@@ -1,5 +1,6 @@
-/* test_operators.c - what the conformance suite does not see of operators: contents followed through shape arithmetic,
- * older spellings, named errors for impossible attributes, exact sums, results that do not depend on threads. */
+/* test_operators.c - what the conformance suite does not see of operators: contents followed
+ * through shape arithmetic, older spellings, named errors for impossible attributes, exact sums,
+ * results that do not depend on threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,8 @@
 #include "graph_test.h"
 #include "engine/kernels/kernel.h"
 
-static pith__value *constant(fixture *f, int dtype, const void *data, int rank, const int64_t *dims) {
+static pith__value *constant(fixture *f, int dtype, const void *data, int rank,
+                             const int64_t *dims) {
     pith_tensor t = { .data = (void *)(uintptr_t)data, .dtype = dtype, .rank = rank };
     for (int i = 0; i < rank; i++) t.dims[i] = dims[i];
     assert_true(pith__dtype_bytes(dtype, pith__dims_count(dims, rank), &t.bytes));
@@ -27,15 +29,17 @@ static pith__value *numbers(fixture *f, int64_t count, const int64_t *items) {
     return pith__graph_add_i64s(f->graph, PITH_STR(""), items, count);
 }
 
-static pith__node *node(fixture *f, const char *op_type, int opset, int count, pith__value *a, pith__value *b,
-                        pith__value *c) {
-    pith__node *made = pith__graph_add_node(f->graph, NULL, "", op_type, (pith__value *[]){ a, b, c }, count, NULL, 1);
+static pith__node *node(fixture *f, const char *op_type, int opset, int count, pith__value *a,
+                        pith__value *b, pith__value *c) {
+    pith__node *made = pith__graph_add_node(f->graph, NULL, "", op_type,
+                                            (pith__value *[]){ a, b, c }, count, NULL, 1);
     made->opset = opset;
     made->index = 0;
     return made;
 }
 
-static pith__value *apply(fixture *f, const char *op_type, int count, pith__value *a, pith__value *b) {
+static pith__value *apply(fixture *f, const char *op_type, int count, pith__value *a,
+                          pith__value *b) {
     return node(f, op_type, 21, count, a, b, NULL)->outputs[0];
 }
 
@@ -50,11 +54,13 @@ static void infer_ok(fixture *f) {
 
 static void run_ok(fixture *f, pith_tensor *out, const pith_tensor *in, int threads) {
     pith__executor_options options = { .allocator = &pith__allocator_default };
-    if (!f->executor && (infer(f) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
-                         pith__executor_create(&f->executor, f->plan, &options, &f->err))) {
+    if (!f->executor &&
+        (infer(f) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
+         pith__executor_create(&f->executor, f->plan, &options, &f->err))) {
         fail_msg("%s", f->err.message);
     }
-    if (pith__executor_run(f->executor, out, in, threads, NULL, &f->err)) fail_msg("%s", f->err.message);
+    if (pith__executor_run(f->executor, out, in, threads, NULL, &f->err))
+        fail_msg("%s", f->err.message);
 }
 
 static pith_tensor tensor(int dtype, void *data, int rank, int64_t a, int64_t b) {
@@ -69,11 +75,14 @@ static const char *dims_of(fixture *f, const pith__value *value, char *buffer, s
 
 /* ---- contents of shapes ---- */
 
-static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 3] by way of its shape */
+static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 3] by way of its
+                                                   shape */
     fixture *f = *state;
-    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "BS6"), *shape = apply(f, "Shape", 1, x, NULL);
+    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "BS6"),
+                *shape = apply(f, "Shape", 1, x, NULL);
     pith__value *zero = numbers(f, 1, (int64_t[]){ 0 }), *one = numbers(f, 1, (int64_t[]){ 1 });
-    pith__value *batch = apply(f, "Gather", 2, shape, zero), *length = apply(f, "Gather", 2, shape, one);
+    pith__value *batch = apply(f, "Gather", 2, shape, zero),
+                *length = apply(f, "Gather", 2, shape, one);
     pith__value *twice = apply(f, "Mul", 2, length, numbers(f, 1, (int64_t[]){ 2 }));
     pith__value *half = apply(f, "Div", 2, twice, numbers(f, 1, (int64_t[]){ 2 }));
     pith__node *join = node(f, "Concat", 21, 3, batch, half, numbers(f, 2, (int64_t[]){ 2, 3 }));
@@ -86,9 +95,14 @@ static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 
 }
 
 /* The int64 result of a graph whose only input is x[S]. */
-static void run_to_ints(void **state, pith__value *y, int64_t size, int64_t count, const int64_t *wanted) {
+static void run_to_ints(void **state, pith__value *y, int64_t size, int64_t count,
+                        const int64_t *wanted) {
     fixture *f = *state;
-    pith_tensor x = { .data = malloc((size_t)size * 4), .bytes = (size_t)size * 4, .dtype = PITH_F32, .rank = 1 }, out;
+    pith_tensor x = { .data = malloc((size_t)size * 4),
+                      .bytes = (size_t)size * 4,
+                      .dtype = PITH_F32,
+                      .rank = 1 },
+                out;
     x.dims[0] = size;
     memset(x.data, 0, x.bytes);
     graph_output(f->graph, y);
@@ -101,16 +115,20 @@ static void run_to_ints(void **state, pith__value *y, int64_t size, int64_t coun
 }
 
 static void numbers_at_the_edges_are_followed(void **state) {
-    static const int64_t edges[] = { INT64_MIN, INT64_MIN + 1,      INT64_MIN + 40,    PITH_DIM_LIMIT,
-                                     INT64_MAX, PITH_DIM_LIMIT - 1, PITH_DIM_LIMIT + 1 };
+    static const int64_t edges[] = { INT64_MIN,         INT64_MIN + 1, INT64_MIN + 40,
+                                     PITH_DIM_LIMIT,    INT64_MAX,     PITH_DIM_LIMIT - 1,
+                                     PITH_DIM_LIMIT + 1 };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         fixture *f = *state;
         graph_input_of(f->graph, "x", PITH_F32, "S");
-        run_to_ints(state, apply(f, "Min", 2, numbers(f, 1, &edges[i]), numbers(f, 1, (int64_t[]){ INT64_MAX })), 3, 1,
-                    &edges[i]);
+        run_to_ints(
+            state,
+            apply(f, "Min", 2, numbers(f, 1, &edges[i]), numbers(f, 1, (int64_t[]){ INT64_MAX })),
+            3, 1, &edges[i]);
         f = *state;
         graph_input_of(f->graph, "x", PITH_F32, "S");
-        pith__node *fill = node(f, "ConstantOfShape", 21, 1, numbers(f, 1, (int64_t[]){ 1 }), NULL, NULL);
+        pith__node *fill =
+            node(f, "ConstantOfShape", 21, 1, numbers(f, 1, (int64_t[]){ 1 }), NULL, NULL);
         pith__attr value = { .name = PITH_STR("value"), .kind = PITH_ATTR_TENSOR };
         value.tensor = numbers(f, 1, &edges[i])->type.data;
         fill->attrs = &value;
@@ -131,35 +149,42 @@ static void ranges_at_the_edges(void **state) {
         fixture *f = *state;
         int64_t wanted[4];
         for (int64_t k = 0; k < ranges[i].count; k++)
-            wanted[k] = (int64_t)((uint64_t)ranges[i].start + (uint64_t)k * (uint64_t)ranges[i].delta);
+            wanted[k] =
+                (int64_t)((uint64_t)ranges[i].start + (uint64_t)k * (uint64_t)ranges[i].delta);
         graph_input_of(f->graph, "x", PITH_F32, "S");
         pith__value *bounds[] = { constant(f, PITH_I64, &ranges[i].start, 0, NULL),
                                   constant(f, PITH_I64, &ranges[i].limit, 0, NULL),
                                   constant(f, PITH_I64, &ranges[i].delta, 0, NULL) };
-        run_to_ints(state, node(f, "Range", 21, 3, bounds[0], bounds[1], bounds[2])->outputs[0], 3, ranges[i].count,
-                    wanted);
+        run_to_ints(state, node(f, "Range", 21, 3, bounds[0], bounds[1], bounds[2])->outputs[0], 3,
+                    ranges[i].count, wanted);
     }
 }
 
-/* (S - 10) / 4 rounds toward zero, also where S is below 10; Mod with fmod has the sign of the dividend. */
+/* (S - 10) / 4 rounds toward zero, also where S is below 10; Mod with fmod has the sign of the
+ * dividend. */
 static void quotients_of_differences(void **state) {
     fixture *f = *state;
     pith__value *shape = apply(f, "Shape", 1, graph_input_of(f->graph, "x", PITH_F32, "S"), NULL);
     pith__value *less = apply(f, "Sub", 2, shape, numbers(f, 1, (int64_t[]){ 10 }));
-    run_to_ints(state, apply(f, "Div", 2, less, numbers(f, 1, (int64_t[]){ 4 })), 3, 1, (int64_t[]){ -1 });
+    run_to_ints(state, apply(f, "Div", 2, less, numbers(f, 1, (int64_t[]){ 4 })), 3, 1,
+                (int64_t[]){ -1 });
     f = *state;
     graph_input_of(f->graph, "x", PITH_F32, "S");
-    pith__node *mod = node(f, "Mod", 21, 2, numbers(f, 1, (int64_t[]){ -7 }), numbers(f, 1, (int64_t[]){ 3 }), NULL);
+    pith__node *mod = node(f, "Mod", 21, 2, numbers(f, 1, (int64_t[]){ -7 }),
+                           numbers(f, 1, (int64_t[]){ 3 }), NULL);
     assert_int_equal(pith__node_set_int(mod, "fmod", 1), PITH_OK);
     run_to_ints(state, mod->outputs[0], 3, 1, (int64_t[]){ -1 });
 }
 
-static void
-masks_of_shapes_are_followed(void **state) { /* Where(Equal(shape, -1), 1, shape), as exporters write Expand */
+static void masks_of_shapes_are_followed(
+    void **state) { /* Where(Equal(shape, -1), 1, shape), as exporters
+                                                write Expand */
     fixture *f = *state;
-    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "B1"), *wanted = numbers(f, 2, (int64_t[]){ -1, 5 });
+    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "B1"),
+                *wanted = numbers(f, 2, (int64_t[]){ -1, 5 });
     pith__value *equal = apply(f, "Equal", 2, wanted, numbers(f, 1, (int64_t[]){ -1 }));
-    pith__value *shape = node(f, "Where", 21, 3, equal, numbers(f, 1, (int64_t[]){ 1 }), wanted)->outputs[0];
+    pith__value *shape =
+        node(f, "Where", 21, 3, equal, numbers(f, 1, (int64_t[]){ 1 }), wanted)->outputs[0];
     pith__value *y = apply(f, "Expand", 2, x, shape);
     char text[128];
     graph_output(f->graph, y);
@@ -206,7 +231,8 @@ static void slices_of_symbols(void **state) {
 
 static void attributes_become_inputs(void **state) {
     fixture *f = *state;
-    pith__node *squeeze = node(f, "Squeeze", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "1S1"), NULL, NULL);
+    pith__node *squeeze =
+        node(f, "Squeeze", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "1S1"), NULL, NULL);
     pith__node *sum = node(f, "ReduceMean", 11, 1, squeeze->outputs[0], NULL, NULL);
     pith__node *clip = node(f, "Clip", 6, 1, sum->outputs[0], NULL, NULL);
     assert_int_equal(pith__node_set_ints(squeeze, "axes", (int64_t[]){ -1 }, 1), PITH_OK);
@@ -214,18 +240,30 @@ static void attributes_become_inputs(void **state) {
     assert_int_equal(pith__node_set_float(clip, "max", 2.5f), PITH_OK);
     graph_output(f->graph, clip->outputs[0]);
     float x[4] = { 1, 2, 3, 6 };
-    pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 4, 1 } }, out[4];
+    pith_tensor in = { .data = x,
+                       .bytes = sizeof x,
+                       .dtype = PITH_F32,
+                       .rank = 3,
+                       .dims = { 1, 4, 1 } },
+                out[4];
     run_ok(f, out, &in, 1);
     assert_int_equal(out[0].rank, 2);
     assert_true(*(float *)out[0].data == 2.5f);
 }
 
-static void old_softmax_flattens(void **state) { /* opset 11, axis 1: all axes from 1 on are one row */
+static void old_softmax_flattens(void **state) { /* opset 11, axis 1: all axes from 1 on are one
+                                                    row */
     fixture *f = *state;
-    pith__node *softmax = node(f, "Softmax", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "A22"), NULL, NULL);
+    pith__node *softmax =
+        node(f, "Softmax", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "A22"), NULL, NULL);
     graph_output(f->graph, softmax->outputs[0]);
     float x[4] = { 0 };
-    pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 2, 2 } }, out[4];
+    pith_tensor in = { .data = x,
+                       .bytes = sizeof x,
+                       .dtype = PITH_F32,
+                       .rank = 3,
+                       .dims = { 1, 2, 2 } },
+                out[4];
     run_ok(f, out, &in, 1);
     for (int i = 0; i < 4; i++) assert_true(((float *)out[0].data)[i] == 0.25f);
 }
@@ -257,8 +295,18 @@ static void hostile_attributes_are_named(void **state) {
         { "Transpose", "AB", "perm", { 0, 1, 2 }, 3, "3 axes" },
         { "Flatten", "AB", "axis", { 7 }, 0, "axis 7" },
         { "Softmax", "AB", "axis", { -3 }, 0, "axis -3" },
-        { "MaxPool", "1122", "kernel_shape", { 0, 2 }, 2, "attribute 'kernel_shape' is 0 at index 0, expected 1 to" },
-        { "MaxPool", "1122", "kernel_shape", { -1, 2 }, 2, "attribute 'kernel_shape' is -1 at index 0" },
+        { "MaxPool",
+          "1122",
+          "kernel_shape",
+          { 0, 2 },
+          2,
+          "attribute 'kernel_shape' is 0 at index 0, expected 1 to" },
+        { "MaxPool",
+          "1122",
+          "kernel_shape",
+          { -1, 2 },
+          2,
+          "attribute 'kernel_shape' is -1 at index 0" },
         { "MaxPool",
           "1122",
           "kernel_shape",
@@ -266,20 +314,33 @@ static void hostile_attributes_are_named(void **state) {
           2,
           "attribute 'kernel_shape' is 9223372036854775807 at index 1" },
         { "MaxPool", "1AB2", "kernel_shape", { 2, 2, 2 }, 3, "expected 2" },
-        { "DepthToSpace", "1922", "blocksize", { 0 }, 0, "attribute 'blocksize' is 0, expected 1 to 32768" },
-        { "DepthToSpace", "1922", "blocksize", { INT64_MIN }, 0, "attribute 'blocksize' is -9223372036854775808" },
+        { "DepthToSpace",
+          "1922",
+          "blocksize",
+          { 0 },
+          0,
+          "attribute 'blocksize' is 0, expected 1 to 32768" },
+        { "DepthToSpace",
+          "1922",
+          "blocksize",
+          { INT64_MIN },
+          0,
+          "attribute 'blocksize' is -9223372036854775808" },
         { "ArgMax", "AB", "axis", { 2 }, 0, "axis 2" },
         { "Cast", "A", "to", { 99 }, 0, "attribute 'to' is 99" },
         { "GatherBroken", "A", "axis", { 0 }, 0, "GatherBroken" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture *f = *state;
-        pith__node *made =
-            node(f, cases[i].op, 21, 1, graph_input_of(f->graph, "x", PITH_F32, cases[i].dims), NULL, NULL);
+        pith__node *made = node(f, cases[i].op, 21, 1,
+                                graph_input_of(f->graph, "x", PITH_F32, cases[i].dims), NULL, NULL);
         if (cases[i].count)
-            assert_int_equal(pith__node_set_ints(made, cases[i].attribute, cases[i].items, cases[i].count), PITH_OK);
+            assert_int_equal(
+                pith__node_set_ints(made, cases[i].attribute, cases[i].items, cases[i].count),
+                PITH_OK);
         else
-            assert_int_equal(pith__node_set_int(made, cases[i].attribute, cases[i].items[0]), PITH_OK);
+            assert_int_equal(pith__node_set_int(made, cases[i].attribute, cases[i].items[0]),
+                             PITH_OK);
         graph_output(f->graph, made->outputs[0]);
         pith_status status = infer(f);
         assert_true(status == PITH_ERR_ARGUMENT || status == PITH_ERR_UNSUPPORTED);
@@ -299,11 +360,13 @@ static void every_wrong_dtype_is_named(void **state) { /* all at once, the nodes
     graph_output(f->graph, apply(f, "Exp", 1, number, NULL));
     graph_output(f->graph, apply(f, "Not", 1, real, NULL));
     assert_int_equal(infer(f), PITH_ERR_UNSUPPORTED);
-    static const char *const said[] = { "4 inputs", "(Add): input 0 is string", "(Add): input 1 is string",
+    static const char *const said[] = { "4 inputs", "(Add): input 0 is string",
+                                        "(Add): input 1 is string",
                                         "(Exp): input 0 is int64; supported: floats",
                                         "(Not): input 0 is float32; supported: bool" };
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        if (!strstr(f->err.message, said[i])) fail_msg("'%s' is not in: %s", said[i], f->err.message);
+        if (!strstr(f->err.message, said[i]))
+            fail_msg("'%s' is not in: %s", said[i], f->err.message);
     }
 }
 
@@ -314,14 +377,16 @@ static void every_unknown_operator_and_opset_is_named(void **state) {
     graph_output(f->graph, node(f, "Abs", 99, 1, x, NULL, NULL)->outputs[0]);
     graph_output(f->graph, node(f, "Grind", 21, 1, x, NULL, NULL)->outputs[0]);
     assert_int_equal(infer(f), PITH_ERR_UNSUPPORTED);
-    static const char *const said[] = { "3 nodes", "ai.onnx.Frobnicate opset 21", "ai.onnx.Abs opset 99",
-                                        "ai.onnx.Grind opset 21" };
+    static const char *const said[] = { "3 nodes", "ai.onnx.Frobnicate opset 21",
+                                        "ai.onnx.Abs opset 99", "ai.onnx.Grind opset 21" };
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        if (!strstr(f->err.message, said[i])) fail_msg("'%s' is not in: %s", said[i], f->err.message);
+        if (!strstr(f->err.message, said[i]))
+            fail_msg("'%s' is not in: %s", said[i], f->err.message);
     }
 }
 
-static void parts_of_a_split_lie_inside(void **state) { /* 5 parts of 7 elements take 2 each; 4 of them are 8 */
+/* 5 parts of 7 elements take 2 each; 4 of them are 8 */
+static void parts_of_a_split_lie_inside(void **state) {
     fixture *f = *state;
     static const float x[7];
     pith__value *whole = constant(f, PITH_F32, x, 1, (int64_t[]){ 7 });
@@ -339,11 +404,14 @@ static void scales_of_a_convolution_fit_its_maps(void **state) {
     static const float scales[2] = { 1, 1 };
     for (int64_t own = 0; own <= 3; own++) {
         const int64_t image[] = { 1, 1, 3, 3 }, kernel[] = { 3, 1, 1, 1 };
-        pith__value *x = constant(f, PITH_U8, bytes, 4, image), *w = constant(f, PITH_U8, bytes, 4, kernel);
-        pith__value *one = constant(f, PITH_F32, scales, 0, NULL), *zero = constant(f, PITH_U8, bytes, 0, NULL);
+        pith__value *x = constant(f, PITH_U8, bytes, 4, image),
+                    *w = constant(f, PITH_U8, bytes, 4, kernel);
+        pith__value *one = constant(f, PITH_F32, scales, 0, NULL),
+                    *zero = constant(f, PITH_U8, bytes, 0, NULL);
         pith__value *w_scale = constant(f, PITH_F32, scales, 1, (int64_t[]){ own == 3 ? 1 : own });
         pith__value *inputs[] = { x, one, zero, w, w_scale, zero, own == 3 ? w_scale : one, zero };
-        pith__node *conv = pith__graph_add_node(f->graph, NULL, "", "QLinearConv", inputs, 8, NULL, 1);
+        pith__node *conv =
+            pith__graph_add_node(f->graph, NULL, "", "QLinearConv", inputs, 8, NULL, 1);
         conv->opset = 21;
         graph_output(f->graph, conv->outputs[0]);
         pith_status status = infer(f);
@@ -359,22 +427,28 @@ static void scales_of_a_convolution_fit_its_maps(void **state) {
     }
 }
 
-static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; shapes whose product overflows */
+/* 2^31 outputs; shapes whose product overflows */
+static void results_beyond_reason_are_errors(void **state) {
     fixture *f = *state;
-    pith__node *split = node(f, "Split", 21, 1, graph_input_of(f->graph, "x", PITH_F32, "8"), NULL, NULL);
+    pith__node *split =
+        node(f, "Split", 21, 1, graph_input_of(f->graph, "x", PITH_F32, "8"), NULL, NULL);
     assert_int_equal(pith__node_set_int(split, "num_outputs", (int64_t)1 << 31), PITH_OK);
     graph_output(f->graph, split->outputs[0]);
     assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "(Split)"));
-    static const int64_t shapes[][2] = { { (int64_t)1 << 31, (int64_t)1 << 33 }, { INT64_MAX, 2 }, { -1, 4 } };
+    static const int64_t shapes[][2] = { { (int64_t)1 << 31, (int64_t)1 << 33 },
+                                         { INT64_MAX, 2 },
+                                         { -1, 4 } };
     static const char *const made_by[] = { "ConstantOfShape", "Expand", "Tile" };
     for (size_t i = 0; i < 9; i++) {
         fixture_teardown(state);
         fixture_setup(state);
         f = *state;
         float one = 1;
-        pith__value *shape = numbers(f, 2, shapes[i % 3]), *x = constant(f, PITH_F32, &one, 2, (int64_t[]){ 1, 1 });
-        graph_output(f->graph, i < 3 ? apply(f, made_by[0], 1, shape, NULL) : apply(f, made_by[i / 3], 2, x, shape));
+        pith__value *shape = numbers(f, 2, shapes[i % 3]),
+                    *x = constant(f, PITH_F32, &one, 2, (int64_t[]){ 1, 1 });
+        graph_output(f->graph, i < 3 ? apply(f, made_by[0], 1, shape, NULL)
+                                     : apply(f, made_by[i / 3], 2, x, shape));
         pith_status status = infer(f);
         if (!status) fail_msg("%s makes shape %zu", made_by[i / 3], i % 3);
         assert_non_null(strstr(f->err.message, made_by[i / 3]));
@@ -406,15 +480,16 @@ static void integer_division_never_traps(void **state) {
                 *second = graph_input_of(f->graph, "b", PITH_I64, "A");
     graph_output(f->graph, apply(f, "Div", 2, first, second));
     graph_output(f->graph, apply(f, "Mod", 2, f->graph->inputs[0], f->graph->inputs[1]));
-    int64_t a[4] = { INT64_MIN, 7, -7, 5 }, b[4] = { -1, 0, 2, -3 }, quotients[4] = { INT64_MIN, 0, -3, -1 },
-            rests[4] = { 0, 0, 1, -1 };
+    int64_t a[4] = { INT64_MIN, 7, -7, 5 }, b[4] = { -1, 0, 2, -3 },
+            quotients[4] = { INT64_MIN, 0, -3, -1 }, rests[4] = { 0, 0, 1, -1 };
     pith_tensor in[2] = { tensor(PITH_I64, a, 1, 4, 0), tensor(PITH_I64, b, 1, 4, 0) }, out[4];
     run_ok(f, out, in, 1);
     assert_memory_equal(out[0].data, quotients, sizeof quotients);
     assert_memory_equal(out[1].data, rests, sizeof rests);
 }
 
-static void integer_products_are_exact(void **state) { /* the largest sums of 8-bit products, k beyond a block */
+/* the largest sums of 8-bit products, k beyond a block */
+static void integer_products_are_exact(void **state) {
     enum { K = 1000 };
     fixture *f = *state;
     static uint8_t a[2 * K], b[K * 2];
@@ -438,7 +513,8 @@ static void integer_products_are_exact(void **state) { /* the largest sums of 8-
     }
 }
 
-static void few_integer_rows_are_cut_by_columns(void **state) { /* the sums are exact on any number of threads */
+/* the sums are exact on any number of threads */
+static void few_integer_rows_are_cut_by_columns(void **state) {
     enum { M = 3, K = 1100, N = 1000 };
     fixture *f = *state;
     static uint8_t a[M * K], b[K * N];
@@ -460,10 +536,12 @@ static void few_integer_rows_are_cut_by_columns(void **state) { /* the sums are 
     }
 }
 
-static void threads_change_no_bit(void **state) { /* a product, a reduction and an addition large enough to be split */
+static void threads_change_no_bit(void **state) { /* a product, a reduction and an addition large
+                                                     enough to be split */
     enum { M = 150, K = 130, N = 270 };
     fixture *f = *state;
-    float *a = malloc(M * K * sizeof *a), *b = malloc(K * N * sizeof *b), *kept = malloc(M * N * sizeof *kept);
+    float *a = malloc(M * K * sizeof *a), *b = malloc(K * N * sizeof *b),
+          *kept = malloc(M * N * sizeof *kept);
     assert_true(a && b && kept);
     for (int i = 0; i < M * K; i++) a[i] = (float)((i * 2654435761u >> 16) % 2001) / 1000 - 1;
     for (int i = 0; i < K * N; i++) b[i] = (float)((i * 2246822519u >> 16) % 2001) / 1000 - 1;
@@ -485,9 +563,11 @@ static void threads_change_no_bit(void **state) { /* a product, a reduction and 
     free(kept);
 }
 
-static void half_constants_are_packed_once(void **state) { /* f16 weights give what their f32 values give, rounded */
+/* f16 weights give what their f32 values give, rounded */
+static void half_constants_are_packed_once(void **state) {
     fixture *f = *state;
-    uint16_t weights[4] = { 0x3C00, 0x4000, 0xC000, 0x3800 }, x[2] = { 0x3C00, 0x4200 }; /* 1 2 -2 0.5; 1 3 */
+    /* 1 2 -2 0.5; 1 3 */
+    uint16_t weights[4] = { 0x3C00, 0x4000, 0xC000, 0x3800 }, x[2] = { 0x3C00, 0x4200 };
     pith__value *w = constant(f, PITH_F16, weights, 2, (int64_t[]){ 2, 2 });
     graph_output(f->graph, apply(f, "MatMul", 2, graph_input_of(f->graph, "x", PITH_F16, "M2"), w));
     pith_tensor in = tensor(PITH_F16, x, 2, 1, 2), out[4];
@@ -504,7 +584,8 @@ static void tables_are_sorted(void **state) {
         const pith__kernel_row *a = &pith__kernel_table[i - 1], *b = &pith__kernel_table[i];
         int order = strcmp(a->family, b->family);
         assert_true(order < 0 || (order == 0 && a->dtype < b->dtype));
-        assert_ptr_equal(pith__kernel_find(b->family, b->dtype, PITH_ISA_scalar), b->fn[PITH_ISA_scalar]);
+        assert_ptr_equal(pith__kernel_find(b->family, b->dtype, PITH_ISA_scalar),
+                         b->fn[PITH_ISA_scalar]);
     }
 }
 
@@ -539,19 +620,24 @@ static void missing_inputs_are_named(void **state) {
         pith__value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
         pith__node *made = node(f, ops[i].op, 21, 3, x, NULL, x);
         if (ops[i].number) assert_int_equal(pith__node_set_int(made, ops[i].number, 1), PITH_OK);
-        if (ops[i].text) assert_int_equal(pith__node_set_str(made, ops[i].text, PITH_STR("a,b,c")), PITH_OK);
+        if (ops[i].text)
+            assert_int_equal(pith__node_set_str(made, ops[i].text, PITH_STR("a,b,c")), PITH_OK);
         if (ops[i].body)
-            assert_int_equal(pith__node_set_graph(made, ops[i].body, graph_new(&f->arena, f->graph, &f->err)), PITH_OK);
+            assert_int_equal(
+                pith__node_set_graph(made, ops[i].body, graph_new(&f->arena, f->graph, &f->err)),
+                PITH_OK);
         assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
         assert_non_null(strstr(f->err.message, "input 1 is missing"));
     }
     f->graph = graph_new(&f->arena, NULL, &f->err);
     pith__value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
     pith__value *inputs[] = { x, constant(f, PITH_I64, &(int64_t){ 1 }, 0, NULL), x, NULL, x };
-    pith__node *made = pith__graph_add_node(f->graph, NULL, "ai.onnx.preview.training", "Momentum", inputs, 5, NULL, 2);
+    pith__node *made = pith__graph_add_node(f->graph, NULL, "ai.onnx.preview.training", "Momentum",
+                                            inputs, 5, NULL, 2);
     static const char *const floats[] = { "alpha", "beta", "norm_coefficient" };
     made->opset = 1;
-    for (size_t i = 0; i < 3; i++) assert_int_equal(pith__node_set_float(made, floats[i], 0.5f), PITH_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pith__node_set_float(made, floats[i], 0.5f), PITH_OK);
     assert_int_equal(pith__node_set_str(made, "mode", PITH_STR("standard")), PITH_OK);
     assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "input 3 is missing"));

@@ -1,8 +1,9 @@
-/* docs/operators.md is what the tables of this build say, and nothing is in them that cannot be used. With
- * PITH_WRITE_DOCS in the environment the page is written instead of compared.
+/* docs/operators.md is what the tables of this build say, and nothing is in them that cannot be
+ * used. With PITH_WRITE_DOCS in the environment the page is written instead of compared.
  *
- * Dtypes come from the descriptors. Which inner loops an operator takes is found by preparing it for each dtype and
- * watching what it asks of the kernel table: the linker gives pith__kernel_find to this file (--wrap). */
+ * Dtypes come from the descriptors. Which inner loops an operator takes is found by preparing it
+ * for each dtype and watching what it asks of the kernel table: the linker gives pith__kernel_find
+ * to this file (--wrap). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <inttypes.h>
@@ -28,10 +29,10 @@ typedef struct asked {
 
 static asked *watcher;
 
-pith__kernel_fn *__real_pith_kernel_find(const char *family, int dtype, pith__isa isa);
-pith__kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith__isa isa);
+pith__kernel_fn *__real_pith__kernel_find(const char *family, int dtype, pith__isa isa);
+pith__kernel_fn *__wrap_pith__kernel_find(const char *family, int dtype, pith__isa isa);
 
-pith__kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith__isa isa) {
+pith__kernel_fn *__wrap_pith__kernel_find(const char *family, int dtype, pith__isa isa) {
     for (size_t i = 0; watcher && i < pith__kernel_table_count; i++) {
         const pith__kernel_row *row = &pith__kernel_table[i];
         if (row->dtype != dtype || strcmp(row->family, family)) continue;
@@ -39,7 +40,7 @@ pith__kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith__is
         for (int level = 0; level < PITH_ISA_COUNT; level++) levels += row->fn[level] != NULL;
         *(levels > 1 ? &watcher->tuned : &watcher->plain) |= 1u << dtype;
     }
-    return __real_pith_kernel_find(family, dtype, isa);
+    return __real_pith__kernel_find(family, dtype, isa);
 }
 
 /* Prepares the operator as if its first input had each of the dtypes it takes. */
@@ -65,10 +66,13 @@ static asked watch(const pith__op *op) {
             in[i] = &values[i]->type;
         }
         for (int i = 0; i < 8; i++) pith__type_set(&out[i], dtype, 4, (pith__dim[]){ 2, 4, 8, 8 });
-        pith__node *node = pith__graph_add_node(graph, NULL, op->domain, op->name, values, inputs, NULL, 1);
+        pith__node *node =
+            pith__graph_add_node(graph, NULL, op->domain, op->name, values, inputs, NULL, 1);
         assert_non_null(node);
         node->op = op;
-        pith__prepare c = { .node = node, .in = in, .out = out, .in_count = inputs, .out_count = 1 };
+        pith__prepare c = {
+            .node = node, .in = in, .out = out, .in_count = inputs, .out_count = 1
+        };
         c.isa = PITH_ISA_scalar;
         c.arena = &arena;
         c.err = &err;
@@ -129,7 +133,8 @@ static void put_attributes(page *p, const pith__op *op) {
     const char *text = op->attrs, *between = "";
     for (pith__attr_rule rule; pith__attr_rule_next(&text, &rule);) {
         if (rule.own) continue;
-        put(p, "%s`" PITH_STR_FMT "` %s", between, PITH_STR_ARG(rule.name), pith__attr_kind_name(rule.kind));
+        put(p, "%s`" PITH_STR_FMT "` %s", between, PITH_STR_ARG(rule.name),
+            pith__attr_kind_name(rule.kind));
         put_allowed(p, &rule);
         if (rule.required) put(p, ", required");
         if (rule.fallback.size) put(p, " = " PITH_STR_FMT, PITH_STR_ARG(rule.fallback));
@@ -185,7 +190,8 @@ static void put_operators(page *p, const char *domain, const char *title) {
     }
     qsort(ops, count, sizeof *ops, by_name);
     put(p,
-        "\n## %s\n\n| operator | form of opset | follows version | inputs | dtypes | tuned for each instruction set | "
+        "\n## %s\n\n| operator | form of opset | follows version | inputs | dtypes | tuned for "
+        "each instruction set | "
         "attributes | notes |\n",
         title);
     put(p, "|---|---|---|---|---|---|---|---|\n");
@@ -194,13 +200,15 @@ static void put_operators(page *p, const char *domain, const char *title) {
 }
 
 static void put_kernels(page *p) {
-    put(p, "\n## Inner loops\n\n| family | tuned for each instruction set | one form for all |\n|---|---|---|\n");
+    put(p, "\n## Inner loops\n\n| family | tuned for each instruction set | one form for all "
+           "|\n|---|---|---|\n");
     for (size_t i = 0; i < pith__kernel_table_count;) {
         const char *family = pith__kernel_table[i].family;
         uint32_t tuned = 0, plain = 0;
         for (; i < pith__kernel_table_count && !strcmp(pith__kernel_table[i].family, family); i++) {
             int levels = 0;
-            for (int level = 0; level < PITH_ISA_COUNT; level++) levels += pith__kernel_table[i].fn[level] != NULL;
+            for (int level = 0; level < PITH_ISA_COUNT; level++)
+                levels += pith__kernel_table[i].fn[level] != NULL;
             *(levels > 1 ? &tuned : &plain) |= 1u << pith__kernel_table[i].dtype;
         }
         put(p, "| %s | ", family);
@@ -213,32 +221,40 @@ static void put_kernels(page *p) {
 
 static page make_page(void) {
     page p = { NULL, 0 };
-    put(&p,
-        "# Operators\n"
-        "\n"
-        "`make docs` makes this page from the tables of the build.\n"
-        "\n"
-        "- **Opsets.** Every opset from 1 on is accepted: older ones are upgraded at load to the form named here. An "
-        "operator follows the\n"
-        "  standard up to the version named here. An opset that may have a later version of it is refused by name.\n"
-        "- **Dtypes** are those of the inputs in their order; the last ones hold for all that follow. A dtype that is "
-        "not listed is refused\n"
-        "  by name. An operator that is written out becomes other operators at load and takes what they take.\n"
-        "- **Attributes** have a type, allowed values, a default, and opsets if they are not in all of them. An "
-        "attribute that is not listed\n"
-        "  for the opset of the node, or a value of another type or range, is an error that names both. If the "
-        "attribute belongs to another\n"
-        "  opset and has its default value, a warning says that it is ignored. An integer without a range has 32 bits, "
-        "unless it is a label or\n"
-        "  a position (64 bits).\n"
-        "- **Tuned** loops have a form for each instruction set (scalar, AVX2, AVX-512, NEON), all with the same bits. "
-        "float16 and bfloat16\n"
-        "  are computed in float32.\n"
-        "- The domain **`pith`** holds what fusion makes. It does not occur in files.\n"
-        "\n"
-        "numbers: floats and integers of 8 to 64 bits. floats: float16, bfloat16, float32, float64. f8: the four kinds "
-        "with 4 or 5 exponent\n"
-        "bits.\n");
+    put(&p, "# Operators\n"
+            "\n"
+            "`make docs` makes this page from the tables of the build.\n"
+            "\n"
+            "- **Opsets.** Every opset from 1 on is accepted: older ones are upgraded at load to "
+            "the form named here. An "
+            "operator follows the\n"
+            "  standard up to the version named here. An opset that may have a later version of it "
+            "is refused by name.\n"
+            "- **Dtypes** are those of the inputs in their order; the last ones hold for all that "
+            "follow. A dtype that is "
+            "not listed is refused\n"
+            "  by name. An operator that is written out becomes other operators at load and takes "
+            "what they take.\n"
+            "- **Attributes** have a type, allowed values, a default, and opsets if they are not "
+            "in all of them. An "
+            "attribute that is not listed\n"
+            "  for the opset of the node, or a value of another type or range, is an error that "
+            "names both. If the "
+            "attribute belongs to another\n"
+            "  opset and has its default value, a warning says that it is ignored. An integer "
+            "without a range has 32 bits, "
+            "unless it is a label or\n"
+            "  a position (64 bits).\n"
+            "- **Tuned** loops have a form for each instruction set (scalar, AVX2, AVX-512, NEON), "
+            "all with the same bits. "
+            "float16 and bfloat16\n"
+            "  are computed in float32.\n"
+            "- The domain **`pith`** holds what fusion makes. It does not occur in files.\n"
+            "\n"
+            "numbers: floats and integers of 8 to 64 bits. floats: float16, bfloat16, float32, "
+            "float64. f8: the four kinds "
+            "with 4 or 5 exponent\n"
+            "bits.\n");
     put_operators(&p, "", "ai.onnx");
     put_operators(&p, "ai.onnx.ml", "ai.onnx.ml");
     put_operators(&p, "ai.onnx.preview", "ai.onnx.preview");
@@ -262,7 +278,8 @@ static void page_is_current(void **state) {
         char *stored = malloc(p.size + 2);
         assert_non_null(stored);
         stored[fread(stored, 1, p.size + 1, file)] = '\0';
-        if (strcmp(stored, p.text)) fail_msg("docs/operators.md is not what the tables say: make docs");
+        if (strcmp(stored, p.text))
+            fail_msg("docs/operators.md is not what the tables say: make docs");
         free(stored);
     }
     assert_int_equal(fclose(file), 0);
@@ -276,7 +293,8 @@ static void every_dtype_letter_is_known(void **state) {
         const pith__op *op = pith__op_table[i];
         for (int input = 0; op->types && input < (int)strlen(op->types); input++) {
             bool any = false;
-            for (int dtype = 1; dtype < PITH_DTYPE_COUNT; dtype++) any |= pith__op_takes(op, input, dtype);
+            for (int dtype = 1; dtype < PITH_DTYPE_COUNT; dtype++)
+                any |= pith__op_takes(op, input, dtype);
             if (!any) fail_msg("%s: input %d takes nothing", op->name, input);
         }
     }

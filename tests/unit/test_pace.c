@@ -21,9 +21,11 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Runs `windows` windows of texts of 20 to 400 bytes. A window takes `fixed` seconds and `cost` per byte, with noise.
- * Returns the 90th percentile of their times; *texts: how many texts there were in the last window. */
-static double simulate(pith__pace *pace, int windows, double fixed, double cost, double noise, size_t *texts) {
+/* Runs `windows` windows of texts of 20 to 400 bytes. A window takes `fixed` seconds and `cost` per
+ * byte, with noise. Returns the 90th percentile of their times; *texts: how many texts there were
+ * in the last window. */
+static double simulate(pith__pace *pace, int windows, double fixed, double cost, double noise,
+                       size_t *texts) {
     enum { MOST = 400 };
     double times[MOST];
     for (int w = 0; w < windows; w++) {

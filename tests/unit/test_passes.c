@@ -1,4 +1,5 @@
-/* Passes on small graphs built here: what must be recognised in every spelling, and what only looks like it. */
+/* Passes on small graphs built here: what must be recognised in every spelling, and what only looks
+ * like it. */
 #include <math.h>
 #include <string.h>
 
@@ -21,9 +22,11 @@ static bench *make_bench(void) {
     pith__arena_init(&b->arena, &pith__allocator_default);
     b->graph = graph_new(&b->arena, NULL, &b->err);
     b->report.arena = &b->arena;
-    b->opt = (pith__opt){
-        .graph = b->graph, .level = 3, .allocator = &pith__allocator_default, .report = &b->report, .err = &b->err
-    };
+    b->opt = (pith__opt){ .graph = b->graph,
+                          .level = 3,
+                          .allocator = &pith__allocator_default,
+                          .report = &b->report,
+                          .err = &b->err };
     return b;
 }
 
@@ -46,9 +49,14 @@ static pith__value *token_input(bench *b, const char *name, int dtype) {
     return input(b, name, dtype, 2, dims);
 }
 
-static pith__value *op(bench *b, const char *op_type, pith__value *x, pith__value *y, pith__value *z) {
+static pith__value *op(bench *b, const char *op_type, pith__value *x, pith__value *y,
+                       pith__value *z) {
     pith__value *inputs[] = { x, y, z };
-    pith__node *node = pith__graph_add_node(b->graph, NULL, "", op_type, inputs, z ? 3 : y ? 2 : 1, NULL, 1);
+    pith__node *node = pith__graph_add_node(b->graph, NULL, "", op_type, inputs,
+                                            z   ? 3
+                                            : y ? 2
+                                                : 1,
+                                            NULL, 1);
     node->name = pith__str_of(op_type);
     assert_int_equal(pith__op_bind_node(node, &b->err), PITH_OK);
     return node->outputs[0];
@@ -59,8 +67,12 @@ static pith__value *with_int(pith__value *v, const char *name, int64_t value) {
     return v;
 }
 
-static pith__value *number(bench *b, float x) { return pith__graph_add_f32(b->graph, PITH_STR(""), x); }
-static pith__value *ints(bench *b, int64_t a) { return pith__graph_add_i64s(b->graph, PITH_STR(""), &a, 1); }
+static pith__value *number(bench *b, float x) {
+    return pith__graph_add_f32(b->graph, PITH_STR(""), x);
+}
+static pith__value *ints(bench *b, int64_t a) {
+    return pith__graph_add_i64s(b->graph, PITH_STR(""), &a, 1);
+}
 
 static pith__value *scalar(bench *b, int64_t a) { return op(b, "Squeeze", ints(b, a), NULL, NULL); }
 
@@ -76,17 +88,19 @@ static void optimise(bench *b) {
 
 static int count(const bench *b, const char *op_type) {
     int n = 0;
-    for (const pith__node *node = b->graph->first; node; node = node->next) n += pith__str_is(node->op_type, op_type);
+    for (const pith__node *node = b->graph->first; node; node = node->next)
+        n += pith__str_is(node->op_type, op_type);
     return n;
 }
 
 /* ---- GELU ---- */
 
-/* x * 0.5 * (1 + erf(x / sqrt 2)) in one of several orders; half: the factor that ought to be 0.5. */
+/* x * 0.5 * (1 + erf(x / sqrt 2)) in one of several orders; half: the factor that ought to be 0.5.
+ */
 static void build_gelu(bench *b, int order, float half, float root) {
     pith__value *x = token_input(b, "x", PITH_F32), *h = number(b, half), *one = number(b, 1.0f);
-    pith__value *argument =
-        order & 1 ? op(b, "Mul", number(b, 1.0f / root), x, NULL) : op(b, "Div", x, number(b, root), NULL);
+    pith__value *argument = order & 1 ? op(b, "Mul", number(b, 1.0f / root), x, NULL)
+                                      : op(b, "Div", x, number(b, root), NULL);
     pith__value *erf = op(b, "Erf", argument, NULL, NULL);
     pith__value *sum = order & 2 ? op(b, "Add", one, erf, NULL) : op(b, "Add", erf, one, NULL);
     switch (order >> 2) {
@@ -137,16 +151,18 @@ static void test_gelu_tanh(void **state) {
         if (form < 2)
             inner = op(b, "Add", x, op(b, "Mul", number(b, 0.044715f), cube, NULL), NULL);
         else
-            inner = op(
-                b, "Mul", x,
-                op(b, "Add", number(b, 1.0f), op(b, "Mul", op(b, "Mul", x, number(b, 0.044715f), NULL), x, NULL), NULL),
-                NULL);
-        pith__value *tanh = op(b, "Tanh", op(b, "Mul", inner, number(b, 0.7978845608f), NULL), NULL, NULL);
+            inner = op(b, "Mul", x,
+                       op(b, "Add", number(b, 1.0f),
+                          op(b, "Mul", op(b, "Mul", x, number(b, 0.044715f), NULL), x, NULL), NULL),
+                       NULL);
+        pith__value *tanh =
+            op(b, "Tanh", op(b, "Mul", inner, number(b, 0.7978845608f), NULL), NULL, NULL);
         graph_output(b->graph, op(b, "Mul", op(b, "Mul", number(b, 0.5f), x, NULL),
                                   op(b, "Add", number(b, 1.0f), tanh, NULL), NULL));
         optimise(b);
         assert_int_equal(count(b, "Gelu"), 1);
-        assert_true(pith__str_is(pith__node_str(b->graph->outputs[0]->producer, "approximate", ""), "tanh"));
+        assert_true(pith__str_is(pith__node_str(b->graph->outputs[0]->producer, "approximate", ""),
+                                 "tanh"));
         drop_bench(b);
     }
 }
@@ -157,9 +173,11 @@ static void test_gelu_tanh(void **state) {
 static void build_swish(bench *b, int order, float factor, const char *gate, bool read_twice) {
     pith__value *x = token_input(b, "x", PITH_F32), *inner = x;
     if (factor != 1.0f)
-        inner = order & 2 ? op(b, "Mul", x, number(b, factor), NULL) : op(b, "Mul", number(b, factor), x, NULL);
+        inner = order & 2 ? op(b, "Mul", x, number(b, factor), NULL)
+                          : op(b, "Mul", number(b, factor), x, NULL);
     pith__value *sigmoid = op(b, gate, inner, NULL, NULL);
-    graph_output(b->graph, order & 1 ? op(b, "Mul", sigmoid, x, NULL) : op(b, "Mul", x, sigmoid, NULL));
+    graph_output(b->graph,
+                 order & 1 ? op(b, "Mul", sigmoid, x, NULL) : op(b, "Mul", x, sigmoid, NULL));
     if (read_twice) graph_output(b->graph, sigmoid);
     optimise(b);
 }
@@ -183,7 +201,8 @@ static void test_swish(void **state) {
 /* Spellings of x * clip(x + 3, low, high) / 6: where the division is, and whether it is one. */
 static void build_hard_swish(bench *b, int form, float three, float high, float six) {
     pith__value *x = token_input(b, "x", PITH_F32);
-    pith__value *sum = form & 1 ? op(b, "Add", number(b, three), x, NULL) : op(b, "Add", x, number(b, three), NULL);
+    pith__value *sum = form & 1 ? op(b, "Add", number(b, three), x, NULL)
+                                : op(b, "Add", x, number(b, three), NULL);
     pith__value *y = op(b, "Clip", sum, number(b, 0.0f), number(b, high));
     const char *divide = form & 2 ? "Mul" : "Div";
     pith__value *by = number(b, form & 2 ? 1.0f / six : six);
@@ -217,7 +236,8 @@ static void test_hard_swish_by_operator(void **state) {
     for (int i = 0; i < 4; i++) {
         bench *b = make_bench();
         pith__value *x = token_input(b, "x", PITH_F32), *gate = op(b, "HardSigmoid", x, NULL, NULL);
-        assert_int_equal(pith__node_set_float(gate->producer, "alpha", i & 1 ? 0.2f : 1.0f / 6.0f), PITH_OK);
+        assert_int_equal(pith__node_set_float(gate->producer, "alpha", i & 1 ? 0.2f : 1.0f / 6.0f),
+                         PITH_OK);
         graph_output(b->graph, op(b, "Mul", gate, i & 2 ? token_input(b, "y", PITH_F32) : x, NULL));
         optimise(b);
         assert_int_equal(count(b, "HardSwish"), i == 0);
@@ -229,7 +249,8 @@ static void test_mish(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
         bench *b = make_bench();
-        pith__value *x = token_input(b, "x", PITH_F32), *gate = op(b, i & 1 ? "Exp" : "Softplus", x, NULL, NULL);
+        pith__value *x = token_input(b, "x", PITH_F32),
+                    *gate = op(b, i & 1 ? "Exp" : "Softplus", x, NULL, NULL);
         gate = op(b, "Tanh", gate, NULL, NULL);
         graph_output(b->graph, op(b, "Mul", gate, i & 2 ? token_input(b, "y", PITH_F32) : x, NULL));
         optimise(b);
@@ -240,31 +261,37 @@ static void test_mish(void **state) {
 
 /* ---- LayerNormalization ---- */
 
-/* The spellings of d / sqrt(mean(d * d) + epsilon) * gamma, where d is x or x less its mean, and near misses. */
+/* The spellings of d / sqrt(mean(d * d) + epsilon) * gamma, where d is x or x less its mean, and
+ * near misses. */
 enum { BY_POWER = 1, ROOT_BY_POWER = 2, SWAPPED = 4, CENTRED = 8, SPELLINGS = 16 };
 
 static pith__value *mean_of(bench *b, pith__value *x, bool last) {
     return op(b, "ReduceMean", x, ints(b, last ? -1 : 0), NULL);
 }
 
-static pith__value *either(bench *b, const char *op_type, pith__value *x, pith__value *y, int spelling) {
+static pith__value *either(bench *b, const char *op_type, pith__value *x, pith__value *y,
+                           int spelling) {
     return spelling & SWAPPED ? op(b, op_type, y, x, NULL) : op(b, op_type, x, y, NULL);
 }
 
 /* divide: 0 Div, 1 Reciprocal, 2 one over the root. */
-static void build_norm(bench *b, int spelling, int divide, float power, float root_power, bool last) {
+static void build_norm(bench *b, int spelling, int divide, float power, float root_power,
+                       bool last) {
     static float numbers[4] = { 1, 2, 3, 4 };
-    const pith_tensor gamma = { .data = numbers, .bytes = sizeof numbers, .dtype = PITH_F32, .rank = 1, .dims = { 4 } };
+    const pith_tensor gamma = {
+        .data = numbers, .bytes = sizeof numbers, .dtype = PITH_F32, .rank = 1, .dims = { 4 }
+    };
     const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
     pith__value *scale = pith__graph_add_const(b->graph, PITH_STR(""), &gamma);
     pith__value *x = op(b, "Mul", input(b, "x", PITH_F32, 2, dims), scale, NULL);
     pith__value *d = spelling & CENTRED ? op(b, "Sub", x, mean_of(b, x, true), NULL) : x;
-    pith__value *square = spelling & BY_POWER ? op(b, "Pow", d, number(b, power), NULL) : op(b, "Mul", d, d, NULL);
+    pith__value *square =
+        spelling & BY_POWER ? op(b, "Pow", d, number(b, power), NULL) : op(b, "Mul", d, d, NULL);
     pith__value *sum = either(b, "Add", mean_of(b, square, last), number(b, 1e-3f), spelling);
-    pith__value *root =
-        spelling & ROOT_BY_POWER ? op(b, "Pow", sum, number(b, root_power), NULL) : op(b, "Sqrt", sum, NULL, NULL);
-    pith__value *inverse =
-        divide == 1 ? op(b, "Reciprocal", root, NULL, NULL) : op(b, "Div", number(b, 1.0f), root, NULL);
+    pith__value *root = spelling & ROOT_BY_POWER ? op(b, "Pow", sum, number(b, root_power), NULL)
+                                                 : op(b, "Sqrt", sum, NULL, NULL);
+    pith__value *inverse = divide == 1 ? op(b, "Reciprocal", root, NULL, NULL)
+                                       : op(b, "Div", number(b, 1.0f), root, NULL);
     pith__value *y = divide ? either(b, "Mul", d, inverse, spelling) : op(b, "Div", d, root, NULL);
     graph_output(b->graph, either(b, "Mul", y, scale, spelling));
     optimise(b);
@@ -275,7 +302,8 @@ static void test_norms_in_every_spelling(void **state) {
     for (int i = 0; i < 3 * SPELLINGS; i++) {
         bench *b = make_bench();
         build_norm(b, i % SPELLINGS, i / SPELLINGS, 2.0f, 0.5f, true);
-        assert_int_equal(count(b, i % SPELLINGS & CENTRED ? "LayerNormalization" : "RMSNormalization"), 1);
+        assert_int_equal(
+            count(b, i % SPELLINGS & CENTRED ? "LayerNormalization" : "RMSNormalization"), 1);
         assert_int_equal(b->graph->node_count, 2);
         drop_bench(b);
     }
@@ -289,7 +317,8 @@ static void test_what_is_not_a_norm(void **state) {
     } wrong[] = { { 3.0f, 0.5f, true }, { 2.0f, 0.4f, true }, { 2.0f, 0.5f, false } };
     for (int i = 0; i < 3; i++) {
         bench *b = make_bench();
-        build_norm(b, BY_POWER | ROOT_BY_POWER, i, wrong[i].power, wrong[i].root_power, wrong[i].last);
+        build_norm(b, BY_POWER | ROOT_BY_POWER, i, wrong[i].power, wrong[i].root_power,
+                   wrong[i].last);
         assert_int_equal(count(b, "RMSNormalization"), 0);
         assert_int_equal(count(b, "ReduceMean"), 1);
         drop_bench(b);
@@ -308,17 +337,21 @@ static void test_branches_of_known_conditions(void **state) {
         const pith_tensor weight = {
             .data = zeros, .bytes = sizeof zeros, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 }
         };
-        pith__value *x = input(b, "x", PITH_F32, 2, dims), *condition = token_input(b, "flag", PITH_BOOL);
+        pith__value *x = input(b, "x", PITH_F32, 2, dims),
+                    *condition = token_input(b, "flag", PITH_BOOL);
         x = op(b, "MatMul", x, pith__graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
         pith__value *sizes = op(b, "Shape", x, NULL, NULL);
-        if (kind > 0) condition = op(b, "Equal", op(b, "Gather", sizes, scalar(b, kind > 1), NULL), scalar(b, 4), NULL);
+        if (kind > 0)
+            condition = op(b, "Equal", op(b, "Gather", sizes, scalar(b, kind > 1), NULL),
+                           scalar(b, 4), NULL);
         if (kind == 3) condition = op(b, "Not", condition, NULL, NULL);
         pith__node *choice = pith__graph_add_node(b->graph, NULL, "", "If", &condition, 1, NULL, 1);
         for (int i = 0; i < 2; i++) {
             pith__graph *branch = graph_new(&b->arena, b->graph, &b->err);
             pith__value *inner = pith__graph_add_f32(branch, PITH_STR(""), (float)i);
             graph_output(branch, graph_apply(branch, i ? "Exp" : "Log", inner, NULL));
-            assert_int_equal(pith__node_set_graph(choice, i ? "then_branch" : "else_branch", branch), PITH_OK);
+            assert_int_equal(
+                pith__node_set_graph(choice, i ? "then_branch" : "else_branch", branch), PITH_OK);
         }
         assert_int_equal(pith__op_bind_node(choice, &b->err), PITH_OK);
         for (int i = 0; i < 2; i++) {
@@ -342,7 +375,8 @@ static void test_dropout(void **state) {
     for (int outputs = 1; outputs < 4; outputs++) {
         bench *b = make_bench();
         pith__value *x = token_input(b, "x", PITH_F32);
-        pith__node *node = pith__graph_add_node(b->graph, NULL, "", "Dropout", &x, 1, NULL, outputs == 1 ? 1 : 2);
+        pith__node *node =
+            pith__graph_add_node(b->graph, NULL, "", "Dropout", &x, 1, NULL, outputs == 1 ? 1 : 2);
         assert_int_equal(pith__op_bind_node(node, &b->err), PITH_OK);
         graph_output(b->graph, op(b, "Neg", node->outputs[0], NULL, NULL));
         if (outputs == 2) node->outputs[1] = NULL;
@@ -353,7 +387,8 @@ static void test_dropout(void **state) {
     }
 }
 
-/* Constants stay as they are where they make an output, texts, a sequence, or more bytes than constants may. */
+/* Constants stay as they are where they make an output, texts, a sequence, or more bytes than
+ * constants may. */
 static void test_what_is_not_folded(void **state) {
     (void)state;
     enum { LARGE = 40 << 20 };
@@ -362,9 +397,12 @@ static void test_what_is_not_folded(void **state) {
     large.data = calloc(1, LARGE);
     assert_non_null(large.data);
     pith__value *one = number(b, 1.0f), *two = number(b, 2.0f), *x = token_input(b, "x", PITH_F32);
-    pith__value *tiled = op(b, "Tile", pith__graph_add_const(b->graph, PITH_STR(""), &large), ints(b, 7), NULL);
+    pith__value *tiled =
+        op(b, "Tile", pith__graph_add_const(b->graph, PITH_STR(""), &large), ints(b, 7), NULL);
     graph_output(b->graph, op(b, "Add", op(b, "ReduceMax", tiled, NULL, NULL), x, NULL));
-    graph_output(b->graph, op(b, "Identity", with_int(op(b, "Cast", one, NULL, NULL), "to", PITH_STRING), NULL, NULL));
+    graph_output(
+        b->graph,
+        op(b, "Identity", with_int(op(b, "Cast", one, NULL, NULL), "to", PITH_STRING), NULL, NULL));
     graph_output(b->graph, op(b, "Add", one, two, NULL));
     pith__value *sequence = op(b, "SequenceConstruct", one, two, NULL),
                 *first = op(b, "SequenceAt", sequence, scalar(b, 0), NULL);
@@ -382,8 +420,8 @@ static void test_what_is_not_folded(void **state) {
 
 /* ---- sums and their normalisation ---- */
 
-/* Rows normalised: a sum of looked-up ones, looked up from what is no constant, added to computed ones, or broadcast;
- * what becomes of them, or why nothing does. */
+/* Rows normalised: a sum of looked-up ones, looked up from what is no constant, added to computed
+ * ones, or broadcast; what becomes of them, or why nothing does. */
 static void test_sums_before_a_norm(void **state) {
     (void)state;
     static float zeros[8 * 4];
@@ -394,20 +432,28 @@ static void test_sums_before_a_norm(void **state) {
                   { 0, "T4", "LayerNormalization", "embed_norm", "not a constant matrix" },
                   { 1, "BS4", "SkipNorm", "skip_norm", "residual" },
                   { 1, "S4", "LayerNormalization", "skip_norm", "broadcasts" } };
-    const pith_tensor table = { .data = zeros, .bytes = sizeof zeros, .dtype = PITH_F32, .rank = 2, .dims = { 8, 4 } };
-    const pith_tensor weight = { .data = zeros, .bytes = 64, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
-    const pith_tensor vector = { .data = zeros, .bytes = 16, .dtype = PITH_F32, .rank = 1, .dims = { 4 } };
+    const pith_tensor table = {
+        .data = zeros, .bytes = sizeof zeros, .dtype = PITH_F32, .rank = 2, .dims = { 8, 4 }
+    };
+    const pith_tensor weight = {
+        .data = zeros, .bytes = 64, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 }
+    };
+    const pith_tensor vector = {
+        .data = zeros, .bytes = 16, .dtype = PITH_F32, .rank = 1, .dims = { 4 }
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bench *b = make_bench();
         pith__value *ids = graph_input_of(b->graph, "ids", PITH_I64, "BS"), *sum = NULL;
         for (int k = 0; k < cases[i].rows; k++) {
-            pith__value *rows = op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR(""), &table),
-                                   op(b, k & 1 ? "Abs" : "Neg", ids, NULL, NULL), NULL);
+            pith__value *rows =
+                op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR(""), &table),
+                   op(b, k & 1 ? "Abs" : "Neg", ids, NULL, NULL), NULL);
             sum = sum ? op(b, "Add", sum, rows, NULL) : rows;
         }
         if (cases[i].other) {
             pith__value *other = graph_input_of(b->graph, "other", PITH_F32, cases[i].other);
-            other = op(b, "MatMul", other, pith__graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
+            other = op(b, "MatMul", other, pith__graph_add_const(b->graph, PITH_STR(""), &weight),
+                       NULL);
             sum = sum ? op(b, "Add", sum, other, NULL) : op(b, "Gather", other, ids, NULL);
         }
         pith__value *scale = pith__graph_add_const(b->graph, PITH_STR(""), &vector);
@@ -428,18 +474,23 @@ static void test_sums_before_a_norm(void **state) {
 /* x W, then x * sigmoid(factor * x); the Linear's activation. */
 static int64_t activation_of(bench *b, float factor, bool as_operator) {
     static float weight[4 * 4];
-    const pith_tensor t = { .data = weight, .bytes = sizeof weight, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
+    const pith_tensor t = {
+        .data = weight, .bytes = sizeof weight, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 }
+    };
     const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
     pith__value *x = op(b, "MatMul", input(b, "x", PITH_F32, 2, dims),
                         pith__graph_add_const(b->graph, PITH_STR("weight"), &t), NULL);
     if (as_operator) {
-        pith__node *node = pith__graph_add_node(b->graph, NULL, "com.microsoft", "QuickGelu", &x, 1, NULL, 1);
+        pith__node *node =
+            pith__graph_add_node(b->graph, NULL, "com.microsoft", "QuickGelu", &x, 1, NULL, 1);
         assert_int_equal(pith__op_bind_node(node, &b->err), PITH_OK);
         assert_int_equal(pith__node_set_float(node, "alpha", factor), PITH_OK);
         graph_output(b->graph, op(b, "Neg", node->outputs[0], NULL, NULL));
     } else {
         pith__value *argument = factor == 1.0f ? x : op(b, "Mul", number(b, factor), x, NULL);
-        graph_output(b->graph, op(b, "Neg", op(b, "Mul", x, op(b, "Sigmoid", argument, NULL, NULL), NULL), NULL, NULL));
+        graph_output(b->graph,
+                     op(b, "Neg", op(b, "Mul", x, op(b, "Sigmoid", argument, NULL, NULL), NULL),
+                        NULL, NULL));
     }
     optimise(b);
     for (const pith__node *node = b->graph->first; node; node = node->next)
@@ -452,7 +503,9 @@ static void test_activations_after_a_product(void **state) {
     static const struct {
         float factor;
         pith_activation want;
-    } cases[] = { { 1.0f, PITH_ACT_SILU }, { 1.702f, PITH_ACT_QUICK_GELU }, { 1.6f, PITH_ACT_NONE } };
+    } cases[] = { { 1.0f, PITH_ACT_SILU },
+                  { 1.702f, PITH_ACT_QUICK_GELU },
+                  { 1.6f, PITH_ACT_NONE } };
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
         bench *b = make_bench();
         assert_int_equal(activation_of(b, cases[i / 2].factor, i % 2), cases[i / 2].want);
@@ -465,13 +518,19 @@ static void test_activations_after_a_product(void **state) {
 /* Does the linear know that rows of its input may come again? Rows are looked up, or are given. */
 static bool linear_repeats(bench *b, bool looked_up) {
     static float table[6 * 4];
-    const pith_tensor rows = { .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 6, 4 } };
-    const pith_tensor weight = { .data = table, .bytes = 4 * 4 * 4, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
+    const pith_tensor rows = {
+        .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 6, 4 }
+    };
+    const pith_tensor weight = {
+        .data = table, .bytes = 4 * 4 * 4, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 }
+    };
     const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("tokens")), 4 };
-    pith__value *x = looked_up ? op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR("table"), &rows),
-                                    input(b, "ids", PITH_I64, 1, dims), NULL)
-                               : input(b, "x", PITH_F32, 2, dims);
-    graph_output(b->graph, op(b, "MatMul", x, pith__graph_add_const(b->graph, PITH_STR("weight"), &weight), NULL));
+    pith__value *x =
+        looked_up ? op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR("table"), &rows),
+                       input(b, "ids", PITH_I64, 1, dims), NULL)
+                  : input(b, "x", PITH_F32, 2, dims);
+    graph_output(b->graph, op(b, "MatMul", x,
+                              pith__graph_add_const(b->graph, PITH_STR("weight"), &weight), NULL));
     optimise(b);
     for (const pith__node *node = b->graph->first; node; node = node->next)
         if (pith__str_is(node->op_type, "Linear")) return pith__node_int(node, "repeats", 0);
@@ -505,11 +564,15 @@ static void test_requantized_moves(void **state) {
         int8_t zero;
         bool computes; /* between the pairs */
         int left;
-    } cases[] = { { 0.5f, 3, false, 1 }, { 0.25f, 3, false, 2 }, { 0.5f, 4, false, 2 }, { 0.5f, 3, true, 2 } };
+    } cases[] = {
+        { 0.5f, 3, false, 1 }, { 0.25f, 3, false, 2 }, { 0.5f, 4, false, 2 }, { 0.5f, 3, true, 2 }
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bench *b = make_bench();
-        pith__value *x = op(b, "QuantizeLinear", token_input(b, "x", PITH_F32), number(b, 0.5f), byte(b, 3));
-        x = op(b, "Transpose", op(b, "DequantizeLinear", x, number(b, 0.5f), byte(b, 3)), NULL, NULL);
+        pith__value *x =
+            op(b, "QuantizeLinear", token_input(b, "x", PITH_F32), number(b, 0.5f), byte(b, 3));
+        x = op(b, "Transpose", op(b, "DequantizeLinear", x, number(b, 0.5f), byte(b, 3)), NULL,
+               NULL);
         if (cases[i].computes) x = op(b, "Sqrt", x, NULL, NULL);
         x = op(b, "QuantizeLinear", x, number(b, cases[i].scale), byte(b, cases[i].zero));
         x = op(b, "DequantizeLinear", x, number(b, cases[i].scale), byte(b, cases[i].zero));
@@ -547,16 +610,20 @@ static void test_added_mask(void **state) {
     for (int i = 0; i < 3; i++) {
         bench *b = make_bench();
         pith__value *mask = token_input(b, "attention_mask", PITH_I64);
-        pith__value *inverted = op(b, "Sub", number(b, 1.0f), as_float(b, four_axes(b, mask)), NULL);
-        assert_int_equal(recognize(b, op(b, "Mul", inverted, number(b, fills[i]), NULL), PITH_MASK_ADDED, &m),
-                         PITH_MASK_YES);
+        pith__value *inverted =
+            op(b, "Sub", number(b, 1.0f), as_float(b, four_axes(b, mask)), NULL);
+        assert_int_equal(
+            recognize(b, op(b, "Mul", inverted, number(b, fills[i]), NULL), PITH_MASK_ADDED, &m),
+            PITH_MASK_YES);
         assert_ptr_equal(m.key_mask, mask);
-        assert_true(isfinite(m.added[PITH_SKIP_PADDED]) && m.window_left == -1 && m.window_right == -1);
+        assert_true(isfinite(m.added[PITH_SKIP_PADDED]) && m.window_left == -1 &&
+                    m.window_right == -1);
         drop_bench(b);
     }
 }
 
-/* |query - key| compared with limits beyond what a probe spells out; the causal half of it; and what is none. */
+/* |query - key| compared with limits beyond what a probe spells out; the causal half of it; and
+ * what is none. */
 static void test_large_windows(void **state) {
     (void)state;
     static const int limits[] = { 257, 513, 4096 };
@@ -567,14 +634,18 @@ static void test_large_windows(void **state) {
         pith__value *ids = token_input(b, "input_ids", PITH_I64);
         pith__value *length = op(b, "Gather", op(b, "Shape", ids, NULL, NULL), scalar(b, 1), NULL);
         pith__value *at = op(b, "Range", scalar(b, 0), length, scalar(b, 1));
-        pith__value *distance =
-            op(b, "Sub", op(b, "Unsqueeze", at, ints(b, 1), NULL), op(b, "Unsqueeze", at, ints(b, 0), NULL), NULL);
-        pith__value *near =
-            op(b, "Less", kind == 0 ? op(b, "Abs", distance, NULL, NULL) : distance, scalar(b, limit), NULL);
+        pith__value *distance = op(b, "Sub", op(b, "Unsqueeze", at, ints(b, 1), NULL),
+                                   op(b, "Unsqueeze", at, ints(b, 0), NULL), NULL);
+        pith__value *near = op(b, "Less", kind == 0 ? op(b, "Abs", distance, NULL, NULL) : distance,
+                               scalar(b, limit), NULL);
         pith__value *causal = op(b, "GreaterOrEqual", distance, scalar(b, 0), NULL);
-        pith__value *square = op(b, "Less", op(b, "Mul", distance, distance, NULL), scalar(b, limit), NULL);
-        pith__value *keeps = kind == 0 ? near : kind == 1 ? op(b, "And", near, causal, NULL) : square;
-        assert_int_equal(recognize(b, keeps, PITH_MASK_KEEPS, &m), kind == 2 ? PITH_MASK_CONSTANT : PITH_MASK_YES);
+        pith__value *square =
+            op(b, "Less", op(b, "Mul", distance, distance, NULL), scalar(b, limit), NULL);
+        pith__value *keeps = kind == 0   ? near
+                             : kind == 1 ? op(b, "And", near, causal, NULL)
+                                         : square;
+        assert_int_equal(recognize(b, keeps, PITH_MASK_KEEPS, &m),
+                         kind == 2 ? PITH_MASK_CONSTANT : PITH_MASK_YES);
         if (kind < 2) {
             assert_int_equal(m.window_left, limit - 1);
             assert_int_equal(m.window_right, kind ? 0 : limit - 1);
@@ -595,7 +666,9 @@ static void test_chosen_mask_with_infinity(void **state) {
     drop_bench(b);
     b = make_bench();
     mask = token_input(b, "attention_mask", PITH_BOOL);
-    assert_int_equal(recognize(b, op(b, "Not", four_axes(b, mask), NULL, NULL), PITH_MASK_SKIPS, &m), PITH_MASK_YES);
+    assert_int_equal(
+        recognize(b, op(b, "Not", four_axes(b, mask), NULL, NULL), PITH_MASK_SKIPS, &m),
+        PITH_MASK_YES);
     assert_ptr_equal(m.key_mask, mask);
     drop_bench(b);
 }
@@ -606,15 +679,18 @@ static void test_what_is_not_a_mask(void **state) {
     pith__mask m;
     for (int form = 0; form < 4; form++) {
         bench *b = make_bench();
-        pith__value *mask = as_float(b, four_axes(b, token_input(b, "attention_mask", PITH_I64))), *v;
+        pith__value *mask = as_float(b, four_axes(b, token_input(b, "attention_mask", PITH_I64))),
+                    *v;
         if (form == 0)
             v = op(b, "Mul", mask, number(b, -1e9f), NULL); /* the wrong way round */
         else if (form == 1)
-            v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), mask, NULL), number(b, -3.0f), NULL); /* too weak */
+            /* too weak */
+            v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), mask, NULL), number(b, -3.0f), NULL);
         else if (form == 2)
             v = op(b, "ReduceMax", mask, ints(b, 3), NULL); /* one key decides for all */
         else
-            v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), op(b, "Transpose", mask, NULL, NULL), NULL),
+            v = op(b, "Mul",
+                   op(b, "Sub", number(b, 1.0f), op(b, "Transpose", mask, NULL, NULL), NULL),
                    number(b, -1e9f), NULL);
         assert_int_equal(recognize(b, v, PITH_MASK_ADDED, &m), PITH_MASK_NO);
         drop_bench(b);
@@ -630,21 +706,27 @@ static pith__value *distances(bench *b, pith__value *mask) {
                 *o = pith__graph_add_const(b->graph, PITH_STR(""), &one_tensor);
     pith__value *length = op(b, "Gather", op(b, "Shape", mask, NULL, NULL), o, NULL);
     pith__value *range = op(b, "Range", z, length, o);
-    return op(b, "Sub", op(b, "Unsqueeze", range, ints(b, 0), NULL), op(b, "Unsqueeze", range, ints(b, 1), NULL), NULL);
+    return op(b, "Sub", op(b, "Unsqueeze", range, ints(b, 0), NULL),
+              op(b, "Unsqueeze", range, ints(b, 1), NULL), NULL);
 }
 
 static void test_causal_and_windows(void **state) {
     (void)state;
-    static const struct { int64_t left, right; } windows[] = { { -1, 0 }, { 3, 3 }, { 0, -1 }, { 40, 2 } };
+    static const struct {
+        int64_t left, right;
+    } windows[] = { { -1, 0 }, { 3, 3 }, { 0, -1 }, { 40, 2 } };
     pith__mask m;
     for (int i = 0; i < 4; i++) {
         for (int with_mask = 0; with_mask < 2; with_mask++) {
             bench *b = make_bench();
-            pith__value *mask = token_input(b, "attention_mask", PITH_BOOL), *k_minus_q = distances(b, mask);
+            pith__value *mask = token_input(b, "attention_mask", PITH_BOOL),
+                        *k_minus_q = distances(b, mask);
             pith__value *keep = NULL;
-            if (windows[i].right >= 0) keep = op(b, "LessOrEqual", k_minus_q, ints(b, windows[i].right), NULL);
+            if (windows[i].right >= 0)
+                keep = op(b, "LessOrEqual", k_minus_q, ints(b, windows[i].right), NULL);
             if (windows[i].left >= 0) {
-                pith__value *left = op(b, "GreaterOrEqual", k_minus_q, ints(b, -windows[i].left), NULL);
+                pith__value *left =
+                    op(b, "GreaterOrEqual", k_minus_q, ints(b, -windows[i].left), NULL);
                 keep = keep ? op(b, "And", keep, left, NULL) : left;
             }
             if (with_mask) keep = op(b, "And", four_axes(b, mask), keep, NULL);
@@ -662,7 +744,9 @@ static void test_causal_and_windows(void **state) {
 /* ids looked up, and then something along the sequence. */
 static pith__value *embedded(bench *b) {
     static float table[10 * 4];
-    const pith_tensor t = { .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 10, 4 } };
+    const pith_tensor t = {
+        .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 10, 4 }
+    };
     return op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR("table"), &t),
               token_input(b, "input_ids", PITH_I64), NULL);
 }
@@ -671,9 +755,11 @@ static void check_reason(bench *b, const char *node, const char *why) {
     pith__graph *ragged;
     pith_str reason = { "", 0 };
     optimise(b);
-    assert_int_equal(pith__ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
+    assert_int_equal(pith__ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena),
+                     PITH_OK);
     assert_null(ragged);
-    if (!strstr(reason.data, node) || !strstr(reason.data, why)) fail_msg("reason: %s", reason.data);
+    if (!strstr(reason.data, node) || !strstr(reason.data, why))
+        fail_msg("reason: %s", reason.data);
 }
 
 /* What does not work row by row is in the body of one step, and the report says why. */
@@ -682,7 +768,8 @@ static void check_each_text(bench *b, const char *node, const char *why, const c
     pith_str reason;
     bool said = false;
     optimise(b);
-    assert_int_equal(pith__ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
+    assert_int_equal(pith__ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena),
+                     PITH_OK);
     if (!ragged) fail_msg("reason: %s", reason.data);
     assert_int_equal(pith__graph_check(ragged, &b->err), PITH_OK);
     int steps = 0, others = 0;
@@ -694,7 +781,8 @@ static void check_each_text(bench *b, const char *node, const char *why, const c
     assert_int_equal(others, 1);
     for (size_t i = 0; i < b->report.count; i++) {
         const char *text = b->report.lines[i].text.data;
-        said |= !strcmp(b->report.lines[i].what, "each_text") && strstr(text, node) && strstr(text, why);
+        said |= !strcmp(b->report.lines[i].what, "each_text") && strstr(text, node) &&
+                strstr(text, why);
     }
     assert_true(said);
 }
@@ -707,7 +795,9 @@ static void test_ragged_text_by_text(void **state) {
     check_each_text(b, "'Sub'", "it combines values per text with values per token", "Sin");
     drop_bench(b);
     b = make_bench();
-    graph_output(b->graph, op(b, "Sqrt", with_int(op(b, "Softmax", embedded(b), NULL, NULL), "axis", 1), NULL, NULL));
+    graph_output(
+        b->graph,
+        op(b, "Sqrt", with_int(op(b, "Softmax", embedded(b), NULL, NULL), "axis", 1), NULL, NULL));
     check_each_text(b, "'Softmax'", "last axis", "Sqrt");
     drop_bench(b);
 }

@@ -1,6 +1,7 @@
-/* test_picture_vectors.c - the loops over pictures that take several bytes at a time, against the definition in plain
- * C: weighted sums of bytes, and bytes as planes of floats. Inputs end where they may, so that sanitizers see what is
- * read beyond. The test runs at every instruction set level (tests/CMakeLists.txt). */
+/* test_picture_vectors.c - the loops over pictures that take several bytes at a time, against the
+ * definition in plain C: weighted sums of bytes, and bytes as planes of floats. Inputs end where
+ * they may, so that sanitizers see what is read beyond. The test runs at every instruction set
+ * level (tests/CMakeLists.txt). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,8 +33,8 @@ static uint8_t *bytes_of(size_t count) {
 static void weights_of(int32_t *weights, int32_t count) {
     int32_t sum = 0;
     for (int32_t k = 0; k < count; k++) {
-        weights[k] =
-            (int32_t)next(1 << PITH_RESIZE_PLACES) / count - (next(4) ? 0 : (1 << (PITH_RESIZE_PLACES - 3)) / count);
+        weights[k] = (int32_t)next(1 << PITH_RESIZE_PLACES) / count -
+                     (next(4) ? 0 : (1 << (PITH_RESIZE_PLACES - 3)) / count);
         sum += weights[k];
     }
     weights[next((uint32_t)count)] += (1 << PITH_RESIZE_PLACES) - sum;
@@ -48,9 +49,11 @@ static void check_along(int channels, int32_t in, int32_t out, int32_t taps) {
     const size_t pixel = (size_t)channels, halves = pith__resize_halves(taps), width = (size_t)out;
     const size_t to_step = width * pixel + next(3), from_step = (size_t)in * pixel + next(3);
     const int lines = 1 + (channels == 3 ? (int)next(2) : 0);
-    uint8_t *from = bytes_of((size_t)(lines - 1) * from_step + (size_t)in * pixel + PITH_RESIZE_OVERREAD);
+    uint8_t *from =
+        bytes_of((size_t)(lines - 1) * from_step + (size_t)in * pixel + PITH_RESIZE_OVERREAD);
     uint8_t *to = calloc((size_t)(lines - 1) * to_step + width * pixel, 1);
-    int32_t *weights = calloc(width * (size_t)taps, sizeof *weights), *first = calloc(width, sizeof *first);
+    int32_t *weights = calloc(width * (size_t)taps, sizeof *weights),
+            *first = calloc(width, sizeof *first);
     int32_t *counts = calloc(width, sizeof *counts);
     int16_t *split = calloc(width * halves, sizeof *split);
     for (size_t i = 0; i < width; i++) {
@@ -82,7 +85,8 @@ static void check_down(size_t bytes, int32_t count, int32_t taps) {
     pith__resize_sum_down(to, rows, bytes, split, count);
     for (size_t i = 0; i < bytes; i++) {
         int64_t sum = 0;
-        for (int32_t k = 0; k < count; k++) sum += (int64_t)weights[k] * rows[(size_t)k * bytes + i];
+        for (int32_t k = 0; k < count; k++)
+            sum += (int64_t)weights[k] * rows[(size_t)k * bytes + i];
         assert_int_equal(to[i], byte_of(sum));
     }
     free(rows), free(to), free(weights), free(split);
@@ -110,7 +114,8 @@ static void planes(void **unused) {
         pith__planes_of_row(rows, pixels, channels, order, count);
         for (int p = 0; p < 3; p++) {
             for (size_t x = 0; x < count; x++)
-                assert_true(rows[p][x] == pixels[x * (size_t)channels + (size_t)(channels == 1 ? 0 : order[p])]);
+                assert_true(rows[p][x] ==
+                            pixels[x * (size_t)channels + (size_t)(channels == 1 ? 0 : order[p])]);
             free(rows[p]);
         }
         free(pixels);

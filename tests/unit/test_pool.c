@@ -13,9 +13,12 @@
 
 enum { KIB = 1 << 10 };
 
-static uint64_t counted(pith__account *a, pith__counter which) { return pith__counted(&a->counters, which); }
+static uint64_t counted(pith__account *a, pith__counter which) {
+    return pith__counted(&a->counters, which);
+}
 
-static pith__account *begin(pith__account *a, counter *c, size_t limit, size_t blocks, size_t bytes) {
+static pith__account *begin(pith__account *a, counter *c, size_t limit, size_t blocks,
+                            size_t bytes) {
     pith_allocator host = { count_alloc, count_free, c };
     pith__account_init(a, &host, limit, 0);
     assert_int_equal(pith__account_begin_pool(a, blocks, bytes, NULL), PITH_OK);
@@ -175,9 +178,11 @@ static void test_threads(void **state) {
     pith__account a;
     pthread_t threads[THREADS];
     begin(&a, &c, 0, 6, 64 * KIB);
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, churn, &a), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, &a), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    assert_int_equal(counted(&a, PITH_COUNT_pool_hits) + counted(&a, PITH_COUNT_pool_misses), THREADS * 3000);
+    assert_int_equal(counted(&a, PITH_COUNT_pool_hits) + counted(&a, PITH_COUNT_pool_misses),
+                     THREADS * 3000);
     pith__account_end(&a);
     assert_int_equal(a.held, 0);
     assert_int_equal(c.live, 0);
@@ -189,8 +194,9 @@ int main(void) {
 #ifndef PITH_SANITIZED
         cmocka_unit_test(test_fit),
 #endif
-        cmocka_unit_test(test_eviction),      cmocka_unit_test(test_none),    cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_host_is_short), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_eviction), cmocka_unit_test(test_none),
+        cmocka_unit_test(test_limit),    cmocka_unit_test(test_host_is_short),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

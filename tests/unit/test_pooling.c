@@ -1,4 +1,5 @@
-/* test_pooling.c - every pooling mode on numbers that have exact results, alone and joined; texts without tokens. */
+/* test_pooling.c - every pooling mode on numbers that have exact results, alone and joined; texts
+ * without tokens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,18 +14,22 @@
 enum { ROWS = 4, WIDTH = 3 };
 #define AND(a, b) ((a) | (b) << PITH_POOL_BITS)
 
-/* The maximum lies in the second, the last and the first row; the sums of four rows are 12, -6 and 2. No
- * mode may read the fifth. */
-static const float rows[ROWS + 1][WIDTH] = { { 1, -8, 6 }, { 9, 2, -1 }, { -4, -3, -2 }, { 6, 3, -1 }, { 50, 60, 70 } };
+/* The maximum lies in the second, the last and the first row; the sums of four rows are 12, -6 and
+ * 2. No mode may read the fifth. */
+static const float rows[ROWS + 1][WIDTH] = {
+    { 1, -8, 6 }, { 9, 2, -1 }, { -4, -3, -2 }, { 6, 3, -1 }, { 50, 60, 70 }
+};
 
 /* Behind the vector lie numbers that no mode may touch. */
-static void check_after(uint32_t pooling, int64_t count, int64_t skip, const float *expected, int parts) {
+static void check_after(uint32_t pooling, int64_t count, int64_t skip, const float *expected,
+                        int parts) {
     float vector[PITH_POOL_PARTS_MAX * WIDTH + 1];
     for (int i = 0; i <= PITH_POOL_PARTS_MAX * WIDTH; i++) vector[i] = -99;
     pith__pool_rows(vector, pooling, rows[0], count, WIDTH, skip, false);
     assert_int_equal(pith__pool_parts(pooling), parts);
     for (int i = 0; i < parts * WIDTH; i++) assert_float_equal(vector[i], expected[i], 0);
-    for (int i = parts * WIDTH; i <= PITH_POOL_PARTS_MAX * WIDTH; i++) assert_float_equal(vector[i], -99, 0);
+    for (int i = parts * WIDTH; i <= PITH_POOL_PARTS_MAX * WIDTH; i++)
+        assert_float_equal(vector[i], -99, 0);
 }
 
 static void check(uint32_t pooling, int64_t count, const float *expected, int parts) {
@@ -58,14 +63,19 @@ static void joined(void **state) {
     (void)state;
     check(AND(PITH_POOL_CLS, PITH_POOL_MEAN), ROWS, (const float[]){ 1, -8, 6, 3, -1.5f, 0.5f }, 2);
     check(AND(PITH_POOL_LAST, PITH_POOL_MAX), ROWS, (const float[]){ 6, 3, -1, 9, 3, 6 }, 2);
-    check(AND(PITH_POOL_CLS, AND(PITH_POOL_CLS, PITH_POOL_LAST)), ROWS, (const float[]){ 1, -8, 6, 1, -8, 6, 6, 3, -1 },
-          3);
-    check(AND(PITH_POOL_CLS, AND(PITH_POOL_MAX, AND(PITH_POOL_MEAN, AND(PITH_POOL_MEAN_SQRT,
-                                                                        AND(PITH_POOL_WEIGHTED, PITH_POOL_LAST))))),
-          ROWS, (const float[]){ 1, -8, 6, 9, 3, 6, 3, -1.5f, 0.5f, 6, -3, 1, 3.1f, -0.1f, -0.6f, 6, 3, -1 }, 6);
+    check(AND(PITH_POOL_CLS, AND(PITH_POOL_CLS, PITH_POOL_LAST)), ROWS,
+          (const float[]){ 1, -8, 6, 1, -8, 6, 6, 3, -1 }, 3);
+    check(AND(PITH_POOL_CLS, AND(PITH_POOL_MAX, AND(PITH_POOL_MEAN,
+                                                    AND(PITH_POOL_MEAN_SQRT,
+                                                        AND(PITH_POOL_WEIGHTED, PITH_POOL_LAST))))),
+          ROWS,
+          (const float[]){ 1, -8, 6, 9, 3, 6, 3, -1.5f, 0.5f, 6, -3, 1, 3.1f, -0.1f, -0.6f, 6, 3,
+                           -1 },
+          6);
 }
 
-/* Two rows are left out: (3 * -4 + 4 * 6) / 7 is the first component of the weighted mean. Then all are. */
+/* Two rows are left out: (3 * -4 + 4 * 6) / 7 is the first component of the weighted mean. Then all
+ * are. */
 static void without_the_first(void **state) {
     (void)state;
     const float zero[WIDTH] = { 0 }, least[WIDTH] = { -INFINITY, -INFINITY, -INFINITY };
@@ -107,12 +117,15 @@ static void first_of_equals(void **state) {
     assert_memory_equal(vector, x[0], sizeof vector);
 }
 
-/* The vector of a text without tokens is zero, also where vectors are normalised; it touches no other. */
+/* The vector of a text without tokens is zero, also where vectors are normalised; it touches no
+ * other. */
 static void no_tokens(void **state) {
     (void)state;
     for (int normalize = 0; normalize < 2; normalize++) {
         const pith__modules modules = { .pooling = PITH_POOL_MEAN };
-        const pith__head_model model = { .modules = &modules, .width = WIDTH, .isa = pith__cpu_get()->isa };
+        const pith__head_model model = { .modules = &modules,
+                                         .width = WIDTH,
+                                         .isa = pith__cpu_get()->isa };
         const pith__head *head;
         const void *opened;
         pith__arena arena;
@@ -141,8 +154,9 @@ static void no_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mode),        cmocka_unit_test(one_row),     cmocka_unit_test(joined),
-        cmocka_unit_test(without_the_first), cmocka_unit_test(nan_is_kept), cmocka_unit_test(first_of_equals),
+        cmocka_unit_test(every_mode),  cmocka_unit_test(one_row),
+        cmocka_unit_test(joined),      cmocka_unit_test(without_the_first),
+        cmocka_unit_test(nan_is_kept), cmocka_unit_test(first_of_equals),
         cmocka_unit_test(no_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_profile.c - profiles of opens, embeds and runs: what is in them, from how many threads, and that the vectors do
- * not change; a recording without memory is cut short, nothing else. */
+/* test_profile.c - profiles of opens, embeds and runs: what is in them, from how many threads, and
+ * that the vectors do not change; a recording without memory is cut short, nothing else. */
 #include <pthread.h>
 
 #include "embed_test.h"
@@ -9,7 +9,8 @@ typedef struct seen {
     int64_t gemm_flop, attention_flop, tokens, lost;
 } seen;
 
-static const char *const phase_names[] = { "open", "read", "optimise", "tokenise", "bind", "run", "pool", "mine" };
+static const char *const phase_names[] = { "open", "read", "optimise", "tokenise",
+                                           "bind", "run",  "pool",     "mine" };
 enum { OPEN, READ, OPTIMISE, TOKENISE, BIND, RUN, POOL, MINE };
 
 static golden g;
@@ -154,7 +155,8 @@ static void test_embed(void **state) {
     seen s = read_profile(options.profile);
     assert_int_equal(s.tokens, stats.tokens);
     assert_int_equal(s.lost, 0);
-    /* 6 layers: query, key, value and output of 384 x 384, two of 384 x 1536, two FLOP a weight and token. */
+    /* 6 layers: query, key, value and output of 384 x 384, two of 384 x 1536, two FLOP a weight and
+     * token. */
     assert_int_equal(s.gemm_flop, (int64_t)stats.tokens * 6 * 2 * (4 * 384 * 384 + 2 * 384 * 1536));
     int64_t pairs = 0;
     for (int i = 0; i < 8; i++) pairs += (int64_t)g.tokens[i] * g.tokens[i];
@@ -187,7 +189,8 @@ static void test_threads(void **state) {
     static worker workers[3];
     pith_profile *profile = new_profile(NULL);
     for (int i = 0; i < 3; i++) workers[i].profile = profile;
-    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     for (int i = 0; i < 3; i++) pthread_join(workers[i].thread, NULL);
     seen s = read_profile(profile);
     assert_int_equal(s.phases[RUN] % 3, 0);
@@ -196,7 +199,8 @@ static void test_threads(void **state) {
     int64_t tokens = 0;
     for (int i = 0; i < 8; i++) tokens += g.tokens[i];
     assert_int_equal(s.tokens, 3 * tokens);
-    for (int i = 1; i < 3; i++) assert_memory_equal(workers[i].vectors, workers[0].vectors, sizeof workers[0].vectors);
+    for (int i = 1; i < 3; i++)
+        assert_memory_equal(workers[i].vectors, workers[0].vectors, sizeof workers[0].vectors);
     pith_profile_destroy(profile);
 }
 
@@ -235,6 +239,7 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_open), cmocka_unit_test(test_embed),
-                                        cmocka_unit_test(test_threads), cmocka_unit_test(test_memory) };
+                                        cmocka_unit_test(test_threads),
+                                        cmocka_unit_test(test_memory) };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,5 +1,5 @@
-/* Convolutions between DequantizeLinear and QuantizeLinear: in integers where the numbers allow it, and then within one
- * step of the graph as written. Sums have its bits. */
+/* Convolutions between DequantizeLinear and QuantizeLinear: in integers where the numbers allow it,
+ * and then within one step of the graph as written. Sums have its bits. */
 #include "graph_test.h"
 
 #include <math.h>
@@ -27,7 +27,8 @@ typedef enum qdq_form {
     SIGNED_SUM
 } qdq_form;
 
-static pith__value *constant(fixture *f, int dtype, int rank, const int64_t *dims, const void *items, size_t bytes) {
+static pith__value *constant(fixture *f, int dtype, int rank, const int64_t *dims,
+                             const void *items, size_t bytes) {
     pith_tensor t = { .dtype = dtype, .rank = rank, .bytes = bytes };
     for (int i = 0; i < rank; i++) t.dims[i] = dims[i];
     t.data = pith__arena_alloc64(&f->arena, bytes);
@@ -35,12 +36,15 @@ static pith__value *constant(fixture *f, int dtype, int rank, const int64_t *dim
     return pith__graph_add_const(f->graph, pith__str_of(""), &t);
 }
 
-static pith__value *number(fixture *f, float x) { return constant(f, PITH_F32, 0, NULL, &x, sizeof x); }
+static pith__value *number(fixture *f, float x) {
+    return constant(f, PITH_F32, 0, NULL, &x, sizeof x);
+}
 static pith__value *byte(fixture *f, int dtype, int x) {
     return constant(f, dtype, 0, NULL, &(uint8_t){ (uint8_t)x }, 1);
 }
 
-static pith__value *node(fixture *f, const char *op, pith__value *a, pith__value *b, pith__value *c) {
+static pith__value *node(fixture *f, const char *op, pith__value *a, pith__value *b,
+                         pith__value *c) {
     return pith__graph_add_node(f->graph, NULL, "", op, (pith__value *[]){ a, b, c },
                                 c   ? 3
                                 : b ? 2
@@ -59,8 +63,10 @@ static void build_sum(fixture *f, qdq_form form) {
     for (int i = 1; i < 4; i++) x->hint->dims[i] = dims[i];
     pith__value *own = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, dtype, 17));
     pith__value *other =
-        node(f, "DequantizeLinear", constant(f, PITH_U8, 4, dims, term, sizeof term), number(f, 0.03f), NULL);
-    pith__value *y = form == SUM ? node(f, "Add", own, other, NULL) : node(f, "Add", other, own, NULL);
+        node(f, "DequantizeLinear", constant(f, PITH_U8, 4, dims, term, sizeof term),
+             number(f, 0.03f), NULL);
+    pith__value *y =
+        form == SUM ? node(f, "Add", own, other, NULL) : node(f, "Add", other, own, NULL);
     graph_output(f->graph, node(f, "QuantizeLinear", y, number(f, 0.06f), byte(f, dtype, 90)));
 }
 
@@ -76,7 +82,8 @@ static void build(fixture *f, qdq_form form) {
     float scales[MAPS], bias_scales[MAPS];
     const int64_t maps = MAPS, dims[4] = { MAPS, CHANNELS, 3, 3 };
     const int bytes = form == SIGNED ? PITH_I8 : PITH_U8;
-    const bool by_map = form == BY_MAP || form == WITH_BIAS || form == WRONG_BIAS || form == BIAS_FROM_ONE;
+    const bool by_map =
+        form == BY_MAP || form == WITH_BIAS || form == WRONG_BIAS || form == BIAS_FROM_ONE;
     for (int i = 0; i < MAPS * CHANNELS * 9; i++) w[i] = (int8_t)(i * 37 % 255 - 127);
     for (int i = 0; i < MAPS; i++) {
         bias[i] = 900 * i - 2000;
@@ -86,10 +93,11 @@ static void build(fixture *f, qdq_form form) {
     pith__value *x = graph_input_of(f->graph, "x", bytes, "NCHW"), *zeros = NULL;
     x->hint->dims[1] = CHANNELS;
     if (!by_map) zeros = byte(f, PITH_I8, 3);
-    pith__value *from = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, bytes, form == SIGNED ? -5 : 117));
-    pith__value *weights =
-        node(f, "DequantizeLinear", constant(f, PITH_I8, 4, dims, w, sizeof w),
-             by_map ? constant(f, PITH_F32, 1, &maps, scales, sizeof scales) : number(f, 0.005f), zeros);
+    pith__value *from =
+        node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, bytes, form == SIGNED ? -5 : 117));
+    pith__value *weights = node(
+        f, "DequantizeLinear", constant(f, PITH_I8, 4, dims, w, sizeof w),
+        by_map ? constant(f, PITH_F32, 1, &maps, scales, sizeof scales) : number(f, 0.005f), zeros);
     assert_int_equal(pith__node_set_int(weights->producer, "axis", 0), PITH_OK);
     pith__value *added = NULL;
     if (form == WITH_BIAS || form == WRONG_BIAS || form == BIAS_FROM_ONE) {
@@ -99,12 +107,16 @@ static void build(fixture *f, qdq_form form) {
         assert_int_equal(pith__node_set_int(added->producer, "axis", 0), PITH_OK);
     }
     pith__value *y = node(f, "Conv", from, weights, added);
-    assert_int_equal(pith__node_set_ints(y->producer, "pads", (int64_t[]){ 1, 1, 1, 1 }, 4), PITH_OK);
+    assert_int_equal(pith__node_set_ints(y->producer, "pads", (int64_t[]){ 1, 1, 1, 1 }, 4),
+                     PITH_OK);
     assert_int_equal(pith__node_set_ints(y->producer, "strides", (int64_t[]){ 2, 1 }, 2), PITH_OK);
     if (form == READ_TWICE) graph_output(f->graph, y);
     if (form == RELU || form == RELU_ABOVE) y = node(f, "Relu", y, NULL, NULL);
-    if (form == CLIP || form == CLIP_BELOW) y = node(f, "Clip", y, number(f, 0), number(f, form == CLIP ? 25.5f : 12));
-    const int zero = form == RELU || form == CLIP || form == CLIP_BELOW ? 0 : form == SIGNED ? 4 : 101;
+    if (form == CLIP || form == CLIP_BELOW)
+        y = node(f, "Clip", y, number(f, 0), number(f, form == CLIP ? 25.5f : 12));
+    const int zero = form == RELU || form == CLIP || form == CLIP_BELOW ? 0
+                     : form == SIGNED                                   ? 4
+                                                                        : 101;
     graph_output(f->graph, node(f, "QuantizeLinear", y, number(f, 0.1f), byte(f, bytes, zero)));
 }
 
@@ -112,7 +124,8 @@ static void build(fixture *f, qdq_form form) {
 static int run(qdq_form form, int level, uint8_t *result, size_t *bytes) {
     fixture *f;
     uint8_t data[2 * CHANNELS * SIDE * SIDE];
-    pith_tensor out[2], in = { .data = data, .bytes = sizeof data, .rank = 4, .dims = { 2, CHANNELS, SIDE, SIDE } };
+    pith_tensor out[2],
+        in = { .data = data, .bytes = sizeof data, .rank = 4, .dims = { 2, CHANNELS, SIDE, SIDE } };
     int found = 0;
     fixture_setup((void **)&f);
     build(f, form);
@@ -120,7 +133,9 @@ static int run(qdq_form form, int level, uint8_t *result, size_t *bytes) {
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * i * 31 % 256);
     assert_int_equal(pith__ops_bind(f->graph, &f->err), PITH_OK);
     assert_int_equal(pith__ops_infer(f->graph, false, &f->err), PITH_OK);
-    pith__opt opt = { .graph = f->graph, .level = level, .allocator = &pith__allocator_default, .err = &f->err };
+    pith__opt opt = {
+        .graph = f->graph, .level = level, .allocator = &pith__allocator_default, .err = &f->err
+    };
     if (level && pith__opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
     for (const pith__node *n = f->graph->first; n; n = n->next)
         found += pith__str_is(n->op_type, form > FORMS ? "QuantizedAdd" : "QLinearConv");
@@ -148,7 +163,8 @@ static void within_a_step(void **state) {
         assert_int_equal(n, same);
         for (size_t i = 0; i < n; i++) {
             const int gap = form == SIGNED ? (int8_t)got[i] - (int8_t)want[i] : got[i] - want[i];
-            if (gap < -1 || gap > 1) fail_msg("form %d, element %zu: %d for %d", form, i, got[i], want[i]);
+            if (gap < -1 || gap > 1)
+                fail_msg("form %d, element %zu: %d for %d", form, i, got[i], want[i]);
             differ += gap != 0;
         }
         assert_true(differ <= (int)n / 100 && (form < WRONG_BIAS || !differ));

@@ -1,5 +1,5 @@
-/* Vectors in smaller types, against what NumPy 2 makes with the formulas of sentence_transformers.quantize_embeddings.
- */
+/* Vectors in smaller types, against what NumPy 2 makes with the formulas of
+ * sentence_transformers.quantize_embeddings. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,8 @@ static void quantize(void *rows, int type, const float *ranges) {
     options.type = type;
     options.ranges = ranges;
     memset(rows, 0x55, 4 * sizeof vectors);
-    if (pith_quantize_vectors(rows, vectors, ROWS, DIM, &options, &err)) fail_msg("%s", err.message);
+    if (pith_quantize_vectors(rows, vectors, ROWS, DIM, &options, &err))
+        fail_msg("%s", err.message);
     const size_t size = ROWS * pith_quantize_row_bytes(type, DIM);
     assert_int_equal(((unsigned char *)rows)[size], 0x55); /* nothing behind the rows */
 }
@@ -34,7 +35,8 @@ static void test_int8(void **state) {
                                       101, 178, 131, 216, 49,  242, 127, 127, 159, 143 };
     static const int8_t own[] = { 127,  -128, 127,  -128, 127,  -128, -128, 127,  126,  -128,
                                   -128, 127,  -128, 127,  -128, 127,  -128, -128, -128, 126 };
-    static const uint8_t uown[] = { 255, 0, 255, 0, 255, 0, 0, 255, 254, 0, 0, 255, 0, 255, 0, 255, 0, 0, 0, 254 };
+    static const uint8_t uown[] = { 255, 0,   255, 0,   255, 0,   0, 255, 254, 0,
+                                    0,   255, 0,   255, 0,   255, 0, 0,   0,   254 };
     unsigned char rows[4 * sizeof vectors];
     float ranges[2 * DIM];
     (void)state;
@@ -83,7 +85,9 @@ static void test_bits(void **state) {
 static void test_f16(void **state) {
     static const float x[] = { 65504,    65519.99f,   65520, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f,
                                0x1p-25f, 0x1.03p-25f, -1e6f, 0.1f };
-    static const uint16_t wanted[] = { 0x7bff, 0x7bff, 0x7c00, 0x3c00, 0x3c02, 0, 1, 0xfc00, 0x2e66 };
+    static const uint16_t wanted[] = {
+        0x7bff, 0x7bff, 0x7c00, 0x3c00, 0x3c02, 0, 1, 0xfc00, 0x2e66
+    };
     uint16_t row[9];
     float same[9];
     pith_quantize_options options = PITH_QUANTIZE_OPTIONS_INIT;
@@ -91,7 +95,8 @@ static void test_f16(void **state) {
     options.type = PITH_VECTOR_F16;
     assert_int_equal(pith_quantize_vectors(row, x, 1, 9, &options, NULL), PITH_OK);
     assert_memory_equal(row, wanted, sizeof wanted);
-    assert_int_equal(pith_quantize_vectors(same, x, 1, 9, NULL, NULL), PITH_OK); /* the default is f32 */
+    /* the default is f32 */
+    assert_int_equal(pith_quantize_vectors(same, x, 1, 9, NULL, NULL), PITH_OK);
     assert_memory_equal(same, x, sizeof x);
 }
 
@@ -106,7 +111,8 @@ static void test_row_bytes(void **state) {
     assert_int_equal(pith_quantize_row_bytes(PITH_VECTOR_F32, SIZE_MAX), 0);
 }
 
-static void refuse(const float *x, size_t count, size_t dim, const pith_quantize_options *options, const char *says) {
+static void refuse(const float *x, size_t count, size_t dim, const pith_quantize_options *options,
+                   const char *says) {
     unsigned char rows[64];
     pith_error err = PITH_ERROR_INIT;
     assert_int_equal(pith_quantize_vectors(rows, x, count, dim, options, &err), PITH_ERR_ARGUMENT);
@@ -141,8 +147,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_int8), cmocka_unit_test(test_outside_of_ranges), cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_f16),  cmocka_unit_test(test_row_bytes),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_int8),      cmocka_unit_test(test_outside_of_ranges),
+        cmocka_unit_test(test_bits),      cmocka_unit_test(test_f16),
+        cmocka_unit_test(test_row_bytes), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_rdb_mutants.c - a small database file, broken in thousands of ways with its checksum made right again: each
- * gives an error or answers, in bounded memory, and nothing is read outside the file. */
+/* test_rdb_mutants.c - a small database file, broken in thousands of ways with its checksum made
+ * right again: each gives an error or answers, in bounded memory, and nothing is read outside the
+ * file. */
 #include "relational_test.h"
 
 #include "../fuzz/rdb_use.h"
@@ -19,11 +20,22 @@ static size_t source(uint8_t *bytes) {
 }
 
 static void break_one(uint8_t *bytes, size_t *size, const uint8_t *original) {
-    static const uint64_t odd[] = {
-        0,          1,          2,          63,         64,    0x7FFFFFFF,         0x80000000,
-        0xFFFFFFFF, 0xFFFFFFFE, 1ull << 40, 1ull << 62, ~0ull, 0x7FF0000000000000, 0x7FF8000000000000,
-        1000,       1ull << 32
-    };
+    static const uint64_t odd[] = { 0,
+                                    1,
+                                    2,
+                                    63,
+                                    64,
+                                    0x7FFFFFFF,
+                                    0x80000000,
+                                    0xFFFFFFFF,
+                                    0xFFFFFFFE,
+                                    1ull << 40,
+                                    1ull << 62,
+                                    ~0ull,
+                                    0x7FF0000000000000,
+                                    0x7FF8000000000000,
+                                    1000,
+                                    1ull << 32 };
     pith__rdb_header h;
     memcpy(&h, original, sizeof h);
     const size_t table = sizeof h + h.sections * sizeof(pith__rdb_section);
@@ -35,15 +47,21 @@ static void break_one(uint8_t *bytes, size_t *size, const uint8_t *original) {
     case 1: memcpy(bytes + sizeof h + draw((table - sizeof h) / 8) * 8, &value, 8); break;
     case 2: memcpy(bytes + sizeof h + draw((table - sizeof h) / 4) * 4, &value, 4); break;
     case 3:
-        memcpy(bytes + first.offset + first.bytes + draw((*size - first.offset - first.bytes) / 8) * 8, &value, 8);
+        memcpy(bytes + first.offset + first.bytes +
+                   draw((*size - first.offset - first.bytes) / 8) * 8,
+               &value, 8);
         break;
     case 4:
-        memcpy(bytes + first.offset + first.bytes + draw((*size - first.offset - first.bytes) / 4) * 4, &value, 4);
+        memcpy(bytes + first.offset + first.bytes +
+                   draw((*size - first.offset - first.bytes) / 4) * 4,
+               &value, 4);
         break;
     case 5: {
         /* A digit of the JSON, or any character. */
         uint8_t *c = bytes + first.offset + draw(first.bytes);
-        for (int i = 0; i < 40 && (*c < '0' || *c > '9') && c + 1 < bytes + first.offset + first.bytes; i++) c++;
+        for (int i = 0;
+             i < 40 && (*c < '0' || *c > '9') && c + 1 < bytes + first.offset + first.bytes; i++)
+            c++;
         *c = *c >= '0' && *c <= '9' ? (uint8_t)('0' + draw(10)) : (uint8_t)draw(128);
         break;
     }
@@ -79,7 +97,8 @@ static void same_bytes(void **unused) {
     pith_error err = PITH_ERROR_INIT;
     char path[400];
     snprintf(path, sizeof path, "%s/tables.rdb", test_directory());
-    if (test_make(PITH_SOURCE_DIR "/tests/fuzz/bases/tables", path, &err)) fail_msg("%s", err.message);
+    if (test_make(PITH_SOURCE_DIR "/tests/fuzz/bases/tables", path, &err))
+        fail_msg("%s", err.message);
     FILE *f = fopen(path, "rb");
     assert_int_equal(fread(made, 1, FILE_MOST, f), size);
     fclose(f);

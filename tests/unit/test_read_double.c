@@ -1,4 +1,5 @@
-/* Numbers are read as the C library reads them: any digits and exponents, and the middles of two doubles. */
+/* Numbers are read as the C library reads them: any digits and exponents, and the middles of two
+ * doubles. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,29 +22,32 @@ static uint64_t next(void) {
 }
 
 static void same(const char *text) {
-    const double got = pith__read_double((pith_str){ text, strlen(text) }), want = strtod(text, NULL);
+    const double got = pith__read_double((pith_str){ text, strlen(text) }),
+                 want = strtod(text, NULL);
     if (memcmp(&got, &want, sizeof got)) fail_msg("%s: %.17g, not %.17g", text, got, want);
 }
 
 static void single(void **unused) {
-    static const char *const texts[] = { "0",
-                                         "-0",
-                                         "0e99999",
-                                         "1e99999999999999999999",
-                                         "1e-99999999999999999999",
-                                         "1.7976931348623157e308",
-                                         "1.7976931348623158e308",
-                                         "1.7976931348623159e308",
-                                         "-1.8e308",
-                                         "5e-324",
-                                         "2.4703282292062327e-324",
-                                         "2.4703282292062328e-324",
-                                         "-2.2250738585072011e-308",
-                                         "2.2250738585072014e-308",
-                                         "9007199254740993",
-                                         "9007199254740993.00000000000000000000000000000000000000001",
-                                         "123456789012345678901234567890",
-                                         "0.000000000000000000000000000000000000000001e42" };
+    static const char *const texts[] = {
+        "0",
+        "-0",
+        "0e99999",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "1.7976931348623157e308",
+        "1.7976931348623158e308",
+        "1.7976931348623159e308",
+        "-1.8e308",
+        "5e-324",
+        "2.4703282292062327e-324",
+        "2.4703282292062328e-324",
+        "-2.2250738585072011e-308",
+        "2.2250738585072014e-308",
+        "9007199254740993",
+        "9007199254740993.00000000000000000000000000000000000000001",
+        "123456789012345678901234567890",
+        "0.000000000000000000000000000000000000000001e42"
+    };
     (void)unused;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) same(texts[i]);
 }
@@ -53,7 +57,8 @@ static void random_digits(void **unused) {
     (void)unused;
     for (int i = 0; i < 200000; i++) {
         size_t n = 0;
-        const size_t digits = i % 100 ? 1 + next() % 40 : 1 + next() % 2000, point = next() % (digits + 1);
+        const size_t digits = i % 100 ? 1 + next() % 40 : 1 + next() % 2000,
+                     point = next() % (digits + 1);
         if (next() % 4 == 0) text[n++] = '-';
         for (size_t d = 0; d < digits; d++) {
             text[n++] = (char)('0' + next() % 10);
@@ -70,7 +75,8 @@ static void middles(void **unused) {
     (void)unused;
     for (int i = 0; i < 20000; i++) {
         const int exponent = (int)(next() % 2098) - 1074;
-        const uint64_t mantissa = (exponent == -1074 ? next() >> 12 : next() >> 11 | UINT64_C(1) << 52) | (i & 1);
+        const uint64_t mantissa =
+            (exponent == -1074 ? next() >> 12 : next() >> 11 | UINT64_C(1) << 52) | (i & 1);
         const long double middle = ldexpl((long double)(mantissa * 2 + 1), exponent - 1);
         if (exponent > 970) continue;
         snprintf(text, sizeof text, "%.1100Lg", middle);

@@ -1,4 +1,5 @@
-/* Operators that a program registers, in models that the test writes: through include/pith alone. */
+/* Operators that a program registers, in models that the test writes: through include/pith alone.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +58,8 @@ static void put_port(message *graph, int field, const char *name, int dtype) {
 
 /* y = op(x), or op(x, x2) if two; attributes: NULL, or those of put_attributes. */
 static message model_of(const char *op, int dtype, int inputs, const message *attributes) {
-    message node = { .size = 0 }, graph = { .size = 0 }, model = { .size = 0 }, opset = { .size = 0 };
+    message node = { .size = 0 }, graph = { .size = 0 }, model = { .size = 0 },
+            opset = { .size = 0 };
     put_text(&node, 1, "x");
     if (inputs > 1) put_text(&node, 1, "x2");
     put_text(&node, 2, "y");
@@ -83,7 +85,8 @@ static message model_of(const char *op, int dtype, int inputs, const message *at
 }
 
 /* Adds an attribute of type kind (1 float, 2 int, 3 string, 7 ints). */
-static void put_attribute(message *list, const char *name, int kind, float f, int64_t i, const char *s) {
+static void put_attribute(message *list, const char *name, int kind, float f, int64_t i,
+                          const char *s) {
     message a = { .size = 0 };
     put_text(&a, 1, name);
     if (kind == 1) put_float(&a, 2, f);
@@ -116,17 +119,19 @@ static void refused(const message *bytes, pith_status code, const char *says) {
 }
 
 /* Runs it on 0, 1, 2, … of [2, count / 2]; y must have room for what comes out. */
-static pith_status run(const pith_model *model, float *y, int64_t *y_count, int64_t count, int inputs,
-                       pith_error *err) {
+static pith_status run(const pith_model *model, float *y, int64_t *y_count, int64_t count,
+                       int inputs, pith_error *err) {
     static const char *const names[] = { "x", "x2" };
     pith_session *session;
     pith_tensor in[2], out;
     float *x = malloc((size_t)count * sizeof *x);
     for (int64_t i = 0; i < count; i++) x[i] = (float)i;
     for (int i = 0; i < 2; i++)
-        in[i] = (pith_tensor){
-            .data = x, .bytes = (size_t)count * 4, .dtype = PITH_F32, .rank = 2, .dims = { 2, count / 2 }
-        };
+        in[i] = (pith_tensor){ .data = x,
+                               .bytes = (size_t)count * 4,
+                               .dtype = PITH_F32,
+                               .rank = 2,
+                               .dims = { 2, count / 2 } };
     *err = (pith_error)PITH_ERROR_INIT;
     pith_status status = pith_session_create(&session, model, err);
     assert_int_equal(status, PITH_OK);
@@ -173,7 +178,8 @@ static pith_status scale_prepare(pith_op_prepare *c) {
     return PITH_OK;
 }
 
-static pith_status scale_scratch(size_t *bytes, const pith_op_infer *c, const void *state, int32_t threads) {
+static pith_status scale_scratch(size_t *bytes, const pith_op_infer *c, const void *state,
+                                 int32_t threads) {
     assert_non_null(state);
     assert_true(threads >= 1);
     *bytes = (size_t)pith_shape_count(c->out[0].dims, c->out[0].rank) * sizeof(float);
@@ -228,7 +234,8 @@ static void an_operator_is_found_once_it_is_registered(void **state) {
 
 static void attributes_reach_it_and_are_checked(void **state) {
     (void)state;
-    message given = { .size = 0 }, wrong = { .size = 0 }, unknown = { .size = 0 }, kind = { .size = 0 };
+    message given = { .size = 0 }, wrong = { .size = 0 }, unknown = { .size = 0 },
+            kind = { .size = 0 };
     float y[4];
     int64_t count;
     pith_error err;
@@ -243,10 +250,12 @@ static void attributes_reach_it_and_are_checked(void **state) {
     pith_model_close(model);
     put_attribute(&wrong, "offset", 2, 0, 10, NULL);
     const message out_of_range = model_of("Scale", PITH_F32, 1, &wrong);
-    refused(&out_of_range, PITH_ERR_ARGUMENT, "node 0 'mine' (Scale): attribute 'offset' is 10, expected -9 to 9");
+    refused(&out_of_range, PITH_ERR_ARGUMENT,
+            "node 0 'mine' (Scale): attribute 'offset' is 10, expected -9 to 9");
     put_attribute(&unknown, "axis", 2, 0, 1, NULL);
     const message other = model_of("Scale", PITH_F32, 1, &unknown);
-    refused(&other, PITH_ERR_ARGUMENT, "has no attribute 'axis'; it has factor, offset, mode, extra");
+    refused(&other, PITH_ERR_ARGUMENT,
+            "has no attribute 'axis'; it has factor, offset, mode, extra");
     put_attribute(&kind, "factor", 2, 0, 1, NULL);
     const message other_kind = model_of("Scale", PITH_F32, 1, &kind);
     refused(&other_kind, PITH_ERR_ARGUMENT, "attribute 'factor' is of type int, expected float");
@@ -254,7 +263,8 @@ static void attributes_reach_it_and_are_checked(void **state) {
 
 static void other_dtypes_and_counts_are_refused(void **state) {
     (void)state;
-    const message ints = model_of("Scale", PITH_I64, 1, NULL), two = model_of("Scale", PITH_F32, 2, NULL);
+    const message ints = model_of("Scale", PITH_I64, 1, NULL),
+                  two = model_of("Scale", PITH_F32, 2, NULL);
     refused(&ints, PITH_ERR_UNSUPPORTED, "int64");
     refused(&ints, PITH_ERR_UNSUPPORTED, "f32|f64");
     refused(&two, PITH_ERR_ARGUMENT, "has 2 inputs, at most 1 are allowed");
@@ -272,12 +282,15 @@ static pith_status some_infer(pith_op_infer *c) {
 static int some_mode;
 
 static pith_status some_run(pith_op_run *r) {
-    const int64_t n = pith_shape_count(r->in[0]->dims, r->in[0]->rank), half = (n + 1) / 2, negative = -3;
+    const int64_t n = pith_shape_count(r->in[0]->dims, r->in[0]->rank), half = (n + 1) / 2,
+                  negative = -3;
     const float *x = r->in[0]->data;
     if (some_mode == 1) return PITH_OK;
     if (some_mode == 2) return pith_op_output(r, 0, PITH_F32, 1, &negative);
     if (some_mode == 3) return pith_op_output(r, 4, PITH_F32, 1, &half);
-    if (some_mode == 4) return snprintf(r->err->message, sizeof r->err->message, "no %s today", "luck"), PITH_ERR_RUN;
+    if (some_mode == 4)
+        return snprintf(r->err->message, sizeof r->err->message, "no %s today", "luck"),
+               PITH_ERR_RUN;
     if (some_mode == 5) return PITH_ERR_RUN;
     if (some_mode == 6) return (pith_status)77;
     pith_status status = pith_op_output(r, 0, PITH_F32, 1, &half);
@@ -288,14 +301,17 @@ static pith_status some_run(pith_op_run *r) {
 
 static void run_may_find_the_shape_and_fail(void **state) {
     (void)state;
-    static const char *const says[] = { "node 0 'mine' (Some): run did not call pith_op_output for output 0",
-                                        "pith_op_output: the shape of output 0 is no shape",
-                                        "pith_op_output: the node has no output 4",
-                                        "node 0 'mine' (Some): no luck today",
-                                        "the operator's run failed and gave no reason",
-                                        "the operator's run returned 77, which is no pith_status" };
-    pith_operator some = { PITH_OPERATOR_BEGIN, .domain = "example", .name = "Some",      .min_inputs = 1,
-                           .max_inputs = 1,     .max_outputs = 1,    .infer = some_infer, .run = some_run };
+    static const char *const says[] = {
+        "node 0 'mine' (Some): run did not call pith_op_output for output 0",
+        "pith_op_output: the shape of output 0 is no shape",
+        "pith_op_output: the node has no output 4",
+        "node 0 'mine' (Some): no luck today",
+        "the operator's run failed and gave no reason",
+        "the operator's run returned 77, which is no pith_status"
+    };
+    pith_operator some = { PITH_OPERATOR_BEGIN, .domain = "example", .name = "Some",
+                           .min_inputs = 1,     .max_inputs = 1,     .max_outputs = 1,
+                           .infer = some_infer, .run = some_run };
     some.flags = PITH_OPERATOR_DYNAMIC;
     registered(&some);
     const message bytes = model_of("Some", PITH_F32, 1, NULL);
@@ -323,7 +339,8 @@ static pith_status odd_infer(pith_op_infer *c) {
     if (odd_mode == 1) c->out[0].rank = 99;
     if (odd_mode == 2) c->out[0].dtype = 500;
     if (odd_mode == 3) c->out[0].rank = 1, c->out[0].dims[0] = -1;
-    if (odd_mode == 4) return snprintf(c->err->message, sizeof c->err->message, "x is odd"), PITH_ERR_ARGUMENT;
+    if (odd_mode == 4)
+        return snprintf(c->err->message, sizeof c->err->message, "x is odd"), PITH_ERR_ARGUMENT;
     return PITH_OK;
 }
 
@@ -351,7 +368,8 @@ static void what_infer_says_is_checked(void **state) {
     int64_t count;
     pith_error err;
     assert_int_equal(run(model, y, &count, 2, 1, &err), PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(err.message, "infer left the type of output 0 open, although all inputs are known"));
+    assert_non_null(
+        strstr(err.message, "infer left the type of output 0 open, although all inputs are known"));
     odd_mode = 0;
     assert_int_equal(run(model, y, &count, 2, 1, &err), PITH_OK);
     assert_true(y[1] == 1);
@@ -367,12 +385,12 @@ static void wrong(pith_operator op, const char *says) {
     assert_int_equal(pith_register_op(&op, NULL), PITH_ERR_ARGUMENT);
 }
 
-#define WRONG(says, field, value)                                                                                      \
-    do {                                                                                                               \
-        pith_operator wrong_op_ = scale;                                                                               \
-        wrong_op_.name = "Wrong";                                                                                      \
-        wrong_op_.field = value;                                                                                       \
-        wrong(wrong_op_, says);                                                                                        \
+#define WRONG(says, field, value)                                                                  \
+    do {                                                                                           \
+        pith_operator wrong_op_ = scale;                                                           \
+        wrong_op_.name = "Wrong";                                                                  \
+        wrong_op_.field = value;                                                                   \
+        wrong(wrong_op_, says);                                                                    \
     } while (0)
 
 static void wrong_descriptors_are_refused(void **state) {
@@ -391,12 +409,14 @@ static void wrong_descriptors_are_refused(void **state) {
     WRONG("max_inputs is 0, less than min_inputs, 1", max_inputs, 0);
     WRONG("max_inputs 65", max_inputs, 65);
     WRONG("flags has bits", flags, 1 << 20);
-    WRONG("PITH_OPERATOR_DYNAMIC excludes", flags, PITH_OPERATOR_DYNAMIC | PITH_OPERATOR_ELEMENTWISE);
+    WRONG("PITH_OPERATOR_DYNAMIC excludes", flags,
+          PITH_OPERATOR_DYNAMIC | PITH_OPERATOR_ELEMENTWISE);
     WRONG("types: 'f33' is not read", types, "f32 f33");
     WRONG("types: 'f32||f64' is not read", types, "f32||f64");
     WRONG("types has more than 16 words", types, "* * * * * * * * * * * * * * * * *");
     WRONG("attributes: 'axis integer' is not read", attributes, "axis integer");
-    WRONG("attributes: 'body' is of a kind that these operators do not have", attributes, "body graph");
+    WRONG("attributes: 'body' is of a kind that these operators do not have", attributes,
+          "body graph");
     WRONG("attributes: 'pads' is a list, which has no default", attributes, "pads ints = 1,2");
     pith_operator builtin = scale;
     builtin.domain = NULL;

@@ -1,5 +1,6 @@
-/* test_relational.c - what a context holds, and that nothing later than the question changes an answer; that training
- * has the same bits for any number of threads, and after it was interrupted; gradients against differences. */
+/* test_relational.c - what a context holds, and that nothing later than the question changes an
+ * answer; that training has the same bits for any number of threads, and after it was interrupted;
+ * gradients against differences. */
 #include "relational_test.h"
 
 #include <math.h>
@@ -26,7 +27,8 @@ static void train(pith_relational *r, int64_t steps, int threads) {
 /* Seeds from the middle and the end of the orders. */
 static uint32_t some_row(uint32_t i) { return 8000 + i * 79; }
 
-/* Cells that are known too late change no bit of the answer about a row. Returns whether earlier ones change it. */
+/* Cells that are known too late change no bit of the answer about a row. Returns whether earlier
+ * ones change it. */
 static bool earlier_cells_count(pith_relational *model, pith__rdb *r, uint32_t row) {
     pith_error err = PITH_ERROR_INIT;
     const int64_t asked = pith__rdb_asked_at(r, &r->tasks[0], row);
@@ -35,7 +37,8 @@ static bool earlier_cells_count(pith_relational *model, pith__rdb *r, uint32_t r
     spoil(r, &r->tasks[0], row, asked, false);
     assert_int_equal(pith__trainer_answer(&after, model, &row, 1, 1, &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, false);
-    if (memcmp(&before, &after, sizeof before) != 0) fail_msg("row %u: %.9g became %.9g", row, before, after);
+    if (memcmp(&before, &after, sizeof before) != 0)
+        fail_msg("row %u: %.9g became %.9g", row, before, after);
     spoil(r, &r->tasks[0], row, asked, true);
     assert_int_equal(pith__trainer_answer(&earlier, model, &row, 1, 1, &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, true);
@@ -60,7 +63,8 @@ static void nothing_later_counts(void **state) {
             with_siblings += any;
         }
     }
-    assert_int_equal(changed, with_siblings); /* those with earlier rows in their context, and no others */
+    assert_int_equal(changed, with_siblings); /* those with earlier rows in their context, and no
+                                                 others */
     assert_true(changed > 150);
     pith_relational_close(model);
     pith_database_close(db);
@@ -110,7 +114,8 @@ static void same_bits(void **state) {
     pith_relational *one = make_model(db, SMALL), *many = make_model(db, SMALL), *resumed;
     train(one, 12, 1);
     memory want = saved(one), got;
-    for (int i = 0; i < 12; i++) { /* saved and loaded after each step, with another number of threads */
+    for (int i = 0; i < 12; i++) { /* saved and loaded after each step, with another number of
+                                      threads */
         train(many, 1, 1 + i % 4);
         got = saved(many);
         pith_relational_close(many);
@@ -132,10 +137,12 @@ static void same_bits(void **state) {
     /* Damage is found. */
     for (size_t at = 0; at < want.size; at += want.size / 50) {
         want.data[at] ^= 4;
-        assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size, &err), PITH_OK);
+        assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size, &err),
+                             PITH_OK);
         want.data[at] ^= 4;
     }
-    assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size - 1, &err), PITH_OK);
+    assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size - 1, &err),
+                         PITH_OK);
     free(want.data);
     free(got.data);
     pith_relational_close(one);
@@ -174,7 +181,8 @@ static void lists_of_keys(void **state) {
     for (int k = 0; k < PITH_ATTEND_KINDS; k++) {
         const pith__key_list *list = &pack.lists[k];
         for (uint32_t i = 0; i < pack.cell_count; i++) {
-            uint32_t *from = list->keys + list->begin[i], count = list->begin[i + 1] - list->begin[i], there = 0;
+            uint32_t *from = list->keys + list->begin[i],
+                     count = list->begin[i + 1] - list->begin[i], there = 0;
             for (uint32_t j = 0; j < pack.cell_count; j++) there += reads(&pack, k, i, j);
             assert_int_equal(count, there);
             for (uint32_t j = 0; j < count; j++) {
@@ -192,7 +200,9 @@ static void lists_of_keys(void **state) {
 static void ages(void **state) {
     (void)state;
     int64_t times[2] = { 0, 0 };
-    const pith__rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 0, .sd = 1e12 };
+    const pith__rdb_column c = {
+        .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 0, .sd = 1e12
+    };
     float a[PITH_TIME_FEATURES], b[PITH_TIME_FEATURES];
     for (int64_t day = 1; day < 4000; day += 1 + day / 3) {
         /* By whole weeks, so that neither the hour nor the weekday says it. */
@@ -206,7 +216,8 @@ static void ages(void **state) {
     }
     pith__rdb_time_features(a, &c, 0, 6 * 3600, false);
     assert_true(fabs(a[1] - 0) < 1e-6 && fabs(a[2] - 1) < 1e-6);
-    assert_true(fabs(a[7] - log2(7) / 8) < 1e-6 && fabs(a[15] - cos(2 * 3.141592653589793 * log2(7))) < 1e-5);
+    assert_true(fabs(a[7] - log2(7) / 8) < 1e-6 &&
+                fabs(a[15] - cos(2 * 3.141592653589793 * log2(7))) < 1e-5);
     pith__rdb_time_features(b, &c, 0, -6 * 3600, false);
     assert_true(fabs(a[7] + b[7]) < 1e-6 && fabs(a[8] - b[8]) < 1e-6);
     pith__rdb_time_features(a, &c, 0, INT64_MAX, false);
@@ -217,23 +228,28 @@ static void ages(void **state) {
 static void ages_without_years(void **state) {
     (void)state;
     int64_t times[2] = { 0, (int64_t)31556952 * 400 }; /* 400 years are whole weeks */
-    const pith__rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 1e9, .sd = 1e9 };
+    const pith__rdb_column c = {
+        .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 1e9, .sd = 1e9
+    };
     float a[2][PITH_TIME_FEATURES], b[2][PITH_TIME_FEATURES];
     for (int i = 0; i < 2; i++) {
         pith__rdb_time_features(a[i], &c, (uint32_t)i, times[i] + 86400, true);
         pith__rdb_time_features(b[i], &c, (uint32_t)i, times[i] + 86400, false);
     }
     assert_true(a[0][0] == 0 && a[1][0] == 0 && fabsf(b[0][0] - b[1][0]) > 1);
-    for (int i = 1; i < PITH_TIME_FEATURES; i++) assert_true(fabsf(a[0][i] - a[1][i]) < 1e-4f && a[0][i] == b[0][i]);
+    for (int i = 1; i < PITH_TIME_FEATURES; i++)
+        assert_true(fabsf(a[0][i] - a[1][i]) < 1e-4f && a[0][i] == b[0][i]);
     pith__rdb_time_features(a[0], &c, 0, INT64_MAX, true);
     assert_true(a[0][0] == b[0][0]);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_later_counts), cmocka_unit_test(labels_wait), cmocka_unit_test(same_bits),
-        cmocka_unit_test(lists_of_keys),        cmocka_unit_test(ages),        cmocka_unit_test(ages_without_years)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(nothing_later_counts),
+                                        cmocka_unit_test(labels_wait),
+                                        cmocka_unit_test(same_bits),
+                                        cmocka_unit_test(lists_of_keys),
+                                        cmocka_unit_test(ages),
+                                        cmocka_unit_test(ages_without_years) };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     test_clean();
     rmdir(test_directory());

@@ -1,5 +1,5 @@
-/* test_relational_gradient.c - the network against a plain double version of every layer: answers, losses, and
- * gradients by central differences of that version. */
+/* test_relational_gradient.c - the network against a plain double version of every layer: answers,
+ * losses, and gradients by central differences of that version. */
 #include "relational_test.h"
 
 #include <math.h>
@@ -16,7 +16,9 @@ typedef struct plain {
     double *w; /* the parameters */
 } plain;
 
-static const double *at(const plain *p, int parameter) { return p->w + p->n->parameters[parameter].offset; }
+static const double *at(const plain *p, int parameter) {
+    return p->w + p->n->parameters[parameter].offset;
+}
 
 /* y = x W^T + bias. */
 static void plain_linear(double *y, const plain *p, int parameter, bool bias, const double *x) {
@@ -35,7 +37,8 @@ static void plain_norm(double *y, const plain *p, int parameter, const double *x
 }
 
 static void plain_text(double *x, const plain *p, uint32_t string) {
-    for (uint32_t i = 0; i < p->rdb->dim; i++) x[i] = p->rdb->vectors[(size_t)string * p->rdb->dim + i];
+    for (uint32_t i = 0; i < p->rdb->dim; i++)
+        x[i] = p->rdb->vectors[(size_t)string * p->rdb->dim + i];
 }
 
 static void plain_cell(double *h, const plain *p, const pith__cell *cell) {
@@ -87,7 +90,8 @@ static bool sees(const plain *p, int kind, uint32_t query, uint32_t key) {
 static void plain_attend(double *h, const plain *p, const pith__network_layer *layer, int kind) {
     const int dim = p->n->shape.dim, head = dim / p->n->shape.heads;
     const uint32_t cells = p->pack->cell_count;
-    double *qkv = calloc((size_t)cells * 3 * (size_t)dim, sizeof *qkv), *share = calloc(cells, sizeof *share);
+    double *qkv = calloc((size_t)cells * 3 * (size_t)dim, sizeof *qkv),
+           *share = calloc(cells, sizeof *share);
     double normed[DIM_MAX], o[DIM_MAX], y[DIM_MAX];
     for (uint32_t i = 0; i < cells; i++) {
         plain_norm(normed, p, layer->norm, h + i * (uint32_t)dim);
@@ -100,8 +104,8 @@ static void plain_attend(double *h, const plain *p, const pith__network_layer *l
                 share[j] = 0;
                 if (!sees(p, kind, i, j)) continue;
                 for (int d = a * head; d < (a + 1) * head; d++)
-                    share[j] +=
-                        qkv[i * 3 * (uint32_t)dim + (uint32_t)d] * qkv[j * 3 * (uint32_t)dim + (uint32_t)(dim + d)];
+                    share[j] += qkv[i * 3 * (uint32_t)dim + (uint32_t)d] *
+                                qkv[j * 3 * (uint32_t)dim + (uint32_t)(dim + d)];
                 share[j] = exp(share[j] / sqrt(head));
                 sum += share[j];
             }
@@ -135,7 +139,8 @@ static double plain_loss(double *answers, const plain *p) {
     const uint32_t dim = (uint32_t)p->n->shape.dim;
     const pith__target *t = p->target;
     double *h = calloc((size_t)p->pack->cell_count * dim, sizeof *h), normed[DIM_MAX], loss = 0;
-    for (uint32_t i = 0; i < p->pack->cell_count; i++) plain_cell(h + i * dim, p, &p->pack->cells[i]);
+    for (uint32_t i = 0; i < p->pack->cell_count; i++)
+        plain_cell(h + i * dim, p, &p->pack->cells[i]);
     for (int b = 0; b < p->n->shape.blocks; b++) {
         for (int k = 0; k < PITH_ATTEND_KINDS; k++)
             if (p->n->shape.attend & 1u << k) plain_attend(h, p, &p->n->blocks[b].attend[k], k);
@@ -159,7 +164,8 @@ static double plain_loss(double *answers, const plain *p) {
         } else {
             double want = pith__rdb_scaled(t->column, row);
             if (t->kind ==
-                PITH_TARGET_RANK) { /* the share of smaller training labels, those that are equal counting half */
+                PITH_TARGET_RANK) { /* the share of smaller training labels, those that are equal
+                                       counting half */
                 double below = 0, all = 0;
                 const double *x = t->column->data;
                 for (uint32_t i = 0; i < p->rdb->tables[t->task->table].rows; i++) {
@@ -186,13 +192,15 @@ static void add_nulls(pith__rdb *r) {
             const size_t each = pith__rdb_value_bytes(column->stype);
             char *copy = pith__arena_alloc(&r->arena, r->tables[t].rows * each);
             memcpy(copy, column->data, r->tables[t].rows * each);
-            for (uint32_t i = t + c; i < r->tables[t].rows && column->stype == PITH_STYPE_NUMERICAL && t == 1; i += 3)
+            for (uint32_t i = t + c;
+                 i < r->tables[t].rows && column->stype == PITH_STYPE_NUMERICAL && t == 1; i += 3)
                 ((double *)(void *)copy)[i] = NAN;
             column->data = copy;
         }
 }
 
-static void check_gradient(pith_database *db, uint32_t table, const char *column, bool rank, unsigned attend) {
+static void check_gradient(pith_database *db, uint32_t table, const char *column, bool rank,
+                           unsigned attend) {
     pith__rdb *r = &db->rdb;
     pith_error err = PITH_ERROR_INIT;
     pith__arena arena;
@@ -202,11 +210,13 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     pith__target target;
     pith__network_shape shape = { 32, 2, 48, 2, (int32_t)r->dim, 1, attend };
     const pith__sample_options options = { .width = 3, .cells = 60, .seed = 5 };
-    const uint32_t seeds[] = { table == 2 ? 20000 : 200, table == 2 ? 23456 : 5000, table == 2 ? 15000 : 1234 };
+    const uint32_t seeds[] = { table == 2 ? 20000 : 200, table == 2 ? 23456 : 5000,
+                               table == 2 ? 15000 : 1234 };
     float answers[3 * PITH_TARGET_CLASSES];
     double losses[3], plain_answers[3 * PITH_TARGET_CLASSES];
     for (uint32_t c = 0; c < r->tables[table].column_count; c++)
-        if (!strncmp(r->tables[table].columns[c].name.data, column, strlen(column))) task.column = c;
+        if (!strncmp(r->tables[table].columns[c].name.data, column, strlen(column)))
+            task.column = c;
     if (table != 2) task.split = PITH_SPLIT_HASH, task.train_percent = 80, task.time_column = -1;
     task.table = table;
     task.rank = rank;
@@ -220,12 +230,14 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     float *d = pith__arena_array(&arena, n.size, sizeof *d);
     uint32_t *slots = pith__arena_alloc(&arena, r->string_count * sizeof *slots);
     memset(slots, 0xFF, r->string_count * sizeof *slots);
-    assert_true(pith__network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, &arena));
+    assert_true(
+        pith__network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, &arena));
     plain p = { &n, &pack, r, &target, calloc(n.size, sizeof *p.w) };
     for (size_t i = 0; i < n.size; i++) p.w[i] = n.w[i];
     const double loss = plain_loss(plain_answers, &p);
     assert_true(fabs(loss - losses[0] - losses[1] - losses[2]) <= 1e-5 * loss);
-    for (int i = 0; i < 3 * target.outputs; i++) assert_true(fabs(answers[i] - plain_answers[i]) <= 1e-5);
+    for (int i = 0; i < 3 * target.outputs; i++)
+        assert_true(fabs(answers[i] - plain_answers[i]) <= 1e-5);
     uint64_t state = 1;
     int nonzero = 0;
     for (int k = 0; k < n.parameter_count; k++) {
@@ -242,8 +254,8 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
             const double difference = (up - plain_loss(NULL, &p)) / 2e-4;
             *x = own;
             if (fabs(difference - d[x - begin]) > 1e-4 * most + 1e-7)
-                fail_msg("parameter %d, number %zu: %g, but the difference is %g", k, (size_t)(x - begin) - q->offset,
-                         d[x - begin], difference);
+                fail_msg("parameter %d, number %zu: %g, but the difference is %g", k,
+                         (size_t)(x - begin) - q->offset, d[x - begin], difference);
             nonzero += difference != 0;
         }
     }

@@ -1,6 +1,7 @@
-/* test_relational_kept.c - what a model keeps of its database, and baselines as bytes: opened over the same database
- * they answer as before to the last bit, for every kind of target; broken in thousands of ways, with their checksums
- * made right again, they are an error or answer; every failed allocation is an error. */
+/* test_relational_kept.c - what a model keeps of its database, and baselines as bytes: opened over
+ * the same database they answer as before to the last bit, for every kind of target; broken in
+ * thousands of ways, with their checksums made right again, they are an error or answer; every
+ * failed allocation is an error. */
 #include "relational_test.h"
 
 #include "base/checksum.h"
@@ -33,7 +34,8 @@ static pith_database *parcels(void) {
     static char text[1 << 16];
     size_t n = (size_t)snprintf(text, sizeof text, "id,shop,at,late,price,kind,note\n");
     for (int i = 0; i < 300; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "p%d,%d,2024-%02d-%02d,%s,%d.5,%s,note %d\n", i, i * 7 % 20,
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "p%d,%d,2024-%02d-%02d,%s,%d.5,%s,note %d\n", i, i * 7 % 20,
                               1 + i / 28, 1 + i % 28, i * i % 7 < 3 ? "yes" : "no", i * 37 % 90,
                               i % 5 < 2   ? "red"
                               : i % 5 < 4 ? "green"
@@ -41,33 +43,45 @@ static pith_database *parcels(void) {
                               i % 11);
     test_put("parcels.csv", text);
     n = (size_t)snprintf(text, sizeof text, "id,town\n");
-    for (int i = 0; i < 20; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d,town %d\n", i, i % 6);
+    for (int i = 0; i < 20; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%d,town %d\n", i, i % 6);
     test_put("shops.csv", text);
-#define SPLIT "\"split\": {\"kind\": \"time\", \"train_until\": \"2024-06-01\", \"validation_until\": \"2024-08-01\"}}"
-#define TASK(name, column, more)                                                                                       \
+#define SPLIT                                                                                      \
+    "\"split\": {\"kind\": \"time\", \"train_until\": \"2024-06-01\", \"validation_until\": "      \
+    "\"2024-08-01\"}}"
+#define TASK(name, column, more)                                                                   \
     "\"" name "\": {\"anchor_table\": \"parcels\", \"target_column\": \"" column "\", " more SPLIT
     test_put(
         "schema.json",
-        "{\"name\": \"post\", \"tables\": {\"shops\": {\"file\": \"shops.csv\", \"primary_key\": \"id\", "
-        "\"columns\": {\"id\": {\"stype\": \"identifier\"}, \"town\": {\"stype\": \"categorical\"}}}, "
-        "\"parcels\": {\"file\": \"parcels.csv\", \"primary_key\": \"id\", \"temporal_column\": \"at\", "
+        "{\"name\": \"post\", \"tables\": {\"shops\": {\"file\": \"shops.csv\", \"primary_key\": "
+        "\"id\", "
+        "\"columns\": {\"id\": {\"stype\": \"identifier\"}, \"town\": {\"stype\": "
+        "\"categorical\"}}}, "
+        "\"parcels\": {\"file\": \"parcels.csv\", \"primary_key\": \"id\", \"temporal_column\": "
+        "\"at\", "
         "\"columns\": {\"id\": {\"stype\": \"identifier\"}, \"shop\": {\"stype\": \"identifier\", "
-        "\"foreign_key\": \"shops.id\"}, \"at\": {\"stype\": \"timestamp\"}, \"late\": {\"stype\": \"boolean\"}, "
+        "\"foreign_key\": \"shops.id\"}, \"at\": {\"stype\": \"timestamp\"}, \"late\": {\"stype\": "
+        "\"boolean\"}, "
         "\"price\": {\"stype\": \"numerical\"}, \"kind\": {\"stype\": \"categorical\"}, "
         "\"note\": {\"stype\": \"text\"}}}}, \"tasks\": {" TASK("late", "late", "") ", " TASK(
             "price", "price",
             "") ", " TASK("place", "price",
                           "\"rank\": true, ") ", " TASK("kind", "kind",
-                                                        "") ", \"soon\": {\"anchor_table\": \"shops\", \"window\": "
-                                                            "{\"table\": \"parcels\", \"aggregate\": \"count\", "
-                                                            "\"seconds\": 864000, \"every_seconds\": 864000, \"from\": "
-                                                            "\"2024-02-01\", \"until\": \"2024-10-01\"}, " SPLIT "}}");
+                                                        "") ", \"soon\": {\"anchor_table\": "
+                                                            "\"shops\", \"window\": "
+                                                            "{\"table\": \"parcels\", "
+                                                            "\"aggregate\": \"count\", "
+                                                            "\"seconds\": 864000, "
+                                                            "\"every_seconds\": 864000, \"from\": "
+                                                            "\"2024-02-01\", \"until\": "
+                                                            "\"2024-10-01\"}, " SPLIT "}}");
     return test_database(test_directory());
 }
 
 static pith_relational *model_of(const pith_database *db, const char *task) {
-    static const char config[] = "{\"dim\": 16, \"heads\": 1, \"ff\": 16, \"blocks\": 1, \"batch\": 4, \"cells\": 80, "
-                                 "\"width\": 5, \"steps\": 3, \"warmup\": 1}";
+    static const char config[] =
+        "{\"dim\": 16, \"heads\": 1, \"ff\": 16, \"blocks\": 1, \"batch\": 4, \"cells\": 80, "
+        "\"width\": 5, \"steps\": 3, \"warmup\": 1}";
     pith_error err = PITH_ERROR_INIT;
     pith_relational *model;
     double loss;
@@ -113,16 +127,21 @@ static void same_answers(void **unused) {
         pith_database *own = opened(&kept);
         assert_non_null(own);
         /* What the file says of its own rows does not count. */
-        for (uint32_t c = 0; c < later->rdb.tables[1].column_count; c++) later->rdb.tables[1].columns[c].mean += 5;
+        for (uint32_t c = 0; c < later->rdb.tables[1].column_count; c++)
+            later->rdb.tables[1].columns[c].mean += 5;
         assert_int_equal(pith_database_follow(later, own, &err), PITH_OK);
         pith_database_close(own);
-        assert_int_equal(pith_relational_load(&again, later, saved.data, saved.size, &err), PITH_OK);
+        assert_int_equal(pith_relational_load(&again, later, saved.data, saved.size, &err),
+                         PITH_OK);
         for (int32_t k = -1; k < PITH_BASELINE_COUNT; k++) {
             test_bytes baseline = { NULL, 0 };
             assert_int_equal(pith_relational_answer_by(model, k, 1, &err), PITH_OK);
             if (k >= 0) {
-                assert_int_equal(pith_relational_save_baseline(model, bytes_take, &baseline, &err), PITH_OK);
-                assert_int_equal(pith_relational_load_baseline(again, baseline.data, baseline.size, 1, &err), PITH_OK);
+                assert_int_equal(pith_relational_save_baseline(model, bytes_take, &baseline, &err),
+                                 PITH_OK);
+                assert_int_equal(
+                    pith_relational_load_baseline(again, baseline.data, baseline.size, 1, &err),
+                    PITH_OK);
             }
             const int n = answer(before, model);
             assert_int_equal(answer(after, again), n);
@@ -144,7 +163,8 @@ static uint64_t state = 11;
 static uint64_t draw(uint64_t n) { return (pith__random_next(&state) >> 32) * n >> 32; }
 
 static void break_some(test_bytes *to, const test_bytes *from, size_t head) {
-    static const uint64_t odd[] = { 0, 1, 2, 63, 64, 0x7FFFFFFF, 0xFFFFFFFF, 1ull << 40, ~0ull, 0x7FF8000000000000 };
+    static const uint64_t odd[] = { 0,          1,          2,          63,    64,
+                                    0x7FFFFFFF, 0xFFFFFFFF, 1ull << 40, ~0ull, 0x7FF8000000000000 };
     memcpy(to->data, from->data, from->size);
     to->size = draw(8) ? from->size : head + draw(from->size - head);
     for (uint64_t k = 1 + draw(3); k-- > 0;) {
@@ -239,8 +259,8 @@ static void memory_give(void *user, void *memory) {
 }
 
 /* Keeps, follows, loads, learns a baseline, saves and loads it. */
-static pith_status everything(const char *path, const test_bytes *kept, const test_bytes *saved, test_memory *memory,
-                              pith_error *err) {
+static pith_status everything(const char *path, const test_bytes *kept, const test_bytes *saved,
+                              test_memory *memory, pith_error *err) {
     const pith_allocator allocator = { memory_take, memory_give, memory };
     pith_database *db = NULL, *own = NULL;
     pith_relational *model = NULL;
@@ -257,7 +277,8 @@ static pith_status everything(const char *path, const test_bytes *kept, const te
     if (!status) status = pith_relational_keep(model, bytes_take, &again, err);
     if (!status) status = pith_relational_answer_by(model, 1, 1, err);
     if (!status) status = pith_relational_save_baseline(model, bytes_take, &baseline, err);
-    if (!status) status = pith_relational_load_baseline(model, baseline.data, baseline.size, 1, err);
+    if (!status)
+        status = pith_relational_load_baseline(model, baseline.data, baseline.size, 1, err);
     pith_relational_close(model);
     pith_database_close(own);
     pith_database_close(db);
@@ -302,7 +323,9 @@ static int clean(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(same_answers), cmocka_unit_test(mutants_of_baselines),
-                                        cmocka_unit_test(mutants_of_kept), cmocka_unit_test(failing_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(same_answers),
+                                        cmocka_unit_test(mutants_of_baselines),
+                                        cmocka_unit_test(mutants_of_kept),
+                                        cmocka_unit_test(failing_memory) };
     return cmocka_run_group_tests(tests, NULL, clean);
 }

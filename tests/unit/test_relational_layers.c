@@ -1,8 +1,8 @@
-/* test_relational_layers.c - each layer's backward pass in double, against central differences of its forward pass, and
- * the f32 layers against it.
+/* test_relational_layers.c - each layer's backward pass in double, against central differences of
+ * its forward pass, and the f32 layers against it.
  *
- * A layer takes one vector: what it reads, then its parameters. Its outputs are weighted and added; the gradient of
- * that sum is what is compared. */
+ * A layer takes one vector: what it reads, then its parameters. Its outputs are weighted and added;
+ * the gradient of that sum is what is compared. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,8 @@ static uint32_t key_begin[CELLS + 1], key_list[KEYS_MOST];
 
 /* ---- parts, in double ---- */
 
-static void linear(double *y, const double *x, const double *w, const double *bias, int rows, int in, int out) {
+static void linear(double *y, const double *x, const double *w, const double *bias, int rows,
+                   int in, int out) {
     for (int r = 0; r < rows; r++)
         for (int o = 0; o < out; o++) {
             double sum = bias ? bias[o] : 0;
@@ -41,8 +42,8 @@ static void linear(double *y, const double *x, const double *w, const double *bi
         }
 }
 
-static void linear_back(double *d_x, double *d_w, double *d_bias, const double *x, const double *w, const double *d_y,
-                        int rows, int in, int out) {
+static void linear_back(double *d_x, double *d_w, double *d_bias, const double *x, const double *w,
+                        const double *d_y, int rows, int in, int out) {
     for (int r = 0; r < rows; r++)
         for (int o = 0; o < out; o++) {
             if (d_bias) d_bias[o] += d_y[r * out + o];
@@ -61,17 +62,20 @@ static double norm_inverse(const double *x) {
 
 static void norm(double *y, const double *x, const double *gamma, int rows) {
     for (int r = 0; r < rows; r++)
-        for (int i = 0; i < DIM; i++) y[r * DIM + i] = x[r * DIM + i] * norm_inverse(x + r * DIM) * gamma[i];
+        for (int i = 0; i < DIM; i++)
+            y[r * DIM + i] = x[r * DIM + i] * norm_inverse(x + r * DIM) * gamma[i];
 }
 
-static void norm_back(double *d_x, double *d_gamma, const double *x, const double *gamma, const double *d_y, int rows) {
+static void norm_back(double *d_x, double *d_gamma, const double *x, const double *gamma,
+                      const double *d_y, int rows) {
     for (int r = 0; r < rows; r++) {
         const double *own = x + r * DIM, *d = d_y + r * DIM, inverse = norm_inverse(own);
         double dot = 0;
         for (int i = 0; i < DIM; i++) dot += d[i] * gamma[i] * own[i];
         for (int i = 0; i < DIM; i++) {
             d_gamma[i] += d[i] * own[i] * inverse;
-            d_x[r * DIM + i] += inverse * d[i] * gamma[i] - inverse * inverse * inverse * own[i] * dot / DIM;
+            d_x[r * DIM + i] +=
+                inverse * d[i] * gamma[i] - inverse * inverse * inverse * own[i] * dot / DIM;
         }
     }
 }
@@ -83,7 +87,8 @@ static void shares(double *share, const double *qkv, int cell, int head) {
     for (uint32_t k = from; k < to; k++) {
         double dot = 0;
         for (int d = 0; d < HEAD; d++)
-            dot += qkv[cell * 3 * DIM + head * HEAD + d] * qkv[key_list[k] * 3 * DIM + DIM + head * HEAD + d];
+            dot += qkv[cell * 3 * DIM + head * HEAD + d] *
+                   qkv[key_list[k] * 3 * DIM + DIM + head * HEAD + d];
         sum += share[k - from] = exp(dot / sqrt(HEAD));
     }
     for (uint32_t k = from; k < to; k++) share[k - from] /= sum;
@@ -97,7 +102,8 @@ static void attention(double *y, const double *qkv) {
             shares(share, qkv, cell, head);
             for (uint32_t k = key_begin[cell]; k < key_begin[cell + 1]; k++)
                 for (int d = head * HEAD; d < (head + 1) * HEAD; d++)
-                    y[cell * DIM + d] += share[k - key_begin[cell]] * qkv[key_list[k] * 3 * DIM + 2 * DIM + d];
+                    y[cell * DIM + d] +=
+                        share[k - key_begin[cell]] * qkv[key_list[k] * 3 * DIM + 2 * DIM + d];
         }
 }
 
@@ -111,8 +117,10 @@ static void attention_back(double *d_qkv, const double *qkv, const double *d_y) 
             for (uint32_t k = from; k < to; k++) {
                 d_share[k - from] = 0;
                 for (int d = head * HEAD; d < (head + 1) * HEAD; d++) {
-                    d_share[k - from] += d_y[cell * DIM + d] * qkv[key_list[k] * 3 * DIM + 2 * DIM + d];
-                    d_qkv[key_list[k] * 3 * DIM + 2 * DIM + d] += share[k - from] * d_y[cell * DIM + d];
+                    d_share[k - from] +=
+                        d_y[cell * DIM + d] * qkv[key_list[k] * 3 * DIM + 2 * DIM + d];
+                    d_qkv[key_list[k] * 3 * DIM + 2 * DIM + d] +=
+                        share[k - from] * d_y[cell * DIM + d];
                 }
                 mean += share[k - from] * d_share[k - from];
             }
@@ -137,7 +145,8 @@ static void swiglu(double *y, const double *x) {
 static void swiglu_back(double *d_x, const double *x, const double *d_y) {
     for (int r = 0; r < CELLS; r++)
         for (int i = 0; i < FF; i++) {
-            const double gate = x[r * 2 * FF + i], up = x[r * 2 * FF + FF + i], s = 1 / (1 + exp(-gate));
+            const double gate = x[r * 2 * FF + i], up = x[r * 2 * FF + FF + i],
+                         s = 1 / (1 + exp(-gate));
             d_x[r * 2 * FF + i] += d_y[r * FF + i] * up * s * (1 + gate * (1 - s));
             d_x[r * 2 * FF + FF + i] += d_y[r * FF + i] * gate * s;
         }
@@ -152,8 +161,14 @@ typedef struct layer {
     void (*backward)(double *d_x, const double *x, const double *d_y);
 } layer;
 
-enum { AT_WEIGHTS = CELLS * TEXT, AT_BIAS = AT_WEIGHTS + DIM * TEXT, LINEAR_NUMBERS = AT_BIAS + DIM };
-static void linear_forward(double *y, const double *x) { linear(y, x, x + AT_WEIGHTS, x + AT_BIAS, CELLS, TEXT, DIM); }
+enum {
+    AT_WEIGHTS = CELLS * TEXT,
+    AT_BIAS = AT_WEIGHTS + DIM * TEXT,
+    LINEAR_NUMBERS = AT_BIAS + DIM
+};
+static void linear_forward(double *y, const double *x) {
+    linear(y, x, x + AT_WEIGHTS, x + AT_BIAS, CELLS, TEXT, DIM);
+}
 static void linear_backward(double *d, const double *x, const double *d_y) {
     linear_back(d, d + AT_WEIGHTS, d + AT_BIAS, x, x + AT_WEIGHTS, d_y, CELLS, TEXT, DIM);
 }
@@ -164,7 +179,11 @@ static void norm_backward(double *d, const double *x, const double *d_y) {
     norm_back(d, d + AT_GAMMA, x, x + AT_GAMMA, d_y, CELLS);
 }
 
-enum { AT_IN = AT_GAMMA + DIM, AT_OUT = AT_IN + 3 * DIM * DIM, ATTEND_NUMBERS = AT_OUT + DIM * DIM };
+enum {
+    AT_IN = AT_GAMMA + DIM,
+    AT_OUT = AT_IN + 3 * DIM * DIM,
+    ATTEND_NUMBERS = AT_OUT + DIM * DIM
+};
 static void attend_forward(double *y, const double *x) {
     double normed[CELLS * DIM], qkv[CELLS * 3 * DIM], middle[CELLS * DIM];
     norm(normed, x, x + AT_GAMMA, CELLS);
@@ -175,7 +194,8 @@ static void attend_forward(double *y, const double *x) {
 }
 static void attend_backward(double *d, const double *x, const double *d_y) {
     double normed[CELLS * DIM], qkv[CELLS * 3 * DIM], middle[CELLS * DIM];
-    double d_normed[CELLS * DIM] = { 0 }, d_qkv[CELLS * 3 * DIM] = { 0 }, d_middle[CELLS * DIM] = { 0 };
+    double d_normed[CELLS * DIM] = { 0 }, d_qkv[CELLS * 3 * DIM] = { 0 },
+                            d_middle[CELLS * DIM] = { 0 };
     norm(normed, x, x + AT_GAMMA, CELLS);
     linear(qkv, normed, x + AT_IN, NULL, CELLS, DIM, 3 * DIM);
     attention(middle, qkv);
@@ -197,7 +217,8 @@ static void feed_forward(double *y, const double *x) {
 }
 static void feed_backward(double *d, const double *x, const double *d_y) {
     double normed[CELLS * DIM], inner[CELLS * 2 * FF], middle[CELLS * FF];
-    double d_normed[CELLS * DIM] = { 0 }, d_inner[CELLS * 2 * FF] = { 0 }, d_middle[CELLS * FF] = { 0 };
+    double d_normed[CELLS * DIM] = { 0 }, d_inner[CELLS * 2 * FF] = { 0 },
+                            d_middle[CELLS * FF] = { 0 };
     norm(normed, x, x + AT_GAMMA, CELLS);
     linear(inner, normed, x + AT_IN, NULL, CELLS, DIM, 2 * FF);
     swiglu(middle, inner);
@@ -239,13 +260,15 @@ static int layer_places(place *places, const pith__network *n, int index) {
 }
 
 /* The gradient of what the layer reads, into d_x; that of its parameters goes to w->d. */
-static void run_layer(float *d_x, pith__network_work *w, int index, const float *x, const float *d_y) {
+static void run_layer(float *d_x, pith__network_work *w, int index, const float *x,
+                      const float *d_y) {
     const pith__network *n = w->network;
     const size_t size = CELLS * DIM;
     pith__residual kept;
     if (index == 0) {
         pith__linear(w, n->text, true, x, CELLS);
-        memcpy(d_x, pith__linear_back(w, n->text, true, x, d_y, CELLS, true), CELLS * TEXT * sizeof *d_x);
+        memcpy(d_x, pith__linear_back(w, n->text, true, x, d_y, CELLS, true),
+               CELLS * TEXT * sizeof *d_x);
     } else if (index == 1) {
         const pith__normed normed = pith__norm(w, n->name_norm, x, CELLS);
         memset(d_x, 0, size * sizeof *d_x);
@@ -264,7 +287,9 @@ static void run_layer(float *d_x, pith__network_work *w, int index, const float 
     }
 }
 
-static double draw(uint64_t *state) { return (double)(pith__random_next(state) >> 11) * 0x1p-52 - 1; }
+static double draw(uint64_t *state) {
+    return (double)(pith__random_next(state) >> 11) * 0x1p-52 - 1;
+}
 
 static double weighted(const layer *l, const double *x, const double *weights) {
     double y[OUTPUTS_MOST], sum = 0;
@@ -274,7 +299,8 @@ static double weighted(const layer *l, const double *x, const double *weights) {
 }
 
 /* The backward pass in double against central differences, at 400 numbers of each layer. */
-static void check_plain(const layer *l, double *x, const double *weights, const double *d, uint64_t *state) {
+static void check_plain(const layer *l, double *x, const double *weights, const double *d,
+                        uint64_t *state) {
     double most = 0;
     for (int i = 0; i < l->numbers; i++) most = fmax(most, fabs(d[i]));
     for (int k = 0; k < 400; k++) {
@@ -291,8 +317,8 @@ static void check_plain(const layer *l, double *x, const double *weights, const 
         /* Two steps, whose errors of the third order cancel. */
         const double difference = (8 * (up - down) - (far_up - far_down)) / (12 * step);
         if (fabs(difference - d[at - x]) > 1e-6 * fmax(fabs(d[at - x]), 0.01 * most))
-            fail_msg("%s, number %d: %.12g, but the difference is %.12g", l->name, (int)(at - x), d[at - x],
-                     difference);
+            fail_msg("%s, number %d: %.12g, but the difference is %.12g", l->name, (int)(at - x),
+                     d[at - x], difference);
     }
 }
 
@@ -306,7 +332,8 @@ static void check_layer(pith__network *n, int index, uint64_t *state) {
     pith__arena arena;
     pith__pack pack = { .cell_count = CELLS, .lists = { { key_begin, key_list } } };
     pith__arena_init(&arena, &pith__allocator_default);
-    pith__network_work w = { n, &pack, pith__arena_array(&arena, n->size, sizeof(float)), &arena, false };
+    pith__network_work w = { n, &pack, pith__arena_array(&arena, n->size, sizeof(float)), &arena,
+                             false };
     for (int i = 0; i < count; i++) read -= places[i].count;
     for (int i = 0; i < read; i++) x[i] = given[i] = (float)(2 * draw(state));
     for (int i = 0; i < l->outputs; i++) weights[i] = d_y[i] = (float)draw(state);
@@ -325,7 +352,8 @@ static void check_layer(pith__network *n, int index, uint64_t *state) {
     for (int i = 0; i < l->numbers; i++) most = fmax(most, fabs(d[i]));
     for (int i = 0; i < l->numbers; i++)
         if (fabs(d_given[i] - d[i]) > 1e-4 * fmax(fabs(d[i]), 0.01 * most))
-            fail_msg("%s, number %d: %.9g in f32 and %.9g in double", l->name, i, (double)d_given[i], d[i]);
+            fail_msg("%s, number %d: %.9g in f32 and %.9g in double", l->name, i,
+                     (double)d_given[i], d[i]);
     pith__arena_free(&arena);
 }
 
@@ -362,7 +390,8 @@ static void check_loss(const pith__target *t, uint32_t row, uint64_t *state) {
     float answer[8], d[8], unused[8];
     /* Multiples of a power of two, so that steps away from them are exact. */
     for (int i = 0; i < t->outputs; i++) answer[i] = (float)(floor(3 * draw(state) * 4096) / 4096);
-    if (t->kind == PITH_TARGET_NUMBER && fabs(fabs(answer[0] - pith__target_scaled(t, row)) - 1) < 0.01)
+    if (t->kind == PITH_TARGET_NUMBER &&
+        fabs(fabs(answer[0] - pith__target_scaled(t, row)) - 1) < 0.01)
         return; /* the kink of Huber's loss */
     pith__target_loss(d, t, row, answer);
     for (int i = 0; i < t->outputs; i++) {
@@ -373,9 +402,11 @@ static void check_loss(const pith__target *t, uint32_t row, uint64_t *state) {
             loss[k] = pith__target_loss(unused, t, row, answer);
         }
         answer[i] = own;
-        const double difference = (8 * (loss[2] - loss[1]) - (loss[3] - loss[0])) / (12 * (double)step);
+        const double difference =
+            (8 * (loss[2] - loss[1]) - (loss[3] - loss[0])) / (12 * (double)step);
         if (fabs(difference - d[i]) > 1e-6)
-            fail_msg("loss of kind %d: %.9g, but the difference is %.9g", (int)t->kind, (double)d[i], difference);
+            fail_msg("loss of kind %d: %.9g, but the difference is %.9g", (int)t->kind,
+                     (double)d[i], difference);
     }
 }
 
@@ -388,18 +419,26 @@ static void losses(void **unused) {
     uint32_t classes[] = { 2, 4, 7 };
     const pith__rdb rdb = { .string_count = 8, .string_begin = begin, .string_bytes = "abcdefgh" };
     const pith__rdb_column boolean = { .stype = PITH_STYPE_BOOLEAN, .data = yes, .sd = 1 },
-                           number = { .stype = PITH_STYPE_NUMERICAL, .data = numbers, .mean = 4, .sd = 2 },
+                           number = { .stype = PITH_STYPE_NUMERICAL,
+                                      .data = numbers,
+                                      .mean = 4,
+                                      .sd = 2 },
                            category = { .stype = PITH_STYPE_CATEGORICAL, .data = strings };
     const pith__target targets[] = {
         { .column = &boolean, .kind = PITH_TARGET_BOOLEAN, .outputs = 1 },
         { .column = &number, .kind = PITH_TARGET_NUMBER, .outputs = 1 },
-        { .column = &category, .kind = PITH_TARGET_CLASS, .outputs = 3, .rdb = &rdb, .classes = classes }
+        { .column = &category,
+          .kind = PITH_TARGET_CLASS,
+          .outputs = 3,
+          .rdb = &rdb,
+          .classes = classes }
     };
     uint64_t state = 4;
     for (int i = 0; i < 300; i++) check_loss(&targets[i % 3], (uint32_t)i / 3 % 2, &state);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(backward_passes), cmocka_unit_test(losses) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(backward_passes),
+                                        cmocka_unit_test(losses) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

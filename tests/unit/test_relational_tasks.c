@@ -1,6 +1,6 @@
-/* test_relational_tasks.c - questions that windows and queries make, and targets that are classes and ranks: their
- * labels against plain counts, what a model learns of them, that nothing later counts, and the messages for wrong ones.
- */
+/* test_relational_tasks.c - questions that windows and queries make, and targets that are classes
+ * and ranks: their labels against plain counts, what a model learns of them, that nothing later
+ * counts, and the messages for wrong ones. */
 #include "relational_test.h"
 
 #include <math.h>
@@ -8,36 +8,45 @@
 #include "tables/baseline/baseline.h"
 #include "tables/network/trainer.h"
 
-#define SPLIT                                                                                                          \
-    "\"split\": {\"kind\": \"time\", \"train_until\": \"2023-05-30T15:13:52\", \"validation_until\": "                 \
+#define SPLIT                                                                                      \
+    "\"split\": {\"kind\": \"time\", \"train_until\": \"2023-05-30T15:13:52\", "                   \
+    "\"validation_until\": "                                                                       \
     "\"2023-09-15T21:08:56\"}"
-#define DAYS                                                                                                           \
-    "(WITH RECURSIVE days(t) AS (SELECT '2022-06-01 00:00:00' UNION ALL SELECT datetime(t, '+30 days') FROM days "     \
+#define DAYS                                                                                       \
+    "(WITH RECURSIVE days(t) AS (SELECT '2022-06-01 00:00:00' UNION ALL SELECT datetime(t, '+30 "  \
+    "days') FROM days "                                                                            \
     "WHERE t < '2023-10-25') SELECT t FROM days)"
-#define COUNT                                                                                                          \
-    "SELECT c.customer_id AS anchor, t AS time, (SELECT count(*) FROM orders o WHERE o.customer_id = c.customer_id "   \
+#define COUNT                                                                                      \
+    "SELECT c.customer_id AS anchor, t AS time, (SELECT count(*) FROM orders o WHERE "             \
+    "o.customer_id = c.customer_id "                                                               \
     "AND o.ordered_at > t AND o.ordered_at <= datetime(t, '+30 days'))"
-/* Whether few pieces are ordered, or else of what; asked when the order itself may be seen. Some labels are missing. */
-#define PIECES                                                                                                         \
-    "SELECT order_id AS anchor, datetime(ordered_at, '+1 second') AS time, CASE WHEN order_id % 10 = 0 THEN NULL "     \
-    "WHEN quantity < 3 THEN "                                                                                          \
+/* Whether few pieces are ordered, or else of what; asked when the order itself may be seen. Some
+ * labels are missing. */
+#define PIECES                                                                                     \
+    "SELECT order_id AS anchor, datetime(ordered_at, '+1 second') AS time, CASE WHEN order_id % "  \
+    "10 = 0 THEN NULL "                                                                            \
+    "WHEN quantity < 3 THEN "                                                                      \
     "'few' ELSE category END AS target FROM orders JOIN products USING (product_id)"
 
 static const char tasks[] =
     "\"returned\": {\"anchor_table\": \"orders\", \"target_column\": \"returned\", " SPLIT "},"
     "\"quantity\": {\"anchor_table\": \"orders\", \"target_column\": \"quantity\", " SPLIT "},"
-    "\"rank\": {\"anchor_table\": \"orders\", \"target_column\": \"quantity\", \"rank\": true, " SPLIT "},"
-    "\"window\": {\"anchor_table\": \"customers\", \"window\": {\"table\": \"orders\", \"aggregate\": \"count\", "
-    "\"seconds\": 2592000, \"every_seconds\": 2592000, \"from\": \"2022-06-01\", \"until\": \"2023-11-25\"}, " SPLIT
-    "},"
+    "\"rank\": {\"anchor_table\": \"orders\", \"target_column\": \"quantity\", \"rank\": "
+    "true, " SPLIT "},"
+    "\"window\": {\"anchor_table\": \"customers\", \"window\": {\"table\": \"orders\", "
+    "\"aggregate\": \"count\", "
+    "\"seconds\": 2592000, \"every_seconds\": 2592000, \"from\": \"2022-06-01\", \"until\": "
+    "\"2023-11-25\"}, " SPLIT "},"
     "\"query\": {\"anchor_table\": \"customers\", \"query\": \"" COUNT
     " AS target, datetime(t, '+30 days') AS known_at FROM "
     "customers c JOIN " DAYS "\", \"target_stype\": \"numerical\", " SPLIT "},"
-    "\"delay\": {\"anchor_table\": \"customers\", \"query\": \"" COUNT " > 0 AS target FROM customers c JOIN " DAYS
+    "\"delay\": {\"anchor_table\": \"customers\", \"query\": \"" COUNT
+    " > 0 AS target FROM customers c JOIN " DAYS
     "\", \"target_stype\": \"boolean\", \"known_delay_seconds\": 2592000, " SPLIT "},"
-    "\"pieces\": {\"anchor_table\": \"orders\", \"query\": \"" PIECES "\", \"target_stype\": \"categorical\", " SPLIT
-    "},"
-    "\"category\": {\"anchor_table\": \"products\", \"target_column\": \"category\", \"split\": {\"kind\": \"hash\"}}";
+    "\"pieces\": {\"anchor_table\": \"orders\", \"query\": \"" PIECES
+    "\", \"target_stype\": \"categorical\", " SPLIT "},"
+    "\"category\": {\"anchor_table\": \"products\", \"target_column\": \"category\", \"split\": "
+    "{\"kind\": \"hash\"}}";
 
 /* Makes the shop with these tasks; the database is at path if that is not NULL. */
 static pith_status make(const char *list, const char *path, pith_error *err) {
@@ -62,14 +71,16 @@ static pith_database *shop(void) {
     pith_database *db;
     char path[400];
     snprintf(path, sizeof path, "%s.rdb", test_directory());
-    if (make(tasks, path, &err) || pith_database_open(&db, path, NULL, &err)) fail_msg("%s", err.message);
+    if (make(tasks, path, &err) || pith_database_open(&db, path, NULL, &err))
+        fail_msg("%s", err.message);
     unlink(path);
     return db;
 }
 
 static const pith__rdb_task *task_named(const pith__rdb *r, const char *name) {
     for (uint32_t i = 0; i < r->task_count; i++)
-        if (r->tasks[i].name.size == strlen(name) && !memcmp(r->tasks[i].name.data, name, strlen(name)))
+        if (r->tasks[i].name.size == strlen(name) &&
+            !memcmp(r->tasks[i].name.data, name, strlen(name)))
             return &r->tasks[i];
     fail_msg("no task %s", name);
     return NULL;
@@ -98,7 +109,8 @@ static void labels(void **state) {
         for (uint32_t row = 0; row < t->rows; row += 97) {
             int count = 0;
             for (uint32_t o = 0; o < 24000; o++)
-                count += customers[o] == up[row] && ordered[o] > times[row] && ordered[o] <= times[row] + 2592000;
+                count += customers[o] == up[row] && ordered[o] > times[row] &&
+                         ordered[o] <= times[row] + 2592000;
             if (k < 2)
                 assert_true(((const double *)t->columns[1].data)[row] == count);
             else
@@ -108,7 +120,8 @@ static void labels(void **state) {
     }
     const pith__rdb_task *pieces = task_named(r, "pieces");
     int missing = 0;
-    for (uint32_t row = 0; row < 24000; row++) missing += pith__rdb_is_null(&r->tables[pieces->table].columns[1], row);
+    for (uint32_t row = 0; row < 24000; row++)
+        missing += pith__rdb_is_null(&r->tables[pieces->table].columns[1], row);
     assert_int_equal(missing, 2400);
     pith_database_close(db);
 }
@@ -127,17 +140,20 @@ static void late_labels(void **state) {
         if (part == PITH_TRAIN) assert_true(ends < task->train_until);
         if (part == PITH_VALIDATION) assert_true(ends < task->validation_until);
     }
-    assert_int_equal(parts[PITH_NO_SPLIT], 2000); /* two times whose windows reach into the next part */
+    assert_int_equal(parts[PITH_NO_SPLIT], 2000); /* two times whose windows reach into the next
+                                                     part */
     pith_database_close(db);
 }
 
 /* Trains on a task, and returns its measures on the test rows. */
-static pith_relational_metrics learn(const pith_database *db, const char *task, int steps, pith_relational **model) {
+static pith_relational_metrics learn(const pith_database *db, const char *task, int steps,
+                                     pith_relational **model) {
     pith_error err = PITH_ERROR_INIT;
     pith_relational_metrics m;
     char config[200];
     double loss;
-    snprintf(config, sizeof config, "{\"steps\": %d, \"warmup\": 10, \"width\": 8, \"cells\": 100}", steps);
+    snprintf(config, sizeof config, "{\"steps\": %d, \"warmup\": 10, \"width\": 8, \"cells\": 100}",
+             steps);
     if (pith_relational_create(model, db, task, config, 3, &err) ||
         pith_relational_train(&loss, *model, steps, 2, NULL, &err) ||
         pith_relational_evaluate(&m, *model, PITH_SPLIT_OF_TEST, 2, &err))
@@ -155,8 +171,10 @@ static void classes(void **state) {
     pith_relational_get_state(&about, model);
     assert_int_equal(about.target, PITH_TARGET_CLASS);
     assert_int_equal(about.outputs, 8);
-    print_message("classes: accuracy %.3f, macro f1 %.3f, logloss %.3f\n", m.accuracy, m.macro_f1, m.logloss[0]);
-    assert_true(m.accuracy > 0.9 && m.macro_f1 > 0.9 && m.logloss[0] < m.constant_logloss / 3 && isnan(m.auroc[0]));
+    print_message("classes: accuracy %.3f, macro f1 %.3f, logloss %.3f\n", m.accuracy, m.macro_f1,
+                  m.logloss[0]);
+    assert_true(m.accuracy > 0.9 && m.macro_f1 > 0.9 && m.logloss[0] < m.constant_logloss / 3 &&
+                isnan(m.auroc[0]));
     float answers[3 * 8], alone[8];
     const uint32_t rows[] = { 7, 4000, 12 };
     assert_int_equal(pith_relational_predict(answers, model, rows, 3, 2, &err), PITH_OK);
@@ -167,25 +185,27 @@ static void classes(void **state) {
         for (int k = 0; k < 8; k++) sum += answers[i * 8 + k];
         assert_true(fabs(sum - 1) < 1e-5);
     }
-    const pith_str first = pith_relational_class(model, 0), second = pith_relational_class(model, 1);
-    assert_true(first.size && memcmp(first.data, second.data, first.size) < 0 && !memchr(first.data, ' ', first.size));
+    const pith_str first = pith_relational_class(model, 0),
+                   second = pith_relational_class(model, 1);
+    assert_true(first.size && memcmp(first.data, second.data, first.size) < 0 &&
+                !memchr(first.data, ' ', first.size));
     assert_null(pith_relational_class(model, 8).data);
     pith_relational_close(model);
     /* The baselines of classes: trees see the order, and so are right. */
     pith_relational_metrics trees, entity, constant;
     const pith__rdb_task *task = task_named(&db->rdb, "pieces");
-    assert_int_equal(pith__baseline_measure(&constant, &db->rdb, task, PITH_BASELINE_CONSTANT, PITH_TEST, 2,
-                                            &pith__allocator_default, &err),
+    assert_int_equal(pith__baseline_measure(&constant, &db->rdb, task, PITH_BASELINE_CONSTANT,
+                                            PITH_TEST, 2, &pith__allocator_default, &err),
                      PITH_OK);
-    assert_int_equal(pith__baseline_measure(&entity, &db->rdb, task, PITH_BASELINE_ENTITY, PITH_TEST, 2,
-                                            &pith__allocator_default, &err),
+    assert_int_equal(pith__baseline_measure(&entity, &db->rdb, task, PITH_BASELINE_ENTITY,
+                                            PITH_TEST, 2, &pith__allocator_default, &err),
                      PITH_OK);
-    assert_int_equal(pith__baseline_measure(&trees, &db->rdb, task, PITH_BASELINE_PARENTS, PITH_TEST, 2,
-                                            &pith__allocator_default, &err),
+    assert_int_equal(pith__baseline_measure(&trees, &db->rdb, task, PITH_BASELINE_PARENTS,
+                                            PITH_TEST, 2, &pith__allocator_default, &err),
                      PITH_OK);
     assert_true(fabs(constant.logloss[0] - constant.constant_logloss) < 1e-9);
-    print_message("pieces: constant %.3f, entity %.3f, trees %.3f\n", constant.logloss[0], entity.logloss[0],
-                  trees.logloss[0]);
+    print_message("pieces: constant %.3f, entity %.3f, trees %.3f\n", constant.logloss[0],
+                  entity.logloss[0], trees.logloss[0]);
     assert_true(entity.logloss[0] <= constant.logloss[0] + 0.01);
     assert_true(trees.logloss[0] < 0.05 && trees.accuracy > 0.99);
     pith_database_close(db);
@@ -206,7 +226,8 @@ static void ranks(void **state) {
     for (uint32_t i = 0; i < 24000; i++) {
         if (pith__rdb_split(&db->rdb, task, i) != PITH_TRAIN) continue;
         const double share = pith__target_truth(&target, i);
-        assert_true(fabs(pith__target_answer(&target, pith__target_scaled(&target, i)) - share) < 1e-9);
+        assert_true(fabs(pith__target_answer(&target, pith__target_scaled(&target, i)) - share) <
+                    1e-9);
         sum += share;
         n++;
     }
@@ -214,7 +235,8 @@ static void ranks(void **state) {
     pith__arena_free(&arena);
     pith_relational *model;
     const pith_relational_metrics m = learn(db, "query", 120, &model);
-    print_message("query: mae %.3f, constant %.3f, spearman %.3f\n", m.mae[0], m.constant_mae, m.spearman[0]);
+    print_message("query: mae %.3f, constant %.3f, spearman %.3f\n", m.mae[0], m.constant_mae,
+                  m.spearman[0]);
     assert_true(m.spearman[0] > 0.3 && m.spearman[1] < m.spearman[0] && m.mae[0] < m.constant_mae);
     pith_relational_close(model);
     learn(db, "rank", 3, &model);
@@ -243,7 +265,8 @@ static void nothing_later_counts(void **state) {
         if (pith_relational_create(&model, db, names[k], "{\"cells\": 300, \"width\": 8}", 7, &err))
             fail_msg("%s", err.message);
         for (uint32_t i = 0; i < 200; i++) {
-            float before[PITH_TARGET_CLASSES], after[PITH_TARGET_CLASSES], earlier[PITH_TARGET_CLASSES];
+            float before[PITH_TARGET_CLASSES], after[PITH_TARGET_CLASSES],
+                earlier[PITH_TARGET_CLASSES];
             const uint32_t row = all / 3 + i * (all * 2 / 3 / 200);
             const int64_t asked = pith__rdb_asked_at(r, task, row);
             const size_t size = (size_t)model->target.outputs * sizeof *before;
@@ -264,7 +287,8 @@ static void nothing_later_counts(void **state) {
     pith_database_close(db);
 }
 
-#define QUERY(sql, more) "\"t\": {\"anchor_table\": \"customers\", \"query\": \"" sql "\", " more SPLIT "}"
+#define QUERY(sql, more)                                                                           \
+    "\"t\": {\"anchor_table\": \"customers\", \"query\": \"" sql "\", " more SPLIT "}"
 #define BOOLEAN "\"target_stype\": \"boolean\", "
 
 static void wrong_tasks(void **state) {
@@ -273,28 +297,37 @@ static void wrong_tasks(void **state) {
         const char *task, *message;
     } cases[] = {
         { QUERY("SELECT 1 AS anchor, '2022-01-01' AS time", BOOLEAN), "gives no column 'target'" },
-        { QUERY("SELECT 1 AS anchor, '2022-01-01' AS time, 1 AS target, 2 AS more", BOOLEAN), "gives a column 'more'" },
-        { QUERY("SELECT 1 AS anchor, '2022-01-01' AS time, 1 AS target UNION ALL SELECT 'nobody', '2022-01-01', 0",
+        { QUERY("SELECT 1 AS anchor, '2022-01-01' AS time, 1 AS target, 2 AS more", BOOLEAN),
+          "gives a column 'more'" },
+        { QUERY("SELECT 1 AS anchor, '2022-01-01' AS time, 1 AS target UNION ALL SELECT 'nobody', "
+                "'2022-01-01', 0",
                 BOOLEAN),
-          "the query of task 't': row 2, column 'anchor': 'nobody' is no row of table 'customers'" },
+          "the query of task 't': row 2, column 'anchor': 'nobody' is no row of table "
+          "'customers'" },
         { QUERY("SELECT 1 AS anchor, 'soon' AS time, 1 AS target", BOOLEAN),
           "row 1, column 'asked_at': 'soon' is no date" },
-        { QUERY("SELECT 1 AS anchor, NULL AS time, 1 AS target", BOOLEAN), "row 1, column 'time': it is null" },
+        { QUERY("SELECT 1 AS anchor, NULL AS time, 1 AS target", BOOLEAN),
+          "row 1, column 'time': it is null" },
         { QUERY("SELECT 1 AS anchor, '2022-01-01' AS time, 'x' AS target", BOOLEAN),
           "row 1, column 'target': 'x' is no boolean" },
         { QUERY("SELECT 1 AS anchor, '2022-01-01' AS time, x'00' AS target", BOOLEAN),
           "column 'target': the cell is a blob" },
-        { QUERY("SELECT 1 AS anchor FROM nowhere", BOOLEAN), "the query of task 't': no such table: nowhere" },
+        { QUERY("SELECT 1 AS anchor FROM nowhere", BOOLEAN),
+          "the query of task 't': no such table: nowhere" },
         { QUERY("SELECT 1; SELECT 2", BOOLEAN), "is not one SELECT alone" },
         { QUERY("DELETE FROM orders", BOOLEAN), "begins neither with SELECT nor with WITH" },
-        { QUERY("WITH x AS (SELECT 1) DELETE FROM orders", BOOLEAN), "the query of task 't': not authorized" },
+        { QUERY("WITH x AS (SELECT 1) DELETE FROM orders", BOOLEAN),
+          "the query of task 't': not authorized" },
         { QUERY("ATTACH 'x' AS y", BOOLEAN), "begins neither with SELECT nor with WITH" },
         { QUERY("SELECT 1", ""), "has a query and needs a target_stype" },
-        { QUERY("SELECT 1", "\"target_stype\": \"text\", "), "targets are boolean, numerical or categorical" },
-        { QUERY("SELECT 1", BOOLEAN "\"rank\": true, "), "asks for a rank, but its target is boolean" },
-        { QUERY("SELECT 1", BOOLEAN "\"target_column\": \"country\", "), "one of target_column, window and query" },
-        { "\"t\": {\"anchor_table\": \"orders\", \"target_column\": \"returned\", \"known_delay_seconds\": 5, " SPLIT
-          "}",
+        { QUERY("SELECT 1", "\"target_stype\": \"text\", "),
+          "targets are boolean, numerical or categorical" },
+        { QUERY("SELECT 1", BOOLEAN "\"rank\": true, "),
+          "asks for a rank, but its target is boolean" },
+        { QUERY("SELECT 1", BOOLEAN "\"target_column\": \"country\", "),
+          "one of target_column, window and query" },
+        { "\"t\": {\"anchor_table\": \"orders\", \"target_column\": \"returned\", "
+          "\"known_delay_seconds\": 5, " SPLIT "}",
           "known_delay_seconds goes with a query" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -303,20 +336,22 @@ static void wrong_tasks(void **state) {
         if (!strstr(err.message, cases[i].message)) fail_msg("case %zu: %s", i, err.message);
     }
     /* Classes are counted when a model is made. */
-    static const char *const counts[] = { "1", "o.order_id % 65" }, *const messages[] = { "only 1 categories",
-                                                                                          "more than 64 categories" };
+    static const char *const counts[] = { "1", "o.order_id % 65" }, *const messages[] = {
+        "only 1 categories", "more than 64 categories"
+    };
     for (int i = 0; i < 2; i++) {
         pith_error err = PITH_ERROR_INIT;
         pith_database *db;
         pith_relational *model;
         char path[400], text[600];
         snprintf(path, sizeof path, "%s/x.rdb", test_directory());
-        snprintf(
-            text, sizeof text,
-            "\"t\": {\"anchor_table\": \"orders\", \"query\": \"SELECT order_id AS anchor, ordered_at AS time, %s AS "
-            "target FROM orders o\", \"target_stype\": \"categorical\", " SPLIT "}",
-            counts[i]);
-        if (make(text, path, &err) || pith_database_open(&db, path, NULL, &err)) fail_msg("%s", err.message);
+        snprintf(text, sizeof text,
+                 "\"t\": {\"anchor_table\": \"orders\", \"query\": \"SELECT order_id AS anchor, "
+                 "ordered_at AS time, %s AS "
+                 "target FROM orders o\", \"target_stype\": \"categorical\", " SPLIT "}",
+                 counts[i]);
+        if (make(text, path, &err) || pith_database_open(&db, path, NULL, &err))
+            fail_msg("%s", err.message);
         assert_int_not_equal(pith_relational_create(&model, db, "t", NULL, 0, &err), PITH_OK);
         if (!strstr(err.message, messages[i])) fail_msg("%s", err.message);
         pith_database_close(db);
@@ -325,9 +360,11 @@ static void wrong_tasks(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(labels),      cmocka_unit_test(late_labels),
-                                        cmocka_unit_test(wrong_tasks), cmocka_unit_test(classes),
-                                        cmocka_unit_test(ranks),       cmocka_unit_test(nothing_later_counts) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels),      cmocka_unit_test(late_labels),
+        cmocka_unit_test(wrong_tasks), cmocka_unit_test(classes),
+        cmocka_unit_test(ranks),       cmocka_unit_test(nothing_later_counts)
+    };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     test_clean();
     rmdir(test_directory());

@@ -1,4 +1,5 @@
-/* test_rerankers.c - language models that judge documents, beside sentence-transformers and mxbai-rerank. */
+/* test_rerankers.c - language models that judge documents, beside sentence-transformers and
+ * mxbai-rerank. */
 #include "score_test.h"
 
 #define RERANKERS PITH_TEST_DATA "/rerankers/"
@@ -9,9 +10,12 @@ static const struct kind {
     int short_length;        /* of short.f32 */
     bool instructed, raw;
 } kinds[] = {
-    { "logit-qwen3", "logit-qwen3", 90, true, true },       { "logit-qwen2", "logit-qwen2", 60, true, true },
-    { "logit-gemma3", "logit-gemma3", 60, true, true },     { "label-qwen3", "label-qwen3", 60, false, true },
-    { "mxbai-qwen2", "mxbai-qwen2", 40, true, false },      { "logit-qwen3-onnx", "logit-qwen3", 90, true, true },
+    { "logit-qwen3", "logit-qwen3", 90, true, true },
+    { "logit-qwen2", "logit-qwen2", 60, true, true },
+    { "logit-gemma3", "logit-gemma3", 60, true, true },
+    { "label-qwen3", "label-qwen3", 60, false, true },
+    { "mxbai-qwen2", "mxbai-qwen2", 40, true, false },
+    { "logit-qwen3-onnx", "logit-qwen3", 90, true, true },
     { "mxbai-qwen2-onnx", "mxbai-qwen2", 40, true, false },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -25,10 +29,12 @@ static const char *path_of(const char *name, const char *file) {
 static void judge(float *scores, const pith_model *model, const pith_score_options *options) {
     pith_error err = PITH_ERROR_INIT;
     for (int i = 0; i < CASES; i++)
-        if (pith_rerank(&scores[i], model, all.texts[i], &all.pairs[i], 1, options, &err)) fail_msg("%s", err.message);
+        if (pith_rerank(&scores[i], model, all.texts[i], &all.pairs[i], 1, options, &err))
+            fail_msg("%s", err.message);
 }
 
-static void compare(const struct kind *k, const char *file, const pith_model *model, const pith_score_options *o) {
+static void compare(const struct kind *k, const char *file, const pith_model *model,
+                    const pith_score_options *o) {
     float scores[CASES], wanted[CASES];
     FILE *f = fopen(path_of(k->from, file), "rb");
     assert_non_null(f);
@@ -76,14 +82,17 @@ static void test_bits(void **state) {
         pith_model *model = open_task(path_of(kinds[i].name, NULL), NULL);
         for (int c = 0; c < CASES; c++) {
             turned[c] = all.pairs[CASES - 1 - c];
-            if (pith_rerank(&alone[c], model, all.texts[0], &all.pairs[c], 1, NULL, &err)) fail_msg("%s", err.message);
+            if (pith_rerank(&alone[c], model, all.texts[0], &all.pairs[c], 1, NULL, &err))
+                fail_msg("%s", err.message);
         }
         for (int threads = 1; threads <= 4; threads++) {
             pith_score_options o = PITH_SCORE_OPTIONS_INIT;
             o.threads = threads;
             o.batch_tokens = threads * 150;
-            if (pith_rerank(together, model, all.texts[0], turned, CASES, &o, &err)) fail_msg("%s", err.message);
-            for (int c = 0; c < CASES; c++) assert_memory_equal(&together[c], &alone[CASES - 1 - c], sizeof *alone);
+            if (pith_rerank(together, model, all.texts[0], turned, CASES, &o, &err))
+                fail_msg("%s", err.message);
+            for (int c = 0; c < CASES; c++)
+                assert_memory_equal(&together[c], &alone[CASES - 1 - c], sizeof *alone);
         }
         pith_model_close(model);
     }
@@ -122,13 +131,15 @@ static void edit(const char *name, const char *file, const char *text) {
         assert_int_equal(remove(line), 0);
 }
 
-static void refuse(const char *path, const pith_score_options *o, pith_status code, const char *says) {
+static void refuse(const char *path, const pith_score_options *o, pith_status code,
+                   const char *says) {
     float score;
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
     pith_status status = pith_model_open(&model, path, NULL, &err);
     if (!status) status = pith_rerank(&score, model, all.texts[0], all.pairs, 1, o, &err);
-    if (status != code || !strstr(err.message, says)) fail_msg("%s: status %d, '%s'", says, (int)status, err.message);
+    if (status != code || !strstr(err.message, says))
+        fail_msg("%s: status %d, '%s'", says, (int)status, err.message);
     pith_model_close(model);
 }
 
@@ -146,27 +157,35 @@ static void test_refused(void **state) {
     refuse(EDITED, NULL, PITH_ERR_FORMAT,
            "module LogitScore (folder '1_LogitScore'): config.json: true_token_id is missing");
     edit("logit-qwen3", "1_LogitScore/config.json", "{\"true_token_id\": 423}");
-    refuse(EDITED, NULL, PITH_ERR_FORMAT, "module LogitScore names token 423, but config.json has a vocab_size of 423");
-    edit("logit-qwen3", "1_LogitScore/config.json", "{\"true_token_id\": 4, \"module_input_name\": \"logits\"}");
+    refuse(EDITED, NULL, PITH_ERR_FORMAT,
+           "module LogitScore names token 423, but config.json has a vocab_size of 423");
+    edit("logit-qwen3", "1_LogitScore/config.json",
+         "{\"true_token_id\": 4, \"module_input_name\": \"logits\"}");
     refuse(EDITED, NULL, PITH_ERR_UNSUPPORTED, "module_input_name 'logits' is not supported");
     edit("logit-qwen3", "1_LogitScore/config.json", "{\"true_token_id\": -1}");
     refuse(EDITED, NULL, PITH_ERR_FORMAT, "true_token_id: -1 is no id");
     edit("logit-qwen3", "1_LogitScore/config.json", NULL);
     refuse(EDITED, NULL, PITH_ERR_NOT_FOUND, "1_LogitScore/config.json is not there");
     edit("logit-qwen3", "sentence_bert_config.json", "{}");
-    refuse(EDITED, NULL, PITH_ERR_UNSUPPORTED, "it needs a Transformer whose transformer_task is text-generation");
+    refuse(EDITED, NULL, PITH_ERR_UNSUPPORTED,
+           "it needs a Transformer whose transformer_task is text-generation");
     edit("logit-qwen3", "modules.json",
-         "[{\"path\": \"\", \"type\": \"sentence_transformers.base.modules.transformer.Transformer\"}]");
+         "[{\"path\": \"\", \"type\": "
+         "\"sentence_transformers.base.modules.transformer.Transformer\"}]");
     refuse(EDITED, NULL, PITH_ERR_UNSUPPORTED, "which only a module LogitScore makes scores of");
     edit("logit-qwen3", "chat_template.jinja", NULL);
     refuse(EDITED, NULL, PITH_ERR_NOT_FOUND, "modality_config.message asks for a chat template");
     edit("logit-qwen2", "sentence_bert_config.json",
-         "{\"transformer_task\": \"text-generation\", \"processing_kwargs\": {\"chat_template\": {\"tools\": []}}}");
-    refuse(EDITED, NULL, PITH_ERR_UNSUPPORTED, "chat_template.tools: this setting of the chat template");
+         "{\"transformer_task\": \"text-generation\", \"processing_kwargs\": {\"chat_template\": "
+         "{\"tools\": []}}}");
+    refuse(EDITED, NULL, PITH_ERR_UNSUPPORTED,
+           "chat_template.tools: this setting of the chat template");
     o.instruction = "anything";
-    refuse(path_of("label-qwen3", NULL), &o, PITH_ERR_ARGUMENT, "the model's chat template has no place for one");
+    refuse(path_of("label-qwen3", NULL), &o, PITH_ERR_ARGUMENT,
+           "the model's chat template has no place for one");
     o.max_length = 3;
-    refuse(path_of("mxbai-qwen2", NULL), &o, PITH_ERR_ARGUMENT, "3 tokens are left for a query and a document");
+    refuse(path_of("mxbai-qwen2", NULL), &o, PITH_ERR_ARGUMENT,
+           "3 tokens are left for a query and a document");
     pith_model *model = open_task(path_of("logit-qwen3", NULL), NULL);
     assert_int_equal(pith_embed(&score, model, all.texts, 1, NULL, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "the modules make scores of pairs of texts, not vectors"));
@@ -183,12 +202,15 @@ static void test_templates_refused(void **state) {
     refuse_template("a\n{% macro x() %}{% endmacro %}",
                     "chat_template.jinja: chat template, line 2: 'macro' is not run here");
     refuse_template("{% set ns = namespace(a=1) %}", "the function 'namespace' is not run here");
-    refuse_template(QUERY DOCUMENT "{{ strftime_now('%Y') }}", "the function 'strftime_now' is not run here");
+    refuse_template(QUERY DOCUMENT "{{ strftime_now('%Y') }}",
+                    "the function 'strftime_now' is not run here");
     refuse_template("{{ messages[0].content.strip() }}", "the method 'strip' is not run here");
     refuse_template("{{ messages[0].content | upper }}", "the filter 'upper' is not run here");
     refuse_template("{{ messages[1:] }}", "slices are not run");
-    refuse_template("{% if messages[0].content == 'a' %}{% endif %}", "it compares the text of a message");
-    refuse_template("{% if messages[0].content %}{% endif %}", "it asks whether the text of a message is empty");
+    refuse_template("{% if messages[0].content == 'a' %}{% endif %}",
+                    "it compares the text of a message");
+    refuse_template("{% if messages[0].content %}{% endif %}",
+                    "it asks whether the text of a message is empty");
     refuse_template("{% for x in messages %}", "a block 'for' is not of the form that is run here");
     refuse_template("{% if true %}", "a block 'if' does not end");
     refuse_template("{{ 'a", "a tag does not end");
@@ -198,15 +220,18 @@ static void test_templates_refused(void **state) {
     refuse_template("{{ (messages | selectattr('role', 'eq', 'nobody') | first).content }}",
                     "it reads a member of what is not there");
     refuse_template("{% set (x) = 1 %}", "'set' is run for a name only");
-    refuse_template("{{ ((((((((((((((((((((((((((((((((((((((((1 }}", "it is nested more than 32 deep");
+    refuse_template("{{ ((((((((((((((((((((((((((((((((((((((((1 }}",
+                    "it is nested more than 32 deep");
     static char text[1 << 17];
     size_t n = 0;
     n += (size_t)snprintf(text + n, sizeof text - n, "{%% set x = 'ab' %%}");
-    for (int i = 0; i < 60; i++) n += (size_t)snprintf(text + n, sizeof text - n, "{%% set x = x ~ x %%}");
+    for (int i = 0; i < 60; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{%% set x = x ~ x %%}");
     refuse_template(text, "it makes too many values");
     n = 0;
     for (int i = 0; i < 20; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "{%% for a in [1, 2, 3, 4, 5, 6, 7, 8] %%}");
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "{%% for a in [1, 2, 3, 4, 5, 6, 7, 8] %%}");
     for (int i = 0; i < 20; i++) n += (size_t)snprintf(text + n, sizeof text - n, "{%% endfor %%}");
     refuse_template(text, "it ");
     memset(text, 'a', sizeof text - 1);

@@ -1,5 +1,6 @@
-/* test_runtime_ort.c - the runtime "ort": libraries that cannot be used, what a library is told, and that nothing is
- * left behind when a call of it fails. The real library is compared in tests/cli/runtimes.py. */
+/* test_runtime_ort.c - the runtime "ort": libraries that cannot be used, what a library is told,
+ * and that nothing is left behind when a call of it fails. The real library is compared in
+ * tests/cli/runtimes.py. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -20,11 +21,11 @@
 #define FALSE_LIBRARY(kind) PITH_BINARY_DIR "/tests/false_ort_" kind ".so"
 
 /* One node, Relu, from X to Y [n]. RELU + NAME is where the operator's name begins. */
-static const char relu[] =
-    "\x08\x08\x3a\x35\x0a\x0c\x0a\x01\x58\x12\x01\x59\x22\x04"
-    "Relu"
-    "\x12\x01\x67\x5a\x10\x0a\x01\x58\x12\x0b\x0a\x09\x08\x01\x12\x05\x0a\x03\x12\x01\x6e\x62\x10\x0a\x01\x59\x12\x0b"
-    "\x0a\x09\x08\x01\x12\x05\x0a\x03\x12\x01\x6e\x42\x04\x0a\x00\x10\x0e";
+static const char relu[] = "\x08\x08\x3a\x35\x0a\x0c\x0a\x01\x58\x12\x01\x59\x22\x04"
+                           "Relu"
+                           "\x12\x01\x67\x5a\x10\x0a\x01\x58\x12\x0b\x0a\x09\x08\x01\x12\x05\x0a"
+                           "\x03\x12\x01\x6e\x62\x10\x0a\x01\x59\x12\x0b"
+                           "\x0a\x09\x08\x01\x12\x05\x0a\x03\x12\x01\x6e\x42\x04\x0a\x00\x10\x0e";
 enum { NAME = 14, SIZE = sizeof relu - 1 };
 
 static struct {
@@ -174,11 +175,13 @@ static void told(void **unused) {
     assert_int_equal(pith_model_open_memory(&model, relu, SIZE, &o, &err), PITH_OK);
     memset(&how, 0, sizeof how); /* what opening needs later, it has copied */
     assert_int_equal(heard.warnings, 0);
-    assert_string_equal(state->calls, "level 1\nthreads 3\nEnableProfiling trace\n"
-                                      "config session.intra_op.allow_spinning=0\nconfig a=b=c\n"
-                                      "TensorRT settings trt_fp16_enable=1\nappend TensorRT\n"
-                                      "CUDA settings device_id=1 x=y\nappend CUDA\nappend CoreML MLComputeUnits=ALL\n"
-                                      "append DML\nappend Other\nCreateSessionFromArray 63\n");
+    assert_string_equal(
+        state->calls,
+        "level 1\nthreads 3\nEnableProfiling trace\n"
+        "config session.intra_op.allow_spinning=0\nconfig a=b=c\n"
+        "TensorRT settings trt_fp16_enable=1\nappend TensorRT\n"
+        "CUDA settings device_id=1 x=y\nappend CUDA\nappend CoreML MLComputeUnits=ALL\n"
+        "append DML\nappend Other\nCreateSessionFromArray 63\n");
     pith_runtime_report report = report_of(model);
     assert_string_equal(report.name, "ort");
     assert_string_equal(report.version, "1.99.0");
@@ -190,7 +193,8 @@ static void told(void **unused) {
     int before = state->sessions;
     assert_true(run_model(model, 3, &err) == 997);
     assert_int_equal(state->sessions, before);
-    for (int threads = 1; threads < 20; threads++) assert_true(run_model(model, threads, &err) == 997);
+    for (int threads = 1; threads < 20; threads++)
+        assert_true(run_model(model, threads, &err) == 997);
     assert_int_equal(state->sessions, before + 7);
     pith_model_close(model);
     assert_int_equal(state->alive, 0);
@@ -204,8 +208,10 @@ static void from_a_file(void **unused) {
     pith_runtime_options how = with_library(FALSE_LIBRARY("whole"));
     pith_open_options o = open_with("ort", &how);
     state->calls[0] = 0;
-    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/operators/repeated_symbol_question/model.onnx", &o, &err),
-                     PITH_OK);
+    assert_int_equal(
+        pith_model_open(&model, PITH_TEST_DATA "/operators/repeated_symbol_question/model.onnx", &o,
+                        &err),
+        PITH_OK);
     assert_non_null(strstr(state->calls, "CreateSession model.onnx\n"));
     pith_model_close(model);
     assert_int_equal(state->alive, 0);
@@ -214,7 +220,8 @@ static void from_a_file(void **unused) {
 /* Providers that the library lacks: passed over, or, without any left, a reason to fall back. */
 static void providers_lacking(void **unused) {
     (void)unused;
-    static const char *some[] = { "coreml", "cuda" }, *none[] = { "coreml" }, *bad[] = { "cuda:device" };
+    static const char *some[] = { "coreml", "cuda" }, *none[] = { "coreml" },
+                      *bad[] = { "cuda:device" };
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     false_ort_state *state = state_of(FALSE_LIBRARY("whole"));
@@ -238,8 +245,9 @@ static void providers_lacking(void **unused) {
     assert_int_equal(state->alive, 0);
 }
 
-/* Each call of the library fails once. The model runs on the builtin engine, or the run fails, and all is released.
- * ort_threads: of the session that opening makes; a run with 2 threads uses it, or makes one. */
+/* Each call of the library fails once. The model runs on the builtin engine, or the run fails, and
+ * all is released. ort_threads: of the session that opening makes; a run with 2 threads uses it, or
+ * makes one. */
 static void each_call_fails_with(int ort_threads, int least_failed) {
     static const char *providers[] = { "cuda:a=b" };
     false_ort_state *state = state_of(FALSE_LIBRARY("other"));
@@ -327,8 +335,10 @@ static void two_libraries(void **unused) {
     (void)unused;
     pith_error err = PITH_ERROR_INIT;
     pith_model *a, *b;
-    pith_runtime_options one = with_library(FALSE_LIBRARY("whole")), two = with_library(FALSE_LIBRARY("other"));
-    false_ort_state *first = state_of(FALSE_LIBRARY("whole")), *second = state_of(FALSE_LIBRARY("other"));
+    pith_runtime_options one = with_library(FALSE_LIBRARY("whole")),
+                         two = with_library(FALSE_LIBRARY("other"));
+    false_ort_state *first = state_of(FALSE_LIBRARY("whole")),
+                    *second = state_of(FALSE_LIBRARY("other"));
     assert_ptr_not_equal(first, second);
     pith_open_options o = open_with("ort", &one);
     assert_int_equal(pith_model_open_memory(&a, relu, SIZE, &o, &err), PITH_OK);
@@ -369,9 +379,11 @@ static void cancelled(void **unused) {
     run.cancel = &stop;
     state->waits = 1;
     assert_int_equal(pthread_create(&thread, NULL, stop_soon, NULL), 0);
-    assert_int_equal(pith_session_run(session, &out, names, &in, 1, &run, &err), PITH_ERR_CANCELLED);
+    assert_int_equal(pith_session_run(session, &out, names, &in, 1, &run, &err),
+                     PITH_ERR_CANCELLED);
     pthread_join(thread, NULL);
-    assert_int_equal(pith_session_run(session, &out, names, &in, 1, &run, &err), PITH_ERR_CANCELLED);
+    assert_int_equal(pith_session_run(session, &out, names, &in, 1, &run, &err),
+                     PITH_ERR_CANCELLED);
     stop = state->waits = state->fail_at = 0;
     assert_int_equal(pith_session_run(session, &out, names, &in, 1, &run, &err), PITH_OK);
     assert_true(*(float *)out.data == 1001);
@@ -382,9 +394,15 @@ static void cancelled(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unusable),    cmocka_unit_test(searched),          cmocka_unit_test(told),
-        cmocka_unit_test(from_a_file), cmocka_unit_test(providers_lacking), cmocka_unit_test(each_call_fails),
-        cmocka_unit_test(automatic),   cmocka_unit_test(two_libraries),     cmocka_unit_test(cancelled),
+        cmocka_unit_test(unusable),
+        cmocka_unit_test(searched),
+        cmocka_unit_test(told),
+        cmocka_unit_test(from_a_file),
+        cmocka_unit_test(providers_lacking),
+        cmocka_unit_test(each_call_fails),
+        cmocka_unit_test(automatic),
+        cmocka_unit_test(two_libraries),
+        cmocka_unit_test(cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_score_memory.c - opening checkpoints with tasks, and scoring with them, while the n-th allocation or one request
- * of an arena fails: the status is PITH_ERR_MEMORY or the scores are the same, nothing leaks, and a model that was
- * opened stays usable. And memory limits, which hold. */
+/* test_score_memory.c - opening checkpoints with tasks, and scoring with them, while the n-th
+ * allocation or one request of an arena fails: the status is PITH_ERR_MEMORY or the scores are the
+ * same, nothing leaks, and a model that was opened stays usable. And memory limits, which hold. */
 #include "arena_fails.h"
 #include "failing_alloc.h"
 #include "score_test.h"
@@ -35,12 +35,14 @@ static pith_status work(counter *c, const char *dir, int threads, size_t *labels
     if (status) return status;
     *labels = pith_label_count(model);
     if (*labels) status = pith_classify(got, model, all.texts, all.pairs, CASES, &score, err);
-    if (*labels == 1 && !status) status = pith_rerank(got, model, all.texts[0], all.pairs, CASES, &score, err);
+    if (*labels == 1 && !status)
+        status = pith_rerank(got, model, all.texts[0], all.pairs, CASES, &score, err);
     if (status) { /* the failure was passed: the model works */
         long fail_at = c->fail_at;
         c->fail_at = 0;
-        assert_int_equal(*labels == 1 ? pith_rerank(got, model, all.texts[0], all.pairs, CASES, &score, NULL)
-                                      : pith_classify(got, model, all.texts, all.pairs, CASES, &score, NULL),
+        assert_int_equal(*labels == 1
+                             ? pith_rerank(got, model, all.texts[0], all.pairs, CASES, &score, NULL)
+                             : pith_classify(got, model, all.texts, all.pairs, CASES, &score, NULL),
                          PITH_OK);
         assert_memory_equal(got, wanted, CASES * *labels * sizeof *got);
         c->fail_at = fail_at;
@@ -66,8 +68,10 @@ static void fail_each(const char *dir, bool for_good) {
         bool same = !status && !for_good && !memcmp(got, wanted, sizeof got);
         passed += same; /* checks of debug builds may go without memory */
         if (!reported && !same)
-            fail_msg("%s: allocation %ld of %ld: status %d, '%s'", dir, n, count, (int)status, err.message);
-        if (atomic_load(&c.live)) fail_msg("%s: allocation %ld of %ld: %ld leak", dir, n, count, atomic_load(&c.live));
+            fail_msg("%s: allocation %ld of %ld: status %d, '%s'", dir, n, count, (int)status,
+                     err.message);
+        if (atomic_load(&c.live))
+            fail_msg("%s: allocation %ld of %ld: %ld leak", dir, n, count, atomic_load(&c.live));
     }
     print_message("%s: %ld allocations, %ld not needed\n", dir, count, passed);
     assert_true(passed <= count / 20);
@@ -75,8 +79,8 @@ static void fail_each(const char *dir, bool for_good) {
 
 static void test_allocations(void **state) {
     (void)state;
-    static const char *const dirs[] = { TASKS "cross-modernbert", TASKS "cross-bert-onnx", TASKS "labels-bert",
-                                        TASKS "../rerankers/logit-qwen2" };
+    static const char *const dirs[] = { TASKS "cross-modernbert", TASKS "cross-bert-onnx",
+                                        TASKS "labels-bert", TASKS "../rerankers/logit-qwen2" };
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
         fail_each(dirs[i], false);
         fail_each(dirs[i], true);
@@ -93,8 +97,8 @@ static void work_refused(const void *dir) {
     bool same = !status && !memcmp(got, wanted, sizeof got);
     if (!c.live && (arena_fails.fail_at ? arena_fails.refused && (reported || same) : same)) return;
     arena_fails_show();
-    fail_msg("%s: request %ld: status %d, '%s', %ld leak", (const char *)dir, arena_fails.fail_at, (int)status,
-             err.message, c.live);
+    fail_msg("%s: request %ld: status %d, '%s', %ld leak", (const char *)dir, arena_fails.fail_at,
+             (int)status, err.message, c.live);
 }
 
 /* Every place that asks an arena, in every form of task. */
@@ -126,14 +130,15 @@ static void test_arenas(void **state) {
     assert_true(count > 500);
 }
 
-/* Under every limit from what is too little to open to what is enough at once: the same scores, or an error that names
- * the limit. */
+/* Under every limit from what is too little to open to what is enough at once: the same scores, or
+ * an error that names the limit. */
 static void test_limits(void **state) {
     (void)state;
     enum { MANY = 25 * CASES, STEPS = 40 };
     static float free_scores[MANY], scores[MANY];
     static pith_str texts[MANY], pairs[MANY];
-    for (int i = 0; i < MANY; i++) texts[i] = all.texts[i * 7 % CASES], pairs[i] = all.pairs[i * 5 % CASES];
+    for (int i = 0; i < MANY; i++)
+        texts[i] = all.texts[i * 7 % CASES], pairs[i] = all.pairs[i * 5 % CASES];
     size_t most = 0;
     int done = 0, failed = 0;
     for (int i = 0; i <= STEPS; i++) {
@@ -145,13 +150,16 @@ static void test_limits(void **state) {
         score.batch_tokens = 512;
         options.memory_limit = i ? most * (size_t)i / STEPS : (size_t)1 << 40;
         pith_status status = pith_model_open(&model, TASKS "cross-bert", &options, &err);
-        if (!status) status = pith_classify(i ? scores : free_scores, model, texts, pairs, MANY, &score, &err);
+        if (!status)
+            status =
+                pith_classify(i ? scores : free_scores, model, texts, pairs, MANY, &score, &err);
         if (!i) pith_model_bytes(model, &most);
         pith_model_close(model);
         if (status) {
             char limit[128];
             snprintf(limit, sizeof limit,
-                     "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", options.memory_limit);
+                     "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ",
+                     options.memory_limit);
             assert_int_equal(status, PITH_ERR_MEMORY);
             if (strncmp(err.message, limit, strlen(limit))) fail_msg("%s", err.message);
             failed++;
@@ -165,7 +173,8 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_allocations), cmocka_unit_test(test_arenas),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_allocations),
+                                        cmocka_unit_test(test_arenas),
                                         cmocka_unit_test(test_limits) };
     return cmocka_run_group_tests(tests, open_cases, close_cases);
 }

@@ -1,5 +1,6 @@
-/* test_search.c - what pith_search finds, against the definition in plain C: the same rows in the same order with the
- * same bits. The test runs at every instruction set level (tests/CMakeLists.txt), which makes these bits the same. */
+/* test_search.c - what pith_search finds, against the definition in plain C: the same rows in the
+ * same order with the same bits. The test runs at every instruction set level
+ * (tests/CMakeLists.txt), which makes these bits the same. */
 #include "search_test.h"
 
 #include <pthread.h>
@@ -21,7 +22,8 @@ static void check_set(const set *s, const char *what) {
         pith_search_options options = PITH_SEARCH_OPTIONS_INIT;
         options.threads = 1 + (int)(n % 3);
         search(hits, index, s->query, s->queries, k, &options);
-        for (size_t q = 0; q < s->queries; q++) assert_hits(hits + q * k, all + q * s->count, have, k, what);
+        for (size_t q = 0; q < s->queries; q++)
+            assert_hits(hits + q * k, all + q * s->count, have, k, what);
         if (s->queries) {
             search(hits, index, s->query, 1, k, NULL);
             assert_hits(hits, all, have, k, what);
@@ -41,9 +43,10 @@ static void plain_and_special(void **state) {
             for (size_t d = 0; d < COUNT(dims); d++) {
                 const size_t count = (size_t)random_below(d % 3 ? 60 : 700),
                              queries = (size_t)random_below(d % 4 ? 8 : 80);
-                set s = set_make(kinds[t].dtype, kinds[t].bits, metric, count, dims[d], queries, d % 2);
-                snprintf(what, sizeof what, "dtype %d bits %d metric %d dim %zu count %zu", kinds[t].dtype,
-                         kinds[t].bits, metric, dims[d], count);
+                set s =
+                    set_make(kinds[t].dtype, kinds[t].bits, metric, count, dims[d], queries, d % 2);
+                snprintf(what, sizeof what, "dtype %d bits %d metric %d dim %zu count %zu",
+                         kinds[t].dtype, kinds[t].bits, metric, dims[d], count);
                 check_set(&s, what);
                 set_free(s);
             }
@@ -71,7 +74,8 @@ static void near_double(void **state) {
                 const float *q = s.query + i / 200 * s.dim;
                 const double want = set_score_double(&s, q, (size_t)hits[i].index);
                 double size = 0; /* of the sum's terms, by which rounding is measured */
-                for (size_t c = 0; c < s.dim; c++) size += fabs(set_value(&s, (size_t)hits[i].index, c) * q[c]);
+                for (size_t c = 0; c < s.dim; c++)
+                    size += fabs(set_value(&s, (size_t)hits[i].index, c) * q[c]);
                 if (metric != PITH_METRIC_DOT) size = fmax(1, fabs(want));
                 assert_true(fabs(hits[i].score - want) <= 4e-7 * size);
             }
@@ -93,9 +97,11 @@ static void ties(void **state) {
         set_free(s);
     }
     const float zeros[] = { 0.0f, -0.0f, 0.0f, -0.0f }, one = 1;
-    const set s = {
-        .rows = (void *)(uintptr_t)zeros, .count = 4, .dim = 1, .row_bytes = 4, .how = { .dtype = PITH_F32 }
-    };
+    const set s = { .rows = (void *)(uintptr_t)zeros,
+                    .count = 4,
+                    .dim = 1,
+                    .row_bytes = 4,
+                    .how = { .dtype = PITH_F32 } };
     set dot = s;
     dot.how = (pith_search_index_options)PITH_SEARCH_INDEX_OPTIONS_INIT;
     dot.how.metric = PITH_METRIC_DOT;
@@ -109,7 +115,8 @@ static void ties(void **state) {
 /* By numbers that are worked out by hand. */
 static void by_hand(void **state) {
     (void)state;
-    const float rows[4][2] = { { 3, 4 }, { 0, 0 }, { NAN, 1 }, { -3, -4 } }, query[] = { 6, 8 }, zero[] = { 0, 0 };
+    const float rows[4][2] = { { 3, 4 }, { 0, 0 }, { NAN, 1 }, { -3, -4 } }, query[] = { 6, 8 },
+                zero[] = { 0, 0 };
     set s = { .rows = (void *)(uintptr_t)rows, .count = 4, .dim = 2, .row_bytes = 8 };
     pith_hit hits[5];
     static const pith_hit wanted[3][4] = { { { 0, 1 }, { 1, 0 }, { 3, -1 }, { 2, NAN } },
@@ -123,7 +130,8 @@ static void by_hand(void **state) {
         for (int i = 0; i < 4; i++) {
             assert_int_equal(hits[i].index, wanted[metric][i].index);
             assert_true(isnan(hits[i].score) == isnan(wanted[metric][i].score));
-            if (!isnan(hits[i].score)) assert_true(fabsf(hits[i].score - wanted[metric][i].score) < 1e-6f);
+            if (!isnan(hits[i].score))
+                assert_true(fabsf(hits[i].score - wanted[metric][i].score) < 1e-6f);
         }
         assert_int_equal(hits[4].index, -1);
         assert_true(isnan(hits[4].score));
@@ -135,17 +143,22 @@ static void by_hand(void **state) {
     }
 }
 
-/* Rows lie further apart than 2^32 bytes: they are zero pages that nobody has written to, but for two of them. */
+/* Rows lie further apart than 2^32 bytes: they are zero pages that nobody has written to, but for
+ * two of them. */
 static void far_apart(void **state) {
     (void)state;
     const size_t row_bytes = (size_t)1 << 20, count = 4200;
-    char *rows =
-        mmap(NULL, row_bytes * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *rows = mmap(NULL, row_bytes * count, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (rows == MAP_FAILED) skip(); /* the address space is limited */
     const float value[3] = { 1, 2, 3 };
     memcpy(rows + 4199 * row_bytes, value, sizeof value);
     memcpy(rows + 2050 * row_bytes, value, sizeof value);
-    set s = { .rows = rows, .count = count, .dim = 3, .row_bytes = row_bytes, .how = PITH_SEARCH_INDEX_OPTIONS_INIT };
+    set s = { .rows = rows,
+              .count = count,
+              .dim = 3,
+              .row_bytes = row_bytes,
+              .how = PITH_SEARCH_INDEX_OPTIONS_INIT };
     s.how.metric = PITH_METRIC_DOT;
     pith_search_index *index = set_index(&s);
     pith_hit hits[3];
@@ -177,7 +190,8 @@ static void candidates(void **state) {
                     set_order(all, &s, s.query + q * s.dim);
                     for (size_t i = 0; i < 10; i++) {
                         const pith_hit h = hits[q * 10 + i];
-                        assert_true(same_float(h.score, set_score(&s, s.query + q * s.dim, (size_t)h.index)));
+                        assert_true(same_float(
+                            h.score, set_score(&s, s.query + q * s.dim, (size_t)h.index)));
                         for (size_t j = 0; j < 10; j++) found += all[j].index == h.index;
                     }
                     if (q == 9) assert_hits(hits + q * 10, all, 10, 10, "a query with NaN");
@@ -185,7 +199,8 @@ static void candidates(void **state) {
                     assert_hits(again, hits + q * 10, 10, 10, "alone");
                 }
                 /* Random vectors have no structure: the worst that can happen to signs. */
-                if (found < (pass == PITH_FIRST_PASS_INT8 ? 690u : 250u)) fail_msg("recall %zu of 700", found);
+                if (found < (pass == PITH_FIRST_PASS_INT8 ? 690u : 250u))
+                    fail_msg("recall %zu of 700", found);
                 options.rescore = 300;
                 search(again, index, s.query, 70, 10, &options);
                 options.exact = 1, options.rescore = 0;
@@ -199,17 +214,25 @@ static void candidates(void **state) {
     }
 }
 
-/* Rows that cannot be rounded are the last candidates; rows of zeros, and of one size, are not in the way. */
+/* Rows that cannot be rounded are the last candidates; rows of zeros, and of one size, are not in
+ * the way. */
 static void odd_candidates(void **state) {
     (void)state;
     for (int metric = PITH_METRIC_COSINE; metric <= PITH_METRIC_L2; metric++) {
         float rows[40][2];
         const float query[] = { 1, 0.5f };
         for (int i = 0; i < 40; i++) {
-            rows[i][0] = i < 10 ? NAN : i < 20 ? INFINITY : i < 30 ? 0.0f : (float)(i - 20) * 0.125f;
+            rows[i][0] = i < 10   ? NAN
+                         : i < 20 ? INFINITY
+                         : i < 30 ? 0.0f
+                                  : (float)(i - 20) * 0.125f;
             rows[i][1] = i < 30 ? 0.0f : (float)(i % 3) * 0.25f;
         }
-        set s = { .rows = rows, .count = 40, .dim = 2, .row_bytes = 8, .how = PITH_SEARCH_INDEX_OPTIONS_INIT };
+        set s = { .rows = rows,
+                  .count = 40,
+                  .dim = 2,
+                  .row_bytes = 8,
+                  .how = PITH_SEARCH_INDEX_OPTIONS_INIT };
         s.how.metric = metric, s.how.first_pass = PITH_FIRST_PASS_INT8;
         pith_search_index *index = set_index(&s);
         pith_hit hits[2], exact[40], best[2];
@@ -247,9 +270,10 @@ static void documents(void **state) {
     static const size_t ends[QUERIES + 1] = { 0, 1, 1, 70, 73 };
     for (size_t t = 0; t < COUNT(kinds); t++) {
         int64_t offsets[DOCUMENTS + 1] = { 0 };
-        for (int i = 0; i < DOCUMENTS; i++) offsets[i + 1] = offsets[i] + (i == 7 ? 200 : random_below(6));
-        set s =
-            set_make(kinds[t].dtype, kinds[t].bits, PITH_METRIC_MAXSIM, (size_t)offsets[DOCUMENTS], 33, 73, t % 2 == 0);
+        for (int i = 0; i < DOCUMENTS; i++)
+            offsets[i + 1] = offsets[i] + (i == 7 ? 200 : random_below(6));
+        set s = set_make(kinds[t].dtype, kinds[t].bits, PITH_METRIC_MAXSIM,
+                         (size_t)offsets[DOCUMENTS], 33, 73, t % 2 == 0);
         s.how.offsets = offsets, s.how.documents = DOCUMENTS;
         pith_search_index *index = set_index(&s);
         assert_int_equal(pith_search_index_count(index), DOCUMENTS);
@@ -260,8 +284,9 @@ static void documents(void **state) {
             search(hits, index, s.query, QUERIES, K, &options);
             for (size_t q = 0; q < QUERIES; q++) {
                 for (size_t d = 0; d < DOCUMENTS; d++)
-                    all[d] = (pith_hit){ (int64_t)d,
-                                         document_score(&s, d, s.query + ends[q] * s.dim, ends[q + 1] - ends[q]) };
+                    all[d] =
+                        (pith_hit){ (int64_t)d, document_score(&s, d, s.query + ends[q] * s.dim,
+                                                               ends[q + 1] - ends[q]) };
                 qsort(all, DOCUMENTS, sizeof *all, hit_order);
                 assert_hits(hits + q * K, all, K, K, "documents");
             }

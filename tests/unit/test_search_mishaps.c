@@ -10,7 +10,8 @@ static void refused_index(const char *says, const void *rows, size_t count, size
                           const pith_search_index_options *how) {
     pith_error err = PITH_ERROR_INIT;
     pith_search_index *index = NULL;
-    assert_int_equal(pith_search_index_create(&index, rows, count, dim, how, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_search_index_create(&index, rows, count, dim, how, &err),
+                     PITH_ERR_ARGUMENT);
     assert_null(index);
     if (!strstr(err.message, says)) fail_msg("'%s' does not say '%s'", err.message, says);
 }
@@ -18,10 +19,12 @@ static void refused_index(const char *says, const void *rows, size_t count, size
 static void wrong_indexes(void **state) {
     (void)state;
     const float rows[8] = { 0 };
-    const int64_t good[] = { 0, 1, 2 }, falling[] = { 0, 2, 1 }, late[] = { 1, 1, 2 }, few[] = { 0, 1, 1 };
+    const int64_t good[] = { 0, 1, 2 }, falling[] = { 0, 2, 1 }, late[] = { 1, 1, 2 },
+                  few[] = { 0, 1, 1 };
     const pith_search_index_options init = PITH_SEARCH_INDEX_OPTIONS_INIT;
     pith_search_index_options o = init;
-#define REFUSED(says, count, dim, ...) (o = init, __VA_ARGS__, refused_index(says, rows, count, dim, &o))
+#define REFUSED(says, count, dim, ...)                                                             \
+    (o = init, __VA_ARGS__, refused_index(says, rows, count, dim, &o))
     REFUSED("no metric", 2, 4, o.metric = 4);
     REFUSED("no metric", 2, 4, o.metric = -1);
     REFUSED("dtype 11", 2, 4, o.dtype = PITH_F64);
@@ -31,12 +34,15 @@ static void wrong_indexes(void **state) {
     REFUSED("threads", 2, 4, o.threads = -1);
     REFUSED("offsets", 2, 4, o.metric = PITH_METRIC_MAXSIM);
     REFUSED("offsets", 2, 4, o.offsets = good, o.documents = 2);
-    REFUSED("first pass", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good, o.documents = 2, o.first_pass = 1);
-    REFUSED("less than the one before", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = falling, o.documents = 2);
-    REFUSED("offsets[0]", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = late, o.documents = 2);
-    REFUSED("last offset is 1, but there are 2 rows", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = few,
+    REFUSED("first pass", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good, o.documents = 2,
+            o.first_pass = 1);
+    REFUSED("less than the one before", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = falling,
             o.documents = 2);
-    REFUSED("too many documents", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good, o.documents = SIZE_MAX);
+    REFUSED("offsets[0]", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = late, o.documents = 2);
+    REFUSED("last offset is 1, but there are 2 rows", 2, 4, o.metric = PITH_METRIC_MAXSIM,
+            o.offsets = few, o.documents = 2);
+    REFUSED("too many documents", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good,
+            o.documents = SIZE_MAX);
     REFUSED("row_bytes is 15", 2, 4, o.row_bytes = 15);
     REFUSED("not aligned", 2, 3, o.row_bytes = 13);
     REFUSED("dim 0", 2, 0, (void)0);
@@ -62,14 +68,15 @@ static void large_indexes(void **state) {
         { (size_t)1 << 29, 1 << 20 }, { 1, INT32_MAX },       { 0, INT32_MAX }
     };
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        assert_int_equal(pith_search_index_create(&index, rows, sizes[i][0], sizes[i][1], NULL, &err), PITH_OK);
+        assert_int_equal(
+            pith_search_index_create(&index, rows, sizes[i][0], sizes[i][1], NULL, &err), PITH_OK);
         assert_int_equal(pith_search_index_count(index), sizes[i][0]);
         pith_search_index_destroy(index);
     }
 }
 
-static void refused_search(const char *says, const pith_search_index *index, const float *queries, size_t count,
-                           size_t k, const pith_search_options *options) {
+static void refused_search(const char *says, const pith_search_index *index, const float *queries,
+                           size_t count, size_t k, const pith_search_options *options) {
     pith_error err = PITH_ERROR_INIT;
     pith_hit hits[4];
     assert_int_equal(pith_search(hits, index, queries, count, k, options, &err), PITH_ERR_ARGUMENT);
@@ -134,11 +141,12 @@ static void out_of_memory(void **state) {
         counter c = { .fail_at = 0 };
         const pith_allocator allocator = { count_alloc, count_free, &c };
         pith_hit hits[3 * 5], good[3 * 5];
-        set s = set_make(kind == 1 ? PITH_F16 : PITH_F32, 0, kind == 1 ? PITH_METRIC_L2 : PITH_METRIC_COSINE, 600, 40,
-                         3, 0);
+        set s = set_make(kind == 1 ? PITH_F16 : PITH_F32, 0,
+                         kind == 1 ? PITH_METRIC_L2 : PITH_METRIC_COSINE, 600, 40, 3, 0);
         s.how.first_pass = kind < 3 ? kind : 0;
         if (kind == 1) s.how.first_pass = PITH_FIRST_PASS_INT8;
-        if (kind == 4) s.how.metric = PITH_METRIC_MAXSIM, s.how.offsets = offsets, s.how.documents = 2;
+        if (kind == 4)
+            s.how.metric = PITH_METRIC_MAXSIM, s.how.offsets = offsets, s.how.documents = 2;
         s.how.allocator = &allocator;
         s.how.row_bytes = s.row_bytes;
         pith_search_index *index = NULL;
@@ -209,7 +217,8 @@ static void out_of_arenas(void **state) {
                                      : PITH_F32,
                          kind == 3, PITH_METRIC_COSINE, 700, 40, 4, 0);
         if (kind < 3) s.how.first_pass = kind;
-        if (kind == 4) s.how.metric = PITH_METRIC_MAXSIM, s.how.offsets = offsets, s.how.documents = 2;
+        if (kind == 4)
+            s.how.metric = PITH_METRIC_MAXSIM, s.how.offsets = offsets, s.how.documents = 2;
         places += arena_fails_each(work_refused, &s);
         set_free(s);
     }
@@ -225,7 +234,8 @@ static void cancelled(void **state) {
     set s = set_make(PITH_F32, 0, PITH_METRIC_COSINE, 100, 8, 1, 0);
     pith_search_index *index = NULL;
     s.how.cancel = &stop, s.how.first_pass = PITH_FIRST_PASS_INT8, s.how.row_bytes = s.row_bytes;
-    assert_int_equal(pith_search_index_create(&index, s.rows, 100, 8, &s.how, &err), PITH_ERR_CANCELLED);
+    assert_int_equal(pith_search_index_create(&index, s.rows, 100, 8, &s.how, &err),
+                     PITH_ERR_CANCELLED);
     assert_null(index);
     s.how.cancel = NULL;
     index = set_index(&s);
@@ -240,8 +250,9 @@ static void cancelled(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_indexes),   cmocka_unit_test(large_indexes), cmocka_unit_test(wrong_searches),
-        cmocka_unit_test(nothing_to_find), cmocka_unit_test(out_of_memory), cmocka_unit_test(out_of_arenas),
+        cmocka_unit_test(wrong_indexes),  cmocka_unit_test(large_indexes),
+        cmocka_unit_test(wrong_searches), cmocka_unit_test(nothing_to_find),
+        cmocka_unit_test(out_of_memory),  cmocka_unit_test(out_of_arenas),
         cmocka_unit_test(cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

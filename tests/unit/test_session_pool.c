@@ -1,5 +1,5 @@
-/* test_session_pool.c - sessions that threads borrow: who gets which, who waits, what ends; every counter against a
- * count of the test's own. */
+/* test_session_pool.c - sessions that threads borrow: who gets which, who waits, what ends; every
+ * counter against a count of the test's own. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,9 @@
 #include "failing_alloc.h"
 #include "pith/pith.h"
 
-#define MODEL PITH_TEST_DATA "/operators/fed_defaults/model.onnx" /* y = x w^2 + b, [2, 3]; w [3], b [1] = 2 */
+#define MODEL                                                                                      \
+    PITH_TEST_DATA                                                                                 \
+    "/operators/fed_defaults/model.onnx" /* y = x w^2 + b, [2, 3]; w [3], b [1] = 2 */
 
 static pith_model *model;
 
@@ -51,7 +53,8 @@ static pith_session *borrow(pith_session_pool *pool) {
     return session;
 }
 
-/* The one that came back last goes out first; of too many idle ones, that which waited longest ends. */
+/* The one that came back last goes out first; of too many idle ones, that which waited longest
+ * ends. */
 static void test_order(void **state) {
     (void)state;
     pith_session *s[4], *extra = NULL;
@@ -170,7 +173,8 @@ static void test_waiting(void **state) {
     start(&last, pool, 600000);
     pthread_join(brief.thread, NULL);
     assert_int_equal(brief.status, PITH_ERR_BUSY);
-    assert_string_equal(brief.err.message, "none of the 1 sessions of the pool was returned in 30 ms");
+    assert_string_equal(brief.err.message,
+                        "none of the 1 sessions of the pool was returned in 30 ms");
     assert_false(atomic_load(&first.done) || atomic_load(&last.done));
     pith_session_pool_return(pool, s);
     pthread_join(first.thread, NULL);
@@ -230,7 +234,8 @@ static void use(worker *w, pith_session *s) {
     while (now > most && !atomic_compare_exchange_weak(&out_most, &most, now)) {}
     float v = (float)(w->seed % 100), x[6] = { v, v, v, v, v, v }, y[6];
     const char *name = "x";
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } }, one = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
+                     one = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
     float wv[3] = { 3, 3, 3 };
     pith_tensor tw = { wv, sizeof wv, PITH_F32, 1, { 3 } };
     const char *names[2] = { name, "w" };
@@ -250,7 +255,8 @@ static void *borrow_often(void *context) {
     for (int i = 0; i < TURNS && w->good; i++) {
         pith_session *s = NULL;
         w->seed = w->seed * 1664525u + 1013904223u;
-        pith_status status = pith_session_pool_borrow(&s, w->pool, timeouts[w->seed >> 20 & 3], NULL);
+        pith_status status =
+            pith_session_pool_borrow(&s, w->pool, timeouts[w->seed >> 20 & 3], NULL);
         if (status == PITH_ERR_BUSY) {
             w->refused++;
             continue;
@@ -288,9 +294,9 @@ static void test_threads(void **state) {
     assert_int_equal(n.sessions_made, n.sessions_idle + n.sessions_evicted);
     assert_true(n.sessions_idle <= 3);
     assert_true(n.sessions_waited > 0 && refused > 0 && n.sessions_evicted > 0);
-    print_message("%llu borrowed, %llu refused, %llu made, %llu waited\n", (unsigned long long)borrowed,
-                  (unsigned long long)refused, (unsigned long long)n.sessions_made,
-                  (unsigned long long)n.sessions_waited);
+    print_message("%llu borrowed, %llu refused, %llu made, %llu waited\n",
+                  (unsigned long long)borrowed, (unsigned long long)refused,
+                  (unsigned long long)n.sessions_made, (unsigned long long)n.sessions_waited);
     pith_session_pool_destroy(pool);
 }
 
@@ -329,8 +335,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_model, close_model)
-    const struct CMUnitTest tests[] = { TEST(test_order),    TEST(test_idle_time), TEST(test_bindings_end),
-                                        TEST(test_waiting),  TEST(test_mistakes),  TEST(test_threads),
+    const struct CMUnitTest tests[] = { TEST(test_order),        TEST(test_idle_time),
+                                        TEST(test_bindings_end), TEST(test_waiting),
+                                        TEST(test_mistakes),     TEST(test_threads),
                                         TEST(test_no_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

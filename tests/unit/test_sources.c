@@ -1,6 +1,6 @@
-/* test_sources.c - tokenizers without tokenizer.json: what the class makes of the files, classes that are refused by
- * name, and tokens that are listed beside the vocabulary. tests/python/compare_sources.py compares with transformers.
- */
+/* test_sources.c - tokenizers without tokenizer.json: what the class makes of the files, classes
+ * that are refused by name, and tokens that are listed beside the vocabulary.
+ * tests/python/compare_sources.py compares with transformers. */
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,10 +78,12 @@ static void expect_ids(const char *text, const int *ids) {
     pith__arena own;
     pith__arena_init(&own, NULL);
     if (pith__tokenizer_load(&t, dir, NULL, &own, &err)) fail_msg("%s", err.message);
-    assert_int_equal(pith_tokenize(&tokens, t, (pith_str){ text, strlen(text) }, NULL, NULL, &err), PITH_OK);
+    assert_int_equal(pith_tokenize(&tokens, t, (pith_str){ text, strlen(text) }, NULL, NULL, &err),
+                     PITH_OK);
     for (size_t i = 0; i < tokens.count || ids[i] >= 0; i++)
         if (i == tokens.count || tokens.ids[i] != ids[i])
-            fail_msg("'%s': token %zu is %d, not %d", text, i, i < tokens.count ? tokens.ids[i] : -1, ids[i]);
+            fail_msg("'%s': token %zu is %d, not %d", text, i,
+                     i < tokens.count ? tokens.ids[i] : -1, ids[i]);
     pith_tokens_free(&tokens);
     pith__tokenizer_unload(t);
     pith__arena_free(&own);
@@ -92,7 +94,8 @@ static void expect_refusal(pith_status status, const char *says) {
     pith__arena own;
     pith__arena_init(&own, NULL);
     pith_status got = pith__tokenizer_load(&t, dir, NULL, &own, &err);
-    if (got != status || !strstr(err.message, says)) fail_msg("%d '%s', not %d '%s'", got, err.message, status, says);
+    if (got != status || !strstr(err.message, says))
+        fail_msg("%d '%s', not %d '%s'", got, err.message, status, says);
     pith__arena_free(&own);
 }
 
@@ -133,7 +136,8 @@ static void sentencepiece_classes(void **state) {
     expect_ids("a bc", (const int[]){ 0, 4, 5, 6, 2, -1 });
     put_text("config.json", "{\"model_type\": \"camembert\"}");
     expect_ids("a bc", (const int[]){ 5, 7, 8, 9, 6, -1 });
-    put_text("config.json", "{\"model_type\": \"bert\", \"tokenizer_class\": \"CamembertTokenizer\"}");
+    put_text("config.json",
+             "{\"model_type\": \"bert\", \"tokenizer_class\": \"CamembertTokenizer\"}");
     expect_ids("a bc", (const int[]){ 5, 7, 8, 9, 6, -1 });
     put_text("config.json", "{\"model_type\": \"m2m_100\"}");
     expect_refusal(PITH_ERR_UNSUPPORTED, "m2m_100 (model_type)");
@@ -145,8 +149,9 @@ static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##c\n";
 
 static void vocab_txt(void **state) {
     (void)state;
-    static const char *const refused[] = { "BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer",
-                                           "RoFormerTokenizer", "ProphetNetTokenizer" };
+    static const char *const refused[] = { "BertJapaneseTokenizer", "BertweetTokenizer",
+                                           "PhobertTokenizer", "RoFormerTokenizer",
+                                           "ProphetNetTokenizer" };
     put_text("vocab.txt", vocab);
     expect_ids("a bc", (const int[]){ 2, 5, 6, 7, 3, -1 });
     name_class("ElectraTokenizerFast");
@@ -165,8 +170,9 @@ static void merges(void **state) {
     (void)state;
     static const char *const refused[] = { "CTRLTokenizer", "XLMTokenizer", "FlaubertTokenizer",
                                            "BlenderbotTokenizer" };
-    put_text("vocab.json", "{\"[CLS]\": 0, \"[SEP]\": 1, \"a\": 2, \"b\": 3, \"ab\": 4, \"<s>\": 5, \"</s>\": 6, "
-                           "\"<unk>\": 7, \"b</w>\": 8, \"a</w>\": 9, \"ab</w>\": 10}");
+    put_text("vocab.json",
+             "{\"[CLS]\": 0, \"[SEP]\": 1, \"a\": 2, \"b\": 3, \"ab\": 4, \"<s>\": 5, \"</s>\": 6, "
+             "\"<unk>\": 7, \"b</w>\": 8, \"a</w>\": 9, \"ab</w>\": 10}");
     put_text("merges.txt", "#version: 0.2\na b\na b</w>\n");
     name_class("DebertaTokenizer");
     expect_ids("ab", (const int[]){ 0, 4, 1, -1 });
@@ -190,14 +196,18 @@ static void listed_tokens(void **state) {
     put_text("vocab.txt", vocab);
     put_text("added_tokens.json", "{\"two\": 9, \"one\": 8}");
     expect_ids("one two a", (const int[]){ 2, 8, 9, 5, 3, -1 });
+    put_text("tokenizer_config.json", "{\"added_tokens_decoder\": {\"8\": {\"content\": \"two\", "
+                                      "\"lstrip\": true, \"special\": true}}}");
+    /* added_tokens.json does not count then */
+    expect_ids("a two", (const int[]){ 2, 5, 8, 3, -1 });
     put_text("tokenizer_config.json",
-             "{\"added_tokens_decoder\": {\"8\": {\"content\": \"two\", \"lstrip\": true, \"special\": true}}}");
-    expect_ids("a two", (const int[]){ 2, 5, 8, 3, -1 }); /* added_tokens.json does not count then */
-    put_text("tokenizer_config.json", "{\"additional_special_tokens\": [\"<x>\", {\"content\": \"<y>\"}]}");
+             "{\"additional_special_tokens\": [\"<x>\", {\"content\": \"<y>\"}]}");
     expect_ids("<y> one <x>", (const int[]){ 2, 11, 8, 10, 3, -1 });
-    put_text("tokenizer_config.json", "{\"added_tokens_decoder\": {\"11\": {\"content\": \"two\"}}}");
+    put_text("tokenizer_config.json",
+             "{\"added_tokens_decoder\": {\"11\": {\"content\": \"two\"}}}");
     expect_refusal(PITH_ERR_FORMAT, "\"two\" is listed with the id 11");
-    put_text("tokenizer_config.json", "{\"added_tokens_decoder\": {\"x\": {\"content\": \"two\"}}}");
+    put_text("tokenizer_config.json",
+             "{\"added_tokens_decoder\": {\"x\": {\"content\": \"two\"}}}");
     expect_refusal(PITH_ERR_FORMAT, "\"x\" is not a token id");
     forget("tokenizer_config.json");
     put_text("added_tokens.json", "{\"two\": -1}");
@@ -209,8 +219,9 @@ static void listed_tokens(void **state) {
 /* A file that is there in some way but cannot be read is no missing file. */
 static void unreadable(void **state) {
     (void)state;
-    static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-                                         "config.json",           "tokenizer.json",          "vocab.txt" };
+    static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json",
+                                         "added_tokens.json",     "config.json",
+                                         "tokenizer.json",        "vocab.txt" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[256];
         put_text("vocab.txt", vocab);
@@ -226,8 +237,9 @@ static void unreadable(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(sentencepiece_classes), cmocka_unit_test(vocab_txt),
-                                        cmocka_unit_test(merges), cmocka_unit_test(listed_tokens),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(sentencepiece_classes),
+                                        cmocka_unit_test(vocab_txt), cmocka_unit_test(merges),
+                                        cmocka_unit_test(listed_tokens),
                                         cmocka_unit_test(unreadable) };
     return cmocka_run_group_tests(tests, loader_setup, loader_teardown);
 }

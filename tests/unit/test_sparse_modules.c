@@ -1,6 +1,6 @@
 /* test_sparse_modules.c - the sparse encoders of tests/data/sparse_modules against the vectors of
- * sentence-transformers; the same bits in any order and number of threads, and from a compiled file; and what such
- * models refuse. */
+ * sentence-transformers; the same bits in any order and number of threads, and from a compiled
+ * file; and what such models refuse. */
 #include <dirent.h>
 
 #include "encode_test.h"
@@ -30,7 +30,8 @@ static void read_want(sparse_case *c) {
     if (route) sscanf(route + 7, "%31[^.]", c->route);
 }
 
-/* Every number that is not 0 is there, and no other; differences count beside the vector's length. */
+/* Every number that is not 0 is there, and no other; differences count beside the vector's length.
+ */
 static void check(const sparse_case *c, const pith_sparse_rows *rows, int level) {
     double worst = 0;
     for (size_t i = 0; i < TEXTS; i++) {
@@ -42,10 +43,12 @@ static void check(const sparse_case *c, const pith_sparse_rows *rows, int level)
         for (size_t k = 0; k < c->width; k++) {
             if (want[k] == 0) continue;
             if (at == rows->offsets[i + 1] || rows->indices[at] != (int32_t)k)
-                fail_msg("%s %s, level %d, text %zu: component %zu is not there", c->dir, c->file, level, i, k);
+                fail_msg("%s %s, level %d, text %zu: component %zu is not there", c->dir, c->file,
+                         level, i, k);
             worst = fmax(worst, fabs((double)rows->values[at++] - (double)want[k]) / length);
         }
-        if (at != rows->offsets[i + 1]) fail_msg("%s %s, text %zu: more than are wanted", c->dir, c->file, i);
+        if (at != rows->offsets[i + 1])
+            fail_msg("%s %s, text %zu: more than are wanted", c->dir, c->file, i);
     }
     print_message("%s %s, level %d: %.2g\n", strrchr(c->dir, '/') + 1, c->file, level, worst);
     if (!(worst <= 1e-6)) fail_msg("%s %s, level %d: differs by %g", c->dir, c->file, level, worst);
@@ -57,14 +60,17 @@ static void same_bits(const pith_model *m, const pith_encoded *all) {
     embed.threads = 3;
     embed.batch_tokens = 5;
     for (int i = 0; i < TEXTS; i++) turned[i] = texts[TEXTS - 1 - i];
-    pith_encoded *other = encode_all(m, turned, TEXTS, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, &embed);
+    pith_encoded *other =
+        encode_all(m, turned, TEXTS, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, &embed);
     for (int i = 0; i < TEXTS; i++) {
         const int64_t a = all->sparse.offsets[i], b = other->sparse.offsets[TEXTS - 1 - i];
         const int64_t n = all->sparse.offsets[i + 1] - a;
         assert_int_equal(other->sparse.offsets[TEXTS - i] - b, n);
         if (!n) continue;
-        assert_memory_equal(all->sparse.indices + a, other->sparse.indices + b, (size_t)n * sizeof(int32_t));
-        assert_memory_equal(all->sparse.values + a, other->sparse.values + b, (size_t)n * sizeof(float));
+        assert_memory_equal(all->sparse.indices + a, other->sparse.indices + b,
+                            (size_t)n * sizeof(int32_t));
+        assert_memory_equal(all->sparse.values + a, other->sparse.values + b,
+                            (size_t)n * sizeof(float));
     }
     pith_encoded_free(other);
 }
@@ -133,7 +139,8 @@ static void test_cases(void **state) {
     assert_true(count >= CASES_LEAST);
 }
 
-/* Codes of an autoencoder are vectors too, with zeros between them; words with a weight of their own are not. */
+/* Codes of an autoencoder are vectors too, with zeros between them; words with a weight of their
+ * own are not. */
 static void test_dense(void **state) {
     (void)state;
     float vector[WIDTH_MAX];
@@ -142,7 +149,8 @@ static void test_dense(void **state) {
     assert_int_equal(pith_encode_can(m) & (PITH_ENCODE_DENSE | PITH_ENCODE_SPARSE),
                      PITH_ENCODE_DENSE | PITH_ENCODE_SPARSE);
     assert_int_equal(pith_embed_dim(m, NULL), 24);
-    pith_encoded *e = encode_all(m, texts, 1, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL);
+    pith_encoded *e =
+        encode_all(m, texts, 1, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL);
     if (pith_embed(vector, m, texts, 1, NULL, &err)) fail_msg("%s", err.message);
     assert_memory_equal(vector, e->dense, 24 * sizeof *vector);
     int64_t at = 0;
@@ -155,7 +163,8 @@ static void test_dense(void **state) {
     pith_encoded_free(e);
     pith_model_close(m);
     m = open_case(CASES_DIR "/static", "", LEVEL_MAX);
-    assert_int_equal(pith_encode_can(m) & (PITH_ENCODE_TOKENS | PITH_ENCODE_SPARSE), PITH_ENCODE_SPARSE);
+    assert_int_equal(pith_encode_can(m) & (PITH_ENCODE_TOKENS | PITH_ENCODE_SPARSE),
+                     PITH_ENCODE_SPARSE);
     assert_int_equal(pith_embed(vector, m, texts, 1, NULL, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "the modules make sparse vectors, not dense ones"));
     pith_model_close(m);

@@ -1,5 +1,5 @@
-/* test_statistics.c - every number of pith_statistics against a count of the test's own, and the options that change
- * them. The default model is used. */
+/* test_statistics.c - every number of pith_statistics against a count of the test's own, and the
+ * options that change them. The default model is used. */
 #include "embed_test.h"
 
 #include <pthread.h>
@@ -20,7 +20,8 @@ static pith_statistics read_all(const pith_model *model) {
     return s;
 }
 
-static void embed_first(float *vectors, const pith_model *model, size_t count, const pith_embed_options *options) {
+static void embed_first(float *vectors, const pith_model *model, size_t count,
+                        const pith_embed_options *options) {
     pith_error err = PITH_ERROR_INIT;
     if (pith_embed(vectors, model, g.texts, count, options, &err)) fail_msg("%s", err.message);
 }
@@ -38,7 +39,8 @@ static void test_texts(void **state) {
     uint64_t tokens = 0, cut = 0;
     for (int i = 0; i < COUNT; i++) {
         pith_tokens t = PITH_TOKENS_INIT;
-        assert_int_equal(pith_tokenize(&t, pith_model_tokenizer(model), g.texts[i], NULL, NULL, NULL), PITH_OK);
+        assert_int_equal(
+            pith_tokenize(&t, pith_model_tokenizer(model), g.texts[i], NULL, NULL, NULL), PITH_OK);
         tokens += t.count < 16 ? t.count : 16;
         cut += t.count > 16;
         pith_tokens_free(&t);
@@ -142,7 +144,8 @@ static void test_wrong_batching(void **state) {
 
 /* ---- memory ---- */
 
-/* In a steady state nearly every request is answered by the pool, and the host's allocator is hardly asked. */
+/* In a steady state nearly every request is answered by the pool, and the host's allocator is
+ * hardly asked. */
 static void test_pool(void **state) {
     (void)state;
     enum { CALLS = 100 };
@@ -159,7 +162,8 @@ static void test_pool(void **state) {
         pith_statistics s = read_all(model);
         asked[without] = s.allocations;
         if (without) {
-            assert_int_equal(s.pool_hits + s.pool_misses + s.pool_blocks + s.pool_bytes + s.sessions_idle, 0);
+            assert_int_equal(
+                s.pool_hits + s.pool_misses + s.pool_blocks + s.pool_bytes + s.sessions_idle, 0);
             assert_int_equal(s.sessions_made, CALLS);
             assert_int_equal(s.sessions_evicted, CALLS);
         } else {
@@ -212,7 +216,8 @@ static void test_sessions(void **state) {
     pthread_t threads[THREADS];
     o.sessions = 2;
     pith_model *model = open_with(&o);
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, embed_some, model), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, embed_some, model), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     pith_statistics s = read_all(model);
     assert_true(s.sessions_idle >= 1 && s.sessions_idle <= 2);
@@ -250,8 +255,8 @@ static void note_log(void *user, pith_log_level level, const char *message) {
     if (level == PITH_LOG_INFO) snprintf(told, sizeof told, "%s", message);
 }
 
-/* When the system is short of memory, kept buffers are freed, batches become small, and the log is told; vectors stay
- * the same. */
+/* When the system is short of memory, kept buffers are freed, batches become small, and the log is
+ * told; vectors stay the same. */
 static void test_pressure(void **state) {
     (void)state;
     static const int percents[] = { -1, 0, 60, 95 };
@@ -290,7 +295,8 @@ static void test_pressure(void **state) {
     assert_int_equal(system(command), 0);
 }
 
-/* Under a memory limit batches are made smaller before they run; without prediction, after they failed. */
+/* Under a memory limit batches are made smaller before they run; without prediction, after they
+ * failed. */
 static void test_prediction_lowers(void **state) {
     (void)state;
     pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
@@ -339,7 +345,8 @@ static void predict(const char *name, int tokens, int count, int threads) {
     for (int i = 0; i < count; i++) texts[i] = (pith_str){ text, (size_t)(tokens - 2) * 2 };
     size_t dim = pith_embed_dim(model, &o);
     float *vectors = malloc((size_t)count * dim * sizeof *vectors);
-    if (pith_embed_predict(&need, model, (size_t)count, (size_t)tokens, &o, &err)) fail_msg("%s", err.message);
+    if (pith_embed_predict(&need, model, (size_t)count, (size_t)tokens, &o, &err))
+        fail_msg("%s", err.message);
     pith_model_reset_statistics(model);
     size_t before = pith_model_bytes(model, NULL), peak;
     if (pith_embed(vectors, model, texts, (size_t)count, &o, &err)) fail_msg("%s", err.message);
@@ -347,10 +354,11 @@ static void predict(const char *name, int tokens, int count, int threads) {
     assert_int_equal(stats.tokens, count * tokens);
     double grown = (double)(peak - before), total = (double)need.total / grown;
     double activations = (double)need.activations / (double)stats.peak_bytes;
-    print_message("%s: %d texts of %d tokens, %d threads: %.0f bytes, predicted %zu\n", name, count, tokens, threads,
-                  grown, need.total);
+    print_message("%s: %d texts of %d tokens, %d threads: %.0f bytes, predicted %zu\n", name, count,
+                  tokens, threads, grown, need.total);
 
-    bool low = total < 0.9 || activations < 0.9; /* of two threads, one may have done all the work */
+    bool low = total < 0.9 || activations < 0.9; /* of two threads, one may have done all the
+                                                    work */
     if (low || (threads == 1 && (total > 1.1 || activations > 1.1)))
         fail_msg("total %g, activations %g of what was measured", total, activations);
     free(vectors);
@@ -361,8 +369,10 @@ static void predict(const char *name, int tokens, int count, int threads) {
 
 static void test_prediction(void **state) {
     (void)state;
-    static const int lengths[2][5] = { { 4, 16, 64, 150, 256 }, { 4, 10, 16, 24, 38 } }, counts[] = { 1, 9, 40 };
-    static const char *const networks[] = { NULL, "bert-base-script14-eager", "roberta-base-dynamo20-sdpa",
+    static const int lengths[2][5] = { { 4, 16, 64, 150, 256 }, { 4, 10, 16, 24, 38 } },
+                     counts[] = { 1, 9, 40 };
+    static const char *const networks[] = { NULL, "bert-base-script14-eager",
+                                            "roberta-base-dynamo20-sdpa",
                                             "qwen3-base-script17-sdpa" };
     for (size_t m = 0; m < sizeof networks / sizeof *networks; m++) {
         char dir[600] = "all-MiniLM-L6-v2";
@@ -448,7 +458,8 @@ static void test_writing(void **state) {
     assert_non_null(strstr(written, "buffer_reuse_ratio         -\n"));
     assert_int_equal(pith_statistics_write(&s, 5, keep, NULL, &err), PITH_ERR_ARGUMENT);
     s.size = 0;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, keep, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, keep, NULL, &err),
+                     PITH_ERR_ARGUMENT);
 }
 
 static void test_wrong_open_options(void **state) {

@@ -1,5 +1,5 @@
-/* test_steady.c - what must hold when the default model has worked for a while, by counts: pool, buffers, copies,
- * requests of the host's allocator, and memory under a limit. */
+/* test_steady.c - what must hold when the default model has worked for a while, by counts: pool,
+ * buffers, copies, requests of the host's allocator, and memory under a limit. */
 #include "embed_test.h"
 
 #include <pthread.h>
@@ -29,13 +29,14 @@ static void work(float (*vectors)[DIM], const pith_model *model, int threads) {
     o.threads = threads;
     for (size_t first = 0, n = 1; first < GOLDEN; first += n, n = n % 20 + 1) {
         if (n > GOLDEN - first) n = GOLDEN - first;
-        if (pith_embed(vectors[first], model, g.texts + first, n, &o, &err)) fail_msg("%s", err.message);
+        if (pith_embed(vectors[first], model, g.texts + first, n, &o, &err))
+            fail_msg("%s", err.message);
     }
 }
 
-/* Nine of ten requests are answered by the pool, four of five runs find their buffer, nothing is copied; and four of
- * five requests of the host's allocator are saved against one allocation per value, without pool, idle sessions and
- * kept plans. The bits are the same. */
+/* Nine of ten requests are answered by the pool, four of five runs find their buffer, nothing is
+ * copied; and four of five requests of the host's allocator are saved against one allocation per
+ * value, without pool, idle sessions and kept plans. The bits are the same. */
 static void test_ratios(void **state) {
     (void)state;
     enum { ROUNDS = 3 };
@@ -53,12 +54,15 @@ static void test_ratios(void **state) {
         work(ours, other, threads);
         pith_statistics without = count(other);
         assert_memory_equal(ours, theirs, sizeof ours);
-        print_message(
-            "%d threads: pool %llu of %llu, buffers %llu of %llu, bound %llu, copied %llu, host %llu of %llu\n",
-            threads, (unsigned long long)with.pool_hits, (unsigned long long)(with.pool_hits + with.pool_misses),
-            (unsigned long long)with.buffers_reused, (unsigned long long)(with.buffers_reused + with.buffers_made),
-            (unsigned long long)with.tensors_bound, (unsigned long long)with.tensors_copied,
-            (unsigned long long)with.allocations, (unsigned long long)(without.allocations * ROUNDS));
+        print_message("%d threads: pool %llu of %llu, buffers %llu of %llu, bound %llu, copied "
+                      "%llu, host %llu of %llu\n",
+                      threads, (unsigned long long)with.pool_hits,
+                      (unsigned long long)(with.pool_hits + with.pool_misses),
+                      (unsigned long long)with.buffers_reused,
+                      (unsigned long long)(with.buffers_reused + with.buffers_made),
+                      (unsigned long long)with.tensors_bound,
+                      (unsigned long long)with.tensors_copied, (unsigned long long)with.allocations,
+                      (unsigned long long)(without.allocations * ROUNDS));
 #ifndef PITH_SANITIZED /* there a block answers only a request of its own size */
         assert_true(with.pool_hits > 9 * with.pool_misses);
 #endif
@@ -72,7 +76,8 @@ static void test_ratios(void **state) {
     }
 }
 
-/* Bound inputs and outputs of a session: nothing is copied, and in a steady state nothing is asked of the host. */
+/* Bound inputs and outputs of a session: nothing is copied, and in a steady state nothing is asked
+ * of the host. */
 static void test_bound_session(void **state) {
     (void)state;
     enum { TOKENS = 16 };
@@ -94,10 +99,12 @@ static void test_bound_session(void **state) {
         if (strstr(port.name, "type")) memset(data[i], 0, sizeof data[i]);
         assert_int_equal(pith_session_bind_input(session, port.name, &t, &err), PITH_OK);
     }
-    assert_int_equal(pith_session_bind_output(session, pith_model_output(model, 0).name, &to, &err), PITH_OK);
+    assert_int_equal(pith_session_bind_output(session, pith_model_output(model, 0).name, &to, &err),
+                     PITH_OK);
     for (int i = 0; i < 200; i++) {
         if (i == 2) pith_model_reset_statistics(model);
-        if (pith_session_run(session, outputs, NULL, NULL, 0, NULL, &err)) fail_msg("%s", err.message);
+        if (pith_session_run(session, outputs, NULL, NULL, 0, NULL, &err))
+            fail_msg("%s", err.message);
         assert_ptr_equal(outputs[0].data, memory);
     }
     pith_statistics n = count(model);
@@ -149,12 +156,14 @@ static int embed_mixed(void) {
     size_t before = anonymous(), peak;
     o.memory_limit = LIMIT;
     for (size_t i = 0; i + 5 <= sizeof longest; i += 5) memcpy(longest + i, "word ", 5);
-    for (size_t i = 0; i < COUNT; i++) texts[i] = i % 7 == 3 ? (pith_str){ longest, i * 47 } : g.texts[i % GOLDEN];
+    for (size_t i = 0; i < COUNT; i++)
+        texts[i] = i % 7 == 3 ? (pith_str){ longest, i * 47 } : g.texts[i % GOLDEN];
     atomic_store(&watching, true);
     if (pthread_create(&watcher, NULL, watch, NULL)) return 1;
     how.threads = 2;
     how.batch_tokens = 4096;
-    if (pith_model_open(&model, model_name, &o, &err) || pith_embed(vectors[0], model, texts, COUNT, &how, &err)) {
+    if (pith_model_open(&model, model_name, &o, &err) ||
+        pith_embed(vectors[0], model, texts, COUNT, &how, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return 2;
     }
@@ -167,7 +176,8 @@ static int embed_mixed(void) {
         for (int d = 0; texts[i].data != longest && d < DIM; d++)
             if (fabsf(vectors[i][d] - g.vectors[i % GOLDEN][d]) > 1e-4f) return 4;
     pith_statistics n = count(model);
-    fprintf(stderr, "limit %zu, peak %zu, anonymous %zu (%zu before)\n", LIMIT, peak, atomic_load(&most_seen), before);
+    fprintf(stderr, "limit %zu, peak %zu, anonymous %zu (%zu before)\n", LIMIT, peak,
+            atomic_load(&most_seen), before);
     if (n.texts != 2 * COUNT || peak > LIMIT) return 5;
     pith_model_close(model);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

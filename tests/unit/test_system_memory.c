@@ -1,4 +1,5 @@
-/* test_system_memory.c - what the system's files say about memory, below a directory of the test. */
+/* test_system_memory.c - what the system's files say about memory, below a directory of the test.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,8 @@ static pith_memory_info report(void) {
 
 static void meminfo(unsigned total, unsigned available) {
     char text[200];
-    snprintf(text, sizeof text, "MemTotal: %u kB\nMemFree: 1 kB\nMemAvailable: %u kB\n", total, available);
+    snprintf(text, sizeof text, "MemTotal: %u kB\nMemFree: 1 kB\nMemAvailable: %u kB\n", total,
+             available);
     put("/proc/meminfo", text);
 }
 
@@ -75,7 +77,8 @@ static void test_machine(void **state) {
     near(info.used, 0.75);
 }
 
-/* Version 2: the group that leaves least, here the parent; file cache that can be dropped is not in use. */
+/* Version 2: the group that leaves least, here the parent; file cache that can be dropped is not in
+ * use. */
 static void test_version_2(void **state) {
     (void)state;
     meminfo(1000000, 900000);
@@ -133,7 +136,8 @@ static void test_gauge(void **state) {
     assert_true(is_short(0.8, text, sizeof text));
     assert_non_null(strstr(text, "95 % of the control group's limit"));
     put("/sys/fs/cgroup/a/memory.current", "50\n");
-    put("/proc/pressure/memory", "some avg10=40.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=12.50 avg60=0.00\n");
+    put("/proc/pressure/memory",
+        "some avg10=40.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=12.50 avg60=0.00\n");
     near(report().stalled, 0.125);
     assert_true(is_short(0.8, text, sizeof text));
     assert_non_null(strstr(text, "waited for it 12 % of the time"));
@@ -144,7 +148,9 @@ static void test_pause(void **state) {
     (void)state;
     char text[200];
     meminfo(1000, 1);
-    pith__memory_gauge gauge = { .threshold = 0.5, .root = root, .pause = (uint64_t)3600 * 1000000000 };
+    pith__memory_gauge gauge = { .threshold = 0.5,
+                                 .root = root,
+                                 .pause = (uint64_t)3600 * 1000000000 };
     assert_true(pith__memory_gauge_short(&gauge, text, sizeof text));
     assert_false(pith__memory_gauge_short(&gauge, text, sizeof text));
 }

@@ -1,5 +1,5 @@
-/* Elementwise steps in the tails of others: the same bits as one step after the other, whatever threads, shapes and
- * kinds of convolution; fewer steps run. */
+/* Elementwise steps in the tails of others: the same bits as one step after the other, whatever
+ * threads, shapes and kinds of convolution; fewer steps run. */
 #include "graph_test.h"
 
 #include <string.h>
@@ -13,8 +13,13 @@ static uint32_t random_below(uint64_t *state, uint32_t n) {
     return (uint32_t)(*state >> 33) % n;
 }
 
-static pith__value *tail_node(pith__graph *g, const char *op, pith__value *a, pith__value *b, pith__value *c) {
-    pith__node *node = pith__graph_add_node(g, NULL, "", op, (pith__value *[]){ a, b, c }, c ? 3 : b ? 2 : 1, NULL, 1);
+static pith__value *tail_node(pith__graph *g, const char *op, pith__value *a, pith__value *b,
+                              pith__value *c) {
+    pith__node *node = pith__graph_add_node(g, NULL, "", op, (pith__value *[]){ a, b, c },
+                                            c   ? 3
+                                            : b ? 2
+                                                : 1,
+                                            NULL, 1);
     node->opset = 17;
     return node->outputs[0];
 }
@@ -25,11 +30,13 @@ static pith__value *constant(fixture *f, uint64_t *state, int rank, const int64_
     for (int i = 0; i < rank; i++) count *= t.dims[i] = dims[i];
     t.bytes = (size_t)count * sizeof(float);
     t.data = pith__arena_alloc64(&f->arena, t.bytes);
-    for (int64_t i = 0; i < count; i++) ((float *)t.data)[i] = (float)random_below(state, 2001) / 1000 - 1;
+    for (int64_t i = 0; i < count; i++)
+        ((float *)t.data)[i] = (float)random_below(state, 2001) / 1000 - 1;
     return pith__graph_add_const(f->graph, pith__str_of(""), &t);
 }
 
-/* A convolution that keeps the shape [n, channels, h, w]: by all channels, in groups, or one by one; 1x1 or 3x3. */
+/* A convolution that keeps the shape [n, channels, h, w]: by all channels, in groups, or one by
+ * one; 1x1 or 3x3. */
 static pith__value *random_conv(fixture *f, uint64_t *state, pith__value *x, int64_t channels) {
     const int64_t groups = (int64_t[]){ 1, 1, 2, channels }[random_below(state, 4)],
                   size = 1 + 2 * random_below(state, 2);
@@ -42,9 +49,11 @@ static pith__value *random_conv(fixture *f, uint64_t *state, pith__value *x, int
     return y;
 }
 
-static pith__value *random_node(fixture *f, uint64_t *state, pith__value *const *values, size_t count,
-                                int64_t channels) {
-    static const char *const unary[] = { "Relu", "HardSwish", "LeakyRelu", "Sigmoid", "Tanh", "Neg" };
+static pith__value *random_node(fixture *f, uint64_t *state, pith__value *const *values,
+                                size_t count, int64_t channels) {
+    static const char *const unary[] = {
+        "Relu", "HardSwish", "LeakyRelu", "Sigmoid", "Tanh", "Neg"
+    };
     pith__value *x = values[count - 1 - random_below(state, count > 2 ? 2 : 1)],
                 *y = values[random_below(state, (uint32_t)count)];
     const int64_t by_channel[3] = { channels, 1, 1 };
@@ -54,11 +63,12 @@ static pith__value *random_node(fixture *f, uint64_t *state, pith__value *const 
     case 2: return random_conv(f, state, x, channels);
     case 3: return tail_node(f->graph, random_below(state, 2) ? "Add" : "Mul", x, y, NULL);
     case 4:
-        return tail_node(f->graph, random_below(state, 2) ? "Add" : "PRelu", x, constant(f, state, 3, by_channel),
-                         NULL);
+        return tail_node(f->graph, random_below(state, 2) ? "Add" : "PRelu", x,
+                         constant(f, state, 3, by_channel), NULL);
     case 5: return tail_node(f->graph, "Sub", constant(f, state, 0, NULL), x, NULL);
     case 6:
-        return tail_node(f->graph, "Clip", x, random_below(state, 2) ? constant(f, state, 0, NULL) : NULL,
+        return tail_node(f->graph, "Clip", x,
+                         random_below(state, 2) ? constant(f, state, 0, NULL) : NULL,
                          constant(f, state, 0, NULL));
     default: return tail_node(f->graph, unary[random_below(state, 6)], x, NULL, NULL);
     }
@@ -79,10 +89,13 @@ static void random_graph(fixture *f, uint64_t seed, pith_tensor *in) {
     for (size_t i = 0; i < 2; i++) graph_output(f->graph, values[NODES - 3 * i]);
 }
 
-static void count_steps(void *context, const pith__trace_event *event) { *(int *)context += event->step != NULL; }
+static void count_steps(void *context, const pith__trace_event *event) {
+    *(int *)context += event->step != NULL;
+}
 
 /* Runs the graph, and returns the steps it took. */
-static int run_with(fixture *f, pith_tensor *out, const pith_tensor *in, int threads, bool tails, bool separate) {
+static int run_with(fixture *f, pith_tensor *out, const pith_tensor *in, int threads, bool tails,
+                    bool separate) {
     int steps = 0;
     pith__executor_destroy(f->executor);
     f->executor = NULL;
@@ -90,7 +103,8 @@ static int run_with(fixture *f, pith_tensor *out, const pith_tensor *in, int thr
     f->options.separate = separate;
     assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
     pith__executor_trace(f->executor, count_steps, &steps);
-    if (pith__executor_run(f->executor, out, in, threads, NULL, &f->err)) fail_msg("%s", f->err.message);
+    if (pith__executor_run(f->executor, out, in, threads, NULL, &f->err))
+        fail_msg("%s", f->err.message);
     return steps;
 }
 
@@ -105,7 +119,8 @@ static void same_bits_with_tails(void **state) {
         fixture_setup((void **)&f);
         random_graph(f, seed, &in);
         if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err) ||
-            pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+            pith__ops_infer(f->graph, false, &f->err) ||
+            pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
             fail_msg("seed %d: %s", (int)seed, f->err.message);
         const int alone = run_with(f, out, &in, 1, false, false);
         for (int o = 0; o < 2; o++) memcpy(want[o], out[o].data, out[o].bytes);

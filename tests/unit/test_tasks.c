@@ -1,5 +1,6 @@
-/* test_tasks.c - the outputs of checkpoints' tasks (tests/data/tasks) beside transformers, in double precision, as
- * written and fully optimised; and packed, where many texts give the bits of each alone. */
+/* test_tasks.c - the outputs of checkpoints' tasks (tests/data/tasks) beside transformers, in
+ * double precision, as written and fully optimised; and packed, where many texts give the bits of
+ * each alone. */
 #include "models/heads/dense.h"
 #include "models/model.h"
 #include "score_test.h"
@@ -56,9 +57,10 @@ static void read_inputs(int64_t data[3][BATCH][LENGTH]) {
     }
 }
 
-/* Runs the model on a batch; data holds rows for all three inputs, of which it takes those it has. */
-static const float *run(pith_session *session, const pith_model *model, const struct task *t, int64_t *const *data,
-                        int64_t batch, int64_t length) {
+/* Runs the model on a batch; data holds rows for all three inputs, of which it takes those it has.
+ */
+static const float *run(pith_session *session, const pith_model *model, const struct task *t,
+                        int64_t *const *data, int64_t batch, int64_t length) {
     const char *names[3];
     pith_tensor inputs[3], outputs[2];
     pith_error err = PITH_ERROR_INIT;
@@ -68,12 +70,15 @@ static const float *run(pith_session *session, const pith_model *model, const st
         names[i] = pith_model_input(model, i).name;
         int at = 0;
         while (strcmp(names[i], input_names[at])) at++;
-        inputs[i] = (pith_tensor){ data[at], (size_t)(batch * length) * 8, PITH_I64, 2, { batch, length } };
+        inputs[i] =
+            (pith_tensor){ data[at], (size_t)(batch * length) * 8, PITH_I64, 2, { batch, length } };
     }
-    if (pith_session_run(session, outputs, names, inputs, count, NULL, &err)) fail_msg("%s: %s", t->name, err.message);
+    if (pith_session_run(session, outputs, names, inputs, count, NULL, &err))
+        fail_msg("%s: %s", t->name, err.message);
     assert_string_equal(pith_model_output(model, 1).name, t->output);
     assert_int_equal(outputs[1].dtype, PITH_F32);
-    assert_int_equal(outputs[1].bytes, (batch * (t->per_token ? length : 1) * t->width) * (int64_t)sizeof(float));
+    assert_int_equal(outputs[1].bytes,
+                     (batch * (t->per_token ? length : 1) * t->width) * (int64_t)sizeof(float));
     return outputs[1].data;
 }
 
@@ -110,7 +115,8 @@ static void test_values(void **state) {
         for (int32_t level = 0; level <= 3; level += 3) {
             float d = difference(&tasks[i], level);
             print_message("%s, level %d: %g\n", tasks[i].name, (int)level, (double)d);
-            if (!(d <= 1e-5f)) fail_msg("%s, level %d: differs by %g", tasks[i].name, (int)level, (double)d);
+            if (!(d <= 1e-5f))
+                fail_msg("%s, level %d: differs by %g", tasks[i].name, (int)level, (double)d);
         }
 }
 
@@ -144,27 +150,32 @@ static void make_texts(pith_str *texts) {
 }
 
 /* The row of each text, or the mean of its tokens' rows. */
-static void pooled(float *vectors, const pith_model *m, const struct task *t, const pith_str *texts, size_t count) {
+static void pooled(float *vectors, const pith_model *m, const struct task *t, const pith_str *texts,
+                   size_t count) {
     pith_error err = PITH_ERROR_INIT;
     const pith__text_view *view;
-    pith__dense request = { .pooling = t->per_token ? PITH_POOLING_MEAN : PITH_POOLING_MODEL, .vectors = vectors };
+    pith__dense request = { .pooling = t->per_token ? PITH_POOLING_MEAN : PITH_POOLING_MODEL,
+                            .vectors = vectors };
     pith__head_use use = { .request = &request };
     pith__encode_job job = { .texts = texts, .count = count, .prompt_name = "", .threads = 2 };
     int output = 1;
     assert_int_equal(pith__head_find(&use.head, "dense", &err), PITH_OK);
-    if (pith__text_view_get(&view, m, &output, 1, true, &err)) fail_msg("%s: %s", t->name, err.message);
+    if (pith__text_view_get(&view, m, &output, 1, true, &err))
+        fail_msg("%s: %s", t->name, err.message);
     if (!view->ragged) fail_msg("%s does not run packed: %s", t->name, view->ragged_reason.data);
-    if (pith__encoder_run(view->encoder, &job, &use, 1, &err)) fail_msg("%s: %s", t->name, err.message);
+    if (pith__encoder_run(view->encoder, &job, &use, 1, &err))
+        fail_msg("%s: %s", t->name, err.message);
 }
 
 /* The same from a session, of one text. */
-static void pooled_alone(double *vector, pith_session *session, const pith_model *model, const struct task *t,
-                         pith_str text) {
+static void pooled_alone(double *vector, pith_session *session, const pith_model *model,
+                         const struct task *t, pith_str text) {
     static int64_t data[3][WORDS_MAX];
     int64_t *rows[] = { data[0], data[1], data[2] };
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_error err = PITH_ERROR_INIT;
-    if (pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, NULL, &err))
+        fail_msg("%s", err.message);
     size_t n = tokens.count;
     assert_true(n > 0 && n <= WORDS_MAX);
     for (size_t i = 0; i < n; i++) data[0][i] = tokens.ids[i], data[1][i] = 1, data[2][i] = 0;
@@ -209,6 +220,7 @@ static void test_packed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_values), cmocka_unit_test(test_packed) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),
+                                        cmocka_unit_test(test_packed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,8 @@ static void test_elements(void **state) {
     }
     for (int32_t dtype = 1; dtype < PITH_DTYPE_COUNT; dtype++)
         assert_int_equal(pith_element_dtype(pith_element_name(dtype)), dtype);
-    static const int32_t unknown[] = { PITH_UNDEFINED, PITH_DTYPE_COUNT, -1, 36, INT32_MIN, INT32_MAX };
+    static const int32_t unknown[] = { PITH_UNDEFINED, PITH_DTYPE_COUNT, -1, 36,
+                                       INT32_MIN,      INT32_MAX };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         assert_string_equal(pith_element_name(unknown[i]), "unknown");
         assert_int_equal(pith_element_bits(unknown[i]), 0);
@@ -63,9 +64,8 @@ static void test_shapes(void **state) {
     assert_int_equal(pith_shape_count(dims, rank), 921600);
     assert_string_equal(pith_shape_format(text, sizeof text, dims, rank), "[1, 3, 480, 640]");
     assert_string_equal(pith_shape_format(small, sizeof small, dims, rank), "[1, …");
-    static const char *const bad[] = {
-        "1x", "x", "1xx2", "-1", "a", "1 x2", "2147483648", "1x1x1x1x1x1x1x1x1x1x1x1x1"
-    };
+    static const char *const bad[] = { "1x", "x",    "1xx2",       "-1",
+                                       "a",  "1 x2", "2147483648", "1x1x1x1x1x1x1x1x1x1x1x1x1" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(pith_shape_parse(dims, &rank, bad[i], &err), PITH_ERR_ARGUMENT);
         assert_non_null(strstr(err.message, bad[i]));
@@ -83,10 +83,13 @@ static void test_shapes(void **state) {
     assert_int_equal(pith_shape_count((const int64_t[]){ 0, 5 }, 2), 0);
     assert_int_equal(pith_shape_count((const int64_t[]){ -1, 5 }, 2), -1);
     assert_int_equal(pith_shape_count((const int64_t[]){ INT64_MAX, 5 }, 2), -1);
-    assert_string_equal(pith_shape_format(text, sizeof text, (const int64_t[]){ -1, 5 }, 2), "[?, 5]");
-    assert_int_equal(pith_shape_bytes(&bytes, PITH_F32, (const int64_t[]){ -1, 5 }, 2, &err), PITH_ERR_ARGUMENT);
+    assert_string_equal(pith_shape_format(text, sizeof text, (const int64_t[]){ -1, 5 }, 2),
+                        "[?, 5]");
+    assert_int_equal(pith_shape_bytes(&bytes, PITH_F32, (const int64_t[]){ -1, 5 }, 2, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "[?, 5]"));
-    assert_int_equal(pith_shape_bytes(&bytes, PITH_F32, (const int64_t[]){ INT64_MAX, 1 }, 2, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_shape_bytes(&bytes, PITH_F32, (const int64_t[]){ INT64_MAX, 1 }, 2, &err),
+                     PITH_ERR_ARGUMENT);
     assert_int_equal(pith_shape_bytes(&bytes, PITH_NONE, dims, 0, &err), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "none"));
     assert_int_equal(bytes, 2);
@@ -115,7 +118,8 @@ static void test_convert(void **state) {
     uint8_t nibbles[2] = { 0, 0 };
     pith_tensor t = { half, sizeof half, PITH_F16, 2, { 2, 2 } };
     assert_int_equal(pith_tensor_convert(numbers, PITH_F64, &t, 1, 3, &err), PITH_OK);
-    assert_true(numbers[0] == -2.5 && numbers[1] == INFINITY && numbers[2] == 0x1p-24 && numbers[3] == 0);
+    assert_true(numbers[0] == -2.5 && numbers[1] == INFINITY && numbers[2] == 0x1p-24 &&
+                numbers[3] == 0);
     t = (pith_tensor){ bf16, sizeof bf16, PITH_BF16, 1, { 2 } };
     float floats[2];
     assert_int_equal(pith_tensor_convert(floats, PITH_F32, &t, 0, 2, &err), PITH_OK);
@@ -169,7 +173,8 @@ static void test_texts(void **state) {
         { "\xF4\x90\x80\x80", 4, 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(pith_text_valid((pith_str){ cases[i].text, cases[i].size }), cases[i].valid);
+        assert_int_equal(pith_text_valid((pith_str){ cases[i].text, cases[i].size }),
+                         cases[i].valid);
     assert_int_equal(pith_text_valid((pith_str){ NULL, 0 }), 0);
 }
 
@@ -178,28 +183,30 @@ static void test_cpu(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith_cpu_info info = PITH_CPU_INFO_INIT, again = PITH_CPU_INFO_INIT, none = PITH_CPU_INFO_INIT;
     assert_int_equal(pith_cpu_report(&info, &err), PITH_OK);
-    assert_true(!strcmp(info.isa, "scalar") || !strcmp(info.isa, "avx2") || !strcmp(info.isa, "avx512") ||
-                !strcmp(info.isa, "neon"));
+    assert_true(!strcmp(info.isa, "scalar") || !strcmp(info.isa, "avx2") ||
+                !strcmp(info.isa, "avx512") || !strcmp(info.isa, "neon"));
     assert_true(info.size == sizeof info && info.threads >= 1);
     assert_true(info.l1d_bytes >= 4096 && info.l2_bytes >= info.l1d_bytes && info.l3_bytes >= 4096);
     assert_int_equal(pith_cpu_report(&again, NULL), PITH_OK);
     assert_string_equal(again.isa, info.isa);
-    assert_true(again.threads == info.threads && again.l1d_bytes == info.l1d_bytes && again.l2_bytes == info.l2_bytes &&
-                again.l3_bytes == info.l3_bytes);
+    assert_true(again.threads == info.threads && again.l1d_bytes == info.l1d_bytes &&
+                again.l2_bytes == info.l2_bytes && again.l3_bytes == info.l3_bytes);
     /* A caller of an older header has a shorter struct, of a newer one a longer. */
     struct {
         pith_cpu_info info;
         int64_t more;
     } newer = { { .size = sizeof newer }, 77 };
     assert_int_equal(pith_cpu_report(&newer.info, &err), PITH_OK);
-    assert_true(newer.more == 77 && newer.info.size == sizeof newer && newer.info.l3_bytes == info.l3_bytes);
+    assert_true(newer.more == 77 && newer.info.size == sizeof newer &&
+                newer.info.l3_bytes == info.l3_bytes);
     pith_cpu_info older = { .size = offsetof(pith_cpu_info, l1d_bytes), .l1d_bytes = 77 };
     assert_int_equal(pith_cpu_report(&older, &err), PITH_OK);
     assert_true(older.threads == info.threads && older.l1d_bytes == 77 && older.l2_bytes == 0);
     none.size = 0;
     assert_int_equal(pith_cpu_report(&none, &err), PITH_ERR_ARGUMENT);
     assert_null(none.isa);
-    assert_true(info.cores >= 1 && info.cores <= info.cpus && info.threads <= info.cpus && info.quota >= 0);
+    assert_true(info.cores >= 1 && info.cores <= info.cpus && info.threads <= info.cpus &&
+                info.quota >= 0);
     assert_true(info.threads == (info.quota && info.quota < info.cpus ? info.quota : info.cpus));
     assert_non_null(strstr(info.isas, info.isa));
     assert_true(info.model && info.features);
@@ -217,9 +224,11 @@ static void test_build(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_elements), cmocka_unit_test(test_shapes),
-                                        cmocka_unit_test(test_convert),  cmocka_unit_test(test_convert_from_anywhere),
-                                        cmocka_unit_test(test_texts),    cmocka_unit_test(test_cpu),
-                                        cmocka_unit_test(test_build) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elements), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_convert),  cmocka_unit_test(test_convert_from_anywhere),
+        cmocka_unit_test(test_texts),    cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_build)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Text put together in a buffer: pieces follow each other; what does not fit is cut between characters and marked. */
+/* Text put together in a buffer: pieces follow each other; what does not fit is cut between
+ * characters and marked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +42,9 @@ static void one_format(void **state) {
     assert_string_equal(buffer, "12345…");
     const pith_str euros = { "a€€", 7 };
     for (int most = 0; most < 9; most++) {
-        static const char *const cut[] = { "…", "a…", "a…", "a…", "a€…", "a€…", "a€…", "a€€", "a€€" };
+        static const char *const cut[] = {
+            "…", "a…", "a…", "a…", "a€…", "a€…", "a€…", "a€€", "a€€"
+        };
         char text[20];
         snprintf(text, sizeof text, PITH_CUT_FMT, PITH_CUT(euros, (size_t)most));
         assert_string_equal(text, cut[most]);
@@ -75,7 +78,8 @@ static void long_text_is_cut_and_marked(void **state) {
         if (size >= sizeof "…") {
             kept -= sizeof "…" - 1;
             assert_string_equal(buffer + kept, "…");
-            assert_true(kept + 4 + sizeof "…" > size); /* no more than a character less than would fit */
+            /* no more than a character less than would fit */
+            assert_true(kept + 4 + sizeof "…" > size);
         }
         assert_memory_equal(buffer, text, kept);
         pith__text_put(&out, "more");

@@ -1,4 +1,5 @@
-/* The thread pool and the processor: each part once, unique worker numbers, nesting, several callers, fork, signals. */
+/* The thread pool and the processor: each part once, unique worker numbers, nesting, several
+ * callers, fork, signals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +35,8 @@ typedef struct record {
 
 static void note(void *context, size_t part, int worker) {
     record *r = context;
-    if (worker < 0 || worker >= r->threads || atomic_fetch_add(&r->busy[worker], 1)) atomic_fetch_add(&r->clashes, 1);
+    if (worker < 0 || worker >= r->threads || atomic_fetch_add(&r->busy[worker], 1))
+        atomic_fetch_add(&r->clashes, 1);
     atomic_fetch_add(&r->seen[part], 1);
     for (volatile int i = 0; i < 200; i = i + 1) continue;
     atomic_fetch_sub(&r->busy[worker], 1);
@@ -52,7 +54,8 @@ static void every_part_once(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++)
         for (int threads = 1; threads <= 8; threads++)
-            for (size_t parts = 0; parts < 40; parts += 3) assert_int_equal(run_once(threads, parts), 0);
+            for (size_t parts = 0; parts < 40; parts += 3)
+                assert_int_equal(run_once(threads, parts), 0);
     assert_int_equal(run_once(WORKERS, PARTS), 0);
 }
 
@@ -73,7 +76,8 @@ static void woken_helpers(void **state) {
     assert_true(pith__clock_process_ns() - before < 50000000);
 }
 
-/* The first part waits until all others are done: those of its thread, too, which another one must take. */
+/* The first part waits until all others are done: those of its thread, too, which another one must
+ * take. */
 static void wait_for_others(void *context, size_t part, int worker) {
     atomic_int *done = context;
     (void)worker;
@@ -117,7 +121,8 @@ static void several_callers(void **state) {
     (void)state;
     pthread_t threads[4];
     int faults[4] = { 0 };
-    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, caller, &faults[i]), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, caller, &faults[i]), 0);
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(faults[i], 0);
@@ -172,7 +177,8 @@ static void one_of_two(void *context, size_t part, int worker) {
     pith__threads_run(wait_for_the_other, p, 2, 2);
 }
 
-/* A thread of the pool, or a caller, who has nothing left to do takes part in the run that another's part makes. */
+/* A thread of the pool, or a caller, who has nothing left to do takes part in the run that
+ * another's part makes. */
 static void nested_runs_are_helped(void **state) {
     (void)state;
     for (int i = 0; i < 40; i++) {
@@ -205,7 +211,8 @@ static void look_at_mask(void *context, size_t part, int worker) {
 static void signals_are_blocked(void **state) {
     (void)state;
     masks m = { .caller = pthread_self() };
-    for (int i = 0; i < 100 && !atomic_load(&m.others); i++) pith__threads_run(look_at_mask, &m, 8, 4);
+    for (int i = 0; i < 100 && !atomic_load(&m.others); i++)
+        pith__threads_run(look_at_mask, &m, 8, 4);
     assert_true(atomic_load(&m.others) > 0);
     assert_int_equal(atomic_load(&m.open), 0);
     sigset_t mask;
@@ -286,7 +293,8 @@ static void note_processors(void *context, size_t part, int worker) {
     usleep(20000); /* so that every thread takes a part */
 }
 
-/* In a child, whose pool is new: helpers stay on the second, third ... processor, the caller stays free. */
+/* In a child, whose pool is new: helpers stay on the second, third ... processor, the caller stays
+ * free. */
 static int pinned_child(void) {
     cpu_set_t mine;
     int seen[2 * 3] = { 0 }, allowed[CPU_SETSIZE], count = 0;
@@ -344,7 +352,8 @@ static void processor(void **state) {
     assert_ptr_equal(cpu, pith__cpu_get());
     assert_true(cpu->supported & 1u << PITH_ISA_scalar);
     assert_true(cpu->supported >> cpu->isa & 1);
-    assert_true(cpu->threads >= 1 && cpu->l1d >= 1024 && cpu->l2 >= cpu->l1d && cpu->l3 >= cpu->l2 / 2);
+    assert_true(cpu->threads >= 1 && cpu->l1d >= 1024 && cpu->l2 >= cpu->l1d &&
+                cpu->l3 >= cpu->l2 / 2);
     assert_string_equal(pith__isa_name(PITH_ISA_scalar), "scalar");
 }
 
@@ -352,7 +361,8 @@ static void processor(void **state) {
 static void limits_from_outside(void **state) {
     (void)state;
     uint32_t supported = pith__cpu_get()->supported;
-    pith__isa unlimited = PITH_ISA_scalar; /* the highest level; this process may be limited itself */
+    pith__isa unlimited = PITH_ISA_scalar; /* the highest level; this process may be limited
+                                              itself */
     for (int i = 0; i < 32; i++)
         if (supported >> i & 1) unlimited = (pith__isa)i;
     static const struct {
@@ -369,8 +379,8 @@ static void limits_from_outside(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool there = cases[i].isa >= 0 && (supported >> cases[i].isa & 1);
         char command[600];
-        snprintf(command, sizeof command, "PITH_ISA='%s' taskset -c %d /proc/%d/exe --cpu", cases[i].value,
-                 sched_getcpu(), (int)getpid());
+        snprintf(command, sizeof command, "PITH_ISA='%s' taskset -c %d /proc/%d/exe --cpu",
+                 cases[i].value, sched_getcpu(), (int)getpid());
         FILE *pipe = popen(command, "r");
         int isa = -1, threads = -1;
         assert_int_equal(fscanf(pipe, "%d %d", &isa, &threads), 2);
@@ -432,8 +442,8 @@ static void dtypes(void **state) {
     assert_int_equal(pith__dtype_bits(1000), 0);
     assert_string_equal(pith__dtype_name(PITH_I64), "int64");
     assert_string_equal(pith__dtype_name(99), "unknown");
-    assert_true(pith__dtype_is_float(PITH_BF16) && !pith__dtype_is_float(PITH_I8) && pith__dtype_is_int(PITH_U2) &&
-                !pith__dtype_is_int(PITH_BOOL));
+    assert_true(pith__dtype_is_float(PITH_BF16) && !pith__dtype_is_float(PITH_I8) &&
+                pith__dtype_is_int(PITH_U2) && !pith__dtype_is_int(PITH_BOOL));
     assert_true(pith__dtype_bytes(PITH_U4, 3, &bytes) && bytes == 2);
     assert_true(pith__dtype_bytes(PITH_I2, 5, &bytes) && bytes == 2);
     assert_true(pith__dtype_bytes(PITH_F4E2M1, INT64_MAX, &bytes) && bytes == (size_t)1 << 62);
@@ -441,7 +451,8 @@ static void dtypes(void **state) {
     assert_false(pith__dtype_bytes(PITH_F64, INT64_MAX / 2, &bytes));
     assert_false(pith__dtype_bytes(PITH_F32, -1, &bytes));
     assert_false(pith__dtype_bytes(PITH_UNDEFINED, 1, &bytes));
-    const int64_t dims[] = { 2, -1, 384 }, large[] = { INT64_MAX, 2, 0 }, none[] = { 0, 1 << 30, 4 };
+    const int64_t dims[] = { 2, -1, 384 }, large[] = { INT64_MAX, 2, 0 },
+                  none[] = { 0, 1 << 30, 4 };
     char text[32];
     assert_string_equal(pith__dims_text(dims, 3, text, sizeof text), "[2, ?, 384]");
     assert_string_equal(pith__dims_text(dims, 0, text, sizeof text), "[]");
@@ -454,16 +465,18 @@ static void dtypes(void **state) {
     assert_int_equal(pith__dims_count(none, 3), 0);
 }
 
-/* Two sockets of two cores with two threads each, numbered as Linux does: first threads, then their siblings. */
+/* Two sockets of two cores with two threads each, numbered as Linux does: first threads, then their
+ * siblings. */
 static void test_topology(void **state) {
     (void)state;
     static const char *const lists[] = { "0,4", "1,5", "2,6", "3,7", "0,4", "1,5", "2,6", "3,7" };
     char root[] = "/tmp/pith_topology_XXXXXX", path[300], name[64];
     assert_non_null(mkdtemp(root));
-    snprintf(path, sizeof path,
-             "mkdir -p %s/proc && cd %s && printf 'flags\\t: x\\nmodel name\\t: A CPU @ 2 GHz\\n' > "
-             "proc/cpuinfo",
-             root, root);
+    snprintf(
+        path, sizeof path,
+        "mkdir -p %s/proc && cd %s && printf 'flags\\t: x\\nmodel name\\t: A CPU @ 2 GHz\\n' > "
+        "proc/cpuinfo",
+        root, root);
     assert_int_equal(system(path), 0);
     for (int i = 0; i < 8; i++) {
         snprintf(path, sizeof path,
@@ -477,7 +490,8 @@ static void test_topology(void **state) {
     assert_int_equal(pith__topology_cores(root, all, 9), 5); /* nothing is known of the last */
     assert_int_equal(pith__topology_cores(root, halves, 8), 4);
     assert_int_equal(pith__topology_cores(root, all, 5), 4);
-    snprintf(path, sizeof path, "echo 0-3 > %s/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", root);
+    snprintf(path, sizeof path,
+             "echo 0-3 > %s/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", root);
     assert_int_equal(system(path), 0);
     assert_int_equal(pith__topology_cores(root, all, 3), 2);
     pith__topology_name(name, sizeof name, root);

@@ -1,5 +1,5 @@
-/* test_token_pooling.c - hierarchical pooling of vectors with many equal distances. The labels are those that
- * scipy 1.17 gives within sentence-transformers 6.2 (_hierarchical_pool_one of
+/* test_token_pooling.c - hierarchical pooling of vectors with many equal distances. The labels are
+ * those that scipy 1.17 gives within sentence-transformers 6.2 (_hierarchical_pool_one of
  * multi_vector_encoder/modules/token_pooling.py). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,14 +26,18 @@ static const tied_case cases[] = {
     { 1.5, 0, 2, 1, { 2, -1 }, { 0, 0 } },
     { 2, 0, 5, 2, { 1, 3, 1, 4, 4 }, { 1, 1, 1, 0, 0 } },
     { 2, 1, 9, 4, { 4, -2, 4, 2, 1, 4, 1, 4, 4 }, { 1, 2, 3, 0, 2, 0, 2, 2 } },
-    { 3, 0, 12, 4, { -1, 1, -2, 4, 3, -2, 2, -1, 1, 3, 1, 1 }, { 1, 3, 2, 1, 0, 2, 1, 1, 3, 0, 3, 3 } },
+    { 3, 0, 12, 4, { -1, 1, -2, 4, 3, -2, 2, -1, 1, 3, 1, 1 }, { 1, 3, 2, 1, 0, 2, 1, 1, 3, 0, 3, 3
+      } },
     { 1.2, 0, 16, 5, { 1, -2, -1, 1, 4, -2, 2, 4, -2, 1, -1, 2, 4, 4, -1, 2 },
       { 0, 3, 4, 0, 2, 3, 1, 2, 3, 0, 4, 1, 2, 2, 4, 1 } },
-    { 4, 0, 24, 6, { 3, 2, -2, 2, 4, 3, 1, 4, -1, -2, 1, 2, -2, -2, 3, 1, -2, 3, -2, -2, -1, 4, -1, -2 },
+    { 4, 0, 24, 6, { 3, 2, -2, 2, 4, 3, 1, 4, -1, -2, 1, 2, -2, -2, 3, 1, -2, 3, -2, -2, -1, 4, -1,
+      -2 },
       { 0, 1, 3, 1, 4, 0, 2, 4, 5, 3, 2, 1, 3, 3, 0, 2, 3, 0, 3, 3, 5, 4, 5, 3 } },
-    { 6, 2, 40, 6, { 2, 3, 3, -1, 4, -1, 4, -1, 1, 4, 2, -2, 4, 4, -2, 2, 3, -1, -2, -2, -2, 3, 1, 4, -2, -1, 1, 2, -1,
+    { 6, 2, 40, 6, { 2, 3, 3, -1, 4, -1, 4, -1, 1, 4, 2, -2, 4, 4, -2, 2, 3, -1, -2, -2, -2, 3, 1,
+      4, -2, -1, 1, 2, -1,
                      4, 3, 4, -2, 1, 4, 1, 3, -2, -1, -1 },
-      { 1, 4, 0, 4, 0, 4, 3, 0, 2, 5, 0, 0, 5, 2, 1, 4, 5, 5, 5, 1, 3, 0, 5, 4, 3, 2, 4, 0, 1, 0, 5, 3, 0, 3, 1, 5, 4,
+      { 1, 4, 0, 4, 0, 4, 3, 0, 2, 5, 0, 0, 5, 2, 1, 4, 5, 5, 5, 1, 3, 0, 5, 4, 3, 2, 4, 0, 1, 0, 5,
+        3, 0, 3, 1, 5, 4,
         4 } },
 };
 /* clang-format on */
@@ -52,7 +56,8 @@ static void check_rows(const tied_case *c, const float *rows, const int32_t *ids
         }
         assert_int_equal(ids[c->protects + label], first);
         for (int k = 0; k < WIDTH; k++)
-            assert_float_equal(rows[(c->protects + label) * WIDTH + k], (float)sum[k] / (float)size, 0);
+            assert_float_equal(rows[(c->protects + label) * WIDTH + k], (float)sum[k] / (float)size,
+                               0);
     }
 }
 
@@ -68,9 +73,11 @@ static void ties(void **state) {
         pith__arena_init(&scratch, &pith__allocator_default);
         for (int r = 0; r < c->n; r++) {
             ids[r] = r;
-            rows[r * WIDTH + (c->axes[r] < 0 ? -c->axes[r] : c->axes[r]) - 1] = c->axes[r] < 0 ? -1 : 1;
+            rows[r * WIDTH + (c->axes[r] < 0 ? -c->axes[r] : c->axes[r]) - 1] =
+                c->axes[r] < 0 ? -1 : 1;
         }
-        assert_int_equal(pith__token_pool(rows, ids, &count, WIDTH, &pool, &scratch, NULL), PITH_OK);
+        assert_int_equal(pith__token_pool(rows, ids, &count, WIDTH, &pool, &scratch, NULL),
+                         PITH_OK);
         check_rows(c, rows, ids, count);
         pith__arena_free(&scratch);
     }
@@ -85,7 +92,8 @@ static void refused(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith__arena scratch;
     pith__arena_init(&scratch, &pith__allocator_default);
-    assert_int_equal(pith__token_pool(rows, ids, &count, 1, &pool, &scratch, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__token_pool(rows, ids, &count, 1, &pool, &scratch, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "max_length"));
     rows[2] = NAN;
     count = 4;
@@ -112,6 +120,7 @@ static void nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(ties), cmocka_unit_test(refused), cmocka_unit_test(nothing) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(ties), cmocka_unit_test(refused),
+                                        cmocka_unit_test(nothing) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_tokenizer.c - the real MiniLM tokenizer against what its network was given, and the calls around it. */
+/* test_tokenizer.c - the real MiniLM tokenizer against what its network was given, and the calls
+ * around it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +52,8 @@ static void check_ids(fixture *f, pith__json *j, pith_str text) {
     while (pith__json_next_item(j)) {
         int64_t id = pith__json_int(j);
         if (n >= f->tokens.count || f->tokens.ids[n] != id)
-            fail_msg("token %zu of \"" PITH_STR_FMT "\" is not %lld", n, PITH_STR_ARG(text), (long long)id);
+            fail_msg("token %zu of \"" PITH_STR_FMT "\" is not %lld", n, PITH_STR_ARG(text),
+                     (long long)id);
         n++;
     }
     assert_int_equal(n, f->tokens.count);
@@ -64,8 +66,9 @@ static void test_golden(void **state) {
     size_t lines = 0;
     pith__arena scratch;
     pith__arena_init(&scratch, &pith__allocator_default);
-    assert_int_equal(
-        pith__file_open(&file, PITH_TEST_DATA "/minilm/golden.jsonl", false, &pith__allocator_default, &err), 0);
+    assert_int_equal(pith__file_open(&file, PITH_TEST_DATA "/minilm/golden.jsonl", false,
+                                     &pith__allocator_default, &err),
+                     0);
     const char *p = (const char *)file.data, *end = p + file.size;
     while (p < end) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
@@ -114,23 +117,27 @@ static void test_pair_and_truncation(void **state) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_str pair = PITH_STR("d e f g h i");
     options.max_length = 8;
-    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), &pair, &options, &err), PITH_OK);
+    assert_int_equal(
+        pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), &pair, &options, &err), PITH_OK);
     assert_int_equal(f->tokens.count, 8); /* [CLS] a b [SEP] d e f [SEP] */
     assert_int_equal(f->tokens.truncated, 1);
     for (size_t i = 0; i < 8; i++) assert_int_equal(f->tokens.type_ids[i], i > 3);
     assert_int_equal(f->tokens.ids[7], 102);
     assert_int_equal(f->tokens.begin[4], 0);
     options.max_length = 1; /* less than the specials: they stay */
-    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err), PITH_OK);
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err),
+                     PITH_OK);
     assert_int_equal(f->tokens.count, 2);
     options.max_length = 0;
     options.no_specials = 1;
-    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err), PITH_OK);
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err),
+                     PITH_OK);
     assert_int_equal(f->tokens.count, 2);
     assert_int_equal(f->tokens.truncated, 0);
     options.no_specials = 0;
     options.raw = 1; /* the file truncates to 128 and pads to 128 */
-    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err), PITH_OK);
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err),
+                     PITH_OK);
     assert_int_equal(f->tokens.count, 128);
     assert_int_equal(f->tokens.ids[127], 0);
 }
@@ -144,27 +151,32 @@ static void test_batch(void **state) {
     pith_tokens all[2] = { PITH_TOKENS_INIT, PITH_TOKENS_INIT };
     pith_error err = PITH_ERROR_INIT;
     for (int i = 0; i < N; i++) {
-        int n = snprintf(buffer[i], sizeof buffer[i], "%.*s%d caf\xC3\xA9", i % 7, "abc de fgh", i * 7919);
+        int n = snprintf(buffer[i], sizeof buffer[i], "%.*s%d caf\xC3\xA9", i % 7, "abc de fgh",
+                         i * 7919);
         texts[i] = (pith_str){ buffer[i], (size_t)n };
     }
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     for (int k = 0; k < 2; k++) {
         options.threads = 1 + k;
-        assert_int_equal(pith_tokenize_batch(&all[k], ends[k], f->tokenizer, texts, NULL, N, &options, &err), PITH_OK);
+        assert_int_equal(
+            pith_tokenize_batch(&all[k], ends[k], f->tokenizer, texts, NULL, N, &options, &err),
+            PITH_OK);
     }
     assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
     assert_memory_equal(all[0].ids, all[1].ids, all[0].count * sizeof(int32_t));
     for (int i = 0; i < N; i++) {
         size_t begin = i ? ends[0][i - 1] : 0;
-        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], NULL, NULL, &err), PITH_OK);
+        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], NULL, NULL, &err),
+                         PITH_OK);
         assert_int_equal(f->tokens.count, ends[0][i] - begin);
         assert_memory_equal(f->tokens.ids, all[0].ids + begin, f->tokens.count * sizeof(int32_t));
     }
     texts[77] = PITH_STR("bad \xFF");
     for (int k = 0; k < 2; k++) {
         options.threads = 1 + k;
-        assert_int_equal(pith_tokenize_batch(&all[0], ends[0], f->tokenizer, texts, NULL, N, &options, &err),
-                         PITH_ERR_ARGUMENT);
+        assert_int_equal(
+            pith_tokenize_batch(&all[0], ends[0], f->tokenizer, texts, NULL, N, &options, &err),
+            PITH_ERR_ARGUMENT);
         assert_non_null(strstr(err.message, "text 77"));
     }
     pith_tokens_free(&all[0]);
@@ -196,7 +208,8 @@ static void test_batch_of_pairs(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     for (int i = 0; i < N; i++) {
-        int n = snprintf(buffer[i], sizeof buffer[i], "%d na\xC3\xAFve caf\xC3\xA9s of %d \xE6\xBC\xA2", i * 7919, i);
+        int n = snprintf(buffer[i], sizeof buffer[i],
+                         "%d na\xC3\xAFve caf\xC3\xA9s of %d \xE6\xBC\xA2", i * 7919, i);
         texts[i] = (pith_str){ buffer[i], (size_t)n };
         pairs[i] = texts[i * 31 % (i + 1)];
     }
@@ -205,10 +218,14 @@ static void test_batch_of_pairs(void **state) {
     options.overflow = 1;
     for (options.characters = 0; options.characters < 2; options.characters++)
         for (options.threads = 1; options.threads < 4; options.threads++) {
-            assert_int_equal(pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err), PITH_OK);
+            assert_int_equal(
+                pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err),
+                PITH_OK);
             assert_int_equal(all.truncated, N);
             for (int i = 0; i < N; i++) {
-                assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], &pairs[i], &options, &err), PITH_OK);
+                assert_int_equal(
+                    pith_tokenize(&f->tokens, f->tokenizer, texts[i], &pairs[i], &options, &err),
+                    PITH_OK);
                 check_rows(&all, i ? ends[i - 1] : 0, ends[i], &f->tokens);
             }
             pith_tokens_free(&all);
@@ -216,8 +233,9 @@ static void test_batch_of_pairs(void **state) {
     /* Whoever comes first, the first of two faults is reported. */
     texts[N / 2] = texts[N - 1] = PITH_STR("a\xFF");
     for (options.threads = 1; options.threads < 4; options.threads++) {
-        assert_int_equal(pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err),
-                         PITH_ERR_ARGUMENT);
+        assert_int_equal(
+            pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err),
+            PITH_ERR_ARGUMENT);
         assert_string_equal(err.message, "text 2000: invalid UTF-8 at byte 1");
         assert_int_equal(all.count, 0);
     }
@@ -244,16 +262,19 @@ static void test_padding_beyond_the_limit(void **state) {
         pith_tokenizer *t;
         pith_error err = PITH_ERROR_INIT;
         snprintf(json, sizeof json,
-                 "{\"padding\":%s,\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"WordLevel\","
+                 "{\"padding\":%s,\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"model\":{"
+                 "\"type\":\"WordLevel\","
                  "\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}",
                  paddings[i]);
         pith__account_init(&account, &pith__allocator_default, 1 << 20, 0);
         opened.allocator = &account.allocator;
         pith__arena_init(&arena, &account.allocator);
-        assert_int_equal(pith__tokenizer_load_bytes(&t, pith__str_of(json), &opened, &arena, &err), PITH_OK);
+        assert_int_equal(pith__tokenizer_load_bytes(&t, pith__str_of(json), &opened, &arena, &err),
+                         PITH_OK);
         assert_int_equal(pith_tokenize(&tokens, t, text, NULL, &options, &err), PITH_ERR_MEMORY);
         assert_non_null(strstr(err.message, "the memory limit is 1048576 bytes: "));
-        assert_int_equal(pith_tokenize_batch(&tokens, &end, t, &text, NULL, 1, &options, &err), PITH_ERR_MEMORY);
+        assert_int_equal(pith_tokenize_batch(&tokens, &end, t, &text, NULL, 1, &options, &err),
+                         PITH_ERR_MEMORY);
         pith__tokenizer_unload(t);
         pith__arena_free(&arena);
     }
@@ -262,11 +283,13 @@ static void test_padding_beyond_the_limit(void **state) {
 
 /* A batch that the file pads to its longest: every window is as wide as the widest first one. */
 static void test_padded_batch(void **state) {
-    static const char json[] =
-        "{\"truncation\":{\"max_length\":5,\"stride\":1,\"strategy\":\"LongestFirst\",\"direction\":\"Right\"},"
-        "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Left\",\"pad_id\":9,\"pad_type_id\":3},"
-        "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
-        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}";
+    static const char json[] = "{\"truncation\":{\"max_length\":5,\"stride\":1,\"strategy\":"
+                               "\"LongestFirst\",\"direction\":\"Right\"},"
+                               "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Left\","
+                               "\"pad_id\":9,\"pad_type_id\":3},"
+                               "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+                               "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{"
+                               "\"a\":1,\"b\":2,\"u\":0}}}";
     static const int32_t wanted[] = { 9, 9, 9, 9, 1, 1, 2, 1, 2, 1, 9, 9, 9, 1, 2, 9, 9, 9, 9, 9 };
     pith_str texts[] = { PITH_STR("a"), PITH_STR("a b a b a b"), PITH_STR("") };
     pith__arena arena;
@@ -280,7 +303,8 @@ static void test_padded_batch(void **state) {
     assert_int_equal(pith__tokenizer_load_bytes(&t, PITH_STR(json), NULL, &arena, &err), PITH_OK);
     options.raw = options.overflow = 1;
     for (options.threads = 1; options.threads < 3; options.threads++) {
-        assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
+        assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err),
+                         PITH_OK);
         assert_int_equal(all.count, sizeof wanted / sizeof *wanted);
         assert_memory_equal(all.ids, wanted, sizeof wanted);
         assert_int_equal(ends[0], 5);
@@ -294,14 +318,17 @@ static void test_padded_batch(void **state) {
     }
     pith__tokenizer_unload(t);
     /* No room for tokens: the first window is empty, the second has all. */
-    static const char none[] =
-        "{\"truncation\":{\"max_length\":0,\"stride\":0,\"strategy\":\"LongestFirst\",\"direction\":\"Right\"},"
-        "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Right\",\"pad_id\":9,\"pad_type_id\":3},"
-        "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
-        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}";
+    static const char none[] = "{\"truncation\":{\"max_length\":0,\"stride\":0,\"strategy\":"
+                               "\"LongestFirst\",\"direction\":\"Right\"},"
+                               "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Right\","
+                               "\"pad_id\":9,\"pad_type_id\":3},"
+                               "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+                               "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{"
+                               "\"a\":1,\"b\":2,\"u\":0}}}";
     assert_int_equal(pith__tokenizer_load_bytes(&t, PITH_STR(none), NULL, &arena, &err), PITH_OK);
     for (options.threads = 1; options.threads < 3; options.threads++) {
-        assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
+        assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err),
+                         PITH_OK);
         assert_int_equal(all.count, 7);
         assert_int_equal(ends[1], 7);
         assert_int_equal(all.windows[1], 1);
@@ -326,8 +353,10 @@ static void test_refused_options(void **state) {
     pith_str text = PITH_STR("one two three four five six");
     pith_tokens other = { .size = 8 };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, text, NULL, &bad[i], &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_tokenize(&other, f->tokenizer, text, NULL, NULL, &err), PITH_ERR_ARGUMENT);
+        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, text, NULL, &bad[i], &err),
+                         PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_tokenize(&other, f->tokenizer, text, NULL, NULL, &err),
+                     PITH_ERR_ARGUMENT);
 }
 
 /* The same ids from vocab.txt and tokenizer_config.json alone. */
@@ -347,14 +376,20 @@ static void test_vocab_txt(void **state) {
     pith__arena arena;
     pith__arena_init(&arena, &pith__allocator_default);
     fixture plain = { .tokenizer = NULL, .tokens = PITH_TOKENS_INIT };
-    if (pith__tokenizer_load(&plain.tokenizer, dir, NULL, &arena, &err)) fail_msg("%s", err.message);
-    pith_str texts[] = { PITH_STR("Na\xC3\xAFve [MASK] tokenizing, \xE6\xBC\xA2\xE5\xAD\x97!"), PITH_STR("") };
+    if (pith__tokenizer_load(&plain.tokenizer, dir, NULL, &arena, &err))
+        fail_msg("%s", err.message);
+    pith_str texts[] = { PITH_STR("Na\xC3\xAFve [MASK] tokenizing, \xE6\xBC\xA2\xE5\xAD\x97!"),
+                         PITH_STR("") };
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], &texts[0], NULL, &err), PITH_OK);
-        assert_int_equal(pith_tokenize(&plain.tokens, plain.tokenizer, texts[i], &texts[0], NULL, &err), PITH_OK);
+        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], &texts[0], NULL, &err),
+                         PITH_OK);
+        assert_int_equal(
+            pith_tokenize(&plain.tokens, plain.tokenizer, texts[i], &texts[0], NULL, &err),
+            PITH_OK);
         assert_int_equal(plain.tokens.count, f->tokens.count);
         assert_memory_equal(plain.tokens.ids, f->tokens.ids, f->tokens.count * sizeof(int32_t));
-        assert_memory_equal(plain.tokens.type_ids, f->tokens.type_ids, f->tokens.count * sizeof(int32_t));
+        assert_memory_equal(plain.tokens.type_ids, f->tokens.type_ids,
+                            f->tokens.count * sizeof(int32_t));
     }
     pith_tokens_free(&plain.tokens);
     pith__tokenizer_unload(plain.tokenizer);
@@ -378,7 +413,8 @@ static void test_missing_files(void **state) {
     fixture *f = *state;
     pith_tokenizer *t = NULL;
     pith_error err = PITH_ERROR_INIT;
-    assert_int_equal(pith__tokenizer_load(&t, PITH_TEST_DATA, NULL, &f->arena, &err), PITH_ERR_NOT_FOUND);
+    assert_int_equal(pith__tokenizer_load(&t, PITH_TEST_DATA, NULL, &f->arena, &err),
+                     PITH_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "tokenizer.json"));
     assert_null(t);
 }

@@ -1,4 +1,5 @@
-/* test_tokenizer_cases.c - stored results of Hugging Face tokenizers for every kind of step: tests/data/tokenizers. */
+/* test_tokenizer_cases.c - stored results of Hugging Face tokenizers for every kind of step:
+ * tests/data/tokenizers. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,8 @@ typedef struct one_case {
 } one_case;
 
 /* The rows of all windows against what we give. */
-static void check_windows(pith__json *j, const char *name, const pith_tokenizer *t, const one_case *c) {
+static void check_windows(pith__json *j, const char *name, const pith_tokenizer *t,
+                          const one_case *c) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_tokens k = PITH_TOKENS_INIT;
     pith_error err = PITH_ERROR_INIT;
@@ -35,19 +37,22 @@ static void check_windows(pith__json *j, const char *name, const pith_tokenizer 
             int64_t want[6] = { 0 };
             pith__json_array(j);
             for (int x = 0; pith__json_next_item(j); x++) want[x % 6] = pith__json_int(j);
-            if (i < k.count && k.ids[i] == want[0] && k.type_ids[i] == want[1] && k.begin[i] == want[2] &&
-                k.end[i] == want[3] && k.word_ids[i] == want[4] && k.special[i] == want[5] && k.windows[i] == window)
+            if (i < k.count && k.ids[i] == want[0] && k.type_ids[i] == want[1] &&
+                k.begin[i] == want[2] && k.end[i] == want[3] && k.word_ids[i] == want[4] &&
+                k.special[i] == want[5] && k.windows[i] == window)
                 continue;
-            fail_msg("%s: \"" PITH_STR_FMT "\": token %zu, window %zu is not %lld (type %lld, %lld to %lld, word %lld)",
-                     name, PITH_STR_ARG(c->text), i, window, (long long)want[0], (long long)want[1], (long long)want[2],
-                     (long long)want[3], (long long)want[4]);
+            fail_msg("%s: \"" PITH_STR_FMT
+                     "\": token %zu, window %zu is not %lld (type %lld, %lld to %lld, word %lld)",
+                     name, PITH_STR_ARG(c->text), i, window, (long long)want[0], (long long)want[1],
+                     (long long)want[2], (long long)want[3], (long long)want[4]);
         }
     }
     assert_int_equal(i, k.count);
     pith_tokens_free(&k);
 }
 
-static void check_case(pith_str line, const char *name, const pith_tokenizer *t, pith__arena *scratch) {
+static void check_case(pith_str line, const char *name, const pith_tokenizer *t,
+                       pith__arena *scratch) {
     pith_error err = PITH_ERROR_INIT;
     pith__json *j = pith__arena_alloc(scratch, sizeof *j);
     one_case c = { { NULL, 0 }, { NULL, 0 }, false, false };
@@ -78,7 +83,8 @@ static size_t check_file(const char *name) {
     snprintf(path, sizeof path, "%s/tokenizers/%s", PITH_TEST_DATA, name);
     pith__arena_init(&arena, &pith__allocator_default);
     pith__arena_init(&scratch, &pith__allocator_default);
-    if (pith__file_open(&file, path, false, &pith__allocator_default, &err)) fail_msg("%s", err.message);
+    if (pith__file_open(&file, path, false, &pith__allocator_default, &err))
+        fail_msg("%s", err.message);
     for (const char *p = (const char *)file.data, *end = p + file.size; p < end; cases++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         pith_str line = { p, (size_t)(stop - p) };

@@ -1,5 +1,5 @@
-/* test_tokenizer_frozen.c - tokenizers opened out of their frozen tokenizers give the same tokens and texts; damaged
- * frozen tokenizers are refused or harmless. */
+/* test_tokenizer_frozen.c - tokenizers opened out of their frozen tokenizers give the same tokens
+ * and texts; damaged frozen tokenizers are refused or harmless. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,8 @@ static const char *const texts[] = {
     "The quick brown fox isn't jumping over 12,345 lazy dogs!",
     "Zwölf Boxkämpfer jagen Eva quer über den Sylter Deich.  \t\n Ende",
     "敏捷的棕色狐狸跳过懒狗。 いろはにほへと ちりぬるを",
-    "e\xCC\x81\xCC\xA3 \xEF\xAC\x81 \xE2\x84\xAB <mask> [MASK] </s> \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80",
+    "e\xCC\x81\xCC\xA3 \xEF\xAC\x81 \xE2\x84\xAB <mask> [MASK] </s> "
+    "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80",
 };
 
 enum { TEXTS = sizeof texts / sizeof texts[0] };
@@ -30,10 +31,12 @@ static void compare_tokens(const char *name, const pith_tokenizer *a, const pith
         pith_status status = pith_tokenize(&x, a, text, i % 2 ? &pair : NULL, NULL, &err);
         assert_int_equal(pith_tokenize(&y, b, text, i % 2 ? &pair : NULL, NULL, &err), status);
         if (x.count != y.count)
-            fail_msg("%s: text %zu: %zu tokens, %zu out of the frozen tokenizer", name, i, x.count, y.count);
+            fail_msg("%s: text %zu: %zu tokens, %zu out of the frozen tokenizer", name, i, x.count,
+                     y.count);
         for (size_t k = 0; k < x.count; k++)
             if (x.ids[k] != y.ids[k] || x.begin[k] != y.begin[k] || x.end[k] != y.end[k] ||
-                x.word_ids[k] != y.word_ids[k] || x.type_ids[k] != y.type_ids[k] || x.special[k] != y.special[k])
+                x.word_ids[k] != y.word_ids[k] || x.type_ids[k] != y.type_ids[k] ||
+                x.special[k] != y.special[k])
                 fail_msg("%s: text %zu: token %zu", name, i, k);
         char *s = NULL, *t = NULL;
         size_t s_size = 0, t_size = 0;
@@ -58,9 +61,11 @@ static void round_trip(const char *path, bool cases) {
     pith_str frozen, again;
     pith__arena_init(&arena, &pith__allocator_default);
     if (cases) {
-        assert_int_equal(pith__file_open(&file, path, false, &pith__allocator_default, &err), PITH_OK);
+        assert_int_equal(pith__file_open(&file, path, false, &pith__allocator_default, &err),
+                         PITH_OK);
         pith_str json = { (const char *)file.data,
-                          (size_t)((char *)memchr(file.data, '\n', file.size) - (char *)file.data) };
+                          (size_t)((char *)memchr(file.data, '\n', file.size) -
+                                   (char *)file.data) };
         pith__tokenizer_load_bytes(&t, json, NULL, &arena, &err);
         pith__file_close(&file);
     } else
@@ -118,7 +123,8 @@ static pith_status use(const char *bytes, size_t size, pith_error *err) {
     pith_status status = pith__tokenizer_open_frozen(&t, copy, size, NULL, &arena, err);
     for (size_t i = 0; !status && i < TEXTS; i++) {
         if (pith_tokenize(&tokens, t, pith__str_of(texts[i]), NULL, NULL, err)) continue;
-        if (!pith_detokenize(&text, &text_size, t, tokens.ids, tokens.count, 0, err)) pith_text_free(t, text);
+        if (!pith_detokenize(&text, &text_size, t, tokens.ids, tokens.count, 0, err))
+            pith_text_free(t, text);
     }
     pith_tokens_free(&tokens);
     pith__tokenizer_unload(t);
@@ -147,7 +153,8 @@ static void damage(const char *path) {
         for (int k = 0; k <= i % 4; k++) {
             random ^= random << 13, random ^= random >> 7, random ^= random << 17;
             size_t at = random % (i % 3 ? frozen.size : 1024);
-            bytes[at] = (char)(i % 2 ? (int)(random >> 32 & 0xFF) : bytes[at] ^ 1 << (random >> 40) % 8);
+            bytes[at] =
+                (char)(i % 2 ? (int)(random >> 32 & 0xFF) : bytes[at] ^ 1 << (random >> 40) % 8);
         }
         refused += use(bytes, frozen.size, &err) != PITH_OK;
     }
@@ -171,9 +178,11 @@ static void test_refused(void **state) {
     pith__arena arena;
     (void)state;
     pith__arena_init(&arena, &pith__allocator_default);
-    assert_int_equal(pith__tokenizer_open_frozen(&t, bytes, sizeof bytes, NULL, &arena, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__tokenizer_open_frozen(&t, bytes, sizeof bytes, NULL, &arena, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "version 0"));
-    assert_int_equal(pith__tokenizer_open_frozen(&t, bytes + 1, 64, NULL, &arena, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith__tokenizer_open_frozen(&t, bytes + 1, 64, NULL, &arena, &err),
+                     PITH_ERR_ARGUMENT);
     assert_int_equal(pith__tokenizer_open_frozen(&t, NULL, 0, NULL, &arena, &err), PITH_ERR_FORMAT);
     assert_int_equal(pith__tokenizer_open_frozen(&t, "{}", 2, NULL, &arena, &err), PITH_ERR_FORMAT);
     assert_null(t);

@@ -1,5 +1,5 @@
-/* test_torch.c - files of torch.save: those of PyTorch against the same weights in safetensors, and made-up ones, most
- * of them broken. */
+/* test_torch.c - files of torch.save: those of PyTorch against the same weights in safetensors, and
+ * made-up ones, most of them broken. */
 #include <string.h>
 
 #include "base/str.h"
@@ -16,14 +16,17 @@ static void read_file(pith__weights *w, const char *name, bool torch) {
     pith_str bytes;
     snprintf(path, sizeof path, PITH_TEST_DATA "/modules/%s", name);
     if (pith__files_open(&bytes, &files, path, &err)) fail_msg("%s", err.message);
-    if ((torch ? pith__torch_read : pith__safetensors_read)(w, bytes, name, &err)) fail_msg("%s", err.message);
+    if ((torch ? pith__torch_read : pith__safetensors_read)(w, bytes, name, &err))
+        fail_msg("%s", err.message);
 }
 
-/* A zip archive in two shards with parameters, transposed views and views of one storage; the format of before 1.6. */
+/* A zip archive in two shards with parameters, transposed views and views of one storage; the
+ * format of before 1.6. */
 static void equal_to_safetensors(void **state) {
     (void)state;
     static const char *const names[][2] = {
-        { "torch-shards/pytorch_model-00001-of-00002.bin", "torch-shards/pytorch_model-00002-of-00002.bin" },
+        { "torch-shards/pytorch_model-00001-of-00002.bin",
+          "torch-shards/pytorch_model-00002-of-00002.bin" },
         { "old-layout/0_BERT/pytorch_model.bin", NULL },
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -124,10 +127,10 @@ static void make(archive *a, const char *pickle, size_t size) {
 
 /* A pickle in parts: {"t": a tensor of storage "0" with `tail` as its offset, size and stride}. */
 #define STORAGE(type, key, numel) STORAGE_OF("torch", type, key, numel)
-#define STORAGE_OF(module, type, key, numel)                                                                           \
+#define STORAGE_OF(module, type, key, numel)                                                       \
     "(X\7\0\0\0storagec" module "\n" type "\nX\1\0\0\0" key "X\3\0\0\0cpuK" numel "tQ"
-#define REBUILD(storage, tail)                                                                                         \
-    "ctorch._utils\n_rebuild_tensor_v2\n(" storage tail "\x89"                                                         \
+#define REBUILD(storage, tail)                                                                     \
+    "ctorch._utils\n_rebuild_tensor_v2\n(" storage tail "\x89"                                     \
     "ccollections\nOrderedDict\n)RtR"
 #define DICT(value) "\x80\2}X\1\0\0\0t" value "s."
 #define TENSOR(tail) DICT(REBUILD(STORAGE("FloatStorage", "0", "\6"), tail))
@@ -140,7 +143,7 @@ typedef struct torch_case {
     pith_status status;
     const char *says;
 } torch_case;
-#define CASE(pickle, status, says)                                                                                     \
+#define CASE(pickle, status, says)                                                                 \
     { pickle, sizeof(pickle) - 1, status, says }
 
 static void good(void **state) {
@@ -155,22 +158,25 @@ static void good(void **state) {
         { CASE(TENSOR("K\1K\1K\5\x86K\xc8K\1\x86"), PITH_OK, NULL), 1, 5, { 1, 5 } },
         { CASE(TENSOR("K\0K\2K\2\x86K\3K\2\x86"), PITH_OK, NULL), 0, 5, { 2, 2 } },
         { CASE(DICT("ctorch._utils\n_rebuild_parameter\n(" REBUILD(
-                   STORAGE("FloatStorage", "0", "\6"), "K\0K\2K\3\x86K\3K\1\x86") "\x88"
-                                                                                  "ccollections\nOrderedDict\n)RtR"),
+                   STORAGE("FloatStorage", "0", "\6"),
+                   "K\0K\2K\3\x86K\3K\1\x86") "\x88"
+                                              "ccollections\nOrderedDict\n)RtR"),
                PITH_OK, NULL),
           0,
           5,
           { 2, 3 } },
-        { CASE("\x80\2}(X\12\0\0\0state_dict}X\1\0\0\0t" REBUILD(STORAGE("FloatStorage", "0", "\6"),
-                                                                 "K\0K\2K\3\x86K\3K\1\x86") "sX\5\0\0\0epochK\3u.",
+        { CASE("\x80\2}(X\12\0\0\0state_dict}X\1\0\0\0t" REBUILD(
+                   STORAGE("FloatStorage", "0", "\6"),
+                   "K\0K\2K\3\x86K\3K\1\x86") "sX\5\0\0\0epochK\3u.",
                PITH_OK, NULL),
           0,
           5,
           { 2, 3 } },
         { CASE("\x80\4\x95\0\0\0\0\0\0\0\0}\x94\x8c\1t"
-               "ctorch._utils\n_rebuild_tensor_v3\n(" STORAGE_OF("torch.storage", "UntypedStorage", "0",
-                                                                 "\30") "K\0K\2K\3\x86K\3K\1\x86\x89N\x8c\5torch\x8c\7"
-                                                                        "float32\x93tRs.",
+               "ctorch._utils\n_rebuild_tensor_v3\n(" STORAGE_OF(
+                   "torch.storage", "UntypedStorage", "0",
+                   "\30") "K\0K\2K\3\x86K\3K\1\x86\x89N\x8c\5torch\x8c\7"
+                          "float32\x93tRs.",
                PITH_OK, NULL),
           0,
           5,
@@ -215,12 +221,14 @@ static void refused(void **state) {
     (void)state;
     static const torch_case cases[] = {
         CASE("\x80\2cos\nsystem\nX\2\0\0\0ls\x85R.", PITH_ERR_UNSUPPORTED,
-             "m.bin: the pickle asks for 'os.system' at byte 2; only plain tensors are read, and nothing is executed"),
+             "m.bin: the pickle asks for 'os.system' at byte 2; only plain tensors are read, and "
+             "nothing is executed"),
         CASE("\x80\4\x8c\10"
              "builtins\x8c\4"
              "eval\x93.",
              PITH_ERR_UNSUPPORTED, "'builtins.eval' at byte 18"),
-        CASE("\x80\2ctorch.storage\n_load_from_bytes\n.", PITH_ERR_UNSUPPORTED, "torch.storage._load_from_bytes"),
+        CASE("\x80\2ctorch.storage\n_load_from_bytes\n.", PITH_ERR_UNSUPPORTED,
+             "torch.storage._load_from_bytes"),
         CASE("\x80\2itorch\nx\n.", PITH_ERR_UNSUPPORTED, "opcode 0x69 at byte 2 of the pickle"),
         CASE("\x80\x06.", PITH_ERR_UNSUPPORTED, "pickle protocol 6"),
         CASE("\x80\2}", PITH_ERR_FORMAT, "it has no end"),
@@ -235,7 +243,8 @@ static void refused(void **state) {
         CASE("\x80\2NK\1K\1s.", PITH_ERR_FORMAT, "items without a dictionary"),
         CASE("\x80\2NK\1a.", PITH_ERR_FORMAT, "items without a list"),
         CASE("\x80\2NN\x85Rs.", PITH_ERR_FORMAT, "not a function"),
-        CASE("\x80\2ccollections\nOrderedDict\nN\x85R.", PITH_ERR_FORMAT, "an OrderedDict made from arguments"),
+        CASE("\x80\2ccollections\nOrderedDict\nN\x85R.", PITH_ERR_FORMAT,
+             "an OrderedDict made from arguments"),
         CASE("\x80\2ctorch\nFloatStorage\n)R.", PITH_ERR_FORMAT, "a call that makes no tensor"),
         CASE("\x80\2NNb.", PITH_ERR_FORMAT, "not a dictionary"),
         CASE("\x80\2NQ.", PITH_ERR_FORMAT, "not a storage"),
@@ -244,21 +253,26 @@ static void refused(void **state) {
         CASE(TENSOR("K\1K\2K\3\x86K\3K\1\x86"), PITH_ERR_FORMAT,
              "tensor 't': it reaches beyond its storage of 24 bytes"),
         CASE(TENSOR("K\0K\2K\3\x86K\4K\1\x86"), PITH_ERR_FORMAT, "beyond its storage"),
-        CASE(TENSOR("K\0K\2K\7\x86K\0K\0\x86"), PITH_ERR_FORMAT, "beyond its storage"), /* more elements than it has */
+        /* more elements than it has */
+        CASE(TENSOR("K\0K\2K\7\x86K\0K\0\x86"), PITH_ERR_FORMAT, "beyond its storage"),
         CASE(TENSOR("K\7K\0\x85K\1\x85"), PITH_ERR_FORMAT, "beyond its storage"),
         CASE(TENSOR("J\xff\xff\xff\xffK\2\x85K\1\x85"), PITH_ERR_FORMAT, "sizes or strides"),
         CASE(TENSOR("K\0J\xff\xff\xff\xff\x85K\1\x85"), PITH_ERR_FORMAT, "sizes or strides"),
-        CASE(TENSOR("K\0\x8a\10\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\10\xff\xff\xff\xff\xff\xff\xff\x7f\x86K\1K\1\x86"),
+        CASE(TENSOR("K\0\x8a\10\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\10\xff\xff\xff\xff\xff\xff\xff"
+                    "\x7f\x86K\1K\1\x86"),
              PITH_ERR_FORMAT, "its shape is too large"),
         CASE(TENSOR("K\0(" SEVENTEEN "t(" SEVENTEEN "t"), PITH_ERR_FORMAT, "sizes or strides"),
-        CASE(DICT(REBUILD(STORAGE("FloatStorage", "1", "\6"), "K\0K\2\x85K\1\x85")), PITH_ERR_FORMAT,
-             "storage '1' is not in"),
-        CASE(DICT(REBUILD(STORAGE("DoubleStorage", "0", "\6"), "K\0K\6\x85K\1\x85")), PITH_ERR_FORMAT,
-             "beyond its storage"),
-        CASE(DICT(REBUILD(STORAGE_OF("torch.storage", "UntypedStorage", "0", "\6"), "K\0K\6\x85K\1\x85")),
+        CASE(DICT(REBUILD(STORAGE("FloatStorage", "1", "\6"), "K\0K\2\x85K\1\x85")),
+             PITH_ERR_FORMAT, "storage '1' is not in"),
+        CASE(DICT(REBUILD(STORAGE("DoubleStorage", "0", "\6"), "K\0K\6\x85K\1\x85")),
+             PITH_ERR_FORMAT, "beyond its storage"),
+        CASE(DICT(REBUILD(STORAGE_OF("torch.storage", "UntypedStorage", "0", "\6"),
+                          "K\0K\6\x85K\1\x85")),
              PITH_ERR_UNSUPPORTED, "dtype is not known"),
-        CASE("\x80\2}(X\1\0\0\0t" REBUILD(STORAGE("FloatStorage", "0", "\6"), "K\0K\2\x85K\1\x85") "X\1\0\0\0t" REBUILD(
-                 STORAGE("FloatStorage", "0", "\6"), "K\0K\2\x85K\1\x85") "u.",
+        CASE("\x80\2}(X\1\0\0\0t" REBUILD(
+                 STORAGE("FloatStorage", "0", "\6"),
+                 "K\0K\2\x85K\1\x85") "X\1\0\0\0t" REBUILD(STORAGE("FloatStorage", "0", "\6"),
+                                                           "K\0K\2\x85K\1\x85") "u.",
              PITH_ERR_FORMAT, "listed twice"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -276,7 +290,8 @@ static void refused(void **state) {
 static void expect_broken(archive *a, pith_status status, const char *says) {
     pith__weights w;
     pith_status got = read_archive(&w, a);
-    if (got != status || !strstr(err.message, says)) fail_msg("%d '%s', not '%s'", got, err.message, says);
+    if (got != status || !strstr(err.message, says))
+        fail_msg("%d '%s', not '%s'", got, err.message, says);
 }
 
 #define WHOLE TENSOR("K\0K\2K\3\x86K\3K\1\x86")
@@ -304,7 +319,8 @@ static void archives(void **state) {
     a = whole(false);
     put_number(a.bytes + central + 20, first + 10, 4);
     put_number(a.bytes + central + 24, first + 10, 4);
-    expect_broken(&a, PITH_ERR_FORMAT, "members 'm/data.pkl' and 'm/byteorder' of the zip archive overlap");
+    expect_broken(&a, PITH_ERR_FORMAT,
+                  "members 'm/data.pkl' and 'm/byteorder' of the zip archive overlap");
     a = whole(false);
     put_number(a.bytes + central + 42, 1, 4);
     expect_broken(&a, PITH_ERR_FORMAT, "is not where the zip directory says");
@@ -342,7 +358,8 @@ static void archives(void **state) {
     expect_broken(&a, PITH_ERR_FORMAT, "this is not a file of torch.save");
 }
 
-/* Every byte of every file that PyTorch wrote is changed: an error with a message, or tensors that can be read. */
+/* Every byte of every file that PyTorch wrote is changed: an error with a message, or tensors that
+ * can be read. */
 static void each_byte(void **state) {
     (void)state;
     static const char *const names[] = { "torch-shards/pytorch_model-00001-of-00002.bin",
@@ -364,10 +381,12 @@ static void each_byte(void **state) {
             copy[i] = (char)(old ^ (1 << (i % 8)));
             err = (pith_error)PITH_ERROR_INIT;
             assert_int_equal(pith__weights_init(&w, &own, &err), PITH_OK);
-            if (pith__torch_read(&w, (pith_str){ copy, size }, "m.bin", &err)) assert_true(err.message[0]);
+            if (pith__torch_read(&w, (pith_str){ copy, size }, "m.bin", &err))
+                assert_true(err.message[0]);
             volatile char seen = 0;
             for (size_t t = 0; !err.code && t < w.count; t++)
-                for (size_t k = 0; k < w.items[t].bytes; k++) seen ^= ((const char *)w.items[t].data)[k];
+                for (size_t k = 0; k < w.items[t].bytes; k++)
+                    seen ^= ((const char *)w.items[t].data)[k];
             copy[i] = old;
             pith__arena_free(&own);
         }

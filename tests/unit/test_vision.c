@@ -1,4 +1,5 @@
-/* test_vision.c - vectors of pictures, and of texts in the same space, beside transformers (tests/data/vision). */
+/* test_vision.c - vectors of pictures, and of texts in the same space, beside transformers
+ * (tests/data/vision). */
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +12,8 @@
 
 enum { PICTURES = 5, TEXTS = 5, WIDTH = 64 };
 
-static const char *const pictures[PICTURES] = { "rgb.png", "palette.png", "rgb.bmp", "grey.pgm", "rgba.png" };
+static const char *const pictures[PICTURES] = { "rgb.png", "palette.png", "rgb.bmp", "grey.pgm",
+                                                "rgba.png" };
 static pith_image images[PICTURES];
 
 static const struct model {
@@ -19,9 +21,11 @@ static const struct model {
     int dim;
     bool pictures, texts;
 } models[] = {
-    { "clip", 12, true, true },       { "clip-text", 12, false, true },     { "clip-vision", 12, true, false },
-    { "siglip", 16, true, true },     { "siglip-vision", 16, true, false }, { "vit", 16, true, false },
-    { "vit-plain", 16, true, false }, { "resnet", 32, true, false },        { "resnet-basic", 32, true, false },
+    { "clip", 12, true, true },           { "clip-text", 12, false, true },
+    { "clip-vision", 12, true, false },   { "siglip", 16, true, true },
+    { "siglip-vision", 16, true, false }, { "vit", 16, true, false },
+    { "vit-plain", 16, true, false },     { "resnet", 32, true, false },
+    { "resnet-basic", 32, true, false },
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -53,7 +57,8 @@ static void near(const char *name, const float *a, const float *b, size_t rows, 
     for (size_t r = 0; r < rows; r++, a += dim, b += dim) {
         double aa = 0, bb = 0, worst = 0;
         for (size_t i = 0; i < dim; i++) aa += (double)a[i] * a[i], bb += (double)b[i] * b[i];
-        for (size_t i = 0; i < dim; i++) worst = fmax(worst, fabs(a[i] / sqrt(aa) - b[i] / sqrt(bb)));
+        for (size_t i = 0; i < dim; i++)
+            worst = fmax(worst, fabs(a[i] / sqrt(aa) - b[i] / sqrt(bb)));
         if (!(worst <= 1e-5) || !(fabs(sqrt(aa / bb) - 1) <= 1e-4))
             fail_msg("%s: row %zu is off by %g", name, r, worst);
     }
@@ -62,7 +67,8 @@ static void near(const char *name, const float *a, const float *b, size_t rows, 
 static void embed_pictures(float *vectors, const pith_model *model, size_t count,
                            const pith_embed_images_options *options) {
     pith_error err = PITH_ERROR_INIT;
-    if (pith_embed_images(vectors, model, images, count, options, &err)) fail_msg("%s", err.message);
+    if (pith_embed_images(vectors, model, images, count, options, &err))
+        fail_msg("%s", err.message);
 }
 
 /* ---- right ---- */
@@ -93,7 +99,8 @@ static void read_texts(pith_str *texts, char text[][400]) {
         size_t used = 0;
         if (first[i]) used = (size_t)snprintf(text[i], 400, "%s", first[i]);
         for (int w = 0; !first[i] && w < 40; w++)
-            used += (size_t)snprintf(text[i] + used, 400 - used, "%sw%d", w ? " " : "", 5 + w * 7 % 80);
+            used +=
+                (size_t)snprintf(text[i] + used, 400 - used, "%sw%d", w ? " " : "", 5 + w * 7 % 80);
         texts[i] = (pith_str){ text[i], used };
     }
 }
@@ -143,12 +150,14 @@ static void test_options(void **state) {
     for (int p = 0; p < PICTURES; p++) {
         double length = 0;
         for (int i = 0; i < 5; i++) length += (double)theirs[16 * p + i] * theirs[16 * p + i];
-        for (int i = 0; i < 5; i++) assert_true(fabs(ours[5 * p + i] - theirs[16 * p + i] / sqrt(length)) < 1e-5);
+        for (int i = 0; i < 5; i++)
+            assert_true(fabs(ours[5 * p + i] - theirs[16 * p + i] / sqrt(length)) < 1e-5);
     }
     pith_model_close(model);
 }
 
-/* A picture's vector has the same bits alone and among others, with any number of threads, and in a second call. */
+/* A picture's vector has the same bits alone and among others, with any number of threads, and in a
+ * second call. */
 static void test_bits(void **state) {
     (void)state;
     static float all[PICTURES * WIDTH], again[PICTURES * WIDTH];
@@ -166,7 +175,8 @@ static void test_bits(void **state) {
         }
         for (size_t p = 0; p < PICTURES; p++) {
             pith_error err = PITH_ERROR_INIT;
-            if (pith_embed_images(again, model, &images[p], 1, NULL, &err)) fail_msg("%s", err.message);
+            if (pith_embed_images(again, model, &images[p], 1, NULL, &err))
+                fail_msg("%s", err.message);
             assert_memory_equal(again, all + p * dim, dim * sizeof *all);
         }
         pith_model_close(model);
@@ -194,10 +204,11 @@ static void test_sentence_transformers(void **state) {
     pith_error err = PITH_ERROR_INIT;
     mkdir(LAYOUT, 0777);
     link_file(VISION "clip", LAYOUT "/0_CLIPModel");
-    write_file(LAYOUT "/modules.json", "[{\"idx\": 0, \"name\": \"0\", \"path\": \"0_CLIPModel\", \"type\": "
-                                       "\"sentence_transformers.models.CLIPModel\"},"
-                                       " {\"idx\": 1, \"name\": \"1\", \"path\": \"1_Normalize\", \"type\": "
-                                       "\"sentence_transformers.models.Normalize\"}]");
+    write_file(LAYOUT "/modules.json",
+               "[{\"idx\": 0, \"name\": \"0\", \"path\": \"0_CLIPModel\", \"type\": "
+               "\"sentence_transformers.models.CLIPModel\"},"
+               " {\"idx\": 1, \"name\": \"1\", \"path\": \"1_Normalize\", \"type\": "
+               "\"sentence_transformers.models.Normalize\"}]");
     pith_model *model = open_path(LAYOUT, NULL);
     embed_pictures(ours, model, PICTURES, NULL);
     read_expected(theirs, "clip", "images.f32", PICTURES * 12);
@@ -225,17 +236,23 @@ static void test_onnx(void **state) {
     assert_non_null(strstr(err.message, "put the model's preprocessor_config.json beside it"));
     mkdir(LAYOUT, 0777);
     write_file(LAYOUT "/preprocessor_config.json",
-               "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"height\": 8, \"width\": 8}}");
-    assert_int_equal(pith_image_processor_open(&processor, LAYOUT "/preprocessor_config.json", NULL, &err), PITH_OK);
+               "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"height\": 8, "
+               "\"width\": 8}}");
+    assert_int_equal(
+        pith_image_processor_open(&processor, LAYOUT "/preprocessor_config.json", NULL, &err),
+        PITH_OK);
     o.processor = processor;
     assert_int_not_equal(pith_embed_images(vectors, model, images, PICTURES, &o, &err), PITH_OK);
-    if (!strstr(err.message,
-                "picture 0: the model declares pictures of 3x32x32, but preprocessor_config.json makes 3x8x8"))
+    if (!strstr(err.message, "picture 0: the model declares pictures of 3x32x32, but "
+                             "preprocessor_config.json makes 3x8x8"))
         fail_msg("%s", err.message);
     pith_image_processor_close(processor);
     write_file(LAYOUT "/preprocessor_config.json",
-               "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"height\": 32, \"width\": 32}}");
-    assert_int_equal(pith_image_processor_open(&processor, LAYOUT "/preprocessor_config.json", NULL, &err), PITH_OK);
+               "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"height\": 32, "
+               "\"width\": 32}}");
+    assert_int_equal(
+        pith_image_processor_open(&processor, LAYOUT "/preprocessor_config.json", NULL, &err),
+        PITH_OK);
     o.processor = processor;
     embed_pictures(vectors, model, PICTURES, &o);
     pith_image_processor_close(processor);
@@ -309,7 +326,8 @@ static void test_failures(void **state) {
         }
         const int stop = 1;
         o.cancel = &stop;
-        assert_int_equal(pith_embed_images(got, model, some, PICTURES, &o, &err), PITH_ERR_CANCELLED);
+        assert_int_equal(pith_embed_images(got, model, some, PICTURES, &o, &err),
+                         PITH_ERR_CANCELLED);
     }
     pith_model_close(model);
 }

@@ -1,4 +1,5 @@
-/* op_soft_threshold.c - example.SoftThreshold: y = x - limit above the limit, x + limit below -limit, and 0 between. */
+/* op_soft_threshold.c - example.SoftThreshold: y = x - limit above the limit, x + limit below
+ * -limit, and 0 between. */
 #include <pith/op.h>
 #include <pith/tensor.h>
 
@@ -21,7 +22,8 @@ static void soft_threshold_part(void *context, size_t part, int worker) {
     const pith_op_run *r = context;
     const float *x = r->in[0]->data, limit = *(const float *)r->state;
     float *y = r->out[0]->data;
-    const size_t count = (size_t)pith_shape_count(r->in[0]->dims, r->in[0]->rank), begin = part * PART;
+    const size_t count = (size_t)pith_shape_count(r->in[0]->dims, r->in[0]->rank),
+                 begin = part * PART;
     (void)worker;
     for (size_t i = begin; i < count && i < begin + PART; i++)
         y[i] = x[i] > limit ? x[i] - limit : x[i] < -limit ? x[i] + limit : 0;

@@ -1,4 +1,5 @@
-/* own_operators.c - runs a model with two operators of this folder. usage: own_operators model.onnx */
+/* own_operators.c - runs a model with two operators of this folder. usage: own_operators model.onnx
+ */
 #include <pith/pith.h>
 
 #include <stdio.h>
@@ -7,7 +8,8 @@
 static pith_status row_range_infer(pith_op_infer *c) {
     const pith_op_type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 2) {
-        snprintf(c->err->message, sizeof c->err->message, "x has rank %d, and must have 2", (int)x->rank);
+        snprintf(c->err->message, sizeof c->err->message, "x has rank %d, and must have 2",
+                 (int)x->rank);
         return PITH_ERR_ARGUMENT;
     }
     c->out[0].dtype = x->dtype;
@@ -32,13 +34,16 @@ static pith_status row_range_run(pith_op_run *r) {
 }
 
 static const pith_operator row_range = {
-    PITH_OPERATOR_BEGIN, .domain = "example", .name = "RowRange", .min_inputs = 1,          .max_inputs = 1,
-    .max_outputs = 1,    .types = "f32",      .attributes = "",   .infer = row_range_infer, .run = row_range_run,
+    PITH_OPERATOR_BEGIN,      .domain = "example",  .name = "RowRange", .min_inputs = 1,
+    .max_inputs = 1,          .max_outputs = 1,     .types = "f32",     .attributes = "",
+    .infer = row_range_infer, .run = row_range_run,
 };
 
 int main(int argc, char **argv) {
     static float numbers[3][4] = { { 1, 2, 3, 4 }, { 0, -5, 0.25f, 9 }, { 7, 7, 7, 7 } };
-    const pith_tensor x = { .data = numbers, .bytes = sizeof numbers, .dtype = PITH_F32, .rank = 2, .dims = { 3, 4 } };
+    const pith_tensor x = {
+        .data = numbers, .bytes = sizeof numbers, .dtype = PITH_F32, .rank = 2, .dims = { 3, 4 }
+    };
     const char *const names[] = { "x" };
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;

@@ -1,4 +1,5 @@
-/* main.c - runs the network on one picture of 8 x 8, and prints its outputs and the memory it took. */
+/* main.c - runs the network on one picture of 8 x 8, and prints its outputs and the memory it took.
+ */
 #include <pith/memory.h>
 #include <pith/model.h>
 #include <pith/session.h>
@@ -17,12 +18,14 @@ int main(void) {
     pith_run_options run = PITH_RUN_OPTIONS_INIT;
     pith_model *model = NULL;
     pith_session *session = NULL;
-    pith_tensor out, in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 4, .dims = { 1, 1, 8, 8 } };
+    pith_tensor out,
+        in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 4, .dims = { 1, 1, 8, 8 } };
     for (int i = 0; i < 64; i++) x[i] = (float)(i % 7) / 8 - 0.25f;
     options.allocator = &arena;
     options.pool_blocks = options.sessions = options.pressure_percent = -1;
     run.threads = 1;
-    pith_status status = pith_model_open_memory(&model, network_bytes, network_size, &options, &err);
+    pith_status status =
+        pith_model_open_memory(&model, network_bytes, network_size, &options, &err);
     if (!status) status = pith_session_create(&session, model, &err);
     if (!status) status = pith_session_run(session, &out, names, &in, 1, &run, &err);
     if (status) {

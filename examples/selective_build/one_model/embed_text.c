@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
     const size_t dim = pith_embed_dim(model, NULL);
     const pith_str text = { argv[2], strlen(argv[2]) };
     float *vector = malloc(dim * sizeof *vector + 1);
-    if (!vector || pith_embed(vector, model, &text, 1, NULL, &err)) return printf("%s\n", err.message), 1;
+    if (!vector || pith_embed(vector, model, &text, 1, NULL, &err))
+        return printf("%s\n", err.message), 1;
     for (size_t i = 0; i < dim; i++) printf("%.9g\n", (double)vector[i]);
     free(vector);
     pith_model_close(model);

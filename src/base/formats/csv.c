@@ -1,5 +1,5 @@
-/* csv.c - see csv.h. Two passes with one scanner: the first counts cells and finds faults, the second stores spans, so
- * that the memory is allocated once. */
+/* csv.c - see csv.h. Two passes with one scanner: the first counts cells and finds faults, the
+ * second stores spans, so that the memory is allocated once. */
 #include "base/formats/csv.h"
 
 #include "base/checked.h"
@@ -55,7 +55,8 @@ static enum csv_after csv_quoted(csv_scan *s, pith_str *cell) {
     *cell = (pith_str){ begin, (size_t)(s->p - begin) };
     s->p++;
     if (s->p < s->end && *s->p != s->delimiter && *s->p != '\r' && *s->p != '\n') {
-        s->fault = "text follows the closing quotation mark; a quotation mark within a cell is written twice";
+        s->fault = "text follows the closing quotation mark; a quotation mark within a cell is "
+                   "written twice";
         return CSV_FAULT;
     }
     if (!csv_decode(s, cell, doubled)) return CSV_MEMORY;
@@ -89,24 +90,32 @@ static pith_status csv_header(pith__text_table *t, csv_scan *s, pith_error *err)
             return pith__fail_memory(err, (t->columns + 1) * sizeof *t->names);
         after = csv_next(s, &name);
         if (after == CSV_FAULT)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: header, column %zu: %s", t->path, t->columns + 1, s->fault);
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: header, column %zu: %s", t->path,
+                              t->columns + 1, s->fault);
         if (after == CSV_MEMORY) return pith__fail_memory(err, name.size);
-        if (!name.size && !t->columns) name = PITH_STR(PITH_CSV_UNNAMED); /* as pandas writes its index */
-        if (!name.size) return pith__fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, t->columns + 1);
-        if (!pith__map_put(&seen, name, (uint32_t)t->columns, &old)) return pith__fail_memory(err, name.size);
+        /* as pandas writes its index */
+        if (!name.size && !t->columns) name = PITH_STR(PITH_CSV_UNNAMED);
+        if (!name.size)
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path,
+                              t->columns + 1);
+        if (!pith__map_put(&seen, name, (uint32_t)t->columns, &old))
+            return pith__fail_memory(err, name.size);
         if (old != UINT32_MAX)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
                               old + 1, t->columns + 1, PITH_STR_ARG(name));
         t->names[t->columns++] = name;
     } while (after == CSV_CELL);
     return PITH_OK;
 }
 
-static pith_status csv_fail(const pith__text_table *t, size_t row, size_t column, const char *fault, pith_error *err) {
+static pith_status csv_fail(const pith__text_table *t, size_t row, size_t column, const char *fault,
+                            pith_error *err) {
     if (column < t->columns)
-        return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': %s", t->path, row + 1,
-                          PITH_STR_ARG(t->names[column]), fault);
-    return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column %zu: %s", t->path, row + 1, column + 1, fault);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': %s",
+                          t->path, row + 1, PITH_STR_ARG(t->names[column]), fault);
+    return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column %zu: %s", t->path, row + 1,
+                      column + 1, fault);
 }
 
 /* Reads all rows; stores the cells if t->cells is there, else counts the rows. */
@@ -125,8 +134,9 @@ static pith_status csv_rows(pith__text_table *t, csv_scan *s, pith_error *err) {
             n++;
         } while (after == CSV_CELL);
         if (n != t->columns)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu has %zu cells, but the header has %zu", t->path,
-                              row + 1, n, t->columns);
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s: row %zu has %zu cells, but the header has %zu", t->path, row + 1,
+                              n, t->columns);
         row++;
     }
     t->rows = row;
@@ -138,8 +148,10 @@ static pith_status csv_check_text(const pith__text_table *t, pith_str bytes, pit
     size_t line = 1;
     if (valid == bytes.size) return PITH_OK;
     for (size_t i = 0; i < valid; i++) line += bytes.data[i] == '\n';
-    return pith__fail(err, PITH_ERR_FORMAT,
-                      "%s: line %zu: the text is not UTF-8; convert the file, for example with iconv", t->path, line);
+    return pith__fail(
+        err, PITH_ERR_FORMAT,
+        "%s: line %zu: the text is not UTF-8; convert the file, for example with iconv", t->path,
+        line);
 }
 
 char pith__csv_delimiter(pith_str bytes, char usual) {
@@ -158,20 +170,25 @@ char pith__csv_delimiter(pith_str bytes, char usual) {
     return usual;
 }
 
-pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter, const char *path,
-                            pith__arena *arena, pith_error *err) {
+pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter,
+                            const char *path, pith__arena *arena, pith_error *err) {
     pith__text_table t = { .path = path };
     size_t count, size;
-    if (bytes.size >= 3 && !memcmp(bytes.data, "\xEF\xBB\xBF", 3)) bytes = (pith_str){ bytes.data + 3, bytes.size - 3 };
+    if (bytes.size >= 3 && !memcmp(bytes.data, "\xEF\xBB\xBF", 3))
+        bytes = (pith_str){ bytes.data + 3, bytes.size - 3 };
     PITH_TRY(csv_check_text(&t, bytes, err));
     csv_scan s = { bytes.data, bytes.data + bytes.size, delimiter, arena, NULL };
-    if (!bytes.size) return pith__fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns", path);
+    if (!bytes.size)
+        return pith__fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns",
+                          path);
     PITH_TRY(csv_header(&t, &s, err));
     csv_scan first = s;
     first.arena = NULL;
     PITH_TRY(csv_rows(&t, &first, err));
-    if (t.rows >= UINT32_MAX) return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than 4294967294 rows", path);
-    if (pith__mul_overflows(t.rows, t.columns, &count) || pith__mul_overflows(count, sizeof *t.cells, &size))
+    if (t.rows >= UINT32_MAX)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than 4294967294 rows", path);
+    if (pith__mul_overflows(t.rows, t.columns, &count) ||
+        pith__mul_overflows(count, sizeof *t.cells, &size))
         return pith__fail_memory(err, SIZE_MAX);
     t.cells = pith__arena_array(arena, count + 1, sizeof *t.cells);
     if (!t.cells) return pith__fail_memory(err, size);

@@ -1,9 +1,9 @@
-/* csv.h - RFC 4180 tables as spans of text: quotes, doubled quotes, line breaks within quotes, CRLF or LF, any one-byte
- * delimiter.
+/* csv.h - RFC 4180 tables as spans of text: quotes, doubled quotes, line breaks within quotes, CRLF
+ * or LF, any one-byte delimiter.
  *
- * A table is held whole in memory: one span for each cell, into the bytes of the file. Only cells with doubled quotes
- * are copied. Rows count from 1, the header is not counted. Blank lines are skipped, except in a table of one column.
- */
+ * A table is held whole in memory: one span for each cell, into the bytes of the file. Only cells
+ * with doubled quotes are copied. Rows count from 1, the header is not counted. Blank lines are
+ * skipped, except in a table of one column. */
 #ifndef PITH_BASE_FORMATS_CSV_H
 #define PITH_BASE_FORMATS_CSV_H
 
@@ -12,13 +12,15 @@
 
 #include "base/memory/memory.h"
 
-/* A table as text. Cell (row, column) is cells[row * columns + column]; an empty cell has size 0. */
+/* A table as text. Cell (row, column) is cells[row * columns + column]; an empty cell has size 0.
+ */
 typedef struct pith__text_table {
     const char *path; /* for messages */
     size_t rows, columns;
     pith_str *names; /* [columns], all different and not empty */
     pith_str *cells;
-    size_t *blobs; /* [columns] the first row, from 1, whose cell is bytes and no text; 0: none. NULL: none at all */
+    size_t *blobs; /* [columns] the first row, from 1, whose cell is bytes and no text; 0: none.
+                      NULL: none at all */
 } pith__text_table;
 
 /* No table has more rows, and a query that never ends is ended. */
@@ -29,13 +31,13 @@ bool pith__text_table_room(pith__text_table *t, size_t *room, pith__arena *arena
 /* The name of a first column whose header is empty: the numbers of rows that pandas writes. */
 #define PITH_CSV_UNNAMED "unnamed"
 
-/* What separates the cells: `usual`, unless the header does not hold it outside of quotation marks but holds a
- * semicolon, tab or bar. */
+/* What separates the cells: `usual`, unless the header does not hold it outside of quotation marks
+ * but holds a semicolon, tab or bar. */
 char pith__csv_delimiter(pith_str bytes, char usual);
 
-/* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with the row and the
- * column of the fault. */
-pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter, const char *path,
-                            pith__arena *arena, pith_error *err);
+/* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with
+ * the row and the column of the fault. */
+pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter,
+                            const char *path, pith__arena *arena, pith_error *err);
 
 #endif

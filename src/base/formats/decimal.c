@@ -1,5 +1,5 @@
-/* decimal.c - see decimal.h. Floats of ordinary size are written without printf, in exact double arithmetic: a float
- * times or divided by a power of ten up to 10^22 is rounded once. */
+/* decimal.c - see decimal.h. Floats of ordinary size are written without printf, in exact double
+ * arithmetic: a float times or divided by a power of ten up to 10^22 is rounded once. */
 #include "base/formats/decimal.h"
 
 #include <errno.h>
@@ -11,12 +11,14 @@
 
 #include "base/error.h"
 
-/* Digits of every float and double (C11 FLT_DECIMAL_DIG, DBL_DECIMAL_DIG), and those that are tried first: a normal
- * number with fewer is the nearest one of so many digits, and zeros at the end are left out. */
+/* Digits of every float and double (C11 FLT_DECIMAL_DIG, DBL_DECIMAL_DIG), and those that are tried
+ * first: a normal number with fewer is the nearest one of so many digits, and zeros at the end are
+ * left out. */
 enum { F32_DIGITS_FIRST = 6, F32_DIGITS = 9, F64_DIGITS_FIRST = 15, F64_DIGITS = 17, POWERS = 23 };
 
-static const double decimal_powers[POWERS] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+static const double decimal_powers[POWERS] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 
 pith_status pith__decimal_begin(pith__decimal *d, pith_error *err) {
     d->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -50,14 +52,15 @@ static size_t decimal_put_digits(char *text, const char *digits, int count, int 
         if (count > 1) *out++ = '.';
         memcpy(out, digits + 1, (size_t)count - 1);
         out += count - 1;
-        out += sprintf(out, "e%c%02d", exponent < 0 ? '-' : '+', exponent < 0 ? -exponent : exponent);
+        out +=
+            sprintf(out, "e%c%02d", exponent < 0 ? '-' : '+', exponent < 0 ? -exponent : exponent);
     }
     *out = 0;
     return (size_t)(out - text);
 }
 
-/* a > 0 with as many digits if they are read back as a; the exponent is that of a's first digit, or one less. 0: they
- * are not. */
+/* a > 0 with as many digits if they are read back as a; the exponent is that of a's first digit, or
+ * one less. 0: they are not. */
 static size_t decimal_try(char *text, float a, int digits, int exponent) {
     char buffer[F32_DIGITS + 2];
     const int shift = digits - 1 - exponent;
@@ -65,9 +68,11 @@ static size_t decimal_try(char *text, float a, int digits, int exponent) {
     const double scaled = shift < 0 ? (double)a / power : (double)a * power;
     uint64_t number = (uint64_t)llrint(scaled);
     const double back = shift < 0 ? (double)number * power : (double)number / power;
-    /* Three roundings that agree: the decimal number is not beside the middle of two floats, where rounding to double
-     * first could matter. */
-    if ((float)back != a || (float)(back * (1 + 0x1p-50)) != a || (float)(back * (1 - 0x1p-50)) != a) return 0;
+    /* Three roundings that agree: the decimal number is not beside the middle of two floats, where
+     * rounding to double first could matter. */
+    if ((float)back != a || (float)(back * (1 + 0x1p-50)) != a ||
+        (float)(back * (1 - 0x1p-50)) != a)
+        return 0;
     int count = 0;
     for (uint64_t rest = number; rest; rest /= 10) count++;
     for (int i = count; i-- > 0; number /= 10) buffer[i] = (char)('0' + number % 10);

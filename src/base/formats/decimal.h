@@ -5,8 +5,9 @@
  *   size = pith__decimal_put_f32(&d, text, 0.1f);   "0.1"
  *   pith__decimal_end(&d);
  *
- * What is written has the fewest digits that are read back as the same number, as C's %g has them; NaN and infinities
- * are "nan", "-nan", "inf" and "-inf". What is read is rounded once, to nearest even. */
+ * What is written has the fewest digits that are read back as the same number, as C's %g has them;
+ * NaN and infinities are "nan", "-nan", "inf" and "-inf". What is read is rounded once, to nearest
+ * even. */
 #ifndef PITH_BASE_FORMATS_DECIMAL_H
 #define PITH_BASE_FORMATS_DECIMAL_H
 
@@ -30,8 +31,9 @@ void pith__decimal_end(pith__decimal *d);
 size_t pith__decimal_put_f32(const pith__decimal *d, char *text, float x);
 size_t pith__decimal_put_f64(const pith__decimal *d, char *text, double x);
 
-/* Read all of a NUL-terminated text: digits with one point and an exponent, "nan", "inf" or "infinity" in either case,
- * with a minus or not. False if it is something else, or a finite number beyond the type's largest. */
+/* Read all of a NUL-terminated text: digits with one point and an exponent, "nan", "inf" or
+ * "infinity" in either case, with a minus or not. False if it is something else, or a finite number
+ * beyond the type's largest. */
 bool pith__decimal_get_f32(const pith__decimal *d, float *x, const char *text);
 bool pith__decimal_get_f64(const pith__decimal *d, double *x, const char *text);
 

@@ -1,7 +1,8 @@
 /* json.c - the pull scanner: a cursor and a stack of open containers.
  *
- * Invariant: between calls, the cursor is before the white space that precedes the next token. After a failure it
- * stays at the fault and never moves again. Skipped values are checked as strictly as those that are read. */
+ * Invariant: between calls, the cursor is before the white space that precedes the next token.
+ * After a failure it stays at the fault and never moves again. Skipped values are checked as
+ * strictly as those that are read. */
 #include "base/formats/json.h"
 
 #include <assert.h>
@@ -20,7 +21,8 @@
 /* Longest path shown in a message. */
 #define PATH_SIZE 256
 
-void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena *arena, pith_error *err) {
+void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena *arena,
+                     pith_error *err) {
     assert(err);
     const char *begin = text.data ? text.data : "";
     j->p = j->begin = begin;
@@ -55,7 +57,8 @@ pith_status pith__json_fail(pith__json *j, pith_status code, const char *format,
     if (!j->name) return pith__fail(j->err, code, "%s%s%s", path, path[0] ? ": " : "", text);
     size_t line = 1;
     for (const char *p = j->begin; (p = memchr(p, '\n', (size_t)(j->p - p))); p++) line++;
-    return pith__fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "", text);
+    return pith__fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "",
+                      text);
 }
 
 #define ONES 0x0101010101010101u
@@ -64,9 +67,12 @@ pith_status pith__json_fail(pith__json *j, pith_status code, const char *format,
 /* The index of the first byte in memory that is not zero, on a little-endian machine. */
 static inline unsigned first_byte(uint64_t w) { return (unsigned)__builtin_ctzll(w) / 8; }
 
-static void json_fault(pith__json *j, const char *what) { pith__json_fail(j, PITH_ERR_FORMAT, "%s", what); }
+static void json_fault(pith__json *j, const char *what) {
+    pith__json_fail(j, PITH_ERR_FORMAT, "%s", what);
+}
 
-/* Goes on to the next character that is not white space: that character, or 0 at the end and after a failure. */
+/* Goes on to the next character that is not white space: that character, or 0 at the end and after
+ * a failure. */
 static unsigned char skip_space(pith__json *j) {
     const char *p = j->p, *end = j->end;
     if (j->failed) return 0;
@@ -107,8 +113,9 @@ pith__json_kind pith__json_peek(pith__json *j) {
 /* True if the next value is of this kind, else fails. */
 static bool expect(pith__json *j, pith__json_kind kind) {
     static const char *const names[] = {
-        [PITH_JSON_END] = "no value",     [PITH_JSON_NULL] = "null",       [PITH_JSON_BOOL] = "true or false",
-        [PITH_JSON_NUMBER] = "a number",  [PITH_JSON_STRING] = "a string", [PITH_JSON_ARRAY] = "an array",
+        [PITH_JSON_END] = "no value",       [PITH_JSON_NULL] = "null",
+        [PITH_JSON_BOOL] = "true or false", [PITH_JSON_NUMBER] = "a number",
+        [PITH_JSON_STRING] = "a string",    [PITH_JSON_ARRAY] = "an array",
         [PITH_JSON_OBJECT] = "an object",
     };
     pith__json_kind found = pith__json_peek(j);
@@ -142,7 +149,8 @@ void pith__json_array(pith__json *j) {
     if (expect(j, PITH_JSON_ARRAY)) enter(j, false);
 }
 
-/* Consumes what stands between two members: false at the end of the container, which is then left. */
+/* Consumes what stands between two members: false at the end of the container, which is then left.
+ */
 static bool next_member(pith__json *j, char close) {
     unsigned char c = next_char(j);
     if (j->failed) return false;
@@ -191,7 +199,9 @@ static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
             memcpy(&w, p, 8);
             quote = w ^ ONES * '"';
             slash = w ^ ONES * '\\';
-            found = (((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash)) & HIGHS;
+            found =
+                (((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash)) &
+                HIGHS;
             wide |= w & HIGHS;
             p += found ? first_byte(found) : 8;
             if (found) break;
@@ -350,8 +360,9 @@ static bool scan_number(pith__json *j, pith_str *raw, bool *integer) {
     return true;
 }
 
-/* Nearest double of mantissa * 10^exponent, exactly rounded, for |exponent| <= 27. Powers of five up to 27 fit in 64
- * bits, so the quotient or product is exact in 128 bits but for a remainder, which only matters as a sticky bit. */
+/* Nearest double of mantissa * 10^exponent, exactly rounded, for |exponent| <= 27. Powers of five
+ * up to 27 fit in 64 bits, so the quotient or product is exact in 128 bits but for a remainder,
+ * which only matters as a sticky bit. */
 static double scale_exactly(uint64_t mantissa, int exponent) {
     if (!mantissa) return 0;
     uint64_t five = 1;
@@ -375,7 +386,8 @@ static double scale_exactly(uint64_t mantissa, int exponent) {
         wide >>= excess;
         shift += excess;
     }
-    /* At most 54 bits are left, the last of them half a unit. Exponents this small neither over- nor underflow. */
+    /* At most 54 bits are left, the last of them half a unit. Exponents this small neither over-
+     * nor underflow. */
     uint64_t bits = (uint64_t)wide;
     if (excess > 0) {
         bool up = (bits & 1) && (sticky || (bits & 2));
@@ -395,7 +407,8 @@ static double json_double(pith_str raw) {
     int count = 0;
     int64_t exponent = 0;
     size_t i = raw.data[0] == '-';
-    for (bool fraction = false; i < raw.size && count <= 19 && raw.data[i] != 'e' && raw.data[i] != 'E'; i++) {
+    for (bool fraction = false;
+         i < raw.size && count <= 19 && raw.data[i] != 'e' && raw.data[i] != 'E'; i++) {
         if (raw.data[i] == '.') {
             fraction = true;
             continue;
@@ -425,7 +438,8 @@ int64_t pith__json_int(pith__json *j) {
     const char *begin = j->p, *p = begin;
     /* Vocabularies are full of small ones, which a comma or the end of the container follows. */
     int64_t small = 0;
-    while (j->end - p > 1 && p - begin < 9 && *p >= '0' && *p <= '9') small = small * 10 + (*p++ - '0');
+    while (j->end - p > 1 && p - begin < 9 && *p >= '0' && *p <= '9')
+        small = small * 10 + (*p++ - '0');
     if (p > begin && (*begin != '0' || p == begin + 1) && (*p == ',' || *p == '}' || *p == ']')) {
         j->p = p;
         return small;
@@ -461,7 +475,8 @@ int64_t pith__json_limit(pith__json *j, int64_t limit) {
     if (n >= 1 && n == (double)(int64_t)n) return (int64_t)n;
     const char *end = j->p;
     j->p = begin;
-    pith__json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is not a positive whole number; correct it or leave it out",
+    pith__json_fail(j, PITH_ERR_FORMAT,
+                    PITH_STR_FMT " is not a positive whole number; correct it or leave it out",
                     PITH_STR_ARG(((pith_str){ begin, (size_t)(end - begin) })));
     return 0;
 }
@@ -483,7 +498,9 @@ bool pith__json_bool(pith__json *j) {
     return false;
 }
 
-bool pith__json_null(pith__json *j) { return pith__json_peek(j) == PITH_JSON_NULL && word(j, "null"); }
+bool pith__json_null(pith__json *j) {
+    return pith__json_peek(j) == PITH_JSON_NULL && word(j, "null");
+}
 
 void pith__json_skip(pith__json *j) {
     pith_str raw;
@@ -499,11 +516,14 @@ void pith__json_skip(pith__json *j) {
         case PITH_JSON_BOOL: pith__json_bool(j); break;
         case PITH_JSON_NULL: pith__json_null(j); break;
         case PITH_JSON_END:
-            json_fault(j, j->p == j->end ? "the text ends where a value should be" : "expected a value");
+            json_fault(j, j->p == j->end ? "the text ends where a value should be"
+                                         : "expected a value");
         }
         /* On to the next value, leaving the containers that end here. */
         while (j->depth > base && !j->failed)
-            if (j->stack[j->depth - 1].is_object ? next_key(j, &raw, &flag) : pith__json_next_item(j)) break;
+            if (j->stack[j->depth - 1].is_object ? next_key(j, &raw, &flag)
+                                                 : pith__json_next_item(j))
+                break;
     } while (j->depth > base && !j->failed);
 }
 

@@ -9,11 +9,11 @@
  *   }
  *   if (j.failed) return j.err->code;
  *
- * A value must be consumed after each key. The first fault is stored in err with file, line and JSON path
- * ("tokenizer.json:12: model.vocab: …"; without a name only the path), `failed` stays set and every later call returns
- * zero, so loops end and one check at the end is enough. RFC 8259 with nothing added but `python`; depth is limited to
- * 256. Strings without escapes are returned as spans of the input; others are decoded into the arena. Lone surrogates
- * become U+FFFD. */
+ * A value must be consumed after each key. The first fault is stored in err with file, line and
+ * JSON path ("tokenizer.json:12: model.vocab: …"; without a name only the path), `failed` stays set
+ * and every later call returns zero, so loops end and one check at the end is enough. RFC 8259 with
+ * nothing added but `python`; the depth is at most 256. Strings without escapes are returned as
+ * spans of the input; others are decoded into the arena. Lone surrogates become U+FFFD. */
 #ifndef PITH_BASE_FORMATS_JSON_H
 #define PITH_BASE_FORMATS_JSON_H
 
@@ -40,8 +40,8 @@ typedef struct pith__json {
     pith__arena *arena;
     pith_error *err;
     bool failed;
-    bool python; /* may be set after init, for files that Python programs wrote: NaN, Infinity and -Infinity are
-                  * numbers, and 2048.0 is a whole one */
+    bool python; /* may be set after init, for files that Python programs wrote: NaN, Infinity and
+                    -Infinity are numbers, and 2048.0 is a whole one */
     int depth;
     struct {
         pith_str key;
@@ -50,23 +50,26 @@ typedef struct pith__json {
     } stack[PITH_JSON_DEPTH]; /* open containers */
 } pith__json;
 
-void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena *arena, pith_error *err);
+void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena *arena,
+                     pith_error *err);
 pith__json_kind pith__json_peek(pith__json *j); /* what the next value is, without consuming it */
-void pith__json_object(pith__json *j);          /* enters an object; then next_key until it returns false */
+void pith__json_object(pith__json *j);          /* enters an object; then next_key until it returns
+                                                   false */
 bool pith__json_next_key(pith__json *j, pith_str *key);
 void pith__json_array(pith__json *j); /* enters an array; then next_item until it returns false */
 bool pith__json_next_item(pith__json *j);
 pith_str pith__json_string(pith__json *j); /* data is never NULL, "" after a failure */
 int64_t pith__json_int(pith__json *j);     /* fails on fractions and on overflow */
 double pith__json_double(pith__json *j);
-/* Reads a whole number from 1 to limit. Returns 0, which means no limit, if the value is null or larger than limit:
- * files write "no limit" as numbers such as 1e30. Fails on anything else. */
+/* Reads a whole number from 1 to limit. Returns 0, which means no limit, if the value is null or
+ * larger than limit: files write "no limit" as numbers such as 1e30. Fails on anything else. */
 int64_t pith__json_limit(pith__json *j, int64_t limit);
 bool pith__json_bool(pith__json *j);
 bool pith__json_null(pith__json *j);    /* true and consumed if the next value is null */
 void pith__json_skip(pith__json *j);    /* consumes any value */
 pith_str pith__json_raw(pith__json *j); /* consumes any value and returns its text */
-/* Copies s, which was read from j, and adds a NUL. Returns "" if j has failed; j fails if memory is out. */
+/* Copies s, which was read from j, and adds a NUL. Returns "" if j has failed; j fails if memory is
+ * out. */
 pith_str pith__json_copy(pith__json *j, pith__arena *arena, pith_str s);
 void pith__json_finish(pith__json *j); /* fails if anything but white space is left */
 /* Fails with the scanner's current place in front of the message, unless j has failed already. */

@@ -7,7 +7,9 @@
 
 #include "base/unicode/utf8.h"
 
-void pith__json_put(pith__json_out *out, const char *text) { out->write(out->user, text, strlen(text)); }
+void pith__json_put(pith__json_out *out, const char *text) {
+    out->write(out->user, text, strlen(text));
+}
 
 void pith__json_put_string(pith__json_out *out, pith_str s) {
     pith__json_put(out, "\"");
@@ -15,8 +17,8 @@ void pith__json_put_string(pith__json_out *out, pith_str s) {
         unsigned char c = (unsigned char)s.data[i];
         char escape[8];
         size_t good = 0;
-        while (i + good < s.size && (unsigned char)s.data[i + good] >= 0x20 && s.data[i + good] != '"' &&
-               s.data[i + good] != '\\')
+        while (i + good < s.size && (unsigned char)s.data[i + good] >= 0x20 &&
+               s.data[i + good] != '"' && s.data[i + good] != '\\')
             good++;
         good = pith__utf8_valid_prefix(s.data + i, good);
         out->write(out->user, s.data + i, good);

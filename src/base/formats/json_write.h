@@ -1,4 +1,5 @@
-/* json_write.h - writing JSON text in pieces to a callback. Commas are added; nothing is kept in memory.
+/* json_write.h - writing JSON text in pieces to a callback. Commas are added; nothing is kept in
+ * memory.
  *
  *   pith__json_out out = { write, user, false };
  *   pith__json_open(&out, "{");
@@ -20,9 +21,11 @@ typedef struct pith__json_out {
     bool comma; /* the next key or item needs one before it */
 } pith__json_out;
 
-void pith__json_put(pith__json_out *out, const char *text);       /* text as it is */
-void pith__json_put_string(pith__json_out *out, pith_str string); /* quoted; invalid UTF-8 becomes U+FFFD */
-void pith__json_separate(pith__json_out *out);                    /* call it before each item of an array */
+void pith__json_put(pith__json_out *out, const char *text); /* text as it is */
+/* quoted; invalid UTF-8 becomes U+FFFD */
+void pith__json_put_string(pith__json_out *out, pith_str string);
+/* call it before each item of an array */
+void pith__json_separate(pith__json_out *out);
 void pith__json_key(pith__json_out *out, const char *name);
 void pith__json_open(pith__json_out *out, const char *bracket);
 void pith__json_close(pith__json_out *out, const char *bracket);

@@ -1,16 +1,17 @@
-/* read_double.c - reads numbers with whole numbers of as many bits as it takes. The C library's strtod_l does it too,
- * but takes 40 kB of a static program, and an object for the locale.
+/* read_double.c - reads numbers with whole numbers of as many bits as it takes. The C library's
+ * strtod_l does it too, but takes 40 kB of a static program, and an object for the locale.
  *
- * A number is digits * 10^exponent. Negative powers of ten are powers of two and of five: the digits are moved up until
- * 64 bits are left of their quotient by the power of five. What a division leaves only decides ties. */
+ * A number is digits * 10^exponent. Negative powers of ten are powers of two and of five: the
+ * digits are moved up until 64 bits are left of their quotient by the power of five. What a
+ * division leaves only decides ties. */
 #include "base/formats/read_double.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* DIGITS: those behind decide ties only, since the middle of two doubles has at most 767. LIMBS: for so many digits,
- * and the quotient of them by the largest power of five. */
+/* DIGITS: those behind decide ties only, since the middle of two doubles has at most 767. LIMBS:
+ * for so many digits, and the quotient of them by the largest power of five. */
 enum { DIGITS = 800, LIMBS = 192, LEAST = -330, MOST = 310, FIVES = 13 };
 
 typedef struct wide {
@@ -81,7 +82,8 @@ static double read_double_round(const wide *w, int exponent, bool more) {
     return value;
 }
 
-/* The digits, and their power of ten. Returns whether digits that were left out are not all zero. */
+/* The digits, and their power of ten. Returns whether digits that were left out are not all zero.
+ */
 static bool read_double_scan(pith_str text, wide *w, int64_t *exponent, int *count) {
     bool fraction = false, more = false;
     size_t i = 0;

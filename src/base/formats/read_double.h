@@ -4,8 +4,8 @@
 
 #include "pith/types.h"
 
-/* text is a number as JSON writes it, of any length. Rounds to nearest, ties to even; too large numbers are infinite.
- */
+/* text is a number as JSON writes it, of any length. Rounds to nearest, ties to even; too large
+ * numbers are infinite. */
 double pith__read_double(pith_str text);
 
 #endif

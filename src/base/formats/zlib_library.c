@@ -1,5 +1,6 @@
-/* zlib_library.c - see zlib_library.h. The struct and the functions are those of zlib.h, whose interface has been the
- * same since version 1.2; inflateInit2_ is given the size of the struct and refuses another. */
+/* zlib_library.c - see zlib_library.h. The struct and the functions are those of zlib.h, whose
+ * interface has been the same since version 1.2; inflateInit2_ is given the size of the struct and
+ * refuses another. */
 #include "base/formats/zlib_library.h"
 
 #include <limits.h>
@@ -53,20 +54,24 @@ static pith_status zlib_load(const char *path, pith_error *err) {
     zlib_library found;
     if (!library)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "%s is packed, and zlib, which unpacks it, is not installed; install it (Debian: apt-get "
+                          "%s is packed, and zlib, which unpacks it, is not installed; install it "
+                          "(Debian: apt-get "
                           "install zlib1g), or unpack the file",
                           path);
     if (!pith__library_find(&found.begin, library, "inflateInit2_") ||
         !pith__library_find(&found.run, library, "inflate") ||
         !pith__library_find(&found.again, library, "inflateReset") ||
-        !pith__library_find(&found.end, library, "inflateEnd") || !pith__library_find(&found.crc32, library, "crc32"))
+        !pith__library_find(&found.end, library, "inflateEnd") ||
+        !pith__library_find(&found.crc32, library, "crc32"))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "zlib is here, but lacks a function; install version 1.2 or newer");
     zlib = found;
     return PITH_OK;
 }
 
-static void *zlib_allocate(void *user, unsigned items, unsigned size) { return pith__arena_array(user, items, size); }
+static void *zlib_allocate(void *user, unsigned items, unsigned size) {
+    return pith__arena_array(user, items, size);
+}
 
 /* The arena gives it back. */
 static void zlib_release(void *user, void *memory) { (void)user, (void)memory; }
@@ -86,7 +91,8 @@ size_t pith__unpacked_most(size_t packed) {
 
 pith_status pith__unpacked_fail(const char *path, pith_error *err) {
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "%s unpacks to more than %d times its size and %d MiB; if that is right, unpack it yourself",
+                      "%s unpacks to more than %d times its size and %d MiB; if that is right, "
+                      "unpack it yourself",
                       path, PITH_UNPACKED_TIMES, PITH_UNPACKED_FREE >> 20);
 }
 
@@ -101,10 +107,13 @@ bool pith__unpacked_room(pith__unpacked *t, size_t least) {
     return true;
 }
 
-static unsigned zlib_piece(size_t size) { return size < INT_MAX ? (unsigned)size : (unsigned)INT_MAX; }
+static unsigned zlib_piece(size_t size) {
+    return size < INT_MAX ? (unsigned)size : (unsigned)INT_MAX;
+}
 
 /* Unpacks the stream at *at and moves it behind that; ZLIB_END, or what zlib says is wrong. */
-static int zlib_run(pith__unpacked *t, zlib_stream *z, const uint8_t **at, const uint8_t *end, size_t most) {
+static int zlib_run(pith__unpacked *t, zlib_stream *z, const uint8_t **at, const uint8_t *end,
+                    size_t most) {
     int code = ZLIB_OK;
     while (code == ZLIB_OK) {
         if (t->size > most) return ZLIB_TOO_LONG;
@@ -121,20 +130,22 @@ static int zlib_run(pith__unpacked *t, zlib_stream *z, const uint8_t **at, const
     return code;
 }
 
-static pith_status zlib_fail(const zlib_stream *z, int code, const char *what, const char *path, size_t at,
-                             pith_error *err) {
+static pith_status zlib_fail(const zlib_stream *z, int code, const char *what, const char *path,
+                             size_t at, pith_error *err) {
     if (code == ZLIB_MEMORY) return pith__fail_memory(err, 0);
     if (code == ZLIB_NO_PROGRESS)
-        return pith__fail(err, PITH_ERR_FORMAT, "%s is not a whole %s: it ends at byte %zu, within its data", path,
-                          what, at);
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "%s is not a whole %s: it ends at byte %zu, within its data", path, what,
+                          at);
     if (code == ZLIB_TOO_LONG)
-        return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: it holds more than it says", path, what);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: it holds more than it says",
+                          path, what);
     return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: %s near byte %zu", path, what,
                       z->message ? z->message : "broken data", at);
 }
 
-pith_status pith__inflate(pith__unpacked *t, pith_str bytes, int window, size_t most, const char *what,
-                          const char *path, pith_error *err) {
+pith_status pith__inflate(pith__unpacked *t, pith_str bytes, int window, size_t most,
+                          const char *what, const char *path, pith_error *err) {
     zlib_stream z = { .allocate = zlib_allocate, .release = zlib_release, .user = t->arena };
     const uint8_t *at = (const uint8_t *)bytes.data, *const end = at + bytes.size;
     pith_status status = zlib_ready(path, err);

@@ -1,5 +1,5 @@
-/* zstandard.c - see zstandard.h. The structs and functions are those of zstd.h's stable interface. libzstd takes a
- * window of 128 MiB at most, which bounds its own memory. */
+/* zstandard.c - see zstandard.h. The structs and functions are those of zstd.h's stable interface.
+ * libzstd takes a window of 128 MiB at most, which bounds its own memory. */
 #include "base/formats/zstandard.h"
 
 #include <pthread.h>
@@ -37,7 +37,8 @@ static pith_status zstd_load(const char *path, pith_error *err) {
     zstd_library found;
     if (!library)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "%s is packed, and libzstd, which unpacks it, is not installed; install it (Debian: apt-get "
+                          "%s is packed, and libzstd, which unpacks it, is not installed; install "
+                          "it (Debian: apt-get "
                           "install libzstd1), or unpack the file",
                           path);
     if (!pith__library_find(&found.begin, library, "ZSTD_createDStream") ||
@@ -51,9 +52,12 @@ static pith_status zstd_load(const char *path, pith_error *err) {
     return PITH_OK;
 }
 
-bool pith__zstandard_is(pith_str bytes) { return bytes.size >= 4 && !memcmp(bytes.data, "\x28\xB5\x2F\xFD", 4); }
+bool pith__zstandard_is(pith_str bytes) {
+    return bytes.size >= 4 && !memcmp(bytes.data, "\x28\xB5\x2F\xFD", 4);
+}
 
-static pith_status zstd_frames(pith__unpacked *t, void *stream, pith_str bytes, const char *path, pith_error *err) {
+static pith_status zstd_frames(pith__unpacked *t, void *stream, pith_str bytes, const char *path,
+                               pith_error *err) {
     zstd_in in = { bytes.data, bytes.size, 0 };
     const size_t most = pith__unpacked_most(bytes.size);
     size_t left = 1; /* 0: a frame has ended and all of it is out */
@@ -64,18 +68,21 @@ static pith_status zstd_frames(pith__unpacked *t, void *stream, pith_str bytes, 
         const size_t before = in.at;
         left = zstd.run(stream, &out, &in);
         if (zstd.is_error(left))
-            return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged Zstandard file: %s near byte %zu", path,
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s is a damaged Zstandard file: %s near byte %zu", path,
                               zstd.error_name(left), in.at);
         t->size += out.at;
         if (left && in.at == in.size && in.at == before && !out.at)
-            return pith__fail(err, PITH_ERR_FORMAT,
-                              "%s is not a whole Zstandard file: it ends at byte %zu, within its data", path, in.at);
+            return pith__fail(
+                err, PITH_ERR_FORMAT,
+                "%s is not a whole Zstandard file: it ends at byte %zu, within its data", path,
+                in.at);
     }
     return PITH_OK;
 }
 
-pith_status pith__zstandard_unpack(pith_str *text, pith_str bytes, const char *path, pith__arena *arena,
-                                   pith_error *err) {
+pith_status pith__zstandard_unpack(pith_str *text, pith_str bytes, const char *path,
+                                   pith__arena *arena, pith_error *err) {
     pith__unpacked t = { .arena = arena };
     pthread_mutex_lock(&zstd_lock);
     pith_status status = zstd.begin ? PITH_OK : zstd_load(path, err);

@@ -1,4 +1,5 @@
-/* zstandard.h - Zstandard files (RFC 8878) as bytes, unpacked by libzstd, which is loaded for the first one. */
+/* zstandard.h - Zstandard files (RFC 8878) as bytes, unpacked by libzstd, which is loaded for the
+ * first one. */
 #ifndef PITH_BASE_FORMATS_ZSTANDARD_H
 #define PITH_BASE_FORMATS_ZSTANDARD_H
 
@@ -6,9 +7,9 @@
 
 /* True if the bytes begin as a Zstandard file does. */
 bool pith__zstandard_is(pith_str bytes);
-/* Unpacks all frames into the arena. path is for messages. PITH_ERR_NOT_FOUND names the package of libzstd if that
- * cannot be loaded. */
-pith_status pith__zstandard_unpack(pith_str *text, pith_str bytes, const char *path, pith__arena *arena,
-                                   pith_error *err);
+/* Unpacks all frames into the arena. path is for messages. PITH_ERR_NOT_FOUND names the package of
+ * libzstd if that cannot be loaded. */
+pith_status pith__zstandard_unpack(pith_str *text, pith_str bytes, const char *path,
+                                   pith__arena *arena, pith_error *err);
 
 #endif

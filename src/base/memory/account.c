@@ -31,11 +31,12 @@ static bool account_hold(pith__account *a, size_t total) {
             if (!account_empty_pool(a)) return false;
             held = atomic_load_explicit(&a->held, memory_order_relaxed);
         }
-    } while (!atomic_compare_exchange_weak_explicit(&a->held, &held, held + total, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&a->held, &held, held + total,
+                                                    memory_order_relaxed, memory_order_relaxed));
     size_t peak = atomic_load_explicit(&a->peak, memory_order_relaxed);
-    while (held + total > peak && !atomic_compare_exchange_weak_explicit(&a->peak, &peak, held + total,
-                                                                         memory_order_relaxed, memory_order_relaxed)) {}
+    while (held + total > peak &&
+           !atomic_compare_exchange_weak_explicit(&a->peak, &peak, held + total,
+                                                  memory_order_relaxed, memory_order_relaxed)) {}
     return true;
 }
 
@@ -93,7 +94,8 @@ void pith__account_discard(const pith_allocator *allocator, void *memory) {
     account_release(allocator->user, block, total);
 }
 
-pith_status pith__account_begin_pool(pith__account *a, size_t blocks, size_t bytes, pith_error *err) {
+pith_status pith__account_begin_pool(pith__account *a, size_t blocks, size_t bytes,
+                                     pith_error *err) {
     size_t own = pith__pool_own_bytes(blocks, bytes);
     if (own && !account_hold(a, own)) {
         refuse(a, own, true);
@@ -107,7 +109,8 @@ pith_status pith__account_begin_pool(pith__account *a, size_t blocks, size_t byt
 void pith__account_end(pith__account *a) {
     account_empty_pool(a);
     if (a->pool.items)
-        atomic_fetch_sub_explicit(&a->held, pith__pool_own_bytes(a->pool.count_most, a->pool.bytes_most),
+        atomic_fetch_sub_explicit(&a->held,
+                                  pith__pool_own_bytes(a->pool.count_most, a->pool.bytes_most),
                                   memory_order_relaxed);
     pith__pool_destroy(&a->pool);
 }
@@ -116,16 +119,22 @@ size_t pith__account_trim(const pith_allocator *allocator) {
     return allocator->alloc == account_alloc ? account_empty_pool(allocator->user) : 0;
 }
 
-void pith__account_init(pith__account *account, const pith_allocator *host, size_t limit, size_t own) {
-    *account = (pith__account){ .allocator = { account_alloc, account_free, account }, .host = *host, .limit = limit };
+void pith__account_init(pith__account *account, const pith_allocator *host, size_t limit,
+                        size_t own) {
+    *account = (pith__account){ .allocator = { account_alloc, account_free, account },
+                                .host = *host,
+                                .limit = limit };
     atomic_init(&account->held, own);
     atomic_init(&account->peak, own);
 }
 
-pith_status pith__account_explain(const pith__account *account, pith_status status, pith_error *err) {
-    if (status != PITH_ERR_MEMORY || !atomic_load_explicit(&account->limited, memory_order_relaxed)) return status;
-    return pith__fail_at(err, status,
-                         "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", account->limit);
+pith_status pith__account_explain(const pith__account *account, pith_status status,
+                                  pith_error *err) {
+    if (status != PITH_ERR_MEMORY || !atomic_load_explicit(&account->limited, memory_order_relaxed))
+        return status;
+    return pith__fail_at(
+        err, status,
+        "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", account->limit);
 }
 
 pith_status pith__account_settle(pith__account *account, pith_status status, pith_error *err) {
@@ -134,8 +143,10 @@ pith_status pith__account_settle(pith__account *account, pith_status status, pit
     return pith__account_explain(account, status, err);
 }
 
-pith_status pith__account_explain_for(const pith_allocator *allocator, pith_status status, pith_error *err) {
-    return allocator->alloc == account_alloc ? pith__account_explain(allocator->user, status, err) : status;
+pith_status pith__account_explain_for(const pith_allocator *allocator, pith_status status,
+                                      pith_error *err) {
+    return allocator->alloc == account_alloc ? pith__account_explain(allocator->user, status, err)
+                                             : status;
 }
 
 bool pith__account_admits(const pith_allocator *allocator, size_t bytes) {
@@ -161,5 +172,6 @@ size_t pith__account_room(const pith_allocator *allocator) {
 }
 
 const pith_allocator *pith__account_host(const pith_allocator *allocator) {
-    return allocator->alloc == account_alloc ? &((const pith__account *)allocator->user)->host : allocator;
+    return allocator->alloc == account_alloc ? &((const pith__account *)allocator->user)->host
+                                             : allocator;
 }

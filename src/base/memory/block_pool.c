@@ -3,16 +3,17 @@
 
 #include "base/error.h"
 
-/* A block answers a request if it is at most this part of the request larger; one of less than SMALL bytes, if it is at
- * most SPARE_SMALL times larger. More wastes memory. Less leaves requests unanswered whose size changes from call to
- * call, such as those of plans; for small ones the waste does not matter. */
+/* A block answers a request if it is at most this part of the request larger; one of less than
+ * SMALL bytes, if it is at most SPARE_SMALL times larger. More wastes memory. Less leaves requests
+ * unanswered whose size changes from call to call, such as those of plans; for small ones the waste
+ * does not matter. */
 #define SPARE_PART 4
 #define SMALL ((size_t)32 << 10)
 #define SPARE_SMALL 3
 
 #ifdef PITH_SANITIZED
-/* The sanitizers watch the ends of blocks. A block that is larger than the request would hide an access behind its end,
- * and a block that waits in the pool must not be touched. */
+/* The sanitizers watch the ends of blocks. A block that is larger than the request would hide an
+ * access behind its end, and a block that waits in the pool must not be touched. */
 #include <sanitizer/asan_interface.h>
 #define POOL_EXACT 1
 #define POOL_HIDE(block, bytes) ASAN_POISON_MEMORY_REGION(block, bytes)
@@ -23,11 +24,15 @@
 #define POOL_SHOW(block, bytes) ((void)(block))
 #endif
 
-size_t pith__pool_own_bytes(size_t blocks, size_t bytes) { return bytes ? blocks * sizeof(pith__pooled) : 0; }
+size_t pith__pool_own_bytes(size_t blocks, size_t bytes) {
+    return bytes ? blocks * sizeof(pith__pooled) : 0;
+}
 
-pith_status pith__pool_init(pith__pool *pool, const pith_allocator *host, size_t blocks, size_t bytes,
-                            pith__counters *counters, pith_error *err) {
-    *pool = (pith__pool){ .host = *host, .count_most = blocks, .bytes_most = bytes, .counters = counters };
+pith_status pith__pool_init(pith__pool *pool, const pith_allocator *host, size_t blocks,
+                            size_t bytes, pith__counters *counters, pith_error *err) {
+    *pool = (pith__pool){
+        .host = *host, .count_most = blocks, .bytes_most = bytes, .counters = counters
+    };
     size_t own = pith__pool_own_bytes(blocks, bytes);
     if (!own) return PITH_OK;
     pith__pooled *items = host->alloc(host->user, own);
@@ -62,7 +67,8 @@ static size_t pool_fit(const pith__pool *pool, size_t bytes) {
     size_t most = bytes + spare, best = pool->count;
     for (size_t i = 0; i < pool->count; i++) {
         size_t has = pool->items[i].bytes;
-        if (has >= bytes && has <= most && (best == pool->count || has < pool->items[best].bytes)) best = i;
+        if (has >= bytes && has <= most && (best == pool->count || has < pool->items[best].bytes))
+            best = i;
     }
     return best;
 }
@@ -90,7 +96,8 @@ bool pith__pool_keep(pith__pool *pool, void *block, size_t bytes, size_t *evicte
     *evicted = 0;
     if (!pool->items || bytes < PITH_POOL_SMALLEST || bytes > pool->bytes_most) return false;
     pthread_mutex_lock(&pool->lock);
-    while (pool->count && (pool->count == pool->count_most || pool->bytes > pool->bytes_most - bytes)) {
+    while (pool->count &&
+           (pool->count == pool->count_most || pool->bytes > pool->bytes_most - bytes)) {
         pith__pooled old = pool_remove(pool, pool_oldest(pool));
         *evicted += old.bytes;
         pool->host.free(pool->host.user, old.block);
@@ -103,7 +110,9 @@ bool pith__pool_keep(pith__pool *pool, void *block, size_t bytes, size_t *evicte
     return true;
 }
 
-size_t pith__pool_count(const pith__pool *pool) { return atomic_load_explicit(&pool->count, memory_order_relaxed); }
+size_t pith__pool_count(const pith__pool *pool) {
+    return atomic_load_explicit(&pool->count, memory_order_relaxed);
+}
 
 size_t pith__pool_empty(pith__pool *pool) {
     if (!pool->items) return 0;

@@ -1,4 +1,5 @@
-/* default_memory.c - the allocator of hosts that bring none: malloc, and the system's pages for large blocks. */
+/* default_memory.c - the allocator of hosts that bring none: malloc, and the system's pages for
+ * large blocks. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,23 +10,26 @@
 
 /* Before each block. */
 #define STEP 16
-/* Blocks of at least this size are mapped one by one and go back to the system when they are freed. Smaller ones would
- * waste parts of pages and pay for system calls. Under sanitizers nothing is mapped, since they watch the ends of
- * malloc's blocks only. */
+/* Blocks of at least this size are mapped one by one and go back to the system when they are freed.
+ * Smaller ones would waste parts of pages and pay for system calls. Under sanitizers nothing is
+ * mapped, since they watch the ends of malloc's blocks only. */
 #ifdef PITH_SANITIZED
 #define MAPPED_MIN SIZE_MAX
 #else
 #define MAPPED_MIN ((size_t)1 << 20)
 #endif
 
-/* The size of the system's large pages. Where it is another one, mappings are aligned to no purpose, and work. */
+/* The size of the system's large pages. Where it is another one, mappings are aligned to no
+ * purpose, and work. */
 #define LARGE_PAGE ((size_t)1 << 21)
 
-/* A mapping of at least *total bytes, which becomes its length. It begins where a large page can: otherwise its ends
- * consist of up to a thousand small pages, each of which costs a fault when it is first written. It also ends there if
- * that makes it longer by a quarter at most. NULL: none is left. */
+/* A mapping of at least *total bytes, which becomes its length. It begins where a large page can:
+ * otherwise its ends consist of up to a thousand small pages, each of which costs a fault when it
+ * is first written. It also ends there if that makes it longer by a quarter at most. NULL: none is
+ * left. */
 static char *default_map(size_t *total) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), rest = -*total & (LARGE_PAGE - 1), small = -*total & (page - 1);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), rest = -*total & (LARGE_PAGE - 1),
+                 small = -*total & (page - 1);
     size_t length, whole;
     if (pith__add_overflows(*total, rest <= *total / 4 ? rest : small, &length)) return NULL;
     const size_t slack = length < LARGE_PAGE ? 0 : LARGE_PAGE - page;
@@ -40,9 +44,9 @@ static char *default_map(size_t *total) {
     return from + before;
 }
 
-/* The host's malloc for small blocks. A large one is a mapping of its own, in large pages if the system has some:
- * freed, it is back with the system at once, whatever lies after it in the heap. A block begins with the length of its
- * mapping, 0 for malloc's. */
+/* The host's malloc for small blocks. A large one is a mapping of its own, in large pages if the
+ * system has some: freed, it is back with the system at once, whatever lies after it in the heap. A
+ * block begins with the length of its mapping, 0 for malloc's. */
 static void *default_alloc(void *user, size_t bytes) {
     (void)user;
     size_t total;

@@ -1,9 +1,10 @@
 /* memory.c - aligned memory from the host's allocator, and arenas.
  *
- * The chunks of an arena form a list, newest first. Small requests are cut from the head. A request that is too large
- * for the rest of the head gets a chunk of its own *after* the head, so that the free space of the head stays in use.
- * Such a chunk records where the head stood (`at`), after the head was moved on by 16 bytes. A mark taken before it is
- * below `at`, and one taken after it is not; so a rewind knows which of these chunks to free. */
+ * The chunks of an arena form a list, newest first. Small requests are cut from the head. A request
+ * that is too large for the rest of the head gets a chunk of its own *after* the head, so that the
+ * free space of the head stays in use. Such a chunk records where the head stood (`at`), after the
+ * head was moved on by 16 bytes. A mark taken before it is below `at`, and one taken after it is
+ * not; so a rewind knows which of these chunks to free. */
 #include "base/memory/memory.h"
 
 #include <assert.h>
@@ -14,9 +15,9 @@
 #include "base/checked.h"
 #include "base/memory/poison.h"
 
-/* An arena's chunks grow from CHUNK_MIN to CHUNK_MAX. Smaller chunks mean more calls of the allocator; larger ones
- * waste memory in small models, whose last chunk stays half empty. STEP is the least alignment, and how far the head
- * moves past a large chunk (see above). */
+/* An arena's chunks grow from CHUNK_MIN to CHUNK_MAX. Smaller chunks mean more calls of the
+ * allocator; larger ones waste memory in small models, whose last chunk stays half empty. STEP is
+ * the least alignment, and how far the head moves past a large chunk (see above). */
 #define CHUNK_MIN ((size_t)4 << 10)
 #define CHUNK_MAX ((size_t)1 << 20)
 #define STEP 16
@@ -59,7 +60,8 @@ void pith__arena_init(pith__arena *arena, const pith_allocator *allocator) {
 static struct pith__arena_chunk *chunk_new(pith__arena *arena, size_t size) {
     size_t bytes, total;
     if (pith__add_overflows(size, sizeof(struct pith__arena_chunk), &bytes)) return NULL;
-    if (pith__add_overflows(arena->total, bytes, &total) || (arena->limit && total > arena->limit)) return NULL;
+    if (pith__add_overflows(arena->total, bytes, &total) || (arena->limit && total > arena->limit))
+        return NULL;
     struct pith__arena_chunk *chunk = pith__memory_alloc(arena->allocator, bytes, 64);
     if (!chunk) return NULL;
     arena->total = total;
@@ -102,7 +104,8 @@ pith__arena_mark pith__arena_get_mark(const pith__arena *arena) {
 void pith__arena_rewind(pith__arena *arena, pith__arena_mark mark) {
     while (arena->chunks != mark.chunk) chunk_free(arena, &arena->chunks);
     if (!mark.chunk) return;
-    while (mark.chunk->next && mark.chunk->next->at > mark.used) chunk_free(arena, &mark.chunk->next);
+    while (mark.chunk->next && mark.chunk->next->at > mark.used)
+        chunk_free(arena, &mark.chunk->next);
     mark.chunk->used = mark.used;
 }
 
@@ -115,9 +118,12 @@ static void *alloc_aligned(pith__arena *arena, size_t bytes, size_t alignment) {
             return head->data + begin;
         }
     }
-    size_t next = arena->total < CHUNK_MIN ? CHUNK_MIN : arena->total > CHUNK_MAX ? CHUNK_MAX : arena->total;
+    size_t next = arena->total < CHUNK_MIN   ? CHUNK_MIN
+                  : arena->total > CHUNK_MAX ? CHUNK_MAX
+                                             : arena->total;
     bool own = head && bytes > next / 4 && head->size - head->used >= 2 * STEP;
-    bool tight = arena->limit && arena->limit - arena->total < next + sizeof(struct pith__arena_chunk);
+    bool tight =
+        arena->limit && arena->limit - arena->total < next + sizeof(struct pith__arena_chunk);
     struct pith__arena_chunk *chunk = chunk_new(arena, own || tight || bytes > next ? bytes : next);
     if (!chunk) return NULL;
     chunk->used = bytes;
@@ -133,9 +139,13 @@ static void *alloc_aligned(pith__arena *arena, size_t bytes, size_t alignment) {
     return chunk->data;
 }
 
-void *pith__arena_alloc(pith__arena *arena, size_t bytes) { return alloc_aligned(arena, bytes, STEP); }
+void *pith__arena_alloc(pith__arena *arena, size_t bytes) {
+    return alloc_aligned(arena, bytes, STEP);
+}
 
-void *pith__arena_alloc64(pith__arena *arena, size_t bytes) { return alloc_aligned(arena, bytes, 64); }
+void *pith__arena_alloc64(pith__arena *arena, size_t bytes) {
+    return alloc_aligned(arena, bytes, 64);
+}
 
 void *pith__arena_array(pith__arena *arena, size_t count, size_t size) {
     size_t bytes;
@@ -166,7 +176,8 @@ pith_str pith__arena_printf(pith__arena *arena, const char *format, ...) {
     return (pith_str){ text, (size_t)size };
 }
 
-bool pith__arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size) {
+bool pith__arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity,
+                      size_t item_size) {
     if (count < *capacity) return true;
     size_t wanted, bytes;
     if (pith__mul_overflows(*capacity, 2, &wanted)) return false;

@@ -1,4 +1,5 @@
-/* poison.h - for a build that finds those who read memory whose contents are not there yet or are over. */
+/* poison.h - for a build that finds those who read memory whose contents are not there yet or are
+ * over. */
 #ifndef PITH_BASE_MEMORY_POISON_H
 #define PITH_BASE_MEMORY_POISON_H
 

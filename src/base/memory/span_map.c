@@ -1,7 +1,9 @@
-/* span_map.c - open addressing with linear probing, at most three quarters full, power-of-two sizes.
+/* span_map.c - open addressing with linear probing, at most three quarters full, power-of-two
+ * sizes.
  *
- * The hash is SipHash-1-3 (Aumasson and Bernstein) with random key bytes per map, so that nobody can write a
- * vocabulary that collides. A slot keeps 32 bits of the hash: most misses end without touching the key. */
+ * The hash is SipHash-1-3 (Aumasson and Bernstein) with random key bytes per map, so that nobody
+ * can write a vocabulary that collides. A slot keeps 32 bits of the hash: most misses end without
+ * touching the key. */
 #include "base/memory/span_map.h"
 
 #include <string.h>
@@ -15,12 +17,12 @@ struct pith__map_slot {
     uint32_t hash, value;
 };
 
-#define SIP_ROUND                                                                                                      \
-    do {                                                                                                               \
-        a += b, b = b << 13 | b >> 51, b ^= a, a = a << 32 | a >> 32;                                                  \
-        c += d, d = d << 16 | d >> 48, d ^= c;                                                                         \
-        a += d, d = d << 21 | d >> 43, d ^= a;                                                                         \
-        c += b, b = b << 17 | b >> 47, b ^= c, c = c << 32 | c >> 32;                                                  \
+#define SIP_ROUND                                                                                  \
+    do {                                                                                           \
+        a += b, b = b << 13 | b >> 51, b ^= a, a = a << 32 | a >> 32;                              \
+        c += d, d = d << 16 | d >> 48, d ^= c;                                                     \
+        a += d, d = d << 21 | d >> 43, d ^= a;                                                     \
+        c += b, b = b << 17 | b >> 47, b ^= c, c = c << 32 | c >> 32;                              \
     } while (0)
 
 static uint32_t hash_of(uint64_t seed, pith_str key) {
@@ -59,7 +61,8 @@ static struct pith__map_slot *slot_of(const pith__map *map, pith_str key, uint32
 
 static bool resize(pith__map *map, size_t slot_count) {
     if (slot_count > (size_t)1 << 31) return false;
-    struct pith__map_slot *old = map->slots, *slots = pith__arena_array(map->arena, slot_count, sizeof *slots);
+    struct pith__map_slot *old = map->slots,
+                          *slots = pith__arena_array(map->arena, slot_count, sizeof *slots);
     if (!slots) return false;
     size_t old_count = old ? (size_t)map->mask + 1 : 0;
     map->slots = slots;
@@ -73,7 +76,8 @@ pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_c
     *map = (pith__map){ .arena = arena };
     size_t slot_count = 16;
     if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != (ssize_t)sizeof map->seed) {
-        map->seed = (uint64_t)(uintptr_t)&slot_count ^ pith__clock_ns() << 20 ^ (uint64_t)(uintptr_t)map;
+        map->seed =
+            (uint64_t)(uintptr_t)&slot_count ^ pith__clock_ns() << 20 ^ (uint64_t)(uintptr_t)map;
     }
     while (slot_count / 4 * 3 <= expected_count && slot_count <= (size_t)1 << 31) slot_count *= 2;
     return resize(map, slot_count) ? PITH_OK : PITH_ERR_MEMORY;

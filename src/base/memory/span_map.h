@@ -1,5 +1,6 @@
-/* span_map.h - hash map from byte strings to uint32, in an arena. Keys are spans that must outlive the map.
- * Hash-flood safe: the hash is seeded per map. Look-ups are read-only and may run in parallel. */
+/* span_map.h - hash map from byte strings to uint32, in an arena. Keys are spans that must outlive
+ * the map. Hash-flood safe: the hash is seeded per map. Look-ups are read-only and may run in
+ * parallel. */
 #ifndef PITH_BASE_MEMORY_SPAN_MAP_H
 #define PITH_BASE_MEMORY_SPAN_MAP_H
 
@@ -16,8 +17,8 @@ typedef struct pith__map {
 } pith__map;
 
 pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_count);
-/* Sets the value of a key. *old, if old is not NULL, receives the earlier value, or UINT32_MAX for a new key. Returns
- * false if memory is out. */
+/* Sets the value of a key. *old, if old is not NULL, receives the earlier value, or UINT32_MAX for
+ * a new key. Returns false if memory is out. */
 bool pith__map_put(pith__map *map, pith_str key, uint32_t value, uint32_t *old);
 /* Returns UINT32_MAX if the key is absent. */
 uint32_t pith__map_get(const pith__map *map, pith_str key);

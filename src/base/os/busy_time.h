@@ -1,4 +1,5 @@
-/* busy_time.h - the time during which at least one call is under way, and the CPU time the process uses in it. */
+/* busy_time.h - the time during which at least one call is under way, and the CPU time the process
+ * uses in it. */
 #ifndef PITH_BASE_OS_BUSY_TIME_H
 #define PITH_BASE_OS_BUSY_TIME_H
 
@@ -13,7 +14,8 @@ typedef struct pith__busy {
     uint64_t wall, cpu;   /* when the first of them began, in nanoseconds */
 } pith__busy;
 
-/* A call begins and ends. When the last one ends, busy_ns, cpu_ns and thread_ns are counted. Thread-safe. */
+/* A call begins and ends. When the last one ends, busy_ns, cpu_ns and thread_ns are counted.
+ * Thread-safe. */
 void pith__busy_begin(pith__busy *busy, int threads);
 void pith__busy_end(pith__busy *busy, pith__counters *counters);
 

@@ -14,7 +14,11 @@ static inline uint64_t pith__clock_read(clockid_t clock) {
 /* Time in the world; it is never set back. */
 static inline uint64_t pith__clock_ns(void) { return pith__clock_read(CLOCK_MONOTONIC); }
 /* What this thread, or all threads of the process, had of the processors. */
-static inline uint64_t pith__clock_thread_ns(void) { return pith__clock_read(CLOCK_THREAD_CPUTIME_ID); }
-static inline uint64_t pith__clock_process_ns(void) { return pith__clock_read(CLOCK_PROCESS_CPUTIME_ID); }
+static inline uint64_t pith__clock_thread_ns(void) {
+    return pith__clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
+static inline uint64_t pith__clock_process_ns(void) {
+    return pith__clock_read(CLOCK_PROCESS_CPUTIME_ID);
+}
 
 #endif

@@ -1,7 +1,9 @@
-/* cpu.c - instruction sets, detected once; caches and usable CPUs are known where the library has threads (machine.c).
+/* cpu.c - instruction sets, detected once; caches and usable CPUs are known where the library has
+ * threads (machine.c).
  *
- * An instruction set counts only if the operating system saves its registers as well. Sources: Intel SDM volume 2
- * (CPUID, XGETBV), Linux Documentation/arch/x86/xstate (permission for AMX tiles), arch/arm64/elf_hwcaps. */
+ * An instruction set counts only if the operating system saves its registers as well. Sources:
+ * Intel SDM volume 2 (CPUID, XGETBV), Linux Documentation/arch/x86/xstate (permission for AMX
+ * tiles), arch/arm64/elf_hwcaps. */
 #include "base/os/cpu.h"
 
 #include <pthread.h>
@@ -22,31 +24,35 @@
 #include <sys/auxv.h>
 #endif
 
-/* Cache sizes if neither the C library nor sysfs tells them. They decide how long chunks and blocks are. Too small
- * costs some speed; too large costs more, since data then falls out of the cache. So these are sizes of small current
- * CPUs. */
+/* Cache sizes if neither the C library nor sysfs tells them. They decide how long chunks and blocks
+ * are. Too small costs some speed; too large costs more, since data then falls out of the cache. So
+ * these are sizes of small current CPUs. */
 #define L1D_FALLBACK ((size_t)32 << 10)
 #define L2_FALLBACK ((size_t)512 << 10)
 #define L3_FALLBACK ((size_t)4 << 20)
 
 static const char *const isa_names[PITH_ISA_COUNT] = { "scalar", "avx2", "avx512", "neon" };
 
-const char *pith__isa_name(pith__isa isa) { return (unsigned)isa < PITH_ISA_COUNT ? isa_names[isa] : "unknown"; }
+const char *pith__isa_name(pith__isa isa) {
+    return (unsigned)isa < PITH_ISA_COUNT ? isa_names[isa] : "unknown";
+}
 
 #if defined(__x86_64__)
 #define ISA_BEST PITH_ISA_avx512
 
-/* The kernel saves tiles only for processes that asked; it refuses where a signal stack is too small for them. */
+/* The kernel saves tiles only for processes that asked; it refuses where a signal stack is too
+ * small for them. */
 static bool tiles_granted(unsigned xcr0) {
     enum { REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
     return (xcr0 >> 17 & 3) == 3 && syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
 
-/* VDPBF16PS has the rate of an f32 multiply-add since Zen 4; Intel's cores issue half as many, which gains nothing over
- * f32 (uops.info). */
+/* VDPBF16PS has the rate of an f32 multiply-add since Zen 4; Intel's cores issue half as many,
+ * which gains nothing over f32 (uops.info). */
 static bool is_amd(void) {
     unsigned a, b, c, d;
-    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx &&
+           d == signature_AMD_edx;
 }
 
 static void detect(pith__cpu *cpu) {
@@ -73,7 +79,8 @@ static void detect(pith__cpu *cpu) {
     if (d7 >> 22 & 1) cpu->features |= PITH_CPU_AMX_BF16;
 }
 
-/* The control word of the x87 unit, which glibc asks for the rounding of numbers it reads and writes. */
+/* The control word of the x87 unit, which glibc asks for the rounding of numbers it reads and
+ * writes. */
 enum { X87_NEAREST = 0x037F };
 
 static void set_x87(uint16_t word) {

@@ -1,7 +1,7 @@
 /* cpu.h - the processor's features, read once per process.
  *
- * The environment variable PITH_ISA=scalar|avx2|avx512|neon limits the instruction set. The suffixes -amx, -bf16 and
- * -vnni also disable those extensions (PITH_ISA=avx512-amx). */
+ * The environment variable PITH_ISA=scalar|avx2|avx512|neon limits the instruction set. The
+ * suffixes -amx, -bf16 and -vnni also disable those extensions (PITH_ISA=avx512-amx). */
 #ifndef PITH_BASE_OS_CPU_H
 #define PITH_BASE_OS_CPU_H
 
@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The instruction sets that kernels are built for, slowest first. The comments list what each vec_<isa>.h uses. */
+/* The instruction sets that kernels are built for, slowest first. The comments list what each
+ * vec_<isa>.h uses. */
 typedef enum pith__isa {
     PITH_ISA_scalar = 0,
     PITH_ISA_avx2,   /* AVX2, FMA, F16C, BMI2 */
@@ -44,15 +45,17 @@ typedef struct pith__cpu {
 /* The same answer for the life of the process. Thread-safe. */
 const pith__cpu *pith__cpu_get(void);
 const char *pith__isa_name(pith__isa isa);
-/* Whether code for a level may run: the processor has it, and no better level than that is forbidden. */
+/* Whether code for a level may run: the processor has it, and no better level than that is
+ * forbidden. */
 bool pith__cpu_runs(pith__isa isa);
 
-/* Returns the CPUs that the control groups of a process grant, rounded up, or 0 without a limit. proc_cgroup is a file
- * like /proc/self/cgroup; mount is the mount point of the groups, /sys/fs/cgroup. */
+/* Returns the CPUs that the control groups of a process grant, rounded up, or 0 without a limit.
+ * proc_cgroup is a file like /proc/self/cgroup; mount is the mount point of the groups,
+ * /sys/fs/cgroup. */
 int pith__cpu_quota(const char *proc_cgroup, const char *mount);
 
-/* The library's floating-point mode: round to nearest, no flush to zero, no denormals-are-zero. Every public function
- * that computes, and every worker thread, enters it. */
+/* The library's floating-point mode: round to nearest, no flush to zero, no denormals-are-zero.
+ * Every public function that computes, and every worker thread, enters it. */
 typedef struct pith__fpmode {
     uint64_t saved;
 } pith__fpmode;

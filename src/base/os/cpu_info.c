@@ -19,8 +19,9 @@ static void cpu_info_word(char *words, size_t size, const char *word) {
 }
 
 static void cpu_info_find(void) {
-    static const char *const names[] = { "avx512-vnni", "avx-vnni", "avx512-bf16", "dotprod",  "i8mm",
-                                         "avx512-vbmi", "amx-int8", "amx-bf16",    "fast-bf16" };
+    static const char *const names[] = { "avx512-vnni", "avx-vnni", "avx512-bf16",
+                                         "dotprod",     "i8mm",     "avx512-vbmi",
+                                         "amx-int8",    "amx-bf16", "fast-bf16" };
     const pith__cpu *cpu = pith__cpu_get();
     cores = pith__topology_usable_cores();
     pith__topology_name(model, sizeof model, NULL);
@@ -40,7 +41,8 @@ pith_status pith__cpu_info_fill(pith_cpu_info *info, pith_error *err) {
                            cpu->quota,   model,
                            isas,         features };
     if (mine.size < sizeof mine.size)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the struct has no size; initialise it with PITH_CPU_INFO_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the struct has no size; initialise it with PITH_CPU_INFO_INIT");
     memcpy(info, &mine, mine.size < sizeof mine ? mine.size : sizeof mine);
     return PITH_OK;
 }

@@ -1,4 +1,5 @@
-/* file.c - whole files as memory: mapped if they are regular files, read if the caller wants a copy. */
+/* file.c - whole files as memory: mapped if they are regular files, read if the caller wants a
+ * copy. */
 #include "base/os/file.h"
 
 #include <dirent.h>
@@ -15,17 +16,20 @@
 
 static const uint8_t nothing[1] = { 0 };
 
-/* First buffer for a pipe, whose size is not known: what a pipe of Linux holds. It doubles from there. */
+/* First buffer for a pipe, whose size is not known: what a pipe of Linux holds. It doubles from
+ * there. */
 #define PIPE_BUFFER ((size_t)64 << 10)
 
-static pith_status read_all(pith__file *file, int fd, size_t expected, bool regular, const char *path,
-                            pith_error *err) {
+static pith_status read_all(pith__file *file, int fd, size_t expected, bool regular,
+                            const char *path, pith_error *err) {
     size_t capacity = regular ? expected : PIPE_BUFFER, size = 0;
     uint8_t *data = pith__memory_alloc(file->allocator, capacity, 64);
     if (!data) return pith__fail_memory(err, capacity);
     while (!regular || size < capacity) {
         if (size == capacity) {
-            uint8_t *grown = capacity > SIZE_MAX / 2 ? NULL : pith__memory_alloc(file->allocator, capacity * 2, 64);
+            uint8_t *grown = capacity > SIZE_MAX / 2
+                                 ? NULL
+                                 : pith__memory_alloc(file->allocator, capacity * 2, 64);
             if (!grown) {
                 pith__memory_free(file->allocator, data);
                 return pith__fail_memory(err, capacity * 2);
@@ -55,8 +59,10 @@ static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy
     if (S_ISDIR(st.st_mode)) return pith__fail(err, PITH_ERR_IO, "%s: is a directory", path);
     bool regular = S_ISREG(st.st_mode);
     bool stream = S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || strcmp(path, "/dev/stdin") == 0;
-    if (!regular && !(copy && stream)) return pith__fail(err, PITH_ERR_IO, "%s: not a regular file", path);
-    if (regular && (uint64_t)st.st_size > PTRDIFF_MAX) return pith__fail(err, PITH_ERR_IO, "%s: too large", path);
+    if (!regular && !(copy && stream))
+        return pith__fail(err, PITH_ERR_IO, "%s: not a regular file", path);
+    if (regular && (uint64_t)st.st_size > PTRDIFF_MAX)
+        return pith__fail(err, PITH_ERR_IO, "%s: too large", path);
     if (copy) return read_all(file, fd, (size_t)st.st_size, regular, path, err);
     if (st.st_size == 0) {
         file->data = nothing;
@@ -70,13 +76,14 @@ static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy
     return PITH_OK;
 }
 
-pith_status pith__file_open(pith__file *file, const char *path, bool copy, const pith_allocator *allocator,
-                            pith_error *err) {
+pith_status pith__file_open(pith__file *file, const char *path, bool copy,
+                            const pith_allocator *allocator, pith_error *err) {
     /* O_NONBLOCK: opening a pipe without a writer must not block before the pipe is refused. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (copy ? 0 : O_NONBLOCK));
     if (fd < 0) {
         bool missing = errno == ENOENT || errno == ENOTDIR;
-        return pith__fail(err, missing ? PITH_ERR_NOT_FOUND : PITH_ERR_IO, "%s: %s", path, strerror(errno));
+        return pith__fail(err, missing ? PITH_ERR_NOT_FOUND : PITH_ERR_IO, "%s: %s", path,
+                          strerror(errno));
     }
     pith__file opened = { .allocator = allocator ? allocator : &pith__allocator_default };
     pith_status status = open_fd(&opened, fd, path, copy, err);
@@ -93,7 +100,8 @@ void pith__file_close(pith__file *file) {
     *file = (pith__file){ 0 };
 }
 
-pith_status pith__files_open(pith_str *bytes, pith__files *files, const char *path, pith_error *err) {
+pith_status pith__files_open(pith_str *bytes, pith__files *files, const char *path,
+                             pith_error *err) {
     for (size_t i = 0; i < files->count; i++) {
         if (strcmp(files->items[i].path, path)) continue;
         *bytes = (pith_str){ (const char *)files->items[i].data, files->items[i].size };
@@ -101,7 +109,8 @@ pith_status pith__files_open(pith_str *bytes, pith__files *files, const char *pa
     }
     void *items = files->items;
     pith_str name = pith__arena_str(files->arena, pith__str_of(path));
-    if (!name.data || !pith__arena_grow(files->arena, &items, files->count, &files->capacity, sizeof *files->items))
+    if (!name.data || !pith__arena_grow(files->arena, &items, files->count, &files->capacity,
+                                        sizeof *files->items))
         return pith__fail_memory(err, sizeof *files->items);
     files->items = items;
     pith__file *file = &files->items[files->count];
@@ -135,22 +144,24 @@ pith_status pith__file_there(bool *there, const char *path, pith_error *err) {
     *there = lstat(path, &st) == 0;
     if (!*there && (errno == ENOENT || errno == ENOTDIR)) return PITH_OK;
     if (!*there || (stat(path, &st) && errno != ENOENT))
-        return pith__fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
+        return pith__fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path,
+                          strerror(errno));
     if (stat(path, &st))
-        return pith__fail(
-            err, PITH_ERR_IO,
-            "%s: the symbolic link points to a file that does not exist; fetch the model again or remove the link",
-            path);
+        return pith__fail(err, PITH_ERR_IO,
+                          "%s: the symbolic link points to a file that does not exist; fetch the "
+                          "model again or remove the link",
+                          path);
     if (!S_ISREG(st.st_mode))
         return pith__fail(err, PITH_ERR_IO, "%s: %s; put the file in its place or remove it", path,
                           S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
     if (access(path, R_OK))
-        return pith__fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
+        return pith__fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path,
+                          strerror(errno));
     return PITH_OK;
 }
 
-pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena, const char *dir, const char *name,
-                            pith_error *err) {
+pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena, const char *dir,
+                            const char *name, pith_error *err) {
     PITH_TRY(pith__path_join(path, arena, dir, pith__str_of(name), err));
     return pith__file_there(there, path->data, err);
 }
@@ -172,13 +183,14 @@ static int file_compare_names(const void *a, const void *b) {
     return strcmp(((const pith_str *)a)->data, ((const pith_str *)b)->data);
 }
 
-static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const char *path, pith__arena *arena,
-                            pith_error *err) {
+static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const char *path,
+                            pith__arena *arena, pith_error *err) {
     size_t capacity = 0;
     for (const struct dirent *entry; (entry = readdir(dir));) {
         if (entry->d_name[0] == '.') continue;
         if (*count == DIR_NAMES_MAX)
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: more than %d names", path, DIR_NAMES_MAX);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: more than %d names", path,
+                              DIR_NAMES_MAX);
         void *items = *names;
         pith_str name = pith__arena_str(arena, pith__str_of(entry->d_name));
         if (!name.data || !pith__arena_grow(arena, &items, *count, &capacity, sizeof name))
@@ -190,7 +202,8 @@ static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const cha
     return PITH_OK;
 }
 
-pith_status pith__dir_names(pith_str **names, size_t *count, const char *path, pith__arena *arena, pith_error *err) {
+pith_status pith__dir_names(pith_str **names, size_t *count, const char *path, pith__arena *arena,
+                            pith_error *err) {
     *names = NULL;
     *count = 0;
     DIR *dir = opendir(path);
@@ -212,7 +225,8 @@ pith_str pith__path_parent(pith__arena *arena, pith_str path) {
     return pith__arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
 }
 
-pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir, pith_str name, pith_error *err) {
+pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir, pith_str name,
+                            pith_error *err) {
     const char *fault = NULL;
     if (!name.size)
         fault = "is empty";
@@ -228,7 +242,8 @@ pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir,
         begin = end + 1;
     }
     if (fault) {
-        return pith__fail(err, PITH_ERR_FORMAT, "file name \"" PITH_STR_FMT "\" %s", PITH_STR_ARG(name), fault);
+        return pith__fail(err, PITH_ERR_FORMAT, "file name \"" PITH_STR_FMT "\" %s",
+                          PITH_STR_ARG(name), fault);
     }
     size_t length = strlen(dir);
     const char *slash = length && dir[length - 1] != '/' ? "/" : "";

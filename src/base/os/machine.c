@@ -25,7 +25,8 @@ static bool read_small(const char *path, char *text, size_t size) {
 /* level 1 (data), 2 or 3 of the first processor; 0 if unknown. */
 static size_t cache_size(int level) {
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
-    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE };
+    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
+                                 _SC_LEVEL3_CACHE_SIZE };
     long size = sysconf(names[level - 1]);
     if (size > 0) return (size_t)size;
 #endif
@@ -64,7 +65,8 @@ static void keep_least(int *least, long long quota, long long period) {
     if (count < INT32_MAX && (*least == 0 || count < *least)) *least = (int)count;
 }
 
-/* The group's own quota and those of all groups above it, as far as they can be seen. v2: cpu.max, else cfs_*. */
+/* The group's own quota and those of all groups above it, as far as they can be seen. v2: cpu.max,
+ * else cfs_*. */
 static void group_quota(int *least, const char *mount, const char *group, bool v2) {
     char path[1024], text[64], dir[768];
     snprintf(dir, sizeof dir, "%s", strcmp(group, "/") == 0 ? "" : group);

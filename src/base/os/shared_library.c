@@ -12,14 +12,16 @@
 #include "base/error.h"
 #include "base/text_out.h"
 
-/* Whether the folder, "" for the current one, holds a file or folder that the loader may look at. */
+/* Whether the folder, "" for the current one, holds a file or folder that the loader may look at.
+ */
 static bool library_folder_holds(const char *folder, size_t size) {
     static const char *const kinds[] = { "*.so", "*.so.*", "glibc-hwcaps", "tls" };
     char pattern[PATH_MAX];
     glob_t found;
     bool holds = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !holds; i++) {
-        const int length = snprintf(pattern, sizeof pattern, "%.*s%s%s", (int)size, folder, size ? "/" : "", kinds[i]);
+        const int length = snprintf(pattern, sizeof pattern, "%.*s%s%s", (int)size, folder,
+                                    size ? "/" : "", kinds[i]);
         if (length < 0 || (size_t)length >= sizeof pattern) return true;
         holds = !glob(pattern, GLOB_NOSORT, NULL, &found);
         globfree(&found);
@@ -34,11 +36,12 @@ pith_status pith__library_safe(pith_error *err) {
         const size_t size = strcspn(at, ":;");
         const bool whole = *at == '/' || !strncmp(at, "$ORIGIN", 7) || !strncmp(at, "${ORIGIN}", 9);
         if (!whole && library_folder_holds(at, size))
-            return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "no library is loaded, since LD_LIBRARY_PATH has the entry '" PITH_CUT_FMT
-                              "', %s, and libraries lie there; write whole paths, without a colon at either end",
-                              PITH_CUT(((pith_str){ at, size }), 200),
-                              size ? "which begins in the current folder" : "which is the current folder");
+            return pith__fail(
+                err, PITH_ERR_UNSUPPORTED,
+                "no library is loaded, since LD_LIBRARY_PATH has the entry '" PITH_CUT_FMT
+                "', %s, and libraries lie there; write whole paths, without a colon at either end",
+                PITH_CUT(((pith_str){ at, size }), 200),
+                size ? "which begins in the current folder" : "which is the current folder");
     }
     return PITH_OK;
 }
@@ -46,7 +49,8 @@ pith_status pith__library_safe(pith_error *err) {
 void *pith__library_load(const char *const *names, size_t count) {
     void *library = NULL;
     const int saved = errno;
-    for (size_t i = 0; i < count && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < count && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     errno = saved;
     return library;
 }

@@ -1,4 +1,5 @@
-/* shared_library.h - libraries that are loaded when they are first needed. They are never unloaded. */
+/* shared_library.h - libraries that are loaded when they are first needed. They are never unloaded.
+ */
 #ifndef PITH_BASE_OS_SHARED_LIBRARY_H
 #define PITH_BASE_OS_SHARED_LIBRARY_H
 
@@ -7,12 +8,14 @@
 
 #include "pith/types.h"
 
-/* Fails with PITH_ERR_UNSUPPORTED if an entry of LD_LIBRARY_PATH is empty or no absolute path, which the loader takes
- * from the current folder on, and the folder that it names holds a shared library: what lies beside the data would be
- * loaded, perhaps only for what the library needs itself. Without such a file the entry decides nothing. Called before
- * anything is loaded; the variable is taken as it is now. */
+/* Fails with PITH_ERR_UNSUPPORTED if an entry of LD_LIBRARY_PATH is empty or no absolute path,
+ * which the loader takes from the current folder on, and the folder that it names holds a shared
+ * library: what lies beside the data would be loaded, perhaps only for what the library needs
+ * itself. Without such a file the entry decides nothing. Called before anything is loaded; the
+ * variable is taken as it is now. */
 pith_status pith__library_safe(pith_error *err);
-/* Loads the first of these libraries that is there, by its name or path. NULL: none is. errno stays as it was. */
+/* Loads the first of these libraries that is there, by its name or path. NULL: none is. errno stays
+ * as it was. */
 void *pith__library_load(const char *const *names, size_t count);
 /* Sets *function, a pointer to a function, to the one of this name. False: the library has none. */
 bool pith__library_find(void *function, void *library, const char *name);

@@ -1,5 +1,5 @@
-/* system_memory.c - see system_memory.h. The files are documented in the kernel's admin-guide: cgroup-v2.rst,
- * cgroup-v1/memory.rst, and accounting/psi.rst. */
+/* system_memory.c - see system_memory.h. The files are documented in the kernel's admin-guide:
+ * cgroup-v2.rst, cgroup-v1/memory.rst, and accounting/psi.rst. */
 #include "base/os/system_memory.h"
 
 #include <stdio.h>
@@ -49,14 +49,18 @@ typedef struct memory_names {
 
 static const memory_names versions[] = {
     { "/sys/fs/cgroup", { "memory.max", "memory.high" }, "memory.current", "inactive_file " },
-    { "/sys/fs/cgroup/memory", { "memory.limit_in_bytes", NULL }, "memory.usage_in_bytes", "total_inactive_file " },
+    { "/sys/fs/cgroup/memory",
+      { "memory.limit_in_bytes", NULL },
+      "memory.usage_in_bytes",
+      "total_inactive_file " },
 };
 
 /* Numbers above this are version 1's way to say that there is no limit. */
 #define NO_LIMIT ((uint64_t)1 << 60)
 
 /* Takes the limit of the group in this folder, if it leaves less than the one in info. */
-static void memory_look_at(pith_memory_info *info, const char *root, const memory_names *v, const char *folder) {
+static void memory_look_at(pith_memory_info *info, const char *root, const memory_names *v,
+                           const char *folder) {
     char text[FILE_MOST], path[1200];
     uint64_t limit = 0;
     for (int i = 0; i < 2 && v->limits[i]; i++) {
@@ -66,7 +70,8 @@ static void memory_look_at(pith_memory_info *info, const char *root, const memor
     if (!limit) return;
     uint64_t used = memory_number(root, folder, v->used), cache = 0;
     int n = snprintf(path, sizeof path, "%s/memory.stat", folder);
-    if (n > 0 && (size_t)n < sizeof path && memory_read(text, root, path)) cache = memory_field(text, v->inactive);
+    if (n > 0 && (size_t)n < sizeof path && memory_read(text, root, path))
+        cache = memory_field(text, v->inactive);
     used -= cache < used ? cache : used;
     double share = (double)used / (double)limit;
     if (info->group_limit && share <= (double)info->group_used / (double)info->group_limit) return;
@@ -74,10 +79,10 @@ static void memory_look_at(pith_memory_info *info, const char *root, const memor
     info->group_used = used;
 }
 
-/* Looks at a group and at the groups above it; each may have a limit. In a container the path may be one of outside,
- * so the mount itself is looked at too. */
-static void memory_look_up(pith_memory_info *info, const char *root, const memory_names *v, const char *path,
-                           size_t n) {
+/* Looks at a group and at the groups above it; each may have a limit. In a container the path may
+ * be one of outside, so the mount itself is looked at too. */
+static void memory_look_up(pith_memory_info *info, const char *root, const memory_names *v,
+                           const char *path, size_t n) {
     char folder[1024];
     int length = snprintf(folder, sizeof folder, "%s%.*s", v->mount, (int)n, path);
     size_t mount = strlen(v->mount);
@@ -100,14 +105,17 @@ static void memory_groups(pith_memory_info *info, const char *root) {
         const char *path = names ? memchr(names + 1, ':', n - (size_t)(names + 1 - line)) : NULL;
         if (!path) continue;
         bool v2 = path == names + 1;
-        bool memory = v2 || (size_t)(path - names) == strlen(":memory") ? v2 || !strncmp(names, ":memory", 7) : false;
+        bool memory = v2 || (size_t)(path - names) == strlen(":memory")
+                          ? v2 || !strncmp(names, ":memory", 7)
+                          : false;
         path++;
         if (memory) memory_look_up(info, root, &versions[!v2], path, n - (size_t)(path - line));
     }
 }
 
 static double memory_stalled(const char *root) {
-    static const char *const files[] = { "/sys/fs/cgroup/memory.pressure", "/proc/pressure/memory" };
+    static const char *const files[] = { "/sys/fs/cgroup/memory.pressure",
+                                         "/proc/pressure/memory" };
     char text[FILE_MOST];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (!memory_read(text, root, files[i])) continue;
@@ -131,7 +139,8 @@ pith_status pith__system_memory(pith_memory_info *theirs, const char *root, pith
     }
     memory_groups(&info, root);
     info.stalled = memory_stalled(root);
-    if (info.total && info.available <= info.total) info.used = 1 - (double)info.available / (double)info.total;
+    if (info.total && info.available <= info.total)
+        info.used = 1 - (double)info.available / (double)info.total;
     double group = info.group_limit ? (double)info.group_used / (double)info.group_limit : 0;
     if (group > info.used) info.used = group;
     size_t size = theirs->size;
@@ -142,16 +151,22 @@ pith_status pith__system_memory(pith_memory_info *theirs, const char *root, pith
 
 bool pith__memory_gauge_short(pith__memory_gauge *gauge, char *text, size_t size) {
     if (!gauge->threshold) return false;
-    uint64_t now = pith__clock_ns(), next = atomic_load_explicit(&gauge->next, memory_order_relaxed);
-    if (now < next || !atomic_compare_exchange_strong_explicit(&gauge->next, &next, now + gauge->pause,
-                                                               memory_order_relaxed, memory_order_relaxed))
+    uint64_t now = pith__clock_ns(),
+             next = atomic_load_explicit(&gauge->next, memory_order_relaxed);
+    if (now < next ||
+        !atomic_compare_exchange_strong_explicit(&gauge->next, &next, now + gauge->pause,
+                                                 memory_order_relaxed, memory_order_relaxed))
         return false;
     pith_memory_info info = PITH_MEMORY_INFO_INIT;
     if (pith__system_memory(&info, gauge->root, NULL)) return false;
     bool stalled = info.stalled >= PITH_MEMORY_STALLED;
     if (!stalled && info.used < gauge->threshold) return false;
-    bool group = info.group_limit && info.used <= (double)info.group_used / (double)info.group_limit;
-    snprintf(text, size, "memory is short: %.0f %% of %s is in use, and tasks waited for it %.0f %% of the time",
-             100 * info.used, group ? "the control group's limit" : "the machine's memory", 100 * info.stalled);
+    bool group =
+        info.group_limit && info.used <= (double)info.group_used / (double)info.group_limit;
+    snprintf(
+        text, size,
+        "memory is short: %.0f %% of %s is in use, and tasks waited for it %.0f %% of the time",
+        100 * info.used, group ? "the control group's limit" : "the machine's memory",
+        100 * info.stalled);
     return true;
 }

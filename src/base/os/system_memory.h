@@ -1,4 +1,5 @@
-/* system_memory.h - the implementation of pith/memory.h, and a gauge that says when memory is short. */
+/* system_memory.h - the implementation of pith/memory.h, and a gauge that says when memory is
+ * short. */
 #ifndef PITH_BASE_OS_SYSTEM_MEMORY_H
 #define PITH_BASE_OS_SYSTEM_MEMORY_H
 
@@ -10,7 +11,8 @@
 
 pith_status pith__system_memory(pith_memory_info *info, const char *root, pith_error *err);
 
-/* Every task waited for memory for this share of ten seconds: memory is short whatever the sizes say. */
+/* Every task waited for memory for this share of ten seconds: memory is short whatever the sizes
+ * say. */
 #define PITH_MEMORY_STALLED 0.1
 
 typedef struct pith__memory_gauge {
@@ -20,8 +22,8 @@ typedef struct pith__memory_gauge {
     _Atomic uint64_t next;
 } pith__memory_gauge;
 
-/* Looks at the system, unless the last look was a short time ago; then, and if memory is not short, returns false.
- * text receives what is short, for a message. Thread-safe. */
+/* Looks at the system, unless the last look was a short time ago; then, and if memory is not short,
+ * returns false. text receives what is short, for a message. Thread-safe. */
 bool pith__memory_gauge_short(pith__memory_gauge *gauge, char *text, size_t size);
 
 #endif

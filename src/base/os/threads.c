@@ -1,17 +1,19 @@
 /* threads.c - the threads of the process: the part "threads".
  *
- * A run is a `job` on the stack of its caller, linked into the list of open jobs. An idle thread joins the first job
- * that needs more threads and then draws parts of it, as the caller does. Each thread has a range of parts, the same
- * in every run with as many parts, so that it finds in its cache what it wrote before. When its range is empty it
- * draws from the ends of the other ranges, so that no thread waits for one that is slow or never came. The caller
- * closes the job when all parts are drawn: no thread can join any more. It then waits until the threads that joined
- * have left.
+ * A run is a `job` on the stack of its caller, linked into the list of open jobs. An idle thread
+ * joins the first job that needs more threads and then draws parts of it, as the caller does. Each
+ * thread has a range of parts, the same in every run with as many parts, so that it finds in its
+ * cache what it wrote before. When its range is empty it draws from the ends of the other ranges,
+ * so that no thread waits for one that is slow or never came. The caller closes the job when all
+ * parts are drawn: no thread can join any more. It then waits until the threads that joined have
+ * left.
  *
- * A task may start a parallel run of its own. Idle threads, and callers that are waiting for an outer run, then help
- * with the inner one.
+ * A task may start a parallel run of its own. Idle threads, and callers that are waiting for an
+ * outer run, then help with the inner one.
  *
- * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list and the counts change
- * under one lock only; what spinning threads read is atomic. After fork a child has no threads, so it starts over. */
+ * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list
+ * and the counts change under one lock only; what spinning threads read is atomic. After fork a
+ * child has no threads, so it starts over. */
 #include "base/os/threads.h"
 
 #include <pthread.h>
@@ -24,16 +26,16 @@
 #include "base/os/clock.h"
 #include "base/os/cpu.h"
 
-/* How long an idle thread spins before it sleeps. It must be longer than one part, and than the pause between two steps
- * of a small model; otherwise threads sleep within a run, and waking them takes tens of microseconds. Longer wastes CPU
- * time after the end of a run. */
+/* How long an idle thread spins before it sleeps. It must be longer than one part, and than the
+ * pause between two steps of a small model; otherwise threads sleep within a run, and waking them
+ * takes tens of microseconds. Longer wastes CPU time after the end of a run. */
 #define SPIN_NS 200000
-/* The most threads the library starts, whatever is asked for, and the stack of each. Tasks keep large data in scratch
- * memory, so a stack can be small. */
+/* The most threads the library starts, whatever is asked for, and the stack of each. Tasks keep
+ * large data in scratch memory, so a stack can be small. */
 #define THREADS_MAX 512
 #define STACK_BYTES ((size_t)1 << 20)
-/* The most ranges of a job; with more threads, several share a range. More ranges make a job larger and the search for
- * leftover parts longer. */
+/* The most ranges of a job; with more threads, several share a range. More ranges make a job larger
+ * and the search for leftover parts longer. */
 #define RANGES_MAX 16
 
 typedef struct job {
@@ -54,9 +56,12 @@ static struct {
     atomic_uint epoch; /* moves on with each new job */
     bool pinned;
     cpu_set_t processors; /* to be pinned to */
-} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
+           .work = PTHREAD_COND_INITIALIZER,
+           .done = PTHREAD_COND_INITIALIZER };
 
-/* The job whose task this thread runs; `alone` in a run that is this thread's alone; NULL outside of runs. */
+/* The job whose task this thread runs; `alone` in a run that is this thread's alone; NULL outside
+ * of runs. */
 static _Thread_local job *current;
 static job alone;
 /* Which of the pool's threads this is; 0: a caller. */
@@ -81,7 +86,8 @@ static bool threads_draw(_Atomic uint64_t *range, bool last, size_t *part) {
         if (begin == end) return false;
         *part = last ? end - 1 : begin;
         less = last ? parts - ((uint64_t)1 << 32) : parts + 1;
-    } while (!atomic_compare_exchange_weak_explicit(range, &parts, less, memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(range, &parts, less, memory_order_relaxed,
+                                                    memory_order_relaxed));
     return true;
 }
 
@@ -90,7 +96,8 @@ static void draw_parts(job *j, int worker) {
     current = j;
     size_t part;
     for (int i = 0, own = number % j->ranges; i < j->ranges; i++)
-        while (threads_draw(&j->parts[(own + i) % j->ranges], i > 0, &part)) j->task(j->context, part, worker);
+        while (threads_draw(&j->parts[(own + i) % j->ranges], i > 0, &part))
+            j->task(j->context, part, worker);
     current = above;
 }
 
@@ -109,10 +116,12 @@ static bool is_below(const job *j, const job *above) {
     return j != NULL;
 }
 
-/* The first open job that wants help, or NULL; of any run, or of those that parts of `above` made. */
+/* The first open job that wants help, or NULL; of any run, or of those that parts of `above` made.
+ */
 static job *find_job(const job *above) {
     job *j = pool.jobs;
-    while (j && (j->joined == j->wanted || (above && !is_below(j, above)) || !left_of(j))) j = j->next;
+    while (j && (j->joined == j->wanted || (above && !is_below(j, above)) || !left_of(j)))
+        j = j->next;
     return j;
 }
 
@@ -183,7 +192,8 @@ static cpu_set_t one_of(const cpu_set_t *set, int n) {
     return one;
 }
 
-/* Called with the lock held. Fewer threads than wanted are no fault, nor is one that cannot be pinned. */
+/* Called with the lock held. Fewer threads than wanted are no fault, nor is one that cannot be
+ * pinned. */
 static void make_threads(int wanted) {
     if (pool.threads >= wanted) return;
     sigset_t all, old;
@@ -205,8 +215,8 @@ static void make_threads(int wanted) {
     pthread_attr_destroy(&attr);
 }
 
-/* Called with the lock held, which it gives back: makes helpers look for a job, up to `wanted` of those asleep too, and
- * callers that wait. Returns the new epoch. */
+/* Called with the lock held, which it gives back: makes helpers look for a job, up to `wanted` of
+ * those asleep too, and callers that wait. Returns the new epoch. */
 static unsigned rouse(int wanted) {
     const unsigned epoch = atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed) + 1;
     const int sleepers = pool.sleepers, waiters = pool.waiters;
@@ -219,8 +229,8 @@ static unsigned rouse(int wanted) {
     return epoch;
 }
 
-/* Returns when no helper is inside the job, which no thread can join any more; helps with runs of its parts meanwhile.
- * seen: the epoch it began in. */
+/* Returns when no helper is inside the job, which no thread can join any more; helps with runs of
+ * its parts meanwhile. seen: the epoch it began in. */
 static void wait_for_helpers(job *j, unsigned seen) {
     if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
     const bool spins = may_spin(j->wanted + 1);
@@ -296,8 +306,9 @@ static void threads_pin(bool pin) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-const pith__part pith__part_threads = { "threads", &(const pith__threads_part){ .run = threads_run,
-                                                                                .left = threads_left,
-                                                                                .wake = threads_wake,
-                                                                                .pin = threads_pin,
-                                                                                .machine = pith__machine_read } };
+const pith__part pith__part_threads = { "threads", &(const pith__threads_part){
+                                                       .run = threads_run,
+                                                       .left = threads_left,
+                                                       .wake = threads_wake,
+                                                       .pin = threads_pin,
+                                                       .machine = pith__machine_read } };

@@ -1,9 +1,10 @@
 /* threads.h - the worker threads of the process.
  *
- * Threads are created on first use, never more than any run has asked for. Idle threads spin briefly and then sleep.
- * They block all signals and run in the library's floating-point mode. After fork, the child creates new ones. Several
- * callers may run tasks at the same time. A task may start a parallel run of its own: this creates no threads, but idle
- * ones help with it, so nested runs never oversubscribe the CPUs. If no thread can be created, the caller does all the
+ * Threads are created on first use, never more than any run has asked for. Idle threads spin
+ * briefly and then sleep. They block all signals and run in the library's floating-point mode.
+ * After fork, the child creates new ones. Several callers may run tasks at the same time. A task
+ * may start a parallel run of its own: this creates no threads, but idle ones help with it, so
+ * nested runs never oversubscribe the CPUs. If no thread can be created, the caller does all the
  * work. */
 #ifndef PITH_BASE_OS_THREADS_H
 #define PITH_BASE_OS_THREADS_H
@@ -15,30 +16,33 @@
 #include "base/optional_part.h"
 #include "base/os/cpu.h"
 
-/* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same time share one. */
+/* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same
+ * time share one. */
 typedef void pith__task(void *context, size_t part, int worker);
 
-/* An error if the number of threads that a caller asks for is negative, or more than one in a build without threads. */
+/* An error if the number of threads that a caller asks for is negative, or more than one in a build
+ * without threads. */
 pith_status pith__threads_check(int threads, pith_error *err);
 
-/* Runs task for every part on up to `threads` threads, including the caller, and returns when all parts are done. Any
- * thread may take any part, so results must not depend on which one did. */
+/* Runs task for every part on up to `threads` threads, including the caller, and returns when all
+ * parts are done. Any thread may take any part, so results must not depend on which one did. */
 void pith__threads_run(pith__task *task, void *context, size_t parts, int threads);
 
-/* Returns, inside a task, how many parts of its run have not begun; 0 elsewhere. When fewer parts than threads are
- * left, some threads will soon be idle and can help with an inner run. */
+/* Returns, inside a task, how many parts of its run have not begun; 0 elsewhere. When fewer parts
+ * than threads are left, some threads will soon be idle and can help with an inner run. */
 size_t pith__threads_left(void);
 
-/* Wakes the helpers of a run on `threads` threads that will start in a few microseconds. Waking takes longer than the
- * first step of a small model. */
+/* Wakes the helpers of a run on `threads` threads that will start in a few microseconds. Waking
+ * takes longer than the first step of a small model. */
 void pith__threads_wake(int threads);
 
-/* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling thread's current
- * affinity mask, modulo its size. CPU 0 of the mask is left for the caller of runs, which is never pinned. */
+/* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling
+ * thread's current affinity mask, modulo its size. CPU 0 of the mask is left for the caller of
+ * runs, which is never pinned. */
 void pith__threads_pin(bool pin);
 
-/* The part "threads" (base/optional_part.h). Without it, the caller does all the work, and caches are taken to be
- * small. */
+/* The part "threads" (base/optional_part.h). Without it, the caller does all the work, and caches
+ * are taken to be small. */
 typedef struct pith__threads_part {
     void (*run)(pith__task *task, void *context, size_t parts, int threads);
     size_t (*left)(void);

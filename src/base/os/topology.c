@@ -1,5 +1,5 @@
-/* topology.c - see topology.h. Source: Linux Documentation/admin-guide/cputopology; lists of processors are written as
- * "0-3,8" (Documentation/core-api/cpu_hotplug does the same). */
+/* topology.c - see topology.h. Source: Linux Documentation/admin-guide/cputopology; lists of
+ * processors are written as "0-3,8" (Documentation/core-api/cpu_hotplug does the same). */
 #include "base/os/topology.h"
 
 #include <sched.h>
@@ -27,8 +27,8 @@ int pith__topology_cores(const char *root, const unsigned char *allowed, int cou
     for (int n = 0; n < count; n++) {
         char path[512], list[512] = "";
         if (!allowed[n]) continue;
-        snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", root ? root : "",
-                 n);
+        snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                 root ? root : "", n);
         FILE *file = fopen(path, "re");
         if (file && !fgets(list, sizeof list, file)) list[0] = 0;
         if (file) fclose(file);

@@ -1,4 +1,5 @@
-/* character.c - see character.h. Sources: the Unicode Standard 15, chapter 3.12 (Hangul), and its annex 29. */
+/* character.c - see character.h. Sources: the Unicode Standard 15, chapter 3.12 (Hangul), and its
+ * annex 29. */
 #include "base/unicode/character.h"
 
 /* ---- case ---- */
@@ -50,7 +51,8 @@ static size_t character_form(const pith__character_forms *forms, uint32_t c, uin
     for (size_t i = forms->starts[low]; i < forms->starts[low + 1]; i++) {
         const uint32_t unit = forms->units[i];
         const bool leads = unit >= 0xD800 && unit < 0xDC00;
-        out[size++] = leads ? 0x10000 + ((unit - 0xD800) << 10) + (forms->units[++i] - 0xDC00u) : unit;
+        out[size++] =
+            leads ? 0x10000 + ((unit - 0xD800) << 10) + (forms->units[++i] - 0xDC00u) : unit;
     }
     return size;
 }
@@ -70,13 +72,16 @@ size_t pith__character_canonical_form(uint32_t c, uint32_t out[PITH_CHARACTER_FO
 }
 
 size_t pith__character_compatible_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]) {
-    if (!(pith__character_of(c)->facts & PITH_CHARACTER_DIFFERS)) return pith__character_canonical_form(c, out);
+    if (!(pith__character_of(c)->facts & PITH_CHARACTER_DIFFERS))
+        return pith__character_canonical_form(c, out);
     return character_form(&pith__character_compatible, c, out);
 }
 
 uint32_t pith__character_composite(uint32_t a, uint32_t b) {
-    if (a >= L && a < L + L_COUNT && b >= V && b < V + V_COUNT) return S + ((a - L) * V_COUNT + b - V) * T_COUNT;
-    if (character_is_syllable(a) && (a - S) % T_COUNT == 0 && b > T && b < T + T_COUNT) return a + b - T;
+    if (a >= L && a < L + L_COUNT && b >= V && b < V + V_COUNT)
+        return S + ((a - L) * V_COUNT + b - V) * T_COUNT;
+    if (character_is_syllable(a) && (a - S) % T_COUNT == 0 && b > T && b < T + T_COUNT)
+        return a + b - T;
     size_t low = 0, high = pith__character_pair_count;
     while (low < high) {
         const size_t middle = (low + high) / 2;
@@ -93,8 +98,9 @@ uint32_t pith__character_composite(uint32_t a, uint32_t b) {
 
 /* ---- grapheme clusters ---- */
 
-/* Values of pith__character.boundary, and two more states: after an odd number of regional indicators the class itself,
- * after an even one OTHER; after a picture and a joiner PICTURE_JOINED. */
+/* Values of pith__character.boundary, and two more states: after an odd number of regional
+ * indicators the class itself, after an even one OTHER; after a picture and a joiner
+ * PICTURE_JOINED. */
 enum {
     START,
     OTHER,

@@ -1,8 +1,9 @@
-/* character.h - what Unicode 15 says of a character: category, case, normal forms and grapheme clusters.
+/* character.h - what Unicode 15 says of a character: category, case, normal forms and grapheme
+ * clusters.
  *
- * The tables stand in files of their own, so that a program links those that it reads. All functions are pure and
- * thread-safe; beyond U+10FFFF there are characters without properties. base/unicode/tokenizer_characters.h corrects
- * them to what tokenizers expect. */
+ * The tables stand in files of their own, so that a program links those that it reads. All
+ * functions are pure and thread-safe; beyond U+10FFFF there are characters without properties.
+ * base/unicode/tokenizer_characters.h corrects them to what tokenizers expect. */
 #ifndef PITH_BASE_UNICODE_CHARACTER_H
 #define PITH_BASE_UNICODE_CHARACTER_H
 
@@ -46,7 +47,8 @@ typedef enum pith__category {
 /* Of pith__character.facts. */
 enum {
     PITH_CHARACTER_DECOMPOSES = 1, /* in any normal form; Hangul syllables have no mark */
-    PITH_CHARACTER_COMPOSES = 2,   /* it is the first or second of a pair that has a primary composite */
+    PITH_CHARACTER_COMPOSES = 2,   /* it is the first or second of a pair that has a primary
+                                      composite */
     PITH_CHARACTER_LOWERS = 4,     /* its lower case is another character */
     PITH_CHARACTER_UPPERS = 8,
     PITH_CHARACTER_DIFFERS = 16 /* its compatible form is not its canonical one */
@@ -66,7 +68,8 @@ extern const pith__character pith__character_kinds[];
 
 static inline const pith__character *pith__character_of(uint32_t c) {
     if (c >= 0x110000) c = 0x10FFFF;
-    const uint32_t block = pith__character_middle[pith__character_top[c >> 9] * 32u + (c >> 4 & 31)];
+    const uint32_t block =
+        pith__character_middle[pith__character_top[c >> 9] * 32u + (c >> 4 & 31)];
     return &pith__character_kinds[pith__character_blocks[block * 16 + (c & 15)]];
 }
 
@@ -74,22 +77,22 @@ static inline const pith__character *pith__character_of(uint32_t c) {
 uint32_t pith__character_lower(uint32_t c);
 uint32_t pith__character_upper(uint32_t c);
 
-/* Full decompositions, unordered. Write at most PITH_CHARACTER_FORM_MAX characters and return how many; c itself if it
- * has none. compatible: of NFKD, else of NFD. */
+/* Full decompositions, unordered. Write at most PITH_CHARACTER_FORM_MAX characters and return how
+ * many; c itself if it has none. compatible: of NFKD, else of NFD. */
 enum { PITH_CHARACTER_FORM_MAX = 18 };
 size_t pith__character_canonical_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]);
 size_t pith__character_compatible_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]);
 /* The primary composite of two characters, 0 if there is none. */
 uint32_t pith__character_composite(uint32_t a, uint32_t b);
 
-/* Whether a grapheme cluster goes on with c (Unicode Standard Annex 29, rules GB3 to GB13). *state: 0 before the first
- * character of a cluster, for which the result means nothing. */
+/* Whether a grapheme cluster goes on with c (Unicode Standard Annex 29, rules GB3 to GB13). *state:
+ * 0 before the first character of a cluster, for which the result means nothing. */
 bool pith__character_joins(uint8_t *state, uint32_t c);
 
 /* ---- tables, each in character_<name>.c ---- */
 
-/* Decompositions of keys: UTF-16 from units[starts[i]] up to units[starts[i + 1]]. Keys are the low 16 bits of
- * characters; those of plane p are [planes[p], planes[p + 1]), sorted. */
+/* Decompositions of keys: UTF-16 from units[starts[i]] up to units[starts[i + 1]]. Keys are the low
+ * 16 bits of characters; those of plane p are [planes[p], planes[p + 1]), sorted. */
 typedef struct pith__character_forms {
     uint16_t planes[4];
     const uint16_t *keys, *starts, *units;

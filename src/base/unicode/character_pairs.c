@@ -320,4 +320,5 @@ const pith__character_pair pith__character_pairs[] = {
     { 0x115b9, 0x115af, 0x115bb }, { 0x11935, 0x11930, 0x11938 },
 };
 
-const size_t pith__character_pair_count = sizeof pith__character_pairs / sizeof pith__character_pairs[0];
+const size_t pith__character_pair_count =
+    sizeof pith__character_pairs / sizeof pith__character_pairs[0];

@@ -1,4 +1,5 @@
-/* utf8.c - UTF-8 validation: runs of ASCII 32 bytes at a time, the rest by the byte ranges of RFC 3629. */
+/* utf8.c - UTF-8 validation: runs of ASCII 32 bytes at a time, the rest by the byte ranges of RFC
+ * 3629. */
 #include "base/unicode/utf8.h"
 
 #include <string.h>

@@ -26,7 +26,8 @@ static inline uint32_t pith__utf8_next(const char **p) {
         return (uint32_t)(s[0] & 0x0F) << 12 | (uint32_t)(s[1] & 0x3F) << 6 | (s[2] & 0x3F);
     }
     *p += 4;
-    return (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3F) << 12 | (uint32_t)(s[2] & 0x3F) << 6 | (s[3] & 0x3F);
+    return (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3F) << 12 |
+           (uint32_t)(s[2] & 0x3F) << 6 | (s[3] & 0x3F);
 }
 
 /* Writes a code point; returns the bytes written (1 to 4). */

@@ -1,4 +1,5 @@
-/* backend_cpu.c - the CPU as a backend: it computes in host memory, and a step is the operator's own run. */
+/* backend_cpu.c - the CPU as a backend: it computes in host memory, and a step is the operator's
+ * own run. */
 #include "engine/backend/backend.h"
 
 static bool backend_cpu_supports(void *context, const pith__node *node) {
@@ -11,8 +12,8 @@ static pith_status backend_cpu_prepare(void *context, pith__prepare *c) {
     return c->node->op->prepare ? c->node->op->prepare(c) : PITH_OK;
 }
 
-static pith_status backend_cpu_scratch(void *context, const pith__infer *c, const void *state, int threads,
-                                       size_t *bytes) {
+static pith_status backend_cpu_scratch(void *context, const pith__infer *c, const void *state,
+                                       int threads, size_t *bytes) {
     (void)context;
     return pith__op_scratch(c, state, threads, bytes);
 }

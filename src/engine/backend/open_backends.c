@@ -22,43 +22,53 @@ static pith_str device_item(const char **at) {
     return (pith_str){ begin, (size_t)(end - begin) };
 }
 
-static pith_status device_list_add(pith__device_list *list, pith_str name, const pith_log *log, pith_error *err) {
+static pith_status device_list_add(pith__device_list *list, pith_str name, const pith_log *log,
+                                   pith_error *err) {
     const pith__backend *backend = device_find(name);
-    if (!name.size) return pith__fail(err, PITH_ERR_ARGUMENT, "the list of devices has an empty name");
+    if (!name.size)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the list of devices has an empty name");
     if (pith__str_is(name, "auto"))
         return pith__fail(err, PITH_ERR_ARGUMENT, "'auto' stands for all devices; give it alone");
     if (!backend) {
         pith__count(list->counters, PITH_COUNT_device_choices, 1);
         pith__count(list->counters, PITH_COUNT_device_fallbacks, 1);
-        pith__log_write(log, PITH_LOG_WARNING, "backend '" PITH_STR_FMT "' is not used: this build does not have it",
+        pith__log_write(log, PITH_LOG_WARNING,
+                        "backend '" PITH_STR_FMT "' is not used: this build does not have it",
                         PITH_STR_ARG(name));
         return PITH_OK;
     }
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i] == backend)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "the list of devices has '%s' twice", backend->name);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "the list of devices has '%s' twice",
+                              backend->name);
     list->items[list->count++] = backend;
     return PITH_OK;
 }
 
-pith_status pith__device_list_read(pith__device_list *list, const char *names, pith__counters *counters,
-                                   pith__arena *arena, const pith_log *log, pith_error *err) {
+pith_status pith__device_list_read(pith__device_list *list, const char *names,
+                                   pith__counters *counters, pith__arena *arena,
+                                   const pith_log *log, pith_error *err) {
     bool all = !names || !strcmp(names, "auto");
     char text[300];
     *list = (pith__device_list){ .falls_back = names != NULL, .counters = counters };
     list->items = pith__arena_array(arena, pith__backend_table_count, sizeof *list->items);
-    if (!list->items) return pith__fail_memory(err, pith__backend_table_count * sizeof *list->items);
-    for (size_t i = 0; all && i < pith__backend_table_count; i++) list->items[list->count++] = pith__backend_table[i];
-    for (const char *at = all ? NULL : names; at;) PITH_TRY(device_list_add(list, device_item(&at), log, err));
+    if (!list->items)
+        return pith__fail_memory(err, pith__backend_table_count * sizeof *list->items);
+    for (size_t i = 0; all && i < pith__backend_table_count; i++)
+        list->items[list->count++] = pith__backend_table[i];
+    for (const char *at = all ? NULL : names; at;)
+        PITH_TRY(device_list_add(list, device_item(&at), log, err));
     if (list->count) return PITH_OK;
     pith__text_out out = pith__text_begin(text, sizeof text);
     for (size_t i = 0; i < pith__backend_table_count; i++)
         pith__text_put(&out, "%s%s", i ? ", " : "", pith__backend_table[i]->name);
-    return pith__fail(err, PITH_ERR_ARGUMENT, "there is no device of the list '%s'; this build has %s", names, text);
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "there is no device of the list '%s'; this build has %s", names, text);
 }
 
 pith_status pith__device_list_without(pith__device_list *rest, const pith__device_list *list,
-                                      const pith__backend *backend, pith__arena *arena, pith_error *err) {
+                                      const pith__backend *backend, pith__arena *arena,
+                                      pith_error *err) {
     *rest = *list;
     rest->count = 0;
     if (!list->count || list->items[list->count - 1] == backend)
@@ -72,18 +82,20 @@ pith_status pith__device_list_without(pith__device_list *rest, const pith__devic
 
 /* ---- opening ---- */
 
-static pith_status device_open(pith__devices *d, const pith__backend *backend, const pith__device_list *list,
-                               const pith_allocator *allocator, const pith_log *log, pith_error *err) {
+static pith_status device_open(pith__devices *d, const pith__backend *backend,
+                               const pith__device_list *list, const pith_allocator *allocator,
+                               const pith_log *log, pith_error *err) {
     pith_error why = PITH_ERROR_INIT;
     pith__device *device = &d->items[d->count];
     *device = (pith__device){ .backend = backend };
     pith__count(list->counters, PITH_COUNT_device_choices, 1);
     pith_status status = backend->open ? backend->open(&device->context, allocator, &why) : PITH_OK;
     if (status && (status == PITH_ERR_NOT_FOUND || list->falls_back)) {
-        pith__log_write(log, PITH_LOG_WARNING, "backend '%s' is not used: %s", backend->name, why.message);
+        pith__log_write(log, PITH_LOG_WARNING, "backend '%s' is not used: %s", backend->name,
+                        why.message);
         pith__count(list->counters, PITH_COUNT_device_fallbacks, 1);
-        pith__fail(err, PITH_ERR_UNSUPPORTED, "no device of the list can be used; backend '%s': %s", backend->name,
-                   why.message);
+        pith__fail(err, PITH_ERR_UNSUPPORTED, "no device of the list can be used; backend '%s': %s",
+                   backend->name, why.message);
         return PITH_OK;
     }
     if (status) return pith__fail(err, status, "backend '%s': %s", backend->name, why.message);
@@ -95,8 +107,8 @@ static pith_status device_open(pith__devices *d, const pith__backend *backend, c
     return PITH_OK;
 }
 
-pith_status pith__devices_open(pith__devices *d, const pith__device_list *list, pith__arena *arena, const pith_log *log,
-                               pith_error *err) {
+pith_status pith__devices_open(pith__devices *d, const pith__device_list *list, pith__arena *arena,
+                               const pith_log *log, pith_error *err) {
     const pith__device_list all = { .items = (const pith__backend **)(uintptr_t)pith__backend_table,
                                     .count = pith__backend_table_count };
     if (!list) list = &all;

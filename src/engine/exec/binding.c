@@ -1,9 +1,11 @@
-/* binding.c - sizes of the inputs → symbols → shape of every value → a place in the buffer for every value.
+/* binding.c - sizes of the inputs → symbols → shape of every value → a place in the buffer for
+ * every value.
  *
- * A step whose inputs are all known, or that reads only their shapes, runs here, and its small result is kept with the
- * binding. A step with a dynamic shape is late: it is inferred and gets memory when it runs, so that no operator ever
- * runs on shapes that its infer has not seen. A view shares the memory of its input and keeps it alive. An operator
- * that may work in place takes over the memory of an input that no later step needs. */
+ * A step whose inputs are all known, or that reads only their shapes, runs here, and its small
+ * result is kept with the binding. A step with a dynamic shape is late: it is inferred and gets
+ * memory when it runs, so that no operator ever runs on shapes that its infer has not seen. A view
+ * shares the memory of its input and keeps it alive. An operator that may work in place takes over
+ * the memory of an input that no later step needs. */
 #include "engine/exec/binding.h"
 
 #include <inttypes.h>
@@ -14,24 +16,30 @@
 #include "engine/exec/run_state.h"
 #include "engine/ops/shared/call_op.h"
 
-/* Results up to this many bytes are computed at bind if their inputs are known. A larger limit saves work in repeated
- * runs but keeps more memory with each binding; shape arithmetic needs only a few bytes. */
+/* Results up to this many bytes are computed at bind if their inputs are known. A larger limit
+ * saves work in repeated runs but keeps more memory with each binding; shape arithmetic needs only
+ * a few bytes. */
 #define KNOWN_MAX ((size_t)64 << 10)
-size_t pith__plan_port_count(const pith__plan *plan) { return plan->graph->input_count + plan->graph->capture_count; }
+size_t pith__plan_port_count(const pith__plan *plan) {
+    return plan->graph->input_count + plan->graph->capture_count;
+}
 
 const pith__value *pith__plan_port(const pith__plan *plan, size_t port) {
     const pith__graph *g = plan->graph;
     return port < g->input_count ? g->inputs[port] : g->captures[port - g->input_count];
 }
 
-bool pith__type_is_plain(const pith__type *type) { return type->dtype < PITH_DTYPE_COUNT && pith__type_concrete(type); }
+bool pith__type_is_plain(const pith__type *type) {
+    return type->dtype < PITH_DTYPE_COUNT && pith__type_concrete(type);
+}
 
 static pith_status fail_place(pith_status status, const pith__step *step, pith_error *err) {
     char place[256];
     return pith__fail_at(err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
 }
 
-pith_status pith__tensor_shape(pith_tensor *tensor, const pith__type *type, const pith__step *step, pith_error *err) {
+pith_status pith__tensor_shape(pith_tensor *tensor, const pith__type *type, const pith__step *step,
+                               pith_error *err) {
     size_t bytes;
     if (!pith__dtype_bytes(type->dtype, pith__dims_count(type->dims, type->rank), &bytes)) {
         char text[256];
@@ -50,17 +58,20 @@ pith_status pith__step_infer(const pith__step *step, pith__infer *c) {
         int loaded = step->out[i] ? step->out[i]->type.dtype : PITH_UNDEFINED;
         if (loaded && loaded != PITH_NONE && c->out[i].dtype && c->out[i].dtype != loaded) {
             return fail_place(pith__fail(c->err, PITH_ERR_RUN, "output %d is %s instead of %s", i,
-                                         pith__dtype_name(c->out[i].dtype), pith__dtype_name(loaded)),
+                                         pith__dtype_name(c->out[i].dtype),
+                                         pith__dtype_name(loaded)),
                               step, c->err);
         }
     }
     return PITH_OK;
 }
 
-pith_status pith__step_scratch(const pith__step *step, const pith__infer *c, int threads, size_t *bytes) {
+pith_status pith__step_scratch(const pith__step *step, const pith__infer *c, int threads,
+                               size_t *bytes) {
     const pith__device *d = step->device;
     *bytes = 0;
-    return step->is_copy ? PITH_OK : d->backend->scratch(d->context, c, step->state, threads, bytes);
+    return step->is_copy ? PITH_OK
+                         : d->backend->scratch(d->context, c, step->state, threads, bytes);
 }
 
 static pith_status bind_out_of_memory(const pith__binder *k) {
@@ -73,47 +84,56 @@ bool pith__tensor_is_sound(const pith_tensor *tensor, size_t *needed) {
     size_t bytes = 0;
     if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) return false;
     if (tensor->dtype == PITH_SEQUENCE) {
-        if (tensor->rank != 1 || tensor->dims[0] < 0 || (uint64_t)tensor->dims[0] > tensor->bytes / sizeof *tensor)
+        if (tensor->rank != 1 || tensor->dims[0] < 0 ||
+            (uint64_t)tensor->dims[0] > tensor->bytes / sizeof *tensor)
             return false;
         const pith_tensor *items = tensor->data;
         for (int64_t i = 0; i < tensor->dims[0]; i++)
-            if (items[i].dtype >= PITH_DTYPE_COUNT || !pith__tensor_is_sound(&items[i], NULL)) return false;
+            if (items[i].dtype >= PITH_DTYPE_COUNT || !pith__tensor_is_sound(&items[i], NULL))
+                return false;
     } else if (tensor->dtype != PITH_NONE &&
-               !pith__dtype_bytes(tensor->dtype, pith__dims_count(tensor->dims, tensor->rank), &bytes)) {
+               !pith__dtype_bytes(tensor->dtype, pith__dims_count(tensor->dims, tensor->rank),
+                                  &bytes)) {
         return false;
     }
     if (needed) *needed = bytes;
     return bytes <= tensor->bytes && (!bytes || tensor->data);
 }
 
-static pith_status check_port(const pith__value *value, const pith_tensor *tensor, pith_error *err) {
+static pith_status check_port(const pith__value *value, const pith_tensor *tensor,
+                              pith_error *err) {
     const pith__type *type = &value->type;
     if (type->dtype && type->dtype != PITH_NONE && tensor->dtype != type->dtype) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s; the model needs %s",
-                          PITH_STR_ARG(value->name), pith__dtype_name(tensor->dtype), pith__dtype_name(type->dtype));
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "input '" PITH_STR_FMT "' is %s; the model needs %s",
+                          PITH_STR_ARG(value->name), pith__dtype_name(tensor->dtype),
+                          pith__dtype_name(type->dtype));
     }
     if (tensor->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
     char text[256];
     if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d", PITH_STR_ARG(value->name),
-                          tensor->rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d",
+                          PITH_STR_ARG(value->name), tensor->rank);
     }
     if (!pith__tensor_is_sound(tensor, NULL)) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "': %zu bytes of data do not hold %s %s",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "input '" PITH_STR_FMT "': %zu bytes of data do not hold %s %s",
                           PITH_STR_ARG(value->name), tensor->bytes, pith__dtype_name(tensor->dtype),
                           pith__dims_text(tensor->dims, tensor->rank, text, sizeof text));
     }
     if (type->rank >= 0 && type->rank != tensor->rank) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s; the model needs rank %d",
-                          PITH_STR_ARG(value->name), pith__dims_text(tensor->dims, tensor->rank, text, sizeof text),
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "input '" PITH_STR_FMT "' has shape %s; the model needs rank %d",
+                          PITH_STR_ARG(value->name),
+                          pith__dims_text(tensor->dims, tensor->rank, text, sizeof text),
                           type->rank);
     }
     return PITH_OK;
 }
 
 /* owner: by symbol, the input whose size decided it. */
-static pith_status fail_size(const pith__binder *k, const pith__value *value, int axis, int64_t size, pith__dim wanted,
-                             const pith__value *const *owner) {
+static pith_status fail_size(const pith__binder *k, const pith__value *value, int axis,
+                             int64_t size, pith__dim wanted, const pith__value *const *owner) {
     char text[128], number[32];
     pith__dim dim = value->type.dims[axis];
     int32_t symbol = pith__dim_symbol_index(k->plan->graph->dims, dim);
@@ -121,9 +141,10 @@ static pith_status fail_size(const pith__binder *k, const pith__value *value, in
     pith__dim_text(NULL, wanted, number, sizeof number);
     if (symbol >= 0 && owner[symbol]) {
         return pith__fail(k->err, PITH_ERR_ARGUMENT,
-                          "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '" PITH_STR_FMT
-                          "' sets %s to %s",
-                          PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name), text, number);
+                          "input '" PITH_STR_FMT "' has size %" PRId64
+                          " at axis %d, but input '" PITH_STR_FMT "' sets %s to %s",
+                          PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name),
+                          text, number);
     }
     return pith__fail(k->err, PITH_ERR_ARGUMENT,
                       "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, not %s (%s)",
@@ -136,7 +157,8 @@ static pith_status check_sizes(pith__binder *k, const pith__value *const *owner)
         const pith_tensor *tensor = &k->how->ports[p];
         if (!tensor->dtype || tensor->dtype >= PITH_DTYPE_COUNT || value->type.data) continue;
         for (int i = 0; i < value->type.rank; i++) {
-            pith__dim wanted = pith__dim_eval(k->plan->graph->dims, value->type.dims[i], k->binding->symbols);
+            pith__dim wanted =
+                pith__dim_eval(k->plan->graph->dims, value->type.dims[i], k->binding->symbols);
             if (wanted != PITH_DIM_UNKNOWN && wanted != tensor->dims[i]) {
                 return fail_size(k, value, i, tensor->dims[i], wanted, owner);
             }
@@ -145,14 +167,16 @@ static pith_status check_sizes(pith__binder *k, const pith__value *const *owner)
     return PITH_OK;
 }
 
-/* The sizes of the inputs decide the symbols; in a subgraph, those that the outer graph's inputs leave open. */
+/* The sizes of the inputs decide the symbols; in a subgraph, those that the outer graph's inputs
+ * leave open. */
 static pith_status solve_symbols(pith__binder *k) {
     const pith__dims *dims = k->plan->graph->dims;
     size_t count = pith__dims_symbol_count(dims);
     pith__dim *symbols = pith__arena_array(&k->binding->arena, count, sizeof *symbols);
     const pith__value **owner = pith__arena_array(k->how->scratch, count, sizeof *owner);
     if (!symbols || !owner) return bind_out_of_memory(k);
-    for (size_t i = 0; i < count; i++) symbols[i] = k->how->outer_symbols ? k->how->outer_symbols[i] : PITH_DIM_UNKNOWN;
+    for (size_t i = 0; i < count; i++)
+        symbols[i] = k->how->outer_symbols ? k->how->outer_symbols[i] : PITH_DIM_UNKNOWN;
     for (size_t p = 0; p < pith__plan_port_count(k->plan); p++) {
         const pith__value *value = pith__plan_port(k->plan, p);
         const pith_tensor *tensor = &k->how->ports[p];
@@ -160,7 +184,8 @@ static pith_status solve_symbols(pith__binder *k) {
         for (int i = 0; i < value->type.rank; i++) {
             int32_t symbol;
             int64_t size;
-            if (!pith__dim_solve(dims, value->type.dims[i], tensor->dims[i], &symbol, &size)) continue;
+            if (!pith__dim_solve(dims, value->type.dims[i], tensor->dims[i], &symbol, &size))
+                continue;
             if (symbols[symbol] != PITH_DIM_UNKNOWN) continue;
             symbols[symbol] = size;
             owner[symbol] = value;
@@ -186,7 +211,8 @@ static pith_status bind_ports(pith__binder *k) {
                               PITH_STR_ARG(value->name));
         }
         PITH_TRY(check_port(value, tensor, k->err));
-        if (tensor->dtype < PITH_DTYPE_COUNT) (void)pith__tensor_is_sound(tensor, &b->ports[p].bytes);
+        if (tensor->dtype < PITH_DTYPE_COUNT)
+            (void)pith__tensor_is_sound(tensor, &b->ports[p].bytes);
         b->tensors[value->id] = *tensor;
         k->port_of[value->id] = &b->tensors[value->id];
         if (tensor->dtype < PITH_DTYPE_COUNT) {
@@ -202,8 +228,8 @@ static pith_status bind_ports(pith__binder *k) {
 
 /* ---- known contents ---- */
 
-static pith_status keep_elems(pith__binder *k, uint32_t id, int dtype, int rank, const int64_t *dims,
-                              const pith__dim *elems) {
+static pith_status keep_elems(pith__binder *k, uint32_t id, int dtype, int rank,
+                              const int64_t *dims, const pith__dim *elems) {
     pith_tensor *t = &k->binding->tensors[id];
     int64_t count = pith__dims_count(dims, rank);
     size_t size = dtype == PITH_I64 ? sizeof(int64_t) : sizeof(int32_t);
@@ -215,8 +241,9 @@ static pith_status keep_elems(pith__binder *k, uint32_t id, int dtype, int rank,
         pith__dim item = pith__dim_eval(k->plan->graph->dims, elems[i], k->binding->symbols);
         if (item == PITH_DIM_UNKNOWN) {
             return pith__fail(k->err, PITH_ERR_RUN,
-                              "element %" PRId64 " of '" PITH_STR_FMT "' does not follow from the inputs' sizes", i,
-                              PITH_STR_ARG(k->plan->values[id]->name));
+                              "element %" PRId64 " of '" PITH_STR_FMT
+                              "' does not follow from the inputs' sizes",
+                              i, PITH_STR_ARG(k->plan->values[id]->name));
         }
         if (dtype == PITH_I64)
             ((int64_t *)t->data)[i] = item;
@@ -233,11 +260,13 @@ static pith_status bind_known(pith__binder *k) {
         if (!constant) continue;
         k->binding->tensors[i] = *constant;
         pith__type_of_tensor(&k->types[i], &k->binding->tensors[i]);
-        if (k->plan->values[i]->kind == PITH_VALUE_PACKED || k->plan->memory_of[i]) k->types[i].data = NULL;
+        if (k->plan->values[i]->kind == PITH_VALUE_PACKED || k->plan->memory_of[i])
+            k->types[i].data = NULL;
     }
     for (size_t i = 0; i < k->plan->symbolic_count; i++) {
         const pith__value *value = k->plan->symbolic[i];
-        PITH_TRY(keep_elems(k, value->id, value->type.dtype, value->type.rank, value->type.dims, value->type.elems));
+        PITH_TRY(keep_elems(k, value->id, value->type.dtype, value->type.rank, value->type.dims,
+                            value->type.elems));
     }
     return PITH_OK;
 }
@@ -254,7 +283,8 @@ static bool has_elems(const pith__type *type) {
 
 static pith_status add_slot(pith__binder *k, int memory, pith__slot slot, uint32_t *index) {
     pith__room *r = &k->rooms[memory];
-    if (!pith__arena_grow(k->how->scratch, (void **)&r->slots, r->count, &r->capacity, sizeof *r->slots)) {
+    if (!pith__arena_grow(k->how->scratch, (void **)&r->slots, r->count, &r->capacity,
+                          sizeof *r->slots)) {
         return bind_out_of_memory(k);
     }
     *index = (uint32_t)r->count;
@@ -263,10 +293,11 @@ static pith_status add_slot(pith__binder *k, int memory, pith__slot slot, uint32
 }
 
 /* May output 0 take the memory of input j? */
-static bool fits_in_place(const pith__binder *k, const pith__step *step, const pith__bound_step *bound, uint32_t index,
-                          int j) {
+static bool fits_in_place(const pith__binder *k, const pith__step *step,
+                          const pith__bound_step *bound, uint32_t index, int j) {
     bool elementwise = step->node->op->flags & PITH_OP_ELEMENTWISE;
-    if (j >= step->in_count || !bound->in[j] || k->slot_of[step->in[j]->id] == PITH_NO_SLOT) return false;
+    if (j >= step->in_count || !bound->in[j] || k->slot_of[step->in[j]->id] == PITH_NO_SLOT)
+        return false;
     if (k->plan->memory_of[step->in[j]->id] != step->memory) return false;
     const pith__slot *slot = pith__binder_slot(k, step->in[j]);
     if (slot->end != index || bound->in[j]->bytes != bound->out[0]->bytes) return false;
@@ -279,8 +310,8 @@ static bool fits_in_place(const pith__binder *k, const pith__step *step, const p
     return true;
 }
 
-static pith_status place_outputs(pith__binder *k, const pith__step *step, const pith__bound_step *bound,
-                                 uint32_t index) {
+static pith_status place_outputs(pith__binder *k, const pith__step *step,
+                                 const pith__bound_step *bound, uint32_t index) {
     uint32_t flags = step->node->op->flags;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
@@ -292,21 +323,24 @@ static pith_status place_outputs(pith__binder *k, const pith__step *step, const 
             pith__binder_slot(k, step->out[i])->end = end;
         }
         pith__slot slot = { .bytes = bound->out[i]->bytes, .begin = index, .end = end };
-        if (k->slot_of[id] == PITH_NO_SLOT) PITH_TRY(add_slot(k, step->memory, slot, &k->slot_of[id]));
+        if (k->slot_of[id] == PITH_NO_SLOT)
+            PITH_TRY(add_slot(k, step->memory, slot, &k->slot_of[id]));
     }
     return PITH_OK;
 }
 
-static pith_status place_view(pith__binder *k, const pith__step *step, const pith__bound_step *bound) {
+static pith_status place_view(pith__binder *k, const pith__step *step,
+                              const pith__bound_step *bound) {
     const pith_tensor *from = bound->in[0];
     pith_tensor *to = bound->out[0];
     if (!to || !from) return PITH_OK;
     uint32_t from_id = step->in[0]->id, id = step->out[0]->id;
     if (from->bytes < to->bytes) {
-        return fail_place(pith__fail(k->err, PITH_ERR_RUN,
-                                     "the result has %zu bytes, but the input that it shares has only %zu", to->bytes,
-                                     from->bytes),
-                          step, k->err);
+        return fail_place(
+            pith__fail(k->err, PITH_ERR_RUN,
+                       "the result has %zu bytes, but the input that it shares has only %zu",
+                       to->bytes, from->bytes),
+            step, k->err);
     }
     k->slot_of[id] = k->slot_of[from_id];
     k->port_of[id] = k->port_of[from_id];
@@ -328,9 +362,11 @@ static pith_status place_view(pith__binder *k, const pith__step *step, const pit
 
 /* ---- steps ---- */
 
-static bool can_run_now(const pith__binder *k, const pith__step *step, const pith__bound_step *bound) {
+static bool can_run_now(const pith__binder *k, const pith__step *step,
+                        const pith__bound_step *bound) {
     const pith__op *op = step->node->op;
-    if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count || step->memory) return false;
+    if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count || step->memory)
+        return false;
     for (int i = 0; i < step->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++)
         if (k->in[i] && !k->in[i]->data) return false;
     size_t bytes = 0;
@@ -345,7 +381,8 @@ static bool can_run_now(const pith__binder *k, const pith__step *step, const pit
 static pith_status run_now(pith__binder *k, const pith__step *step, pith__bound_step *bound) {
     pith__arena *arena = &k->binding->arena;
     pith__lone_exec exec = pith__lone_exec_on(arena, k->plan->isa);
-    pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec.exec, k->err);
+    pith__run run =
+        pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec.exec, k->err);
     run.plan = step;
     run.scratch = pith__arena_alloc64(k->how->scratch, bound->scratch_bytes);
     if (!run.scratch) return bind_out_of_memory(k);
@@ -377,8 +414,8 @@ static void set_late(pith__binder *k, const pith__step *step, pith__bound_step *
     }
 }
 
-static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bound_step *bound, uint32_t index,
-                               pith__infer *c) {
+static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bound_step *bound,
+                               uint32_t index, pith__infer *c) {
     const pith__op *op = step->node->op;
     bool elems = true, wanted = false;
     for (int i = 0; i < step->out_count; i++) {
@@ -395,7 +432,8 @@ static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bo
         for (int i = 0; i < step->out_count; i++) {
             const pith__type *type = &k->out[i];
             if (bound->out[i]) {
-                PITH_TRY(keep_elems(k, step->out[i]->id, type->dtype, type->rank, type->dims, type->elems));
+                PITH_TRY(keep_elems(k, step->out[i]->id, type->dtype, type->rank, type->dims,
+                                    type->elems));
             }
         }
         return PITH_OK;
@@ -414,7 +452,8 @@ static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bo
     uint32_t slot;
     if (!scratch) return PITH_OK;
     bound->scratch = k->rooms[step->memory].count;
-    return add_slot(k, step->memory, (pith__slot){ .bytes = scratch, .begin = index, .end = index }, &slot);
+    return add_slot(k, step->memory, (pith__slot){ .bytes = scratch, .begin = index, .end = index },
+                    &slot);
 }
 
 /* An output whose shape infer does not know yet, used or not: scratch reads the shapes of both. */
@@ -424,7 +463,8 @@ static bool unsettled(const pith__binder *k, const pith__bound_step *bound, size
 
 /* A capture that the owner of the subgraph does not have, or its copy. */
 static bool is_absent(const pith__binder *k, const pith__value *value) {
-    if (value->id >= k->plan->graph->value_count && value->producer) value = value->producer->inputs[0];
+    if (value->id >= k->plan->graph->value_count && value->producer)
+        value = value->producer->inputs[0];
     return value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id];
 }
 
@@ -456,7 +496,8 @@ static pith_status bind_step(pith__binder *k, uint32_t index) {
     bool late = wanted_late(k, step);
     pith__infer c = pith__invoke_infer(step->node, k->in, k->out, k->how->scratch, k->err);
     if (!late) PITH_TRY(pith__step_infer(step, &c));
-    for (size_t i = 0; i < pith__node_out_room(step->node) && !late; i++) late = unsettled(k, bound, i);
+    for (size_t i = 0; i < pith__node_out_room(step->node) && !late; i++)
+        late = unsettled(k, bound, i);
     if (!late) return settle_step(k, step, bound, index, &c);
     set_late(k, step, bound);
     return PITH_OK;
@@ -467,8 +508,8 @@ static void find_ends(pith__binder *k) {
     memcpy(k->end, k->plan->last_use, k->plan->value_count * sizeof *k->end);
     for (size_t i = k->plan->step_count; i-- > 0;) {
         const pith__step *step = &k->plan->steps[i];
-        if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count || !step->in[0] ||
-            !step->out[0]) {
+        if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count ||
+            !step->in[0] || !step->out[0]) {
             continue;
         }
         uint32_t shown = k->end[step->out[0]->id], *own = &k->end[step->in[0]->id];
@@ -520,7 +561,8 @@ static pith_status keep_separate(pith__binder *k, size_t *first) {
     return PITH_OK;
 }
 
-/* A slot of host memory that an output ends in is that output's own. owner: by slot, 1 + index of the output. */
+/* A slot of host memory that an output ends in is that output's own. owner: by slot, 1 + index of
+ * the output. */
 static pith_status find_movable(pith__binder *k, size_t **owner) {
     pith__binding *b = k->binding;
     const size_t count = k->plan->graph->output_count;
@@ -529,7 +571,8 @@ static pith_status find_movable(pith__binder *k, size_t **owner) {
     if (!b->outputs || !*owner) return bind_out_of_memory(k);
     for (size_t i = 0; i < count; i++) {
         const uint32_t id = k->plan->outputs[i]->id, slot = k->slot_of[id];
-        b->outputs[i].known = b->tensors[id].dtype != PITH_UNDEFINED && b->tensors[id].dtype < PITH_DTYPE_COUNT;
+        b->outputs[i].known =
+            b->tensors[id].dtype != PITH_UNDEFINED && b->tensors[id].dtype < PITH_DTYPE_COUNT;
         if (slot == PITH_NO_SLOT || k->plan->memory_of[id] || (*owner)[slot]) continue;
         b->outputs[i].movable = true;
         (*owner)[slot] = i + 1;
@@ -559,11 +602,12 @@ static pith_status place_all(pith__binder *k) {
     pith__binding *b = k->binding;
     size_t values = k->plan->value_count;
     PITH_TRY(find_regions(k));
-    size_t *first = pith__arena_array(k->how->scratch, k->plan->devices->memory_count, sizeof *first);
+    size_t *first =
+        pith__arena_array(k->how->scratch, k->plan->devices->memory_count, sizeof *first);
     if (!first) return bind_out_of_memory(k);
     for (size_t m = 0; m < k->plan->devices->memory_count; m++) {
-        if (pith__slots_place(k->rooms[m].slots, k->rooms[m].count, k->plan->step_count, &b->memories[m].bytes,
-                              k->how->scratch)) {
+        if (pith__slots_place(k->rooms[m].slots, k->rooms[m].count, k->plan->step_count,
+                              &b->memories[m].bytes, k->how->scratch)) {
             return bind_out_of_memory(k);
         }
     }
@@ -578,13 +622,16 @@ static pith_status place_all(pith__binder *k) {
         if (k->slot_of[i] == PITH_NO_SLOT) continue;
         int memory = k->plan->memory_of[i];
         size_t offset = k->rooms[memory].slots[k->slot_of[i]].offset;
-        pith__separate_slot *own = k->how->separate ? &b->separate.slots[first[memory] + k->slot_of[i] + 1] : NULL;
+        pith__separate_slot *own =
+            k->how->separate ? &b->separate.slots[first[memory] + k->slot_of[i] + 1] : NULL;
         size_t output = memory ? 0 : owner[k->slot_of[i]];
         if (output && b->tensors[i].bytes > b->outputs[output - 1].bytes)
             b->outputs[output - 1].bytes = b->tensors[i].bytes;
-        b->placed[b->placed_count++] = (struct pith__placed){
-            .tensor = &b->tensors[i], .offset = offset, .memory = memory, .output = output, .next = own ? own->first : 0
-        };
+        b->placed[b->placed_count++] = (struct pith__placed){ .tensor = &b->tensors[i],
+                                                              .offset = offset,
+                                                              .memory = memory,
+                                                              .output = output,
+                                                              .next = own ? own->first : 0 };
         if (own) own->first = b->placed_count;
     }
     for (size_t i = 0; i < k->plan->step_count; i++) {
@@ -614,8 +661,8 @@ pith_status pith__binding_make(pith__binding *binding, const pith__bind *how) {
     k.maker = pith__arena_array(how->scratch, values, sizeof *k.maker);
     k.in = pith__arena_array(how->scratch, plan->widest_in, sizeof *k.in);
     k.out = pith__arena_array(how->scratch, plan->widest_out, sizeof *k.out);
-    if (!binding->tensors || !binding->steps || !binding->memories || !k.rooms || !k.types || !k.slot_of || !k.end ||
-        !k.port_of || !k.maker || !k.in || !k.out) {
+    if (!binding->tensors || !binding->steps || !binding->memories || !k.rooms || !k.types ||
+        !k.slot_of || !k.end || !k.port_of || !k.maker || !k.in || !k.out) {
         return bind_out_of_memory(&k);
     }
     memset(k.slot_of, 0xFF, values * sizeof *k.slot_of);

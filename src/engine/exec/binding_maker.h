@@ -1,4 +1,5 @@
-/* binding_maker.h - what a binding is made with, shared by binding.c and the part "tails" (elementwise_tails.c). */
+/* binding_maker.h - what a binding is made with, shared by binding.c and the part "tails"
+ * (elementwise_tails.c). */
 #ifndef PITH_ENGINE_EXEC_BINDING_MAKER_H
 #define PITH_ENGINE_EXEC_BINDING_MAKER_H
 
@@ -18,8 +19,10 @@ typedef struct pith__binder {
     const pith__plan *plan;
     pith__type *types;           /* by value id */
     uint32_t *slot_of;           /* by value id: in the room of its memory */
-    uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: none */
-    uint32_t *maker;             /* by value id: the step that gives it its last form; UINT32_MAX: none */
+    uint32_t *end;               /* by value id: last step that needs its memory, views counted;
+                                    UINT32_MAX: none */
+    uint32_t *maker;             /* by value id: the step that gives it its last form; UINT32_MAX:
+                                    none */
     const pith_tensor **port_of; /* by value id: the port whose memory it shows */
     pith__room *rooms;           /* by memory */
     size_t alias_capacity;
@@ -33,7 +36,8 @@ static inline pith__slot *pith__binder_slot(const pith__binder *k, const pith__v
 }
 
 static inline bool pith__tensor_same_shape(const pith_tensor *a, const pith_tensor *b) {
-    return a->rank == b->rank && (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+    return a->rank == b->rank &&
+           (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
 }
 
 #endif

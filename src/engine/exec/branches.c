@@ -1,19 +1,21 @@
-/* branches.c - finds regions: from each step on, steps are added one by one to a forest of sets (union-find), a set per
- * branch, and the row of steps with the greatest gain is taken.
+/* branches.c - finds regions: from each step on, steps are added one by one to a forest of sets
+ * (union-find), a set per branch, and the row of steps with the greatest gain is taken.
  *
- * Two steps join the same set if one reads what the other writes, or if both touch a slot of memory that one of them
- * writes. The second kind matters where a step works in place: whoever read the memory before it must have read. */
+ * Two steps join the same set if one reads what the other writes, or if both touch a slot of memory
+ * that one of them writes. The second kind matters where a step works in place: whoever read the
+ * memory before it must have read. */
 #include "engine/exec/branches.h"
 
 #include <string.h>
 
 #include "engine/ops/shared/call_op.h"
 
-/* Steps that a region may have. Longer ones find more branches; the search takes this many times the number of steps.
- */
+/* Steps that a region may have. Longer ones find more branches; the search takes this many times
+ * the number of steps. */
 #define REGION_MOST 256
-/* What one core does in a nanosecond, and what beginning a step and sharing one among threads take, roughly as measured
- * on the processors of today. They decide what runs side by side, never a result. */
+/* What one core does in a nanosecond, and what beginning a step and sharing one among threads take,
+ * roughly as measured on the processors of today. They decide what runs side by side, never a
+ * result. */
 #define OPERATIONS_PER_NS 30.0
 #define BYTES_PER_NS 8.0
 #define STEP_NS 300.0
@@ -39,7 +41,8 @@ typedef struct branch_row {
     touch *touches;
     size_t touch_count, touch_capacity;
     uint32_t begin, end, sets;
-    double total, alone, largest; /* cost; time if each step has all threads to itself; cost of the largest set */
+    double total, alone, largest; /* cost; time if each step has all threads to itself; cost of the
+                                     largest set */
 } branch_row;
 
 /* ---- costs ---- */
@@ -48,11 +51,13 @@ static double branch_step_cost(const branch_row *r, uint32_t index, bool *serial
     const pith__step *step = &r->how->plan->steps[index];
     const pith__bound_step *bound = &r->how->binding->steps[index];
     const pith__op *op = step->node->op;
-    if (bound->mode == PITH_BOUND_LATE || step->memory || step->is_copy || step->subplan_count) return -1;
+    if (bound->mode == PITH_BOUND_LATE || step->memory || step->is_copy || step->subplan_count)
+        return -1;
     if (bound->mode == PITH_BOUND_SKIP) return 0;
     if (op->flags & PITH_OP_RANDOM) return -1;
     pith__exec exec = { .threads = 1, .isa = r->how->plan->isa };
-    const pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
+    const pith__run run =
+        pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
     pith__cost cost = pith__run_cost(&run);
     if (op->cost) op->cost(&run, &cost);
     *serial = cost.serial;
@@ -66,7 +71,8 @@ static double branch_shared(const branch_row *r, uint32_t step) {
     return cost < SHARED_FROM_NS || r->serial[step] ? cost : SHARE_NS + cost / r->how->threads;
 }
 
-/* The time that the row saves if its sets run side by side. The largest is shared by all once the others are done. */
+/* The time that the row saves if its sets run side by side. The largest is shared by all once the
+ * others are done. */
 static double branch_gain(const branch_row *r) {
     const int threads = r->how->threads < r->how->at_once ? r->how->threads : r->how->at_once;
     if (r->sets < 2) return 0;
@@ -106,7 +112,8 @@ static bool branch_touch(branch_row *r, uint32_t step, const pith__value *value,
     uint32_t slot = branch_slot(r, value);
     if (slot == UINT32_MAX) return true;
     if (writes || r->written[slot])
-        for (uint32_t t = r->last[slot]; t; t = r->touches[t - 1].next) branch_join(r, step, r->touches[t - 1].step);
+        for (uint32_t t = r->last[slot]; t; t = r->touches[t - 1].next)
+            branch_join(r, step, r->touches[t - 1].step);
     r->written[slot] = r->written[slot] || writes;
     if (!pith__arena_grow(r->how->scratch, (void **)&r->touches, r->touch_count, &r->touch_capacity,
                           sizeof *r->touches))
@@ -150,7 +157,8 @@ static void branch_clear(branch_row *r, uint32_t begin) {
     for (uint32_t i = r->begin; i < r->end; i++) {
         const pith__step *step = &r->how->plan->steps[i];
         for (int j = 0; j < step->in_count + step->out_count; j++) {
-            const pith__value *value = j < step->in_count ? step->in[j] : step->out[j - step->in_count];
+            const pith__value *value =
+                j < step->in_count ? step->in[j] : step->out[j - step->in_count];
             uint32_t slot = branch_slot(r, value);
             if (slot == UINT32_MAX) continue;
             r->last[slot] = 0;
@@ -200,7 +208,8 @@ static bool branch_keep(pith__region *region, const branch_row *r) {
     for (uint32_t i = r->begin; i < r->end; i++) {
         if (branch_root(r, i) != i) continue;
         uint32_t place = sets++;
-        for (; place && r->sum[roots[place - 1]] < r->sum[i]; place--) roots[place] = roots[place - 1];
+        for (; place && r->sum[roots[place - 1]] < r->sum[i]; place--)
+            roots[place] = roots[place - 1];
         roots[place] = i;
     }
     for (uint32_t s = 0; s < sets; s++) {
@@ -223,7 +232,8 @@ static bool branch_begin(branch_row *r) {
     r->sum = pith__arena_array(how->scratch, steps, sizeof *r->sum);
     r->last = pith__arena_array(how->scratch, how->slot_count, sizeof *r->last);
     r->written = pith__arena_array(how->scratch, how->slot_count, sizeof *r->written);
-    if (!r->cost || !r->serial || !r->producer || !r->parent || !r->sum || !r->last || !r->written) return false;
+    if (!r->cost || !r->serial || !r->producer || !r->parent || !r->sum || !r->last || !r->written)
+        return false;
     memset(r->producer, 0xFF, values * sizeof *r->producer);
     for (size_t i = 0; i < steps; i++) {
         const pith__step *step = &how->plan->steps[i];
@@ -234,7 +244,8 @@ static bool branch_begin(branch_row *r) {
     return true;
 }
 
-pith_status pith__branches_find(pith__region **regions, size_t *count, const pith__branch_search *search) {
+pith_status pith__branches_find(pith__region **regions, size_t *count,
+                                const pith__branch_search *search) {
     branch_row r = { .how = search };
     size_t capacity = 0;
     *regions = NULL;
@@ -247,7 +258,8 @@ pith_status pith__branches_find(pith__region **regions, size_t *count, const pit
             begin++;
             continue;
         }
-        if (!pith__arena_grow(search->arena, (void **)regions, *count, &capacity, sizeof **regions) ||
+        if (!pith__arena_grow(search->arena, (void **)regions, *count, &capacity,
+                              sizeof **regions) ||
             !branch_fill(&r, begin, end) || !branch_keep(&(*regions)[*count], &r))
             return PITH_ERR_MEMORY;
         ++*count;
@@ -259,7 +271,8 @@ pith_status pith__branches_find(pith__region **regions, size_t *count, const pit
 /* The region that the step is in, or NULL. */
 static const pith__region *region_of(const pith__region *regions, size_t count, uint32_t step) {
     size_t low = 0;
-    while (count) { /* the regions that begin up to the step are those before low, and perhaps some of count */
+    while (count) { /* the regions that begin up to the step are those before low, and perhaps some
+                       of count */
         size_t half = count / 2;
         bool before = regions[low + half].begin <= step;
         low += before ? half + 1 : 0;
@@ -268,7 +281,8 @@ static const pith__region *region_of(const pith__region *regions, size_t count, 
     return low && step < regions[low - 1].end ? &regions[low - 1] : NULL;
 }
 
-void pith__branches_widen(pith__slot *slots, size_t count, const pith__region *regions, size_t region_count) {
+void pith__branches_widen(pith__slot *slots, size_t count, const pith__region *regions,
+                          size_t region_count) {
     for (size_t i = 0; i < count; i++) {
         const pith__region *first = region_of(regions, region_count, slots[i].begin);
         const pith__region *last = region_of(regions, region_count, slots[i].end);

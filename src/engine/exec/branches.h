@@ -1,8 +1,9 @@
 /* branches.h - steps of a binding that may run at the same time.
  *
- * A region is a row of consecutive steps that falls into branches: no step of one reads what a step of another writes,
- * or writes where it reads or writes. Each branch keeps the order of its steps, so every result has the same bits as in
- * a run of one step at a time. Memory that a region touches is kept from its first step to its last. */
+ * A region is a row of consecutive steps that falls into branches: no step of one reads what a step
+ * of another writes, or writes where it reads or writes. Each branch keeps the order of its steps,
+ * so every result has the same bits as in a run of one step at a time. Memory that a region touches
+ * is kept from its first step to its last. */
 #ifndef PITH_ENGINE_EXEC_BRANCHES_H
 #define PITH_ENGINE_EXEC_BRANCHES_H
 
@@ -11,7 +12,8 @@
 typedef struct pith__region {
     uint32_t begin, end; /* steps, without end */
     uint32_t branches;
-    const uint32_t *first; /* [branches + 1], into steps: where each branch begins, the costliest first */
+    const uint32_t *first; /* [branches + 1], into steps: where each branch begins, the costliest
+                              first */
     const uint32_t *steps; /* [end - begin], by branch */
 } pith__region;
 
@@ -26,11 +28,13 @@ typedef struct pith__branch_search {
     pith__arena *arena;   /* takes the regions */
 } pith__branch_search;
 
-/* Sets *regions and *count to the regions that are worth running side by side, by an estimate of the time of their
- * steps, in their order. Fails only if memory is out. */
-pith_status pith__branches_find(pith__region **regions, size_t *count, const pith__branch_search *search);
+/* Sets *regions and *count to the regions that are worth running side by side, by an estimate of
+ * the time of their steps, in their order. Fails only if memory is out. */
+pith_status pith__branches_find(pith__region **regions, size_t *count,
+                                const pith__branch_search *search);
 
 /* Makes slots that are used in a region last through it. They stay sorted by begin. */
-void pith__branches_widen(pith__slot *slots, size_t count, const pith__region *regions, size_t region_count);
+void pith__branches_widen(pith__slot *slots, size_t count, const pith__region *regions,
+                          size_t region_count);
 
 #endif

@@ -6,7 +6,8 @@
 static pith_status run_branch_steps(pith__running *r, const pith__region *region, pith_error *err) {
     for (uint32_t i = region->first[r->branch]; i < region->first[r->branch + 1]; i++) {
         r->step = region->steps[i];
-        if (pith__is_cancelled(r->exec.cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith__is_cancelled(r->exec.cancel))
+            return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(pith__running_step(r, err));
     }
     return PITH_OK;
@@ -30,11 +31,13 @@ static void run_branch(void *context, size_t part, int worker) {
     pith__beside_unlock(all);
 }
 
-/* Idle threads help with the steps of the branches that are left, so each step may use all threads of the run. */
+/* Idle threads help with the steps of the branches that are left, so each step may use all threads
+ * of the run. */
 static pith_status run_region(const pith__running *r, const pith__region *region, pith_error *err) {
     const pith__executor *e = r->executor;
     pith__beside all = { .run = r, .region = region, .err = err, .lock = ATOMIC_FLAG_INIT };
-    const int at_once = e->options.branches < r->exec.threads ? e->options.branches : r->exec.threads;
+    const int at_once =
+        e->options.branches < r->exec.threads ? e->options.branches : r->exec.threads;
     pith__threads_run(run_branch, &all, region->branches, at_once);
     if (all.status && all.status != PITH_ERR_CANCELLED && !e->tree->failed)
         e->tree->failed = e->plan->steps[all.step].device;
@@ -42,5 +45,6 @@ static pith_status run_region(const pith__running *r, const pith__region *region
     return all.status;
 }
 
-const pith__part pith__part_branches = { "branches", &(const pith__branches_part){ pith__branches_find,
-                                                                                   pith__branches_widen, run_region } };
+const pith__part pith__part_branches = { "branches", &(const pith__branches_part){
+                                                         pith__branches_find, pith__branches_widen,
+                                                         run_region } };

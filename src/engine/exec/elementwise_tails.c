@@ -1,4 +1,5 @@
-/* elementwise_tails.c - elementwise steps that run with the step whose output they change: the part "tails". */
+/* elementwise_tails.c - elementwise steps that run with the step whose output they change: the part
+ * "tails". */
 #include "engine/exec/run_state.h"
 #include "engine/ops/shared/call_op.h"
 
@@ -8,21 +9,22 @@ static bool is_ready(const pith__binder *k, const pith__value *value, uint32_t h
 }
 
 /* The step that may run this one in its tail, on its input `at`; UINT32_MAX: none. */
-static uint32_t tail_host(const pith__binder *k, const pith__step *step, const pith__bound_step *bound, uint32_t index,
-                          int at) {
+static uint32_t tail_host(const pith__binder *k, const pith__step *step,
+                          const pith__bound_step *bound, uint32_t index, int at) {
     const pith__value *value = step->in[at];
     const uint32_t host = value ? k->maker[value->id] : UINT32_MAX;
-    if (host == UINT32_MAX || value->user_count != 1 || value->output_uses || k->end[value->id] != index ||
-        k->slot_of[value->id] == PITH_NO_SLOT)
+    if (host == UINT32_MAX || value->user_count != 1 || value->output_uses ||
+        k->end[value->id] != index || k->slot_of[value->id] == PITH_NO_SLOT)
         return UINT32_MAX;
     const pith__step *by = &k->plan->steps[host];
     const pith__bound_step *made = &k->binding->steps[host];
     const uint32_t last = made->tail_count ? made->tail[made->tail_count - 1] : host;
-    if (made->mode != PITH_BOUND_RUN || !(by->node->op->flags & PITH_OP_TAILS) || made->tail_count == PITH_TAIL_MAX ||
-        by->device->backend != &pith__backend_cpu || step->device != by->device || by->memory ||
-        k->plan->steps[last].out[0] != value)
+    if (made->mode != PITH_BOUND_RUN || !(by->node->op->flags & PITH_OP_TAILS) ||
+        made->tail_count == PITH_TAIL_MAX || by->device->backend != &pith__backend_cpu ||
+        step->device != by->device || by->memory || k->plan->steps[last].out[0] != value)
         return UINT32_MAX;
-    if (bound->out[0]->dtype != bound->in[at]->dtype || !pith__tensor_same_shape(bound->out[0], bound->in[at]))
+    if (bound->out[0]->dtype != bound->in[at]->dtype ||
+        !pith__tensor_same_shape(bound->out[0], bound->in[at]))
         return UINT32_MAX;
     for (int i = 0; i < step->in_count; i++)
         if (i != at && step->in[i] && !is_ready(k, step->in[i], host)) return UINT32_MAX;
@@ -30,13 +32,16 @@ static uint32_t tail_host(const pith__binder *k, const pith__step *step, const p
 }
 
 /* Puts an elementwise step into the tail of the step whose output it changes, if there is one. */
-static bool join_tail(pith__binder *k, const pith__step *step, const pith__bound_step *bound, uint32_t index) {
+static bool join_tail(pith__binder *k, const pith__step *step, const pith__bound_step *bound,
+                      uint32_t index) {
     const pith__op *op = step->node->op;
     uint32_t host = UINT32_MAX;
-    if (!op->elementwise || !(op->flags & PITH_OP_IN_PLACE) || step->memory || step->out_count != 1) return false;
+    if (!op->elementwise || !(op->flags & PITH_OP_IN_PLACE) || step->memory || step->out_count != 1)
+        return false;
     pith__elementwise e;
     pith__exec exec = { .threads = 1, .isa = k->plan->isa };
-    const pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
+    const pith__run run =
+        pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
     if (!bound->out[0] || !op->elementwise(&run, &e)) return false;
     int at = 0;
     while (at < step->in_count && (host = tail_host(k, step, bound, index, at)) == UINT32_MAX) at++;
@@ -53,7 +58,8 @@ static bool join_tail(pith__binder *k, const pith__step *step, const pith__bound
 }
 
 /* The steps of the tail; runs: [PITH_TAIL_MAX], which the tail refers to. */
-static void add_tail(pith__tail *tail, pith__run *runs, pith__running *r, const pith__bound_step *bound) {
+static void add_tail(pith__tail *tail, pith__run *runs, pith__running *r,
+                     const pith__bound_step *bound) {
     tail->count = 0;
     for (int i = 0; i < bound->tail_count; i++) {
         const pith__step *step = &r->executor->plan->steps[bound->tail[i]];

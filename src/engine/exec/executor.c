@@ -1,10 +1,12 @@
-/* executor.c - runs a plan: finds or makes the binding for these sizes, sets addresses, and goes through the steps.
+/* executor.c - runs a plan: finds or makes the binding for these sizes, sets addresses, and goes
+ * through the steps.
  *
- * All bindings of an executor share one buffer, as large as the largest needed so far (for a tight executor: as large
- * as needed now). Values of dynamic shape lie in the late arena. After a run that needed several chunks of it, the
- * arena is made one chunk, so that in a steady state nothing is allocated. A subgraph runs in an executor of its own,
- * which is kept by the binding of the step that owns it and gets the captures as further inputs. All executors of one
- * tree share one count of activation bytes and one listener to their steps. Those of one depth share one buffer too:
+ * All bindings of an executor share one buffer, as large as the largest needed so far (for a tight
+ * executor: as large as needed now). Values of dynamic shape lie in the late arena. After a run
+ * that needed several chunks of it, the arena is made one chunk, so that in a steady state nothing
+ * is allocated. A subgraph runs in an executor of its own, which is kept by the binding of the step
+ * that owns it and gets the captures as further inputs. All executors of one tree share one count
+ * of activation bytes and one listener to their steps. Those of one depth share one buffer too:
  * only one of them runs at a time, and its results are copied before another one runs. */
 #include "engine/exec/executor.h"
 
@@ -38,17 +40,22 @@ static pith_status find_parts(pith__executor *e, pith_error *err) {
     pith__part_used("subgraphs");
     if (e->subgraphs) return PITH_OK;
     pith_status status = pith__piece_check("parts", PITH_STR("subgraphs"), err);
-    if (!status) status = pith__fail(err, PITH_ERR_UNSUPPORTED, "this build does not run graphs that nodes own");
+    if (!status)
+        status =
+            pith__fail(err, PITH_ERR_UNSUPPORTED, "this build does not run graphs that nodes own");
     return pith__fail_at(err, status, "%s: ", pith__node_place(owner->node, place, sizeof place));
 }
 
 pith_status pith__executor_make(pith__executor **executor, const pith__plan *plan,
                                 const pith__executor_options *options, const pith__executor *parent,
                                 const pith__dim *symbols, pith_error *err) {
-    const pith_allocator *allocator = options->allocator ? options->allocator : &pith__allocator_default;
+    const pith_allocator *allocator =
+        options->allocator ? options->allocator : &pith__allocator_default;
     pith__executor *e = pith__memory_alloc(allocator, sizeof *e, 64);
     if (!e) return pith__fail_memory(err, sizeof *e);
-    *e = (pith__executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
+    *e = (pith__executor){
+        .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols
+    };
     e->tree = parent ? parent->tree : &e->own;
     e->depth = parent ? parent->depth + 1 : 0;
     e->level = parent ? parent->level->below : NULL;
@@ -58,22 +65,25 @@ pith_status pith__executor_make(pith__executor **executor, const pith__plan *pla
     pith__arena_init(&e->scratch, &e->allocator);
     pith__arena_init(&e->late, &e->allocator);
     if (!parent) e->own.arena = &e->arena;
-    e->given = pith__arena_array(&e->arena, parent ? pith__plan_port_count(plan) : 0, sizeof *e->given);
+    e->given =
+        pith__arena_array(&e->arena, parent ? pith__plan_port_count(plan) : 0, sizeof *e->given);
     e->ports = pith__arena_array(&e->arena, pith__plan_port_count(plan), sizeof *e->ports);
-    e->lent = pith__arena_array(&e->arena, parent ? 0 : pith__plan_port_count(plan), sizeof *e->lent);
+    e->lent =
+        pith__arena_array(&e->arena, parent ? 0 : pith__plan_port_count(plan), sizeof *e->lent);
     e->in = pith__arena_array(&e->arena, plan->widest_in, sizeof *e->in);
     e->types = pith__arena_array(&e->arena, plan->widest_in, sizeof *e->types);
     e->out = pith__arena_array(&e->arena, plan->widest_out, sizeof *e->out);
     e->memories = pith__arena_array(&e->arena, plan->devices->memory_count, sizeof *e->memories);
     e->results = pith__arena_array(&e->arena, plan->step_count, sizeof *e->results);
     bool levelled = !pith__level_make(&e->level, &e->arena, plan->devices->memory_count, err);
-    if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories || !e->results ||
-        !levelled) {
+    if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories ||
+        !e->results || !levelled) {
         pith__arena_free(&e->arena);
         pith__memory_free(allocator, e);
         return pith__fail_memory(err, plan->widest_in * sizeof *e->types);
     }
-    for (size_t m = 0; m < plan->devices->memory_count; m++) e->memories[m].device = plan->devices->memories[m];
+    for (size_t m = 0; m < plan->devices->memory_count; m++)
+        e->memories[m].device = plan->devices->memories[m];
     pith_status status = find_parts(e, err);
     if (status)
         pith__executor_destroy(e);
@@ -92,7 +102,9 @@ void pith__executor_trace(pith__executor *executor, pith__trace_fn *trace, void 
     executor->tree->trace_context = context;
 }
 
-void pith__executor_set_targets(pith__executor *executor, const pith_tensor *targets) { executor->targets = targets; }
+void pith__executor_set_targets(pith__executor *executor, const pith_tensor *targets) {
+    executor->targets = targets;
+}
 
 static void end_levels(pith__executor *e) {
     for (pith__level *l = e->level; l; l = l->below)
@@ -124,8 +136,10 @@ void pith__executor_destroy(pith__executor *e) {
 static bool same_port(const pith_tensor *given, const pith_tensor *bound) {
     if (given->dtype != bound->dtype) return false;
     if (given->dtype == PITH_UNDEFINED || given->dtype >= PITH_DTYPE_COUNT) return true;
-    if (given->rank != bound->rank || given->bytes < bound->bytes || (bound->bytes && !given->data)) return false;
-    return given->rank <= 0 || memcmp(given->dims, bound->dims, (size_t)given->rank * sizeof *given->dims) == 0;
+    if (given->rank != bound->rank || given->bytes < bound->bytes || (bound->bytes && !given->data))
+        return false;
+    return given->rank <= 0 ||
+           memcmp(given->dims, bound->dims, (size_t)given->rank * sizeof *given->dims) == 0;
 }
 
 static pith__binding *find_binding(pith__executor *e, int threads) {
@@ -166,7 +180,8 @@ static void trace(const pith__executor *e, pith__trace_event event) {
 }
 
 /* *made, if made is not NULL, is set to whether there was none. */
-static pith_status get_binding(pith__executor *e, int threads, pith__binding **out, bool *made, pith_error *err) {
+static pith_status get_binding(pith__executor *e, int threads, pith__binding **out, bool *made,
+                               pith_error *err) {
     pith__binding *b = e->options.fresh_plans ? NULL : find_binding(e, threads);
     if (made) *made = !b;
     if (!b) {
@@ -187,7 +202,8 @@ static pith_status get_binding(pith__executor *e, int threads, pith__binding **o
         pith_status status = pith__binding_make(b, &how);
         pith__executor_note(e, PITH_COUNT_plans_made, !status);
         pith__executor_note(e, PITH_COUNT_plan_ns, pith__clock_ns() - begin);
-        if (e->tree->trace) trace(e, (pith__trace_event){ .begin_ns = begin, .end_ns = pith__clock_ns() });
+        if (e->tree->trace)
+            trace(e, (pith__trace_event){ .begin_ns = begin, .end_ns = pith__clock_ns() });
         if (status) {
             pith__arena arena = b->arena;
             pith__arena_reset(&arena);
@@ -211,18 +227,23 @@ static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_e
             if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || !t->data ||
                 memcmp(t->data, fixed->data, fixed->bytes)) {
                 return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                                  "input '" PITH_STR_FMT "' has a default that is built into this plan; "
+                                  "input '" PITH_STR_FMT
+                                  "' has a default that is built into this plan; "
                                   "leave the input out",
                                   PITH_STR_ARG(value->name));
             }
         }
         if (t->dtype == PITH_SEQUENCE && !pith__tensor_is_sound(t, NULL)) {
-            return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is not a valid sequence",
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "input '" PITH_STR_FMT "' is not a valid sequence",
                               PITH_STR_ARG(value->name));
         }
-        size_t bytes = (size_t)pith__dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+        size_t bytes = (size_t)pith__dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8
+                                                                      : bytes   ? bytes
+                                                                                : 1;
         bool fits = t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0;
-        if (t->dtype) pith__executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+        if (t->dtype)
+            pith__executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
         if (fits) continue;
         t->data = pith__late_alloc(e, t->bytes);
         if (!t->data) return pith__fail_memory(err, t->bytes);
@@ -232,7 +253,8 @@ static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_e
 }
 
 /* Finds or makes the binding for these ports, and makes the buffers as large as it needs them. */
-static pith_status make_ready(pith__executor *e, int threads, pith__binding **binding, pith_error *err) {
+static pith_status make_ready(pith__executor *e, int threads, pith__binding **binding,
+                              pith_error *err) {
     bool made, enlarged = false, used = false;
     PITH_TRY(get_binding(e, threads, binding, &made, err));
     pith__executor_note(e, PITH_COUNT_runs, 1);
@@ -246,16 +268,22 @@ static pith_status make_ready(pith__executor *e, int threads, pith__binding **bi
         enlarged = enlarged || now->bytes != before.bytes || now->data != before.data;
     }
     if (used)
-        pith__executor_note(e, enlarged || e->options.separate ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused,
+        pith__executor_note(e,
+                            enlarged || e->options.separate ? PITH_COUNT_buffers_made
+                                                            : PITH_COUNT_buffers_reused,
                             1);
     return PITH_OK;
 }
 
 /* ---- targets ---- */
 
-static pith_str output_name(const pith__executor *e, size_t output) { return e->plan->graph->outputs[output]->name; }
+static pith_str output_name(const pith__executor *e, size_t output) {
+    return e->plan->graph->outputs[output]->name;
+}
 
-static bool has_target(const pith__executor *e, size_t output) { return e->targets && e->targets[output].data; }
+static bool has_target(const pith__executor *e, size_t output) {
+    return e->targets && e->targets[output].data;
+}
 
 /* What is known before the run, so that nothing is computed in vain. */
 static pith_status check_targets(const pith__executor *e, const pith__binding *b, pith_error *err) {
@@ -272,7 +300,9 @@ static void *direct_target(const pith__executor *e, const pith__binding *b, size
     const pith__bound_output *o = &b->outputs[output];
     if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
     const pith_tensor *target = &e->targets[output];
-    size_t bytes = (size_t)pith__dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+    size_t bytes = (size_t)pith__dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8
+                                                                       : bytes   ? bytes
+                                                                                 : 1;
     if (target->bytes < o->bytes || (uintptr_t)target->data % unit) return NULL;
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++)
         if (pith__target_touches(target, &e->ports[p])) return NULL;
@@ -295,7 +325,8 @@ static void set_addresses(pith__executor *e, pith__binding *b) {
         const pith__value *value = pith__plan_port(e->plan, p);
         if (!value->type.data && e->ports[p].dtype) b->tensors[value->id] = e->ports[p];
     }
-    for (size_t i = 0; i < b->alias_count; i++) b->aliases[i].tensor->data = b->aliases[i].port->data;
+    for (size_t i = 0; i < b->alias_count; i++)
+        b->aliases[i].tensor->data = b->aliases[i].port->data;
     if (e->options.separate) return;
     bool moved = choose_targets(e, b);
     for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
@@ -305,7 +336,8 @@ static void set_addresses(pith__executor *e, pith__binding *b) {
     for (size_t i = 0; moved && i < b->placed_count; i++) {
         const pith__placed *p = &b->placed[i];
         void *elsewhere = p->output ? b->outputs[p->output - 1].data : NULL;
-        p->tensor->data = elsewhere ? elsewhere : (char *)e->level->buffers[p->memory].data + p->offset;
+        p->tensor->data =
+            elsewhere ? elsewhere : (char *)e->level->buffers[p->memory].data + p->offset;
     }
 }
 
@@ -316,24 +348,28 @@ static void *run_alloc(pith__exec *exec, size_t bytes) {
     return pith__late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
 }
 
-static void *executor_arena_memory(void *arena, size_t bytes) { return pith__arena_alloc64(arena, bytes); }
+static void *executor_arena_memory(void *arena, size_t bytes) {
+    return pith__arena_alloc64(arena, bytes);
+}
 
 static pith_status check_late(const pith__step *step, const pith__run *run) {
     for (int i = 0; i < step->out_count; i++) {
         if (!run->out[i]) continue;
         int loaded = step->out[i]->type.dtype, now = run->out[i]->dtype;
-        if (now == PITH_UNDEFINED) return pith__fail(run->err, PITH_ERR_RUN, "output %d has no shape", i);
+        if (now == PITH_UNDEFINED)
+            return pith__fail(run->err, PITH_ERR_RUN, "output %d has no shape", i);
         if (loaded && loaded != PITH_NONE && now != loaded) {
-            return pith__fail(run->err, PITH_ERR_RUN, "output %d is %s instead of %s", i, pith__dtype_name(now),
-                              pith__dtype_name(loaded));
+            return pith__fail(run->err, PITH_ERR_RUN, "output %d is %s instead of %s", i,
+                              pith__dtype_name(now), pith__dtype_name(loaded));
         }
     }
     return PITH_OK;
 }
 
-/* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view: nothing is to be
- * run. */
-static pith_status prepare_late(pith__executor *e, const pith__step *step, pith__run *run, bool *view) {
+/* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view:
+ * nothing is to be run. */
+static pith_status prepare_late(pith__executor *e, const pith__step *step, pith__run *run,
+                                bool *view) {
     const pith__op *op = step->node->op;
     pith__infer c = pith__invoke_infer(step->node, e->in, e->out, &e->late, run->err);
     memset(e->in, 0, pith__node_in_room(step->node) * sizeof *e->in);
@@ -342,7 +378,8 @@ static pith_status prepare_late(pith__executor *e, const pith__step *step, pith_
         if (!t) continue;
         pith__type_of_tensor(&e->types[i], t);
         if (e->plan->memory_of[step->in[i]->id]) e->types[i].data = NULL;
-        if (t->dtype == PITH_SEQUENCE || t->dtype == PITH_NONE) e->types[i].item_dtype = step->in[i]->type.item_dtype;
+        if (t->dtype == PITH_SEQUENCE || t->dtype == PITH_NONE)
+            e->types[i].item_dtype = step->in[i]->type.item_dtype;
         e->in[i] = &e->types[i];
     }
     PITH_TRY(pith__step_infer(step, &c));
@@ -359,7 +396,8 @@ static pith_status prepare_late(pith__executor *e, const pith__step *step, pith_
         if (!settled) {
             if (op->flags & PITH_OP_LATE || step->subplan_count) continue;
             char place[256];
-            return pith__fail(run->err, PITH_ERR_RUN, "%s: the shape of output %d does not follow from the inputs",
+            return pith__fail(run->err, PITH_ERR_RUN,
+                              "%s: the shape of output %d does not follow from the inputs",
                               pith__node_place(step->node, place, sizeof place), i);
         }
         PITH_TRY(pith__tensor_shape(t, &e->out[i], step, run->err));
@@ -371,12 +409,15 @@ static pith_status prepare_late(pith__executor *e, const pith__step *step, pith_
     char place[256];
     if (*view) return PITH_OK;
     pith_status status = pith__step_scratch(step, &c, run->exec->threads, &scratch);
-    if (status) return pith__fail_at(run->err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
+    if (status)
+        return pith__fail_at(run->err, status,
+                             "%s: ", pith__node_place(step->node, place, sizeof place));
     run->scratch = scratch ? pith__late_alloc_in(e, step->memory, scratch) : NULL;
     return run->scratch || !scratch ? PITH_OK : pith__fail_memory(run->err, scratch);
 }
 
-static void trace_step(pith__running *r, const pith__step *step, const pith__run *run, uint64_t begin) {
+static void trace_step(pith__running *r, const pith__step *step, const pith__run *run,
+                       uint64_t begin) {
     pith__trace_event event = {
         .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith__clock_ns(), .run = run
     };
@@ -395,8 +436,9 @@ pith_status pith__running_step(pith__running *r, pith_error *err) {
     if (bound->mode == PITH_BOUND_SKIP) return PITH_OK;
     pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
     if (bound->scratch_bytes)
-        run.scratch = e->options.separate ? r->binding->separate.slots[bound->scratch].data
-                                          : (char *)e->level->buffers[step->memory].data + bound->scratch;
+        run.scratch = e->options.separate
+                          ? r->binding->separate.slots[bound->scratch].data
+                          : (char *)e->level->buffers[step->memory].data + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
     pith__tail tail;
@@ -412,28 +454,36 @@ pith_status pith__running_step(pith__running *r, pith_error *err) {
         char place[256];
         if (status == PITH_ERR_CANCELLED) return status;
         if (status && !r->beside && !e->tree->failed) e->tree->failed = step->device;
-        if (status) return pith__fail_at(err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
+        if (status)
+            return pith__fail_at(err, status,
+                                 "%s: ", pith__node_place(step->node, place, sizeof place));
     }
     if (e->tree->trace) trace_step(r, step, &run, begin);
     return PITH_OK;
 }
 
 /* Runs the step, or the region that begins with it. Sets *end to the step after. */
-static pith_status run_next(pith__running *r, const pith__region *region, size_t *end, pith_error *err) {
+static pith_status run_next(pith__running *r, const pith__region *region, size_t *end,
+                            pith_error *err) {
     *end = region && region->begin == r->step ? region->end : r->step + 1;
-    if (r->executor->options.separate) PITH_TRY(pith__separate_begin(r->executor, r->binding, r->step, err));
-    PITH_TRY(*end > r->step + 1 ? r->executor->beside->run(r, region, err) : pith__running_step(r, err));
+    if (r->executor->options.separate)
+        PITH_TRY(pith__separate_begin(r->executor, r->binding, r->step, err));
+    PITH_TRY(*end > r->step + 1 ? r->executor->beside->run(r, region, err)
+                                : pith__running_step(r, err));
     if (r->executor->options.separate) pith__separate_end(r->executor, r->binding, *end - 1);
     return PITH_OK;
 }
 
 /* Overwrites what step was the last to need. *next: the first slot that has not ended yet. */
-static void poison_dead(const pith__executor *e, const pith__binding *b, size_t step, size_t *next) {
+static void poison_dead(const pith__executor *e, const pith__binding *b, size_t step,
+                        size_t *next) {
     for (; *next < b->dying_count && b->dying[*next].end <= step; ++*next)
-        pith__poison((char *)e->level->buffers[0].data + b->dying[*next].offset, b->dying[*next].bytes);
+        pith__poison((char *)e->level->buffers[0].data + b->dying[*next].offset,
+                     b->dying[*next].bytes);
 }
 
-pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
+pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
+                                     const pith_tensor *ports, int threads,
                                      const volatile int *cancel, pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(e, err));
@@ -459,7 +509,8 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs, co
         if (PITH_POISONS && !e->options.separate) poison_dead(e, b, end - 1, &alive);
     }
     pith__late_count(e);
-    for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->outputs[i]->id];
+    for (size_t i = 0; i < e->plan->graph->output_count; i++)
+        outputs[i] = b->tensors[e->plan->outputs[i]->id];
     return PITH_OK;
 }
 
@@ -471,7 +522,8 @@ static int order_of_addresses(const void *a, const void *b) {
 /* Whether an output shows memory that is another one's target. */
 static bool lies_in_target(const pith__executor *e, const pith_tensor *output, size_t index) {
     for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++)
-        if ((i != index || e->targets[i].data != output->data) && pith__target_touches(&e->targets[i], output))
+        if ((i != index || e->targets[i].data != output->data) &&
+            pith__target_touches(&e->targets[i], output))
             return true;
     return false;
 }
@@ -486,8 +538,8 @@ static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, p
     return PITH_OK;
 }
 
-/* Outputs without a target belong to the executor: one that shows an input, or items of one, is copied. So is one that
- * the filling of a target would overwrite. */
+/* Outputs without a target belong to the executor: one that shows an input, or items of one, is
+ * copied. So is one that the filling of a target would overwrite. */
 static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_error *err) {
     size_t count = 0;
     bool sequences = false;
@@ -502,32 +554,38 @@ static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_
         if (count && t->data && !borrowed && !has_target(e, i))
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
         if (!has_target(e, i))
-            pith__executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
+            pith__executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound,
+                                1);
         if (borrowed) PITH_TRY(pith__tensor_copy(t, t, executor_arena_memory, &e->late, err));
     }
     pith__late_count(e);
     return fill_targets(e, outputs, err);
 }
 
-pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
-                               const volatile int *cancel, pith_error *err) {
+pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
+                               const pith_tensor *inputs, int threads, const volatile int *cancel,
+                               pith_error *err) {
     executor->tree->failed = NULL;
-    PITH_TRY(pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
+    PITH_TRY(pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel,
+                                      err));
     return settle_outputs(executor, outputs, err);
 }
 
-pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
-                                      pith_error *err) {
+pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes,
+                                      const pith_tensor *inputs, int threads, pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(executor, err));
     PITH_TRY(set_ports(executor, inputs, err));
     PITH_TRY(get_binding(executor, threads, &b, NULL, err));
     *bytes = 0;
-    for (size_t m = 0; m < executor->plan->devices->memory_count; m++) *bytes += b->memories[m].bytes;
+    for (size_t m = 0; m < executor->plan->devices->memory_count; m++)
+        *bytes += b->memories[m].bytes;
     return PITH_OK;
 }
 
-const pith__device *pith__executor_failed_device(const pith__executor *executor) { return executor->tree->failed; }
+const pith__device *pith__executor_failed_device(const pith__executor *executor) {
+    return executor->tree->failed;
+}
 
 size_t pith__executor_bytes(const pith__executor *executor) { return executor->tree->held; }
 

@@ -41,7 +41,8 @@ static void end_slot(pith__executor *e, pith__separate_slot *slot) {
 }
 
 void pith__separate_end(pith__executor *e, pith__binding *b, size_t step) {
-    for (size_t i = b->separate.ends[step]; i; i = b->separate.slots[i].next_end) end_slot(e, &b->separate.slots[i]);
+    for (size_t i = b->separate.ends[step]; i; i = b->separate.slots[i].next_end)
+        end_slot(e, &b->separate.slots[i]);
 }
 
 /* Also what a run that failed left. */
@@ -51,7 +52,8 @@ void pith__separate_end_all(pith__executor *e) {
     e->allocated = NULL;
 }
 
-pith_status pith__separate_begin(pith__executor *e, pith__binding *b, size_t step, pith_error *err) {
+pith_status pith__separate_begin(pith__executor *e, pith__binding *b, size_t step,
+                                 pith_error *err) {
     pith__separate_slot *slots = b->separate.slots;
     for (size_t i = b->separate.begins[step]; i; i = slots[i].next_begin) {
         pith__separate_slot *slot = &slots[i];
@@ -59,7 +61,8 @@ pith_status pith__separate_begin(pith__executor *e, pith__binding *b, size_t ste
         if (!slot->data) return pith__fail_memory(err, slot->bytes);
         pith__tree_count(e->tree, slot->bytes, 0);
         if (!slot->memory) pith__poison(slot->data, slot->bytes);
-        for (size_t p = slot->first; p; p = b->placed[p - 1].next) b->placed[p - 1].tensor->data = slot->data;
+        for (size_t p = slot->first; p; p = b->placed[p - 1].next)
+            b->placed[p - 1].tensor->data = slot->data;
     }
     return PITH_OK;
 }
@@ -127,14 +130,16 @@ pith_status pith__buffer_reserve(pith__executor *e, size_t memory, size_t bytes,
     b->data = store_alloc(e, m, bytes);
     if (!b->data) e->tree->failed = m->device;
     if (!b->data)
-        return pith__fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes%s%s", bytes,
-                          m->device ? " of backend " : "", m->device ? m->device->backend->name : "");
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes%s%s",
+                          bytes, m->device ? " of backend " : "",
+                          m->device ? m->device->backend->name : "");
     b->bytes = bytes;
     pith__tree_count(e->tree, bytes, 0);
     return PITH_OK;
 }
 
-pith_status pith__level_make(pith__level **made, pith__arena *arena, size_t memories, pith_error *err) {
+pith_status pith__level_make(pith__level **made, pith__arena *arena, size_t memories,
+                             pith_error *err) {
     if (*made) return PITH_OK;
     pith__level *l = pith__arena_array(arena, 1, sizeof *l);
     if (l) l->buffers = pith__arena_array(arena, memories, sizeof *l->buffers);

@@ -1,5 +1,6 @@
-/* executor_memory.h - what an executor holds: its state, the buffers of its plan, separate slots, and the late arena
- * with the values of dynamic shape. Shared by executor.c, which runs steps, and executor_memory.c only. */
+/* executor_memory.h - what an executor holds: its state, the buffers of its plan, separate slots,
+ * and the late arena with the values of dynamic shape. Shared by executor.c, which runs steps, and
+ * executor_memory.c only. */
 #ifndef PITH_ENGINE_EXEC_EXECUTOR_MEMORY_H
 #define PITH_ENGINE_EXEC_EXECUTOR_MEMORY_H
 
@@ -7,8 +8,8 @@
 #include "engine/exec/executor.h"
 #include "engine/exec/subgraph_results.h"
 
-/* Sets of input sizes that an executor remembers. More help a caller whose sizes alternate; each one keeps memory for
- * every step. */
+/* Sets of input sizes that an executor remembers. More help a caller whose sizes alternate; each
+ * one keeps memory for every step. */
 enum { MAX_BINDINGS = 8 };
 
 typedef struct pith__tree {
@@ -28,7 +29,8 @@ typedef struct pith__late_block {
 
 typedef struct pith__store {
     const pith__device *device; /* NULL: the host's */
-    pith__late_block *late;     /* in the late arena; the host's late values are in that arena themselves */
+    pith__late_block *late;     /* in the late arena; the host's late values are in that arena
+                                   themselves */
 } pith__store;
 
 typedef struct pith__buffer {
@@ -42,7 +44,8 @@ typedef struct pith__level {
     pith__buffer *buffers;     /* by memory of the plan's devices */
 } pith__level;
 
-/* Results of one subgraph of a step, whatever the binding: the next run of the step overwrites them. */
+/* Results of one subgraph of a step, whatever the binding: the next run of the step overwrites
+ * them. */
 typedef struct pith__child_results {
     pith__kept kept;
     size_t counted; /* of kept, in the pith__tree */
@@ -76,20 +79,22 @@ struct pith__executor {
     const pith_tensor *targets; /* [outputs], of the caller; NULL: none */
     pith_tensor *given;         /* ports of a subgraph, put together by its owner's executor */
     pith_tensor *ports;         /* of this run, aligned */
-    const void **lent;          /* [ports], of the root: addresses of the inputs of this run, sorted */
+    const void **lent;          /* [ports], of the root: addresses of the inputs of this run,
+                                   sorted */
     const pith__type **in;      /* for late steps: in points into types */
     pith__type *types, *out;
 };
 
 /* `more` bytes are held now, and `fewer` are no longer. */
 void pith__tree_count(pith__tree *t, size_t more, size_t fewer);
-/* Adds n to a counter of the options; of the root only: a run of a subgraph is a part of its owner's run. */
+/* Adds n to a counter of the options; of the root only: a run of a subgraph is a part of its
+ * owner's run. */
 void pith__executor_note(const pith__executor *e, pith__counter which, uint64_t n);
 
 /* Makes what values of dynamic shape need ready for a run, and frees what the last one left. */
 pith_status pith__late_reset(pith__executor *e, pith_error *err);
-/* Return memory that lives until the next run, aligned to 64 bytes; NULL if it is out. memory: of the plan's devices.
- */
+/* Return memory that lives until the next run, aligned to 64 bytes; NULL if it is out. memory: of
+ * the plan's devices. */
 void *pith__late_alloc(pith__executor *e, size_t bytes);
 void *pith__late_alloc_in(pith__executor *e, int memory, size_t bytes);
 /* Counts what was allocated in e->late itself. */
@@ -97,7 +102,8 @@ void pith__late_count(pith__executor *e);
 /* Frees the late values in the memory of a device. */
 void pith__late_free(pith__executor *e, pith__store *m);
 
-/* Separate slots: allocates those that begin at the step, frees those that end at it, frees all that are allocated. */
+/* Separate slots: allocates those that begin at the step, frees those that end at it, frees all
+ * that are allocated. */
 pith_status pith__separate_begin(pith__executor *e, pith__binding *b, size_t step, pith_error *err);
 void pith__separate_end(pith__executor *e, pith__binding *b, size_t step);
 void pith__separate_end_all(pith__executor *e);
@@ -106,6 +112,7 @@ void pith__separate_end_all(pith__executor *e);
 pith_status pith__buffer_reserve(pith__executor *e, size_t memory, size_t bytes, pith_error *err);
 void pith__buffer_free(pith__executor *e, const pith__store *m, pith__buffer *b);
 /* *made: a level without buffers, unless there is one. */
-pith_status pith__level_make(pith__level **made, pith__arena *arena, size_t memories, pith_error *err);
+pith_status pith__level_make(pith__level **made, pith__arena *arena, size_t memories,
+                             pith_error *err);
 
 #endif

@@ -7,31 +7,39 @@
 #include "base/error.h"
 #include "base/str.h"
 
-pith_status pith__target_check(const pith_tensor *target, const pith_tensor *output, pith_str name, pith_error *err) {
+pith_status pith__target_check(const pith_tensor *target, const pith_tensor *output, pith_str name,
+                               pith_error *err) {
     char shape[256], wanted[256];
-    if (output->dtype >= PITH_DTYPE_COUNT || output->dtype == PITH_STRING || output->dtype != target->dtype)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "output '" PITH_STR_FMT "' is %s; the memory bound to it is for %s",
-                          PITH_STR_ARG(name), pith__dtype_name(output->dtype), pith__dtype_name(target->dtype));
+    if (output->dtype >= PITH_DTYPE_COUNT || output->dtype == PITH_STRING ||
+        output->dtype != target->dtype)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "output '" PITH_STR_FMT "' is %s; the memory bound to it is for %s",
+                          PITH_STR_ARG(name), pith__dtype_name(output->dtype),
+                          pith__dtype_name(target->dtype));
     pith__dims_text(output->dims, output->rank, shape, sizeof shape);
     bool same = target->rank < 0 || target->rank == output->rank;
     for (int i = 0; same && i < target->rank; i++) same = target->dims[i] == output->dims[i];
     if (!same)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "output '" PITH_STR_FMT
-            "' has shape %s; the tensor bound to it has %s. Bind one of this shape, or of rank -1 for any "
-            "shape that fits",
-            PITH_STR_ARG(name), shape, pith__dims_text(target->dims, target->rank, wanted, sizeof wanted));
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "output '" PITH_STR_FMT "' has shape %s; the tensor bound to it has %s. "
+                          "Bind one of this shape, or of rank -1 for any "
+                          "shape that fits",
+                          PITH_STR_ARG(name), shape,
+                          pith__dims_text(target->dims, target->rank, wanted, sizeof wanted));
     if (output->bytes > target->bytes)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "output '" PITH_STR_FMT "' is %s %s and needs %zu bytes; the memory bound to it has %zu",
-                          PITH_STR_ARG(name), pith__dtype_name(output->dtype), shape, output->bytes, target->bytes);
+                          "output '" PITH_STR_FMT
+                          "' is %s %s and needs %zu bytes; the memory bound to it has %zu",
+                          PITH_STR_ARG(name), pith__dtype_name(output->dtype), shape, output->bytes,
+                          target->bytes);
     return PITH_OK;
 }
 
-pith_status pith__target_fill(pith_tensor *output, const pith_tensor *target, pith_str name, pith_error *err) {
+pith_status pith__target_fill(pith_tensor *output, const pith_tensor *target, pith_str name,
+                              pith_error *err) {
     PITH_TRY(pith__target_check(target, output, name, err));
-    if (output->data != target->data && output->bytes) memmove(target->data, output->data, output->bytes);
+    if (output->data != target->data && output->bytes)
+        memmove(target->data, output->data, output->bytes);
     output->data = target->data;
     return PITH_OK;
 }

@@ -1,7 +1,7 @@
 /* profile.c - records steps and phases, and writes them in the Chrome trace format.
  *
- * The format is that of "Trace Event Format" (catapult project): complete events (ph X) with times in microseconds and
- * one tid per lane. Perfetto and chrome://tracing read it. */
+ * The format is that of "Trace Event Format" (catapult project): complete events (ph X) with times
+ * in microseconds and one tid per lane. Perfetto and chrome://tracing read it. */
 #include "engine/exec/profile.h"
 
 #include <inttypes.h>
@@ -17,12 +17,12 @@
 #include "base/text_out.h"
 #include "engine/ops/shared/elementwise.h"
 
-/* Events that a profile keeps; later ones are only counted. An event takes about 250 bytes, so a profile that is left
- * on stays below a few hundred MB. */
+/* Events that a profile keeps; later ones are only counted. An event takes about 250 bytes, so a
+ * profile that is left on stays below a few hundred MB. */
 #define EVENTS_MAX 1000000
 
-/* Steps that ran side by side have tids of their own, so that their times may overlap: this times the number of their
- * branch, beside the lane's. */
+/* Steps that ran side by side have tids of their own, so that their times may overlap: this times
+ * the number of their branch, beside the lane's. */
 #define BRANCH_TID 100000
 
 typedef struct event {
@@ -62,7 +62,8 @@ struct pith_profile {
 
 static const pith__recorder profile_recorder;
 
-pith_status pith__profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__profiling_create(pith_profile **profile, const pith_allocator *allocator,
+                                   pith_error *err) {
     if (!allocator) allocator = &pith__allocator_default;
     pith_profile *p = pith__memory_alloc(allocator, sizeof *p, 64);
     if (!p) return pith__fail_memory(err, sizeof *p);
@@ -126,14 +127,15 @@ static event *add_event(pith__lane *lane, const char *name, uint64_t begin_ns, u
     return e;
 }
 
-void pith__profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
-                          bool only) {
+void pith__profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase),
+                          void *user, bool only) {
     profile->told = told;
     profile->user = user;
     profile->only = only;
 }
 
-static void tell_phase(const pith_profile *p, const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t items) {
+static void tell_phase(const pith_profile *p, const char *name, uint64_t begin_ns, uint64_t end_ns,
+                       int64_t items) {
     const pith_phase phase = { name, begin_ns, end_ns, items };
     if (p->told) p->told(p->user, &phase);
 }
@@ -181,7 +183,8 @@ static void record(void *context, const pith__trace_event *traced) {
     event *e = add_event(lane, r->node->op->name, traced->begin_ns, traced->end_ns);
     if (!e) return;
     for (int i = 0; r->tail && i < r->tail->count; i++) {
-        const char *longer = pith__arena_printf(&lane->arena, "%s+%s", e->name, r->tail->names[i]).data;
+        const char *longer =
+            pith__arena_printf(&lane->arena, "%s+%s", e->name, r->tail->names[i]).data;
         if (longer) e->name = longer;
     }
     char shapes[1024] = "";
@@ -201,9 +204,13 @@ static void record(void *context, const pith__trace_event *traced) {
     e->bytes = cost.bytes;
 }
 
-static pith__trace_fn *profile_trace(const pith__lane *lane) { return lane->profile->only ? NULL : record; }
+static pith__trace_fn *profile_trace(const pith__lane *lane) {
+    return lane->profile->only ? NULL : record;
+}
 
-static const pith__recorder profile_recorder = { .lane = profile_lane, .phase = profile_phase, .trace = profile_trace };
+static const pith__recorder profile_recorder = { .lane = profile_lane,
+                                                 .phase = profile_phase,
+                                                 .trace = profile_trace };
 
 /* ---- writing ---- */
 
@@ -217,7 +224,8 @@ static void put_micros(pith__json_out *out, const char *key, uint64_t ns) {
 
 static void put_step(pith__json_out *out, const event *e) {
     char kernel[64];
-    snprintf(kernel, sizeof kernel, "%s%s%s", e->kernel ? e->kernel : "", e->kernel ? " " : "", e->isa);
+    snprintf(kernel, sizeof kernel, "%s%s%s", e->kernel ? e->kernel : "", e->kernel ? " " : "",
+             e->isa);
     pith__json_key_int(out, "step", (int64_t)e->index);
     pith__json_key_int(out, "depth", e->depth);
     pith__json_key_string(out, "node", pith__str_of(e->node ? e->node : ""));
@@ -266,9 +274,11 @@ static void put_thread(pith__json_out *out, int lane) {
     pith__json_close(out, "}");
 }
 
-pith_status pith__profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+pith_status pith__profiling_write(const pith_profile *profile,
+                                  void (*write)(void *user, const char *text, size_t size),
                                   void *user, pith_error *err) {
-    if (!profile || !write) return pith__fail(err, PITH_ERR_ARGUMENT, "profile and write must not be NULL");
+    if (!profile || !write)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "profile and write must not be NULL");
     pith__json_out out = { write, user, false };
     uint64_t origin = UINT64_MAX;
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next)

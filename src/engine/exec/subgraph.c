@@ -1,4 +1,5 @@
-/* subgraph.c - runs the graphs that steps own, such as the branches of an If: the part "subgraphs". */
+/* subgraph.c - runs the graphs that steps own, such as the branches of an If: the part "subgraphs".
+ */
 #include "engine/exec/run_state.h"
 
 static void end_children(pith__executor *e, pith__binding *b) {
@@ -26,7 +27,8 @@ static pith__child_results *step_results(pith__running *r, size_t which) {
     return *results + which;
 }
 
-/* The root's arena holds the levels, since executors of subgraphs may end before others of their depth. */
+/* The root's arena holds the levels, since executors of subgraphs may end before others of their
+ * depth. */
 static pith_status make_child(pith__child **out, pith__running *r, size_t which, pith_error *err) {
     pith__executor *e = r->executor;
     const pith__plan *plan = e->plan->steps[r->step].subplans[which].plan;
@@ -52,14 +54,17 @@ static pith_status run_subgraph(pith__exec *exec, const pith__run *run, const ch
     pith__running *r = (pith__running *)exec;
     const pith__step *step = &r->executor->plan->steps[r->step];
     size_t which = 0;
-    while (which < step->subplan_count && !pith__str_is(step->subplans[which].attribute, attribute)) which++;
+    while (which < step->subplan_count && !pith__str_is(step->subplans[which].attribute, attribute))
+        which++;
     if (which == step->subplan_count) {
         return pith__fail(run->err, PITH_ERR_FORMAT, "attribute '%s' is missing", attribute);
     }
     const pith__plan *plan = step->subplans[which].plan;
     if (input_count != plan->graph->input_count || output_count != plan->graph->output_count) {
-        return pith__fail(run->err, PITH_ERR_FORMAT, "'%s' has %zu inputs and %zu outputs, not %zu and %zu", attribute,
-                          plan->graph->input_count, plan->graph->output_count, input_count, output_count);
+        return pith__fail(run->err, PITH_ERR_FORMAT,
+                          "'%s' has %zu inputs and %zu outputs, not %zu and %zu", attribute,
+                          plan->graph->input_count, plan->graph->output_count, input_count,
+                          output_count);
     }
     if (plan->graph->fault.size) {
         return pith__fail(run->err, PITH_ERR_RUN, PITH_STR_FMT, PITH_STR_ARG(plan->graph->fault));
@@ -73,13 +78,17 @@ static pith_status run_subgraph(pith__exec *exec, const pith__run *run, const ch
         const pith_tensor *outer = run->in[(size_t)run->in_count - captures + i];
         e->given[input_count + i] = outer ? *outer : (pith_tensor){ .dtype = PITH_UNDEFINED };
     }
-    pith_status status = pith__executor_run_ports(e, outputs, e->given, exec->threads, exec->cancel, run->err);
-    if (status) return status == PITH_ERR_CANCELLED ? status : pith__fail_at(run->err, status, "%s: ", attribute);
-    status =
-        pith__kept_keep(&(*child)->results->kept, outputs, output_count, e->given, input_count + captures, run->err);
+    pith_status status =
+        pith__executor_run_ports(e, outputs, e->given, exec->threads, exec->cancel, run->err);
+    if (status)
+        return status == PITH_ERR_CANCELLED ? status
+                                            : pith__fail_at(run->err, status, "%s: ", attribute);
+    status = pith__kept_keep(&(*child)->results->kept, outputs, output_count, e->given,
+                             input_count + captures, run->err);
     count_kept(r->executor, (*child)->results);
     return status;
 }
 
-const pith__part pith__part_subgraphs = { "subgraphs",
-                                          &(const pith__subgraphs_part){ run_subgraph, end_children, end_results } };
+const pith__part pith__part_subgraphs = {
+    "subgraphs", &(const pith__subgraphs_part){ run_subgraph, end_children, end_results }
+};

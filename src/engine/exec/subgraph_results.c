@@ -1,11 +1,13 @@
 /* subgraph_results.c - see subgraph_results.h. */
 #include "engine/exec/subgraph_results.h"
 
-/* Items that no sequence holds are dropped when they take three times as much as the others, plus SLACK. Dropping later
- * holds more memory; dropping earlier searches more often. */
+/* Items that no sequence holds are dropped when they take three times as much as the others, plus
+ * SLACK. Dropping later holds more memory; dropping earlier searches more often. */
 #define SLACK ((size_t)1 << 20)
 
-static void *kept_arena_memory(void *arena, size_t bytes) { return pith__arena_alloc64(arena, bytes); }
+static void *kept_arena_memory(void *arena, size_t bytes) {
+    return pith__arena_alloc64(arena, bytes);
+}
 
 void pith__kept_init(pith__kept *k, const pith_allocator *allocator) {
     *k = (pith__kept){ .turn = 0 };
@@ -26,8 +28,8 @@ size_t pith__kept_bytes(const pith__kept *k) {
     return k->turns[0].total + k->turns[1].total + k->items.total + k->dropped.total;
 }
 
-/* Items are told apart by where their contents lie; empty ones are in no map, since they are never read. at must stay
- * as long as the map. */
+/* Items are told apart by where their contents lie; empty ones are in no map, since they are never
+ * read. at must stay as long as the map. */
 static pith_str address_key(void *const *at) { return (pith_str){ (const char *)at, sizeof *at }; }
 
 static bool is_in(const pith__map *map, const pith_tensor *item) {
@@ -40,7 +42,8 @@ static bool find_given(pith__map *map, const pith_tensor *given, size_t count, p
     for (size_t i = 0; i < count; i++) {
         const pith_tensor *items = given[i].data;
         for (int64_t n = 0; given[i].dtype == PITH_SEQUENCE && n < given[i].dims[0]; n++)
-            if (items[n].bytes && !pith__map_put(map, address_key(&items[n].data), 0, NULL)) return false;
+            if (items[n].bytes && !pith__map_put(map, address_key(&items[n].data), 0, NULL))
+                return false;
     }
     return true;
 }
@@ -53,12 +56,14 @@ static pith_status kept_add_item(pith__kept *k, pith_tensor *item, pith_error *e
     void **address = pith__arena_alloc(&k->items, sizeof *address);
     if (!address) return pith__fail_memory(err, sizeof *address);
     *address = item->data;
-    return pith__map_put(&k->known, address_key(address), 0, NULL) ? PITH_OK : pith__fail_memory(err, 0);
+    return pith__map_put(&k->known, address_key(address), 0, NULL) ? PITH_OK
+                                                                   : pith__fail_memory(err, 0);
 }
 
-/* The items are shared where they last long enough, else copied. *bytes: of those that lie in k->items. */
-static pith_status keep_items(pith__kept *k, const pith_tensor *sequence, const pith__map *given, size_t *bytes,
-                              pith_error *err) {
+/* The items are shared where they last long enough, else copied. *bytes: of those that lie in
+ * k->items. */
+static pith_status keep_items(pith__kept *k, const pith_tensor *sequence, const pith__map *given,
+                              size_t *bytes, pith_error *err) {
     pith_tensor *items = sequence->data;
     for (int64_t n = 0; n < sequence->dims[0]; n++) {
         bool known = k->has_items && is_in(&k->known, &items[n]);
@@ -78,7 +83,8 @@ static pith_status drop_items(pith__kept *k, pith_tensor *outputs, size_t count,
     for (size_t i = 0; i < count; i++) {
         pith_tensor *items = outputs[i].data;
         for (int64_t n = 0; outputs[i].dtype == PITH_SEQUENCE && n < outputs[i].dims[0]; n++)
-            if (items[n].bytes && is_in(&old, &items[n])) PITH_TRY(kept_add_item(k, &items[n], err));
+            if (items[n].bytes && is_in(&old, &items[n]))
+                PITH_TRY(kept_add_item(k, &items[n], err));
     }
     return PITH_OK;
 }
@@ -91,8 +97,8 @@ static pith_status copy_array(pith_tensor *sequence, pith__arena *arena, pith_er
     return PITH_OK;
 }
 
-pith_status pith__kept_keep(pith__kept *k, pith_tensor *outputs, size_t count, const pith_tensor *given,
-                            size_t given_count, pith_error *err) {
+pith_status pith__kept_keep(pith__kept *k, pith_tensor *outputs, size_t count,
+                            const pith_tensor *given, size_t given_count, pith_error *err) {
     pith__arena *arena = &k->turns[k->turn ^= 1];
     pith__map shared = { .arena = NULL };
     size_t bytes = 0;
@@ -104,7 +110,8 @@ pith_status pith__kept_keep(pith__kept *k, pith_tensor *outputs, size_t count, c
             PITH_TRY(pith__tensor_copy(&outputs[i], &outputs[i], kept_arena_memory, arena, err));
             continue;
         }
-        if (!sequences && !find_given(&shared, given, given_count, arena)) return pith__fail_memory(err, 0);
+        if (!sequences && !find_given(&shared, given, given_count, arena))
+            return pith__fail_memory(err, 0);
         sequences = true;
         PITH_TRY(copy_array(&outputs[i], arena, err));
         PITH_TRY(keep_items(k, &outputs[i], &shared, &bytes, err));

@@ -1,9 +1,10 @@
-/* value_places.c - places values in the buffer: walks through the steps and takes and frees memory as an allocator
- * would.
+/* value_places.c - places values in the buffer: walks through the steps and takes and frees memory
+ * as an allocator would.
  *
- * It takes the smallest free region that fits (of equal ones the lowest), else the end of the buffer. Regions, free or
- * taken, form a list in the order of their offsets, so that a freed region finds its neighbours; free regions never
- * touch each other. The free ones also form a treap by size: a binary search tree by key, and a heap by priority. */
+ * It takes the smallest free region that fits (of equal ones the lowest), else the end of the
+ * buffer. Regions, free or taken, form a list in the order of their offsets, so that a freed region
+ * finds its neighbours; free regions never touch each other. The free ones also form a treap by
+ * size: a binary search tree by key, and a heap by priority. */
 #include "engine/exec/value_places.h"
 
 #include <stdint.h>
@@ -21,7 +22,8 @@ typedef struct region {
 
 typedef struct space {
     region *regions;                       /* [0] is not used */
-    size_t count, unused, root, last, end; /* unused: a chain of numbers to be used again, through after */
+    size_t count, unused, root, last, end; /* unused: a chain of numbers to be used again, through
+                                              after */
 } space;
 
 /* ---- the treap of free regions ---- */
@@ -85,9 +87,11 @@ static size_t best_fit(const space *s, size_t bytes) {
 
 /* A new region after `before`. */
 static size_t add_region(space *s, size_t before, size_t offset, size_t bytes) {
-    size_t number = s->unused ? s->unused : ++s->count, after = before ? s->regions[before].after : 0;
+    size_t number = s->unused ? s->unused : ++s->count,
+           after = before ? s->regions[before].after : 0;
     if (s->unused) s->unused = s->regions[number].after;
-    s->regions[number] = (region){ .offset = offset, .bytes = bytes, .before = before, .after = after };
+    s->regions[number] =
+        (region){ .offset = offset, .bytes = bytes, .before = before, .after = after };
     s->regions[number].priority = (uint32_t)number * 0x9E3779B9u;
     s->regions[before].after = number;
     if (after)
@@ -146,7 +150,8 @@ static void give(space *s, size_t number) {
     set_free(s, number);
 }
 
-pith_status pith__slots_place(pith__slot *slots, size_t count, size_t steps, size_t *total, pith__arena *scratch) {
+pith_status pith__slots_place(pith__slot *slots, size_t count, size_t steps, size_t *total,
+                              pith__arena *scratch) {
     space s = { .regions = pith__arena_array(scratch, 2 * count + 2, sizeof *s.regions) };
     size_t *region_of = pith__arena_array(scratch, count, sizeof *region_of);
     /* Slots that end at a step, a chain of 1 + index. */

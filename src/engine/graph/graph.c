@@ -1,8 +1,9 @@
 /* graph.c - making and editing graphs.
  *
- * Every change goes through these functions, which keep user lists and output counts of values right. A user list has
- * no order: an entry is removed by putting the last one in its place. Each node knows the positions of its entries,
- * and each value knows which outputs name it. So an edit costs no more if a value has many users. */
+ * Every change goes through these functions, which keep user lists and output counts of values
+ * right. A user list has no order: an entry is removed by putting the last one in its place. Each
+ * node knows the positions of its entries, and each value knows which outputs name it. So an edit
+ * costs no more if a value has many users. */
 #include "engine/graph/graph.h"
 
 #include <assert.h>
@@ -10,7 +11,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-pith_status pith__graph_create(pith__graph **graph, pith__arena *arena, pith__graph *parent, pith_error *err) {
+pith_status pith__graph_create(pith__graph **graph, pith__arena *arena, pith__graph *parent,
+                               pith_error *err) {
     pith__graph *g = pith__arena_array(arena, 1, sizeof *g);
     if (!g) return pith__fail_memory(err, sizeof *g);
     g->arena = arena;
@@ -29,8 +31,8 @@ pith_status pith__graph_create(pith__graph **graph, pith__arena *arena, pith__gr
 pith__value *pith__graph_add_value(pith__graph *graph, pith_str name, pith__value_kind kind) {
     pith__value *value = pith__arena_array(graph->arena, 1, sizeof *value);
     if (!value || graph->value_count >= UINT32_MAX - 1) return NULL;
-    if (!pith__arena_grow(graph->arena, (void **)&graph->values, graph->value_count, &graph->value_capacity,
-                          sizeof *graph->values)) {
+    if (!pith__arena_grow(graph->arena, (void **)&graph->values, graph->value_count,
+                          &graph->value_capacity, sizeof *graph->values)) {
         return NULL;
     }
     value->name = name;
@@ -51,12 +53,15 @@ pith__value *pith__graph_add_const(pith__graph *graph, pith_str name, const pith
     return value;
 }
 
-pith__value *pith__graph_add_i64s(pith__graph *graph, pith_str name, const int64_t *items, int64_t count) {
+pith__value *pith__graph_add_i64s(pith__graph *graph, pith_str name, const int64_t *items,
+                                  int64_t count) {
     size_t bytes = (size_t)count * sizeof *items;
     int64_t *copy = pith__arena_alloc(graph->arena, bytes);
     if (!copy) return NULL;
     if (bytes) memcpy(copy, items, bytes);
-    pith_tensor tensor = { .data = copy, .bytes = bytes, .dtype = PITH_I64, .rank = 1, .dims = { count } };
+    pith_tensor tensor = {
+        .data = copy, .bytes = bytes, .dtype = PITH_I64, .rank = 1, .dims = { count }
+    };
     return pith__graph_add_const(graph, name, &tensor);
 }
 
@@ -81,8 +86,8 @@ pith__value *pith__graph_add_f32(pith__graph *graph, pith_str name, float item) 
 /* ---- uses ---- */
 
 static bool reserve_use(pith__value *value) {
-    return pith__arena_grow(value->graph->arena, (void **)&value->users, value->user_count, &value->user_capacity,
-                            sizeof *value->users);
+    return pith__arena_grow(value->graph->arena, (void **)&value->users, value->user_count,
+                            &value->user_capacity, sizeof *value->users);
 }
 
 /* Room must be there. */
@@ -102,7 +107,9 @@ pith_status pith__node_set_input(pith__node *node, int input, pith__value *value
     pith__value *old = node->inputs[input];
     if (old == value) return PITH_OK;
     if (value && !reserve_use(value)) return PITH_ERR_MEMORY;
-    if (old) remove_use(old, node->places[input]); /* before add_use, which takes over the input's place in the list */
+    if (old)
+        remove_use(old, node->places[input]); /* before add_use, which takes over the input's
+                                                      place in the list */
     if (value) add_use(value, node, input);
     node->inputs[input] = value;
     return PITH_OK;
@@ -130,7 +137,8 @@ pith_status pith__node_set_input_count(pith__node *node, int count) {
 /* Chains the outputs that name one value. */
 static bool chain_outputs(pith__graph *graph) {
     if (graph->output_next) return true;
-    graph->output_next = pith__arena_array(graph->arena, graph->output_count, sizeof *graph->output_next);
+    graph->output_next =
+        pith__arena_array(graph->arena, graph->output_count, sizeof *graph->output_next);
     for (size_t i = graph->output_count; graph->output_next && i-- > 0;) {
         graph->output_next[i] = graph->outputs[i]->first_output;
         graph->outputs[i]->first_output = (uint32_t)i + 1;
@@ -182,9 +190,9 @@ static void unlink_node(pith__node *node) {
     node->prev = node->next = NULL;
 }
 
-pith__node *pith__graph_add_node(pith__graph *graph, pith__node *before, const char *domain, const char *op_type,
-                                 pith__value *const *inputs, int input_count, pith__value *const *outputs,
-                                 int output_count) {
+pith__node *pith__graph_add_node(pith__graph *graph, pith__node *before, const char *domain,
+                                 const char *op_type, pith__value *const *inputs, int input_count,
+                                 pith__value *const *outputs, int output_count) {
     pith__node_head head = { .name = PITH_STR(""),
                              .domain = pith__str_of(domain),
                              .op_type = pith__str_of(op_type),
@@ -203,9 +211,9 @@ pith__node_head pith__node_head_of(const pith__node *node) {
                               .index = node->index };
 }
 
-pith__node *pith__graph_add_headed(pith__graph *graph, pith__node *before, const pith__node_head *head,
-                                   pith__value *const *inputs, int input_count, pith__value *const *outputs,
-                                   int output_count) {
+pith__node *pith__graph_add_headed(pith__graph *graph, pith__node *before,
+                                   const pith__node_head *head, pith__value *const *inputs,
+                                   int input_count, pith__value *const *outputs, int output_count) {
     pith__node *node = pith__arena_array(graph->arena, 1, sizeof *node);
     if (!node) return NULL;
     node->name = head->name;
@@ -221,7 +229,8 @@ pith__node *pith__graph_add_headed(pith__graph *graph, pith__node *before, const
     if (!node->inputs || !node->places || !node->outputs) return NULL;
     node->input_count = input_count;
     for (int i = 0; i < output_count; i++) {
-        pith__value *value = outputs ? outputs[i] : pith__graph_add_value(graph, PITH_STR(""), PITH_VALUE_NODE);
+        pith__value *value =
+            outputs ? outputs[i] : pith__graph_add_value(graph, PITH_STR(""), PITH_VALUE_NODE);
         if (!value && !outputs) return NULL;
         node->outputs[i] = value;
     }
@@ -242,14 +251,16 @@ pith__node *pith__graph_add_like(pith__graph *graph, pith__node *before, const p
                                  pith__value *const *inputs, int input_count) {
     pith__node_head head = pith__node_head_of(like);
     pith__attr *attrs = pith__arena_array(graph->arena, like->attr_count, sizeof *attrs);
-    pith__value **outputs = pith__arena_array(graph->arena, (size_t)like->output_count, sizeof *outputs);
+    pith__value **outputs =
+        pith__arena_array(graph->arena, (size_t)like->output_count, sizeof *outputs);
     if (!attrs || !outputs) return NULL;
     for (int i = 0; i < like->output_count; i++) {
         if (!like->outputs[i]) continue;
         outputs[i] = pith__graph_add_value(graph, PITH_STR(""), PITH_VALUE_NODE);
         if (!outputs[i]) return NULL;
     }
-    pith__node *node = pith__graph_add_headed(graph, before, &head, inputs, input_count, outputs, like->output_count);
+    pith__node *node = pith__graph_add_headed(graph, before, &head, inputs, input_count, outputs,
+                                              like->output_count);
     if (!node) return NULL;
     if (like->attr_count) memcpy(attrs, like->attrs, like->attr_count * sizeof *attrs);
     node->attrs = attrs;
@@ -262,7 +273,8 @@ void pith__node_detach(pith__node *node) {
     for (int i = node->input_count; i-- > 0;)
         if (node->inputs[i]) remove_use(node->inputs[i], node->places[i]);
     for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] && node->outputs[i]->producer == node) node->outputs[i]->producer = NULL;
+        if (node->outputs[i] && node->outputs[i]->producer == node)
+            node->outputs[i]->producer = NULL;
     unlink_node(node);
     node->graph->node_count--;
     node->graph = NULL;
@@ -270,7 +282,8 @@ void pith__node_detach(pith__node *node) {
 
 void pith__node_remove(pith__node *node) {
     for (int i = 0; i < node->output_count; i++)
-        assert(!node->outputs[i] || (node->outputs[i]->user_count == 0 && node->outputs[i]->output_uses == 0));
+        assert(!node->outputs[i] ||
+               (node->outputs[i]->user_count == 0 && node->outputs[i]->output_uses == 0));
     pith__node_detach(node);
 }
 
@@ -288,11 +301,13 @@ static bool is_used(const pith__node *node) {
     return false;
 }
 
-/* Whether a graph of the node reads its i-th capture; so does, for all that is known, a list of graphs. */
+/* Whether a graph of the node reads its i-th capture; so does, for all that is known, a list of
+ * graphs. */
 static bool reads_capture(const pith__node *node, int32_t i) {
     for (size_t a = 0; a < node->attr_count; a++) {
         if (node->attrs[a].kind == PITH_ATTR_GRAPHS) return true;
-        if (node->attrs[a].kind == PITH_ATTR_GRAPH && is_read(node->attrs[a].graph->captures[i])) return true;
+        if (node->attrs[a].kind == PITH_ATTR_GRAPH && is_read(node->attrs[a].graph->captures[i]))
+            return true;
     }
     return false;
 }
@@ -301,7 +316,8 @@ static bool reads_capture(const pith__node *node, int32_t i) {
 static void drop_captures(pith__node *node) {
     const int32_t first = node->input_count - node->capture_count;
     for (int32_t i = 0; i < node->capture_count; i++)
-        if (node->inputs[first + i] && !reads_capture(node, i)) pith__node_set_input(node, first + i, NULL);
+        if (node->inputs[first + i] && !reads_capture(node, i))
+            pith__node_set_input(node, first + i, NULL);
 }
 
 size_t pith__graph_sweep(pith__graph *graph) {
@@ -314,7 +330,8 @@ size_t pith__graph_sweep(pith__graph *graph) {
             continue;
         }
         for (size_t i = 0; i < node->attr_count; i++)
-            if (node->attrs[i].kind == PITH_ATTR_GRAPH) removed += pith__graph_sweep(node->attrs[i].graph);
+            if (node->attrs[i].kind == PITH_ATTR_GRAPH)
+                removed += pith__graph_sweep(node->attrs[i].graph);
         drop_captures(node);
     }
     return removed;
@@ -327,7 +344,8 @@ void pith__graph_number(pith__graph *graph) {
     for (pith__node *node = graph->first; node; node = node->next) node->mark = ++place;
 }
 
-/* Depth first along producers, in the order the nodes had; the stack is the chain of nodes being visited. */
+/* Depth first along producers, in the order the nodes had; the stack is the chain of nodes being
+ * visited. */
 pith_status pith__graph_sort(pith__graph *graph, pith_error *err) {
     enum { NEW, OPEN, DONE };
     typedef struct frame {

@@ -1,5 +1,5 @@
-/* graph_text.c - graphs as text, one line per node, and as Graphviz DOT. Names come from files: any byte that could
- * break a line or a quoted string is written as \xNN. */
+/* graph_text.c - graphs as text, one line per node, and as Graphviz DOT. Names come from files: any
+ * byte that could break a line or a quoted string is written as \xNN. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@ static void dump_put(const out *o, const char *format, ...) {
     va_start(args, format);
     int n = vsnprintf(buffer, sizeof buffer, format, args);
     va_end(args);
-    if (n > 0) o->sink(o->context, buffer, (size_t)n < sizeof buffer ? (size_t)n : sizeof buffer - 1);
+    if (n > 0)
+        o->sink(o->context, buffer, (size_t)n < sizeof buffer ? (size_t)n : sizeof buffer - 1);
 }
 
 static void dump_put_str(const out *o, pith_str s) {
@@ -43,12 +44,14 @@ static void put_value(const out *o, const pith__value *value) {
 
 static void put_type(const out *o, const pith__graph *graph, const pith__type *type) {
     if (type->dtype == PITH_SEQUENCE) dump_put(o, "sequence of ");
-    int dtype = type->dtype == PITH_SEQUENCE || type->dtype == PITH_NONE ? type->item_dtype : type->dtype;
+    int dtype =
+        type->dtype == PITH_SEQUENCE || type->dtype == PITH_NONE ? type->item_dtype : type->dtype;
     dump_put(o, "%s[", dtype ? pith__dtype_name(dtype) : "?");
     for (int i = 0; i < type->rank; i++) {
         char text[128];
         dump_put(o, i ? ", " : "");
-        dump_put_str(o, pith__str_of(pith__dim_text(graph->dims, type->dims[i], text, sizeof text)));
+        dump_put_str(o,
+                     pith__str_of(pith__dim_text(graph->dims, type->dims[i], text, sizeof text)));
     }
     dump_put(o, type->rank < 0 ? "...]" : "]");
 }
@@ -67,7 +70,8 @@ static void dump_put_attr(const out *o, const pith__attr *attr) {
     case PITH_ATTR_STRING: dump_put_str(o, attr->s); break;
     case PITH_ATTR_INTS:
         dump_put(o, "[");
-        for (size_t i = 0; i < attr->count && i < 16; i++) dump_put(o, "%s%" PRId64, i ? ", " : "", attr->ints[i]);
+        for (size_t i = 0; i < attr->count && i < 16; i++)
+            dump_put(o, "%s%" PRId64, i ? ", " : "", attr->ints[i]);
         dump_put(o, attr->count > 16 ? ", ...]" : "]");
         break;
     case PITH_ATTR_GRAPH: dump_put(o, "{...}"); break;

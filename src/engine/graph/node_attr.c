@@ -1,4 +1,5 @@
-/* node_attr.c - reading and setting attributes of nodes. A node has few of them, so the search is linear. */
+/* node_attr.c - reading and setting attributes of nodes. A node has few of them, so the search is
+ * linear. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,9 @@ static const pith__attr *find_kind(const pith__node *node, const char *name, pit
     return attr && attr->kind == kind ? attr : NULL;
 }
 
-const pith__attr *pith__node_attr(const pith__node *node, const char *name) { return node_attr_find(node, name); }
+const pith__attr *pith__node_attr(const pith__node *node, const char *name) {
+    return node_attr_find(node, name);
+}
 
 int64_t pith__node_int(const pith__node *node, const char *name, int64_t fallback) {
     const pith__attr *attr = find_kind(node, name, PITH_ATTR_INT);
@@ -71,7 +74,8 @@ pith__graph *pith__node_graph(const pith__node *node, const char *name) {
 static pith__attr *node_attr_make(pith__node *node, const char *name, pith__attr_kind kind) {
     pith__attr *attr = node_attr_find(node, name);
     if (!attr) {
-        pith__attr *attrs = pith__arena_array(node->graph->arena, node->attr_count + 1, sizeof *attrs);
+        pith__attr *attrs =
+            pith__arena_array(node->graph->arena, node->attr_count + 1, sizeof *attrs);
         if (!attrs) return NULL;
         if (node->attr_count) memcpy(attrs, node->attrs, node->attr_count * sizeof *attrs);
         node->attrs = attrs;
@@ -117,9 +121,10 @@ pith_status pith__node_set_str(pith__node *node, const char *name, pith_str valu
     return PITH_OK;
 }
 
-/* The attribute with a copy of `count` items of `size` bytes, to be put into its union; NULL if memory is out. */
-static pith__attr *make_list(pith__node *node, const char *name, pith__attr_kind kind, void **copy, const void *items,
-                             size_t count, size_t size) {
+/* The attribute with a copy of `count` items of `size` bytes, to be put into its union; NULL if
+ * memory is out. */
+static pith__attr *make_list(pith__node *node, const char *name, pith__attr_kind kind, void **copy,
+                             const void *items, size_t count, size_t size) {
     *copy = pith__arena_array(node->graph->arena, count, size);
     if (!*copy) return NULL;
     if (count) memcpy(*copy, items, count * size);
@@ -128,7 +133,8 @@ static pith__attr *make_list(pith__node *node, const char *name, pith__attr_kind
     return attr;
 }
 
-pith_status pith__node_set_ints(pith__node *node, const char *name, const int64_t *items, size_t count) {
+pith_status pith__node_set_ints(pith__node *node, const char *name, const int64_t *items,
+                                size_t count) {
     void *copy;
     pith__attr *attr = make_list(node, name, PITH_ATTR_INTS, &copy, items, count, sizeof *items);
     if (!attr) return PITH_ERR_MEMORY;
@@ -136,7 +142,8 @@ pith_status pith__node_set_ints(pith__node *node, const char *name, const int64_
     return PITH_OK;
 }
 
-pith_status pith__node_set_floats(pith__node *node, const char *name, const float *items, size_t count) {
+pith_status pith__node_set_floats(pith__node *node, const char *name, const float *items,
+                                  size_t count) {
     void *copy;
     pith__attr *attr = make_list(node, name, PITH_ATTR_FLOATS, &copy, items, count, sizeof *items);
     if (!attr) return PITH_ERR_MEMORY;
@@ -162,8 +169,8 @@ const char *pith__node_place(const pith__node *node, char *buffer, size_t size) 
     char number[16] = "";
     if (node->index >= 0) snprintf(number, sizeof number, " %" PRId32, node->index);
     if (node->name.size) {
-        snprintf(buffer, size, "node%s '" PITH_STR_FMT "' (" PITH_STR_FMT ")", number, PITH_STR_ARG(node->name),
-                 PITH_STR_ARG(node->op_type));
+        snprintf(buffer, size, "node%s '" PITH_STR_FMT "' (" PITH_STR_FMT ")", number,
+                 PITH_STR_ARG(node->name), PITH_STR_ARG(node->op_type));
     } else {
         snprintf(buffer, size, "node%s (" PITH_STR_FMT ")", number, PITH_STR_ARG(node->op_type));
     }

@@ -1,11 +1,13 @@
 /* symbolic_dim.c - interned size expressions in one normal form.
  *
- * An expression is a polynomial with integer coefficients over atoms: symbols, and quotients, minima and maxima that
- * did not simplify. Terms are sorted, and so are the factors of a term. So equal polynomials are equal bytes and get
- * one handle. Symbols are sizes: never negative, and never zero where one is divided by.
+ * An expression is a polynomial with integer coefficients over atoms: symbols, and quotients,
+ * minima and maxima that did not simplify. Terms are sorted, and so are the factors of a term. So
+ * equal polynomials are equal bytes and get one handle. Symbols are sizes: never negative, and
+ * never zero where one is divided by.
  *
- * Degree, number of terms and total size of an expression are bounded, so that a hostile file makes "unknown" instead
- * of work; evaluation is then bounded too. The table is written at load by one thread and only read afterwards. */
+ * Degree, number of terms and total size of an expression are bounded, so that a hostile file makes
+ * "unknown" instead of work; evaluation is then bounded too. The table is written at load by one
+ * thread and only read afterwards. */
 #include "engine/graph/symbolic_dim.h"
 
 #include <inttypes.h>
@@ -17,9 +19,10 @@
 #include "base/str.h"
 #include "base/text_out.h"
 
-/* Bounds of one expression (degree, terms, total size with the atoms in it) and of the table. What exceeds them becomes
- * "unknown". Larger bounds keep more shapes symbolic; smaller ones bound the work of a hostile file better. These
- * are generous for the shape arithmetic of exporters. MAX_DEGREE also fills a term without padding. */
+/* Bounds of one expression (degree, terms, total size with the atoms in it) and of the table. What
+ * exceeds them becomes "unknown". Larger bounds keep more shapes symbolic; smaller ones bound the
+ * work of a hostile file better. These are generous for the shape arithmetic of exporters.
+ * MAX_DEGREE also fills a term without padding. */
 enum { MAX_DEGREE = 7, MAX_TERMS = 16, MAX_SIZE = 256, MAX_EXPRS = 1 << 22 };
 
 /* No padding: arrays of terms are keys of the table. Unused factors are zero. */
@@ -80,7 +83,9 @@ static const expr *expr_of(const pith__dims *dims, pith__dim d) {
     return dims && index < dims->expr_count ? &dims->exprs[index] : NULL;
 }
 
-bool pith__dim_means(const pith__dims *dims, pith__dim d) { return pith__dim_known(d) || expr_of(dims, d); }
+bool pith__dim_means(const pith__dims *dims, pith__dim d) {
+    return pith__dim_known(d) || expr_of(dims, d);
+}
 
 /* ---- polynomials ---- */
 
@@ -103,8 +108,9 @@ static int term_order(const term *a, const term *b) {
     return 0;
 }
 
-/* Coefficients stay so far from the ends of int64 that an expression over sizes of tensors that fit into memory can be
- * evaluated: what is computed with larger ones is left to the run, which wraps around as the operators do. */
+/* Coefficients stay so far from the ends of int64 that an expression over sizes of tensors that fit
+ * into memory can be evaluated: what is computed with larger ones is left to the run, which wraps
+ * around as the operators do. */
 static bool coef_fits(int64_t coef) { return coef >= -INT32_MAX && coef <= INT32_MAX; }
 
 static bool number_fits(pith__dim d) { return !pith__dim_known(d) || coef_fits(d); }
@@ -114,10 +120,12 @@ static bool poly_add_term(poly *p, const term *t) {
     uint32_t i = 0;
     while (i < p->count && term_order(&p->terms[i], t) < 0) i++;
     if (i < p->count && term_order(&p->terms[i], t) == 0) {
-        if (pith__add_overflows(p->terms[i].coef, t->coef, &p->terms[i].coef) || !coef_fits(p->terms[i].coef)) {
+        if (pith__add_overflows(p->terms[i].coef, t->coef, &p->terms[i].coef) ||
+            !coef_fits(p->terms[i].coef)) {
             return false;
         }
-        if (p->terms[i].coef == 0) memmove(&p->terms[i], &p->terms[i + 1], (--p->count - i) * sizeof(term));
+        if (p->terms[i].coef == 0)
+            memmove(&p->terms[i], &p->terms[i + 1], (--p->count - i) * sizeof(term));
         return true;
     }
     if (p->count == MAX_TERMS) return false;
@@ -128,7 +136,8 @@ static bool poly_add_term(poly *p, const term *t) {
 
 static bool term_mul(const term *a, const term *b, term *out) {
     term r = { 0 };
-    if (a->count + b->count > MAX_DEGREE || pith__mul_overflows(a->coef, b->coef, &r.coef)) return false;
+    if (a->count + b->count > MAX_DEGREE || pith__mul_overflows(a->coef, b->coef, &r.coef))
+        return false;
     if (!coef_fits(r.coef)) return false;
     uint32_t i = 0, j = 0;
     while (i < a->count || j < b->count) {
@@ -171,7 +180,8 @@ static bool poly_div(const poly *a, const poly *b, poly *quotient) {
     quotient->count = 0;
     for (int steps = 0; rest.count; steps++) {
         term t;
-        if (steps == MAX_TERMS || !term_div(&rest.terms[0], &b->terms[0], &t) || !poly_add_term(quotient, &t)) {
+        if (steps == MAX_TERMS || !term_div(&rest.terms[0], &b->terms[0], &t) ||
+            !poly_add_term(quotient, &t)) {
             return false;
         }
         t.coef = -t.coef;
@@ -192,17 +202,19 @@ static pith__dim intern(pith__dims *dims, const poly *p) {
     uint32_t size = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         size++;
-        for (uint32_t f = 0; f < p->terms[i].count; f++) size += dims->atoms[p->terms[i].factors[f]].size;
+        for (uint32_t f = 0; f < p->terms[i].count; f++)
+            size += dims->atoms[p->terms[i].factors[f]].size;
     }
     if (size > MAX_SIZE || dims->expr_count >= MAX_EXPRS) return PITH_DIM_UNKNOWN;
     term *terms = pith__arena_alloc(dims->arena, key.size);
-    if (!terms ||
-        !pith__arena_grow(dims->arena, (void **)&dims->exprs, dims->expr_count, &dims->expr_capacity, sizeof(expr))) {
+    if (!terms || !pith__arena_grow(dims->arena, (void **)&dims->exprs, dims->expr_count,
+                                    &dims->expr_capacity, sizeof(expr))) {
         return PITH_DIM_UNKNOWN;
     }
     memcpy(terms, p->terms, key.size);
     key.data = (const char *)terms;
-    if (!pith__map_put(&dims->expr_map, key, (uint32_t)dims->expr_count, NULL)) return PITH_DIM_UNKNOWN;
+    if (!pith__map_put(&dims->expr_map, key, (uint32_t)dims->expr_count, NULL))
+        return PITH_DIM_UNKNOWN;
     dims->exprs[dims->expr_count] = (expr){ terms, p->count, size };
     return handle_of(dims->expr_count++);
 }
@@ -211,7 +223,8 @@ static pith__dim intern(pith__dims *dims, const poly *p) {
 
 static bool add_atom(pith__dims *dims, const atom *a, uint32_t *index) {
     if (dims->atom_count >= MAX_EXPRS) return false;
-    if (!pith__arena_grow(dims->arena, (void **)&dims->atoms, dims->atom_count, &dims->atom_capacity, sizeof(atom))) {
+    if (!pith__arena_grow(dims->arena, (void **)&dims->atoms, dims->atom_count,
+                          &dims->atom_capacity, sizeof(atom))) {
         return false;
     }
     dims->atoms[dims->atom_count] = *a;
@@ -227,18 +240,23 @@ static pith__dim atom_dim(pith__dims *dims, uint32_t index) {
 pith__dim pith__dim_symbol(pith__dims *dims, pith_str name) {
     uint32_t index = pith__map_get(&dims->names, name);
     if (index == UINT32_MAX) {
-        atom a = { .symbol = (int32_t)dims->symbol_count, .name = pith__arena_str(dims->arena, name), .size = 1 };
-        if (!a.name.data || !pith__arena_grow(dims->arena, (void **)&dims->symbols, dims->symbol_count,
-                                              &dims->symbol_capacity, sizeof(uint32_t))) {
+        atom a = { .symbol = (int32_t)dims->symbol_count,
+                   .name = pith__arena_str(dims->arena, name),
+                   .size = 1 };
+        if (!a.name.data ||
+            !pith__arena_grow(dims->arena, (void **)&dims->symbols, dims->symbol_count,
+                              &dims->symbol_capacity, sizeof(uint32_t))) {
             return PITH_DIM_UNKNOWN;
         }
-        if (!add_atom(dims, &a, &index) || !pith__map_put(&dims->names, a.name, index, NULL)) return PITH_DIM_UNKNOWN;
+        if (!add_atom(dims, &a, &index) || !pith__map_put(&dims->names, a.name, index, NULL))
+            return PITH_DIM_UNKNOWN;
         dims->symbols[dims->symbol_count++] = index;
     }
     return atom_dim(dims, index);
 }
 
-/* What the polynomial is at least, if that can be said: its constant when nothing else can be negative. */
+/* What the polynomial is at least, if that can be said: its constant when nothing else can be
+ * negative. */
 static bool poly_lower_bound(const pith__dims *dims, const poly *p, int64_t *bound) {
     *bound = 0;
     for (uint32_t i = 0; i < p->count; i++) {
@@ -326,7 +344,8 @@ static int64_t gcd(int64_t a, int64_t b) {
     return a < 0 ? -a : a;
 }
 
-/* floor(p / n) for a number n > 0: what divides goes out, the greatest common divisor is cancelled. */
+/* floor(p / n) for a number n > 0: what divides goes out, the greatest common divisor is cancelled.
+ */
 static pith__dim floor_div_by_number(pith__dims *dims, const poly *p, int64_t n) {
     poly out = { 0 }, rest = { 0 };
     int64_t common = n;
@@ -361,7 +380,8 @@ static pith__dim dim_divide(pith__dims *dims, pith__dim_op op, pith__dim a, pith
     if (poly_div(&p, &q, &quotient)) return intern(dims, &quotient);
     if (pith__dim_known(b) && b > 0) {
         term rounding = { .coef = b - 1 };
-        if (op == PITH_DIM_CEIL_DIV && b > 1 && !poly_add_term(&p, &rounding)) return PITH_DIM_UNKNOWN;
+        if (op == PITH_DIM_CEIL_DIV && b > 1 && !poly_add_term(&p, &rounding))
+            return PITH_DIM_UNKNOWN;
         return floor_div_by_number(dims, &p, b);
     }
     return make_atom(dims, op, a, b);
@@ -413,7 +433,8 @@ pith__dim pith__dim_product(pith__dims *dims, const pith__dim *items, int count)
     pith__dim product = 1;
     for (int i = 0; i < count; i++)
         if (items[i] == 0) return 0;
-    for (int i = 0; i < count; i++) product = pith__dim_apply(dims, PITH_DIM_MUL, product, items[i]);
+    for (int i = 0; i < count; i++)
+        product = pith__dim_apply(dims, PITH_DIM_MUL, product, items[i]);
     return product;
 }
 
@@ -431,14 +452,16 @@ int32_t pith__dim_symbol_index(const pith__dims *dims, pith__dim d) {
     return dims->atoms[e->terms[0].factors[0]].symbol;
 }
 
-bool pith__dim_solve(const pith__dims *dims, pith__dim d, int64_t value, int32_t *symbol, int64_t *size) {
+bool pith__dim_solve(const pith__dims *dims, pith__dim d, int64_t value, int32_t *symbol,
+                     int64_t *size) {
     const expr *e = expr_of(dims, d);
     if (!e) return false;
     const term *t = &e->terms[0];
     if (t->count != 1 || e->count > 2 || (e->count == 2 && e->terms[1].count)) return false;
     *symbol = dims->atoms[t->factors[0]].symbol;
     int64_t constant = e->count == 2 ? e->terms[1].coef : 0, rest;
-    if (*symbol < 0 || __builtin_sub_overflow(value, constant, &rest) || rest <= PITH_DIM_LIMIT || rest % t->coef) {
+    if (*symbol < 0 || __builtin_sub_overflow(value, constant, &rest) || rest <= PITH_DIM_LIMIT ||
+        rest % t->coef) {
         return false;
     }
     *size = rest / t->coef;
@@ -447,8 +470,10 @@ bool pith__dim_solve(const pith__dims *dims, pith__dim d, int64_t value, int32_t
 
 static pith__dim eval_atom(const pith__dims *dims, const atom *a, const pith__dim *values) {
     if (a->symbol >= 0) return values[a->symbol];
-    pith__dim x = pith__dim_eval(dims, a->key->a, values), y = pith__dim_eval(dims, a->key->b, values);
-    return pith__dim_known(x) && pith__dim_known(y) ? apply_numbers((pith__dim_op)a->key->op, x, y) : PITH_DIM_UNKNOWN;
+    pith__dim x = pith__dim_eval(dims, a->key->a, values),
+              y = pith__dim_eval(dims, a->key->b, values);
+    return pith__dim_known(x) && pith__dim_known(y) ? apply_numbers((pith__dim_op)a->key->op, x, y)
+                                                    : PITH_DIM_UNKNOWN;
 }
 
 pith__dim pith__dim_eval(const pith__dims *dims, pith__dim d, const pith__dim *values) {
@@ -459,7 +484,8 @@ pith__dim pith__dim_eval(const pith__dims *dims, pith__dim d, const pith__dim *v
         pith__dim product = e->terms[i].coef;
         for (uint32_t f = 0; f < e->terms[i].count; f++) {
             pith__dim factor = eval_atom(dims, &dims->atoms[e->terms[i].factors[f]], values);
-            if (!pith__dim_known(factor) || pith__mul_overflows(product, factor, &product)) return PITH_DIM_UNKNOWN;
+            if (!pith__dim_known(factor) || pith__mul_overflows(product, factor, &product))
+                return PITH_DIM_UNKNOWN;
         }
         if (pith__add_overflows(sum, product, &sum)) return PITH_DIM_UNKNOWN;
     }
@@ -517,7 +543,8 @@ const char *pith__dim_text(const pith__dims *dims, pith__dim d, char *buffer, si
     return buffer;
 }
 
-const char *pith__shape_text(const pith__dims *dims, const pith__dim *sizes, int rank, char *buffer, size_t size) {
+const char *pith__shape_text(const pith__dims *dims, const pith__dim *sizes, int rank, char *buffer,
+                             size_t size) {
     pith__text_out w = pith__text_begin(buffer, size);
     pith__text_put(&w, "[");
     for (int i = 0; i < rank; i++) {

@@ -22,12 +22,12 @@ void pith__type_set(pith__type *type, int dtype, int rank, const pith__dim *dims
 static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
     const char *at = tensor->data;
     switch (tensor->dtype) {
-#define ITEM(number, type)                                                                                             \
-    case number: {                                                                                                     \
-        type x;                                                                                                        \
-        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);                                                               \
-        *item = (int64_t)x;                                                                                            \
-        return true;                                                                                                   \
+#define ITEM(number, type)                                                                         \
+    case number: {                                                                                 \
+        type x;                                                                                    \
+        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);                                           \
+        *item = (int64_t)x;                                                                        \
+        return true;                                                                               \
     }
         ITEM(PITH_I64, int64_t)
         ITEM(PITH_I32, int32_t)

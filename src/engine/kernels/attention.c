@@ -1,4 +1,5 @@
-/* attention.c - the parts of the attention kernels that all levels share, and which kernel a CPU runs. */
+/* attention.c - the parts of the attention kernels that all levels share, and which kernel a CPU
+ * runs. */
 #include "engine/kernels/attention.h"
 
 #include <string.h>
@@ -22,5 +23,6 @@ int64_t pith__attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
 }
 
 pith__attention_f32_fn *pith__attention_i16_find(pith__isa isa) {
-    return (pith__attention_f32_fn *)pith__kernel_find_vnni("attention_vnni", "attention", PITH_I16, isa);
+    return (pith__attention_f32_fn *)pith__kernel_find_vnni("attention_vnni", "attention", PITH_I16,
+                                                            isa);
 }

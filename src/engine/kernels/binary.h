@@ -1,5 +1,6 @@
-/* binary.h - y[i] = f(a[i * as], b[i * bs]) with strides 0 (one element for all) or 1; y may be an operand of stride 1.
- * min and max give NaN where either operand is NaN. The signature is that of all binary loops, whatever the type. */
+/* binary.h - y[i] = f(a[i * as], b[i * bs]) with strides 0 (one element for all) or 1; y may be an
+ * operand of stride 1. min and max give NaN where either operand is NaN. The signature is that of
+ * all binary loops, whatever the type. */
 #ifndef PITH_ENGINE_KERNELS_BINARY_H
 #define PITH_ENGINE_KERNELS_BINARY_H
 

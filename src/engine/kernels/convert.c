@@ -1,7 +1,8 @@
 /* convert.c - see convert.h.
  *
- * A type is a row of four functions: elements to double or to int64, and back. A pair of types goes through double if
- * one side is a float, else through int64, in blocks. The pairs that models use a lot have a direct loop. */
+ * A type is a row of four functions: elements to double or to int64, and back. A pair of types goes
+ * through double if one side is a float, else through int64, in blocks. The pairs that models use a
+ * lot have a direct loop. */
 #include "engine/kernels/convert.h"
 
 #include <math.h>
@@ -11,35 +12,39 @@
 #include "engine/kernels/cast.h"
 #include "engine/kernels/small_floats.h"
 
-/* Elements that go through double or int64 at a time. The block stays in the L1 cache and is long enough that calling
- * two functions per block costs little. */
+/* Elements that go through double or int64 at a time. The block stays in the L1 cache and is long
+ * enough that calling two functions per block costs little. */
 enum { BLOCK = 256 };
 
-static int32_t to_i32(double x) { return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN; }
+static int32_t to_i32(double x) {
+    return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;
+}
 static int64_t to_i64(double x) {
     return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 }
 static uint64_t to_u64(double x) {
-    return x >= 9223372036854775808.0 && x < 18446744073709551616.0 ? (uint64_t)x : (uint64_t)to_i64(x);
+    return x >= 9223372036854775808.0 && x < 18446744073709551616.0 ? (uint64_t)x
+                                                                    : (uint64_t)to_i64(x);
 }
 
-#define ROW(name, T, FROM_F, FROM_I)                                                                                   \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
-        const T *p = (const T *)x + first;                                                                             \
-        for (int64_t i = 0; i < n; i++) y[i] = (double)p[i];                                                           \
-    }                                                                                                                  \
-    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {                                   \
-        const T *p = (const T *)x + first;                                                                             \
-        for (int64_t i = 0; i < n; i++) y[i] = (int64_t)p[i];                                                          \
-    }                                                                                                                  \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
-        T *p = (T *)y + first;                                                                                         \
-        (void)saturate;                                                                                                \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                                           \
-    }                                                                                                                  \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
-        T *p = (T *)y + first;                                                                                         \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                                           \
+#define ROW(name, T, FROM_F, FROM_I)                                                               \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                \
+        const T *p = (const T *)x + first;                                                         \
+        for (int64_t i = 0; i < n; i++) y[i] = (double)p[i];                                       \
+    }                                                                                              \
+    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {               \
+        const T *p = (const T *)x + first;                                                         \
+        for (int64_t i = 0; i < n; i++) y[i] = (int64_t)p[i];                                      \
+    }                                                                                              \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n,                 \
+                               bool saturate) {                                                    \
+        T *p = (T *)y + first;                                                                     \
+        (void)saturate;                                                                            \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                       \
+    }                                                                                              \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {              \
+        T *p = (T *)y + first;                                                                     \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                       \
     }
 #define CAST_F32(v) (float)(v)
 #define CAST_F64(v) (double)(v)
@@ -68,19 +73,20 @@ ROW(i64, int64_t, to_i64, KEEP_I64)
 ROW(bool, uint8_t, NOT_ZERO, NOT_ZERO)
 
 /* Floats: no load_i, an integer never comes from one but through double. */
-#define FLOAT_ROW(name, T, TO_F, FROM_F, FROM_I)                                                                       \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
-        const T *p = (const T *)x + first;                                                                             \
-        for (int64_t i = 0; i < n; i++) y[i] = TO_F(p[i]);                                                             \
-    }                                                                                                                  \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
-        T *p = (T *)y + first;                                                                                         \
-        (void)saturate;                                                                                                \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                                           \
-    }                                                                                                                  \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
-        T *p = (T *)y + first;                                                                                         \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                                           \
+#define FLOAT_ROW(name, T, TO_F, FROM_F, FROM_I)                                                   \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                \
+        const T *p = (const T *)x + first;                                                         \
+        for (int64_t i = 0; i < n; i++) y[i] = TO_F(p[i]);                                         \
+    }                                                                                              \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n,                 \
+                               bool saturate) {                                                    \
+        T *p = (T *)y + first;                                                                     \
+        (void)saturate;                                                                            \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                       \
+    }                                                                                              \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {              \
+        T *p = (T *)y + first;                                                                     \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                       \
     }
 
 /* To odd: a double rounded so that a second rounding to fewer bits is still right. */
@@ -102,18 +108,21 @@ FLOAT_ROW(f64, double, CAST_F64, CAST_F64, CAST_F64)
 FLOAT_ROW(f16, uint16_t, pith__f32_of_f16, pith__f16_of_f64, F16_OF_INT)
 FLOAT_ROW(bf16, uint16_t, pith__f32_of_bf16, bf16_of, BF16_OF_INT)
 
-#define F8_ROW(name, DTYPE)                                                                                            \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
-        const uint8_t *p = (const uint8_t *)x + first;                                                                 \
-        for (int64_t i = 0; i < n; i++) y[i] = pith__f32_of_f8(p[i], DTYPE);                                           \
-    }                                                                                                                  \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
-        uint8_t *p = (uint8_t *)y + first;                                                                             \
-        for (int64_t i = 0; i < n; i++) p[i] = pith__f8_of_f32(round_to_odd(x[i]), DTYPE, saturate);                   \
-    }                                                                                                                  \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
-        uint8_t *p = (uint8_t *)y + first;                                                                             \
-        for (int64_t i = 0; i < n; i++) p[i] = pith__f8_of_f32(round_to_odd((double)x[i]), DTYPE, true);               \
+#define F8_ROW(name, DTYPE)                                                                        \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                \
+        const uint8_t *p = (const uint8_t *)x + first;                                             \
+        for (int64_t i = 0; i < n; i++) y[i] = pith__f32_of_f8(p[i], DTYPE);                       \
+    }                                                                                              \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n,                 \
+                               bool saturate) {                                                    \
+        uint8_t *p = (uint8_t *)y + first;                                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            p[i] = pith__f8_of_f32(round_to_odd(x[i]), DTYPE, saturate);                           \
+    }                                                                                              \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {              \
+        uint8_t *p = (uint8_t *)y + first;                                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            p[i] = pith__f8_of_f32(round_to_odd((double)x[i]), DTYPE, true);                       \
     }
 F8_ROW(e4m3fn, PITH_F8E4M3FN)
 F8_ROW(e4m3fnuz, PITH_F8E4M3FNUZ)
@@ -139,36 +148,41 @@ uint8_t pith__convert_e8m0(float x, int mode, bool saturate) {
     uint32_t exponent = bits >> 23 & 255, fraction = bits & 0x7FFFFF;
     if (exponent == 255) return isinf(x) && saturate ? 254 : 255;
     bool up = mode == 1   ? fraction != 0 && (exponent > 0 || fraction > 0x400000)
-              : mode == 0 ? (fraction & 0x400000) && ((fraction & 0x3FFFFF) || exponent > 0 || fraction > 0x400000)
+              : mode == 0 ? (fraction & 0x400000) &&
+                                ((fraction & 0x3FFFFF) || exponent > 0 || fraction > 0x400000)
                           : false;
     if (!up) return (uint8_t)exponent;
     return exponent == 254 ? (saturate ? 254 : 255) : (uint8_t)(exponent + 1);
 }
 
 /* Packed types: `bits` wide, low bits first. */
-#define PACKED(x, i, bits)                                                                                             \
-    ((unsigned)((const uint8_t *)(x))[(i) * (bits) / 8] >> ((i) * (bits) % 8) & ((1u << (bits)) - 1))
+#define PACKED(x, i, bits)                                                                         \
+    ((unsigned)((const uint8_t *)(x))[(i) * (bits) / 8] >> ((i) * (bits) % 8) &                    \
+     ((1u << (bits)) - 1))
 static void convert_put(void *y, int64_t i, int bits, unsigned v) {
     uint8_t *p = (uint8_t *)y + i * bits / 8;
     int shift = (int)(i * bits % 8);
     unsigned mask = ((1u << bits) - 1) << shift;
     *p = (uint8_t)((*p & ~mask) | (v << shift & mask));
 }
-static int64_t extend(unsigned v, int bits) { return (int64_t)(v ^ (1u << (bits - 1))) - (int64_t)(1u << (bits - 1)); }
+static int64_t extend(unsigned v, int bits) {
+    return (int64_t)(v ^ (1u << (bits - 1))) - (int64_t)(1u << (bits - 1));
+}
 #define PLAIN_BITS(v, bits) (int64_t)(v)
-#define PACKED_ROW(name, BITS, VALUE)                                                                                  \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
-        for (int64_t i = 0; i < n; i++) y[i] = (double)VALUE(PACKED(x, first + i, BITS), BITS);                        \
-    }                                                                                                                  \
-    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {                                   \
-        for (int64_t i = 0; i < n; i++) y[i] = VALUE(PACKED(x, first + i, BITS), BITS);                                \
-    }                                                                                                                  \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
-        (void)saturate;                                                                                                \
-        for (int64_t i = 0; i < n; i++) convert_put(y, first + i, BITS, (unsigned)to_i32(x[i]));                       \
-    }                                                                                                                  \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
-        for (int64_t i = 0; i < n; i++) convert_put(y, first + i, BITS, (unsigned)x[i]);                               \
+#define PACKED_ROW(name, BITS, VALUE)                                                              \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                \
+        for (int64_t i = 0; i < n; i++) y[i] = (double)VALUE(PACKED(x, first + i, BITS), BITS);    \
+    }                                                                                              \
+    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {               \
+        for (int64_t i = 0; i < n; i++) y[i] = VALUE(PACKED(x, first + i, BITS), BITS);            \
+    }                                                                                              \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n,                 \
+                               bool saturate) {                                                    \
+        (void)saturate;                                                                            \
+        for (int64_t i = 0; i < n; i++) convert_put(y, first + i, BITS, (unsigned)to_i32(x[i]));   \
+    }                                                                                              \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {              \
+        for (int64_t i = 0; i < n; i++) convert_put(y, first + i, BITS, (unsigned)x[i]);           \
     }
 PACKED_ROW(u4, 4, PLAIN_BITS)
 PACKED_ROW(i4, 4, extend)
@@ -176,14 +190,16 @@ PACKED_ROW(u2, 2, PLAIN_BITS)
 PACKED_ROW(i2, 2, extend)
 
 static void load_f_e2m1(double *y, const void *x, int64_t first, int64_t n) {
-    for (int64_t i = 0; i < n; i++) y[i] = pith__f32_of_f8((uint8_t)PACKED(x, first + i, 4), PITH_F4E2M1);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = pith__f32_of_f8((uint8_t)PACKED(x, first + i, 4), PITH_F4E2M1);
 }
 static void store_f_e2m1(void *y, int64_t first, const double *x, int64_t n, bool saturate) {
     for (int64_t i = 0; i < n; i++)
         convert_put(y, first + i, 4, pith__f8_of_f32(round_to_odd(x[i]), PITH_F4E2M1, saturate));
 }
 static void store_i_e2m1(void *y, int64_t first, const int64_t *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) convert_put(y, first + i, 4, pith__f8_of_f32((float)x[i], PITH_F4E2M1, true));
+    for (int64_t i = 0; i < n; i++)
+        convert_put(y, first + i, 4, pith__f8_of_f32((float)x[i], PITH_F4E2M1, true));
 }
 
 typedef struct row {
@@ -192,9 +208,9 @@ typedef struct row {
     void (*store_f)(void *y, int64_t first, const double *x, int64_t n, bool saturate);
     void (*store_i)(void *y, int64_t first, const int64_t *x, int64_t n);
 } row;
-#define INT_FNS(name)                                                                                                  \
+#define INT_FNS(name)                                                                              \
     { load_f_##name, load_i_##name, store_f_##name, store_i_##name }
-#define FLOAT_FNS(name)                                                                                                \
+#define FLOAT_FNS(name)                                                                            \
     { load_f_##name, NULL, store_f_##name, store_i_##name }
 static const row rows[PITH_DTYPE_COUNT] = {
     [PITH_F32] = FLOAT_FNS(f32),
@@ -223,30 +239,32 @@ static const row rows[PITH_DTYPE_COUNT] = {
 };
 
 /* The pairs with a loop of their own. */
-#define DIRECT(name, FROM, TO, EXPR)                                                                                   \
-    static void name(void *y, const void *x, int64_t n) {                                                              \
-        const FROM *p = x;                                                                                             \
-        TO *q = y;                                                                                                     \
-        for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                                       \
+#define DIRECT(name, FROM, TO, EXPR)                                                               \
+    static void name(void *y, const void *x, int64_t n) {                                          \
+        const FROM *p = x;                                                                         \
+        TO *q = y;                                                                                 \
+        for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                   \
     }
 #define SAME(v) (v)
 DIRECT(f16_f32_plain, uint16_t, float, pith__f32_of_f16)
 DIRECT(f32_f16_plain, float, uint16_t, pith__f16_of_f32)
 
-/* From this many elements on, the tuned loop is looked up in the kernel table. Shorter ones are done before the look-up
- * would be. */
+/* From this many elements on, the tuned loop is looked up in the kernel table. Shorter ones are
+ * done before the look-up would be. */
 enum { LOOK_UP = 64 };
 static void f16_f32(void *y, const void *x, int64_t n) {
     pith__widen_f16_fn *fn =
-        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith__widen_f16_fn, "widen", PITH_F16, pith__cpu_get()->isa);
+        n < LOOK_UP ? NULL
+                    : PITH_KERNEL_FIND(pith__widen_f16_fn, "widen", PITH_F16, pith__cpu_get()->isa);
     if (fn)
         fn(x, y, (size_t)n);
     else
         f16_f32_plain(y, x, n);
 }
 static void f32_f16(void *y, const void *x, int64_t n) {
-    pith__narrow_f16_fn *fn =
-        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith__narrow_f16_fn, "narrow", PITH_F16, pith__cpu_get()->isa);
+    pith__narrow_f16_fn *fn = n < LOOK_UP ? NULL
+                                          : PITH_KERNEL_FIND(pith__narrow_f16_fn, "narrow",
+                                                             PITH_F16, pith__cpu_get()->isa);
     if (fn)
         fn(x, y, (size_t)n);
     else
@@ -270,27 +288,32 @@ static const struct {
     int from, to;
     void (*run)(void *y, const void *x, int64_t n);
 } pairs[] = {
-    { PITH_F16, PITH_F32, f16_f32 },   { PITH_F32, PITH_F16, f32_f16 }, { PITH_BF16, PITH_F32, bf16_f32 },
-    { PITH_F32, PITH_BF16, f32_bf16 }, { PITH_F32, PITH_F64, f32_f64 }, { PITH_F64, PITH_F32, f64_f32 },
-    { PITH_I64, PITH_F32, i64_f32 },   { PITH_I32, PITH_F32, i32_f32 }, { PITH_U8, PITH_F32, u8_f32 },
-    { PITH_BOOL, PITH_F32, u8_f32 },   { PITH_I8, PITH_F32, i8_f32 },   { PITH_I32, PITH_I64, i32_i64 },
-    { PITH_I64, PITH_I32, i64_i32 },   { PITH_BOOL, PITH_I64, u8_i64 }, { PITH_F32, PITH_BOOL, f32_bool },
-    { PITH_I64, PITH_BOOL, i64_bool },
+    { PITH_F16, PITH_F32, f16_f32 },   { PITH_F32, PITH_F16, f32_f16 },
+    { PITH_BF16, PITH_F32, bf16_f32 }, { PITH_F32, PITH_BF16, f32_bf16 },
+    { PITH_F32, PITH_F64, f32_f64 },   { PITH_F64, PITH_F32, f64_f32 },
+    { PITH_I64, PITH_F32, i64_f32 },   { PITH_I32, PITH_F32, i32_f32 },
+    { PITH_U8, PITH_F32, u8_f32 },     { PITH_BOOL, PITH_F32, u8_f32 },
+    { PITH_I8, PITH_F32, i8_f32 },     { PITH_I32, PITH_I64, i32_i64 },
+    { PITH_I64, PITH_I32, i64_i32 },   { PITH_BOOL, PITH_I64, u8_i64 },
+    { PITH_F32, PITH_BOOL, f32_bool }, { PITH_I64, PITH_BOOL, i64_bool },
 };
 
 /* Through the kernel of the pair, if there is one. */
 static bool convert_by_kernel(void *y, int to, const void *x, int from, int64_t n) {
     const int dtype = from == PITH_BOOL ? PITH_U8 : from; /* its bytes are 0 and 1 */
-    pith__cast_fn *fn = n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith__cast_fn, "cast", dtype, pith__cpu_get()->isa);
+    pith__cast_fn *fn =
+        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith__cast_fn, "cast", dtype, pith__cpu_get()->isa);
     return fn && fn(y, to, x, (size_t)n);
 }
 
-static bool has_row(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT && rows[dtype].load_f; }
+static bool has_row(int dtype) {
+    return dtype > 0 && dtype < PITH_DTYPE_COUNT && rows[dtype].load_f;
+}
 
 bool pith__convert_known(int from, int to) { return has_row(from) && has_row(to); }
 
-void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first, int64_t n,
-                   bool saturate) {
+void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first,
+                   int64_t n, bool saturate) {
     int from_bits = pith__dtype_bits(from), to_bits = pith__dtype_bits(to);
     if (!pith__convert_known(from, to) && from != to) {
         size_t size = (size_t)to_bits / 8;
@@ -299,7 +322,8 @@ void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, in
     }
     if (from == to && from_bits >= 8) {
         size_t size = (size_t)from_bits / 8;
-        memmove((char *)y + (size_t)y_first * size, (const char *)x + (size_t)x_first * size, (size_t)n * size);
+        memmove((char *)y + (size_t)y_first * size, (const char *)x + (size_t)x_first * size,
+                (size_t)n * size);
         return;
     }
     void *y_at = (char *)y + y_first * (to_bits / 8);
@@ -328,7 +352,8 @@ void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, in
     }
 }
 
-void pith__dynamic_scale(float *scale, float *zero, const float *x, size_t n, pith__range_fn *range) {
+void pith__dynamic_scale(float *scale, float *zero, const float *x, size_t n,
+                         pith__range_fn *range) {
     float low = 0, high = 0;
     range(x, n, &low, &high);
     *scale = high == low ? 1.0f : (high - low) / 255.0f;

@@ -22,12 +22,15 @@ int64_t pith__gemm_int8_packed_size(int64_t k, int64_t n) {
         return -1;
     }
     /* 4 bytes more per column: its sum. */
-    return pith__mul_overflows(columns / PITH_GEMM_PANEL * PITH_GEMM_PANEL, depth / 4 * 4, &size) ? -1 : size;
+    return pith__mul_overflows(columns / PITH_GEMM_PANEL * PITH_GEMM_PANEL, depth / 4 * 4, &size)
+               ? -1
+               : size;
 }
 
 int64_t pith__gemm_half_packed_size(int64_t k, int64_t n) {
     int64_t columns, size;
-    if (k < 0 || n < 0 || k == INT64_MAX || pith__add_overflows(n, PITH_GEMM_PANEL - 1, &columns)) return -1;
+    if (k < 0 || n < 0 || k == INT64_MAX || pith__add_overflows(n, PITH_GEMM_PANEL - 1, &columns))
+        return -1;
     columns -= columns % PITH_GEMM_PANEL;
     return pith__mul_overflows(columns, (k + 1) / 2 * 4, &size) ? -1 : size;
 }
@@ -47,13 +50,15 @@ static void gemm_tell(const char *families, int dtype) {
 const char *pith__gemm_bf16_family(int *wide, pith__isa isa) {
     uint32_t features = isa == PITH_ISA_avx512 ? pith__cpu_get()->features : 0;
     if (pith__piece_heard()) gemm_tell("gemm_amx gemm_dp gemm", PITH_BF16);
-    const char *family = features & PITH_CPU_AMX_BF16 ? "gemm_amx" : features & PITH_CPU_FAST_BF16 ? "gemm_dp" : "gemm";
+    const char *family = features & PITH_CPU_AMX_BF16    ? "gemm_amx"
+                         : features & PITH_CPU_FAST_BF16 ? "gemm_dp"
+                                                         : "gemm";
     *wide = strcmp(family, "gemm") == 0;
     return family;
 }
 
-/* A kernel of one level whose processor needs a feature, its speed as a multiple of f32's, and the least k for which it
- * has that. */
+/* A kernel of one level whose processor needs a feature, its speed as a multiple of f32's, and the
+ * least k for which it has that. */
 typedef struct gemm_choice {
     const char *family;
     pith__isa isa;
@@ -62,12 +67,13 @@ typedef struct gemm_choice {
     int64_t least;
 } gemm_choice;
 
-/* The first of the choices that this build has and this processor runs at the level, else the plain one, twice as fast
- * as f32. speed may be NULL. */
-static pith__kernel_fn *gemm_choose(const gemm_choice *choices, size_t count, const char *plain, int dtype, int64_t k,
-                                    pith__isa isa, int *speed) {
+/* The first of the choices that this build has and this processor runs at the level, else the plain
+ * one, twice as fast as f32. speed may be NULL. */
+static pith__kernel_fn *gemm_choose(const gemm_choice *choices, size_t count, const char *plain,
+                                    int dtype, int64_t k, pith__isa isa, int *speed) {
     for (size_t i = 0; i < count; i++) {
-        if (choices[i].isa != isa || !(pith__cpu_get()->features & choices[i].feature) || k < choices[i].least)
+        if (choices[i].isa != isa || !(pith__cpu_get()->features & choices[i].feature) ||
+            k < choices[i].least)
             continue;
         pith__kernel_fn *fn = pith__kernel_find(choices[i].family, dtype, isa);
         if (fn && speed) *speed = choices[i].speed;
@@ -84,7 +90,8 @@ pith__gemm_i8_fn *pith__gemm_i8_find(int *speed, int64_t k, pith__isa isa) {
         { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3, 0 },
     };
     if (pith__piece_heard()) gemm_tell("gemm_amx gemm_vnni gemm", PITH_I8);
-    return (pith__gemm_i8_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm", PITH_I8, k, isa, speed);
+    return (pith__gemm_i8_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm",
+                                           PITH_I8, k, isa, speed);
 }
 
 pith__gemm_blocks_fn *pith__gemm_blocks_find(int *speed, pith__isa isa) {
@@ -93,6 +100,6 @@ pith__gemm_blocks_fn *pith__gemm_blocks_find(int *speed, pith__isa isa) {
         { "gemm_blocks_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3, 0 },
     };
     if (pith__piece_heard()) gemm_tell("gemm_blocks_vnni gemm_blocks", PITH_U8);
-    return (pith__gemm_blocks_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm_blocks", PITH_U8, 0,
-                                               isa, speed);
+    return (pith__gemm_blocks_fn *)gemm_choose(choices, sizeof choices / sizeof *choices,
+                                               "gemm_blocks", PITH_U8, 0, isa, speed);
 }

@@ -21,7 +21,8 @@ static unsigned blocks_weight(const uint8_t *bytes, int64_t i, int bits) {
 }
 
 /* One column of a block: where k goes is said in gemm_blocks.h. */
-static void blocks_pack_column(uint8_t *to, const uint8_t *from, const pith__blocks_form *f, int64_t count, int64_t j) {
+static void blocks_pack_column(uint8_t *to, const uint8_t *from, const pith__blocks_form *f,
+                               int64_t count, int64_t j) {
     for (int64_t i = 0; i < count; i++) {
         const unsigned weight = blocks_weight(from, i, f->bits);
         if (f->bits == 8)
@@ -31,7 +32,8 @@ static void blocks_pack_column(uint8_t *to, const uint8_t *from, const pith__blo
     }
 }
 
-void pith__blocks_pack_panel(void *panel, const pith__blocks_form *f, const pith__blocks_columns *from) {
+void pith__blocks_pack_panel(void *panel, const pith__blocks_form *f,
+                             const pith__blocks_columns *from) {
     const int64_t bytes = f->block * f->bits / 8, step = pith__blocks_block_bytes(f);
     const int64_t zero_row = (f->blocks * f->bits + 7) / 8;
     uint8_t *zeros = (uint8_t *)panel + f->blocks * step;
@@ -43,7 +45,8 @@ void pith__blocks_pack_panel(void *panel, const pith__blocks_form *f, const pith
         for (int64_t j = 0; j < from->columns; j++) {
             blocks_pack_column(to, from->b + (j * f->blocks + t) * bytes, f, count, j);
             scales[j] = from->scale[j * f->blocks + t];
-            if (f->zeros) zeros[16 * t + j] = (uint8_t)blocks_weight(from->zeros + j * zero_row, t, f->bits);
+            if (f->zeros)
+                zeros[16 * t + j] = (uint8_t)blocks_weight(from->zeros + j * zero_row, t, f->bits);
         }
     }
 }

@@ -5,7 +5,8 @@
 
 enum { BLOCK = 1024, VECTORS = 4 };
 
-void PITH_K(affine_f32)(float *y, const float *x, const float *a, const float *b, int64_t n, int step) {
+void PITH_K(affine_f32)(float *y, const float *x, const float *a, const float *b, int64_t n,
+                        int step) {
     if (n <= 0) return;
     vf scale = vf_set1(*a), shift = vf_set1(*b);
     int64_t i = 0;
@@ -34,7 +35,8 @@ PITH_INLINE float affine_block(const float *x, int64_t n, vf mean, const int squ
     for (int k = 0; k < VECTORS; k++) sums[k] = vf_zero();
     for (; n - i >= 16 * VECTORS; i += 16 * VECTORS) {
         PITH_UNROLL
-        for (int k = 0; k < VECTORS; k++) sums[k] = affine_term(sums[k], vf_load(x + i + 16 * k), mean, square);
+        for (int k = 0; k < VECTORS; k++)
+            sums[k] = affine_term(sums[k], vf_load(x + i + 16 * k), mean, square);
     }
     PITH_UNROLL
     for (int k = 0; k < VECTORS; k++) {

@@ -1,5 +1,5 @@
-/* k_arg.c - see arg_lanes.h. Columns: sixteen or more keep their best value and its place side by side. A row: its best
- * value is found first, then where it is. */
+/* k_arg.c - see arg_lanes.h. Columns: sixteen or more keep their best value and its place side by
+ * side. A row: its best value is found first, then where it is. */
 #include "engine/kernels/arg_lanes.h"
 
 #include "engine/kernels/vec.h"
@@ -7,13 +7,14 @@
 enum { VECTORS = 4 };
 
 PITH_INLINE vm arg_better(vf v, vf best, const bool last, const int min) {
-    const vm plain = min ? (last ? vf_le(v, best) : vf_lt(v, best)) : (last ? vf_ge(v, best) : vf_gt(v, best));
+    const vm plain =
+        min ? (last ? vf_le(v, best) : vf_lt(v, best)) : (last ? vf_ge(v, best) : vf_gt(v, best));
     return vm_or(plain, vm_and(vf_isnan(v), vf_eq(best, best)));
 }
 
 /* `count` vectors of columns; the last one has n of them. */
-PITH_INLINE void arg_columns(const float *x, int64_t *y, int64_t rows, int64_t stride, const int count, size_t n,
-                             const bool last, const int min) {
+PITH_INLINE void arg_columns(const float *x, int64_t *y, int64_t rows, int64_t stride,
+                             const int count, size_t n, const bool last, const int min) {
     vf best[VECTORS];
     vi at[VECTORS];
     PITH_UNROLL
@@ -41,7 +42,9 @@ PITH_INLINE void arg_columns(const float *x, int64_t *y, int64_t rows, int64_t s
     }
 }
 
-PITH_INLINE vm arg_equal(vf v, vf best, const bool odd) { return odd ? vf_isnan(v) : vf_eq(v, best); }
+PITH_INLINE vm arg_equal(vf v, vf best, const bool odd) {
+    return odd ? vf_isnan(v) : vf_eq(v, best);
+}
 
 /* The first or last place of best among n elements, or of NaN; -1 if there is none. */
 static int64_t arg_find(const float *x, int64_t n, float best, bool last, bool odd) {
@@ -70,37 +73,44 @@ PITH_INLINE int64_t arg_row(const float *x, int64_t n, const bool last, const in
     }
     for (; i < n; i += 16) {
         const size_t left = n - i < 16 ? (size_t)(n - i) : 16;
-        const vf v = left < 16 ? vf_select(vm_first(left), vf_load_n(x + i, left), best[0]) : vf_load(x + i);
+        const vf v =
+            left < 16 ? vf_select(vm_first(left), vf_load_n(x + i, left), best[0]) : vf_load(x + i);
         odd = vf_fma(v, vf_zero(), odd);
         best[0] = min ? vf_min(v, best[0]) : vf_max(v, best[0]);
     }
-    const int64_t nan = vm_any(vf_isnan(odd)) ? arg_find(x, n, 0, false, true) : -1; /* or an infinity */
+    /* or an infinity */
+    const int64_t nan = vm_any(vf_isnan(odd)) ? arg_find(x, n, 0, false, true) : -1;
     if (nan >= 0) return nan;
     PITH_UNROLL
-    for (int k = 1; k < VECTORS; k++) best[0] = min ? vf_min(best[0], best[k]) : vf_max(best[0], best[k]);
+    for (int k = 1; k < VECTORS; k++)
+        best[0] = min ? vf_min(best[0], best[k]) : vf_max(best[0], best[k]);
     return arg_find(x, n, min ? vf_hmin(best[0]) : vf_hmax(best[0]), last, false);
 }
 
-PITH_INLINE void arg_run(const float *x, int64_t *y, int64_t n, int64_t stride, int64_t columns, const bool last,
-                         const int min) {
+PITH_INLINE void arg_run(const float *x, int64_t *y, int64_t n, int64_t stride, int64_t columns,
+                         const bool last, const int min) {
     if (stride == 1) {
         for (int64_t j = 0; j < columns; j++) y[j] = arg_row(x + j, n, last, min);
         return;
     }
     int64_t j = 0;
-    for (; columns - j >= 16 * VECTORS; j += 16 * VECTORS) arg_columns(x + j, y + j, n, stride, VECTORS, 16, last, min);
+    for (; columns - j >= 16 * VECTORS; j += 16 * VECTORS)
+        arg_columns(x + j, y + j, n, stride, VECTORS, 16, last, min);
     for (; j < columns; j += 16)
-        arg_columns(x + j, y + j, n, stride, 1, columns - j < 16 ? (size_t)(columns - j) : 16, last, min);
+        arg_columns(x + j, y + j, n, stride, 1, columns - j < 16 ? (size_t)(columns - j) : 16, last,
+                    min);
 }
 
-void PITH_K(arg_max_lanes_f32)(const float *x, int64_t *y, int64_t n, int64_t stride, int64_t columns, bool last) {
+void PITH_K(arg_max_lanes_f32)(const float *x, int64_t *y, int64_t n, int64_t stride,
+                               int64_t columns, bool last) {
     if (last)
         arg_run(x, y, n, stride, columns, true, 0);
     else
         arg_run(x, y, n, stride, columns, false, 0);
 }
 
-void PITH_K(arg_min_lanes_f32)(const float *x, int64_t *y, int64_t n, int64_t stride, int64_t columns, bool last) {
+void PITH_K(arg_min_lanes_f32)(const float *x, int64_t *y, int64_t n, int64_t stride,
+                               int64_t columns, bool last) {
     if (last)
         arg_run(x, y, n, stride, columns, true, 1);
     else

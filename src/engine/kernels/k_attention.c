@@ -1,12 +1,14 @@
 /* k_attention.c - softmax(scale q k^T + bias) v with the register tile of the matmul.
  *
- * Keys and values are packed once into panels of 16 columns, keys transposed. For a tile of queries, the strip of
- * scores against all keys is computed, each row of the strip becomes unnormalised probabilities, and the strip times v
- * is multiplied by the reciprocals of the row sums.
+ * Keys and values are packed once into panels of 16 columns, keys transposed. For a tile of
+ * queries, the strip of scores against all keys is computed, each row of the strip becomes
+ * unnormalised probabilities, and the strip times v is multiplied by the reciprocals of the row
+ * sums.
  *
- * Positions count from the first key that the mask keeps, so padding on either side changes nothing. Masked keys in
- * between take part in no sum. If the rows of a tile see different ranges of keys (causal, window), the common range
- * runs as a tile and the rest row by row, in ascending order. */
+ * Positions count from the first key that the mask keeps, so padding on either side changes
+ * nothing. Masked keys in between take part in no sum. If the rows of a tile see different ranges
+ * of keys (causal, window), the common range runs as a tile and the rest row by row, in ascending
+ * order. */
 #include "engine/kernels/attention.h"
 
 #include <stdbool.h>
@@ -22,12 +24,14 @@ typedef struct call {
     const float *kt, *v;         /* packed: [padded / 16][d][16], [dv / 16][keys][16] */
     int64_t strip_row;
     float *strip;
-    bool raw;    /* the strip keeps q k^T as it is: the largest of the scaled scores is the scaled largest one */
+    bool raw;    /* the strip keeps q k^T as it is: the largest of the scaled scores is the scaled
+                    largest one */
     bool open;   /* and every query sees every key */
     float log2e; /* e^(scale score) = 2^(log2e * what the strip keeps) */
 } call;
 
-_Static_assert((int)PITH_TILE_ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
+_Static_assert((int)PITH_TILE_ROWS <= (int)PITH_ATTENTION_ROWS,
+               "the scratch holds a strip for each row of a tile");
 
 typedef struct range {
     int64_t from, to;
@@ -38,7 +42,8 @@ static range visible(const call *c, int64_t i) {
     const pith__attention *a = c->a;
     int64_t offset = a->causal_offset == INT64_MAX ? 0 : a->causal_offset, from = 0, to = a->keys;
     if (a->causal_offset != INT64_MAX && i + offset + 1 < to) to = i + offset + 1;
-    if (a->window_right >= 0 && a->window_right < a->keys - i - offset && i + offset + a->window_right + 1 < to) {
+    if (a->window_right >= 0 && a->window_right < a->keys - i - offset &&
+        i + offset + a->window_right + 1 < to) {
         to = i + offset + a->window_right + 1;
     }
     if (a->window_left >= 0 && a->window_left < i + offset) from = i + offset - a->window_left;
@@ -63,8 +68,8 @@ static vm attention_kept(const call *c, range r, int64_t j) {
     return vm_and(keep, vf_gt(vf_load(holes), vf_zero()));
 }
 
-/* Scales and biases a row of scores, unless they stay raw. Returns the largest seen ones by lane, *any: whether there
- * is one. */
+/* Scales and biases a row of scores, unless they stay raw. Returns the largest seen ones by lane,
+ * *any: whether there is one. */
 static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) {
     const pith__attention *a = c->a;
     const float *bias = a->bias ? a->bias + i * a->bias_stride + c->first : NULL;
@@ -72,7 +77,8 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
     vf scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY), most = infinity;
     *any = false;
     for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
-        for (; c->raw && j >= whole.from && j < whole.to; j += 16, *any = true) most = vf_max(most, vf_load(s + j));
+        for (; c->raw && j >= whole.from && j < whole.to; j += 16, *any = true)
+            most = vf_max(most, vf_load(s + j));
         if (j >= r.to) break;
         vf v = vf_load(s + j);
         if (!c->raw) {
@@ -92,12 +98,12 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
     return most;
 }
 
-/* e^(score - the row's largest), where what the strip keeps is s and of the largest one top; floor is -log2e * top.
- * That number's rounding is the same for the whole row and cancels. */
+/* e^(score - the row's largest), where what the strip keeps is s and of the largest one top; floor
+ * is -log2e * top. That number's rounding is the same for the whole row and cancels. */
 PITH_INLINE vf exponential(vf s, vf log2e, vf floor) { return vf_exp2(vf_fma(s, log2e, floor)); }
 
-/* Where log2e * top is so large that its rounding would leave the range of 2^x, or infinite, the row's largest score is
- * taken from the row first. Returns what is the largest then. */
+/* Where log2e * top is so large that its rounding would leave the range of 2^x, or infinite, the
+ * row's largest score is taken from the row first. Returns what is the largest then. */
 static float lowered(const call *c, float *s, range r, float top) {
     float product = c->log2e * top;
     if (product > -0x1p30f && product < 0x1p30f) return top;
@@ -144,10 +150,10 @@ static void attention_scores(const call *c, int64_t i, int rows, range r) {
     }
 }
 
-/* t, of rows of panels, += probabilities of rows [from, to) of v times these, for rows of the strip and columns of v
- * from `column` on. `begins`: nothing is in t yet. */
-static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t,
-                       bool begins) {
+/* t, of rows of panels, += probabilities of rows [from, to) of v times these, for rows of the strip
+ * and columns of v from `column` on. `begins`: nothing is in t yet. */
+static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column,
+                       range r, float *t, bool begins) {
     pith__gemm_tile g = { .a_row = c->strip_row,
                           .b_panel = 16 * c->keys,
                           .t = t,
@@ -175,16 +181,18 @@ static void no_keys(const pith__attention *a, float *o) {
     for (int64_t column = 0; column < a->dv; column += 16) {
         size_t width = a->dv - column < 16 ? (size_t)(a->dv - column) : 16;
         vf sum = vf_zero();
-        for (int64_t j = 0; j < a->keys; j++) sum = vf_add(sum, vf_load_n(a->v + j * a->v_stride + column, width));
+        for (int64_t j = 0; j < a->keys; j++)
+            sum = vf_add(sum, vf_load_n(a->v + j * a->v_stride + column, width));
         sum = vf_div(sum, vf_set1((float)a->keys));
-        if (a->none_left != PITH_NONE_LEFT_MEAN) sum = vf_set1(a->none_left == PITH_NONE_LEFT_ZERO ? 0.0f : NAN);
+        if (a->none_left != PITH_NONE_LEFT_MEAN)
+            sum = vf_set1(a->none_left == PITH_NONE_LEFT_ZERO ? 0.0f : NAN);
         vf_store_n(o + column, sum, width);
     }
 }
 
 /* t, of rows of panels, times the rows' shares to the result. */
-static void put_rows(const pith__attention *a, int64_t i, int rows, int64_t column, int panels, const float *t,
-                     const float *shares) {
+static void put_rows(const pith__attention *a, int64_t i, int rows, int64_t column, int panels,
+                     const float *t, const float *shares) {
     for (int r = 0; r < rows; r++, t += 16 * panels) {
         vf share = vf_set1(shares[r]);
         float *o = a->o + (i + r) * a->o_stride + column;
@@ -198,11 +206,12 @@ static void put_rows(const pith__attention *a, int64_t i, int rows, int64_t colu
     }
 }
 
-/* Rows whose maxima are computed side by side. The maximum of one row is a chain of dependent operations; four chains
- * fill the gaps, and more gain nothing. */
+/* Rows whose maxima are computed side by side. The maximum of one row is a chain of dependent
+ * operations; four chains fill the gaps, and more gain nothing. */
 enum { CHAINS = 4 };
 
-/* The largest raw scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */
+/* The largest raw scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as
+ * are left. */
 static void attention_largest(const call *c, vf *lanes, int row, int left) {
     const int64_t whole = c->keys / 16 * 16;
     const vm tail = vm_first((size_t)(c->keys - whole));
@@ -220,12 +229,13 @@ static void attention_largest(const call *c, vf *lanes, int row, int left) {
     PITH_UNROLL
     for (int r = 0; r < CHAINS && r < left; r++) {
         lanes[r] = most[r];
-        if (whole < c->keys) lanes[r] = vf_max(most[r], vf_select(tail, vf_load(s[r] + whole), vf_set1(-INFINITY)));
+        if (whole < c->keys)
+            lanes[r] = vf_max(most[r], vf_select(tail, vf_load(s[r] + whole), vf_set1(-INFINITY)));
     }
 }
 
-/* Queries of which each sees every key. Step by step for all rows, here and below, so that their chains of dependent
- * operations overlap. */
+/* Queries of which each sees every key. Step by step for all rows, here and below, so that their
+ * chains of dependent operations overlap. */
 static void open_tile(const call *c, int64_t i, int rows) {
     const pith__attention *a = c->a;
     const int64_t whole = c->keys / 16 * 16, keys = c->keys, row = c->strip_row;
@@ -274,10 +284,12 @@ static void attention_query_tile(const call *c, int64_t i, int rows) {
         if (seen[r].to > all.to) all.to = seen[r].to;
     }
     attention_scores(c, i, rows, all);
-    for (int r = 0; r < rows; r++) lanes[r] = finish_scores(c, i + r, c->strip + r * c->strip_row, seen[r], &any[r]);
+    for (int r = 0; r < rows; r++)
+        lanes[r] = finish_scores(c, i + r, c->strip + r * c->strip_row, seen[r], &any[r]);
     for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
     for (int r = 0; r < rows; r++)
-        lanes[r] = any[r] ? exponentials(c, c->strip + r * c->strip_row, seen[r], tops[r]) : vf_zero();
+        lanes[r] =
+            any[r] ? exponentials(c, c->strip + r * c->strip_row, seen[r], tops[r]) : vf_zero();
     for (int r = 0; r < rows; r++) shares[r] = 1.0f / vf_sum(lanes[r]);
 
     if (common.from >= common.to) common.to = common.from = 0;
@@ -287,12 +299,14 @@ static void attention_query_tile(const call *c, int64_t i, int rows) {
         memset(t, 0, (size_t)(rows * t_row) * sizeof *t);
         for (int r = 0; r < rows; r++) {
             range before = { seen[r].from, common.from };
-            add_values(c, 1, panels, c->strip + r * c->strip_row, column, before, t + r * t_row, false);
+            add_values(c, 1, panels, c->strip + r * c->strip_row, column, before, t + r * t_row,
+                       false);
         }
         add_values(c, rows, panels, c->strip, column, common, t, false);
         for (int r = 0; r < rows; r++) {
             range rest = { common.to > seen[r].from ? common.to : seen[r].from, seen[r].to };
-            add_values(c, 1, panels, c->strip + r * c->strip_row, column, rest, t + r * t_row, false);
+            add_values(c, 1, panels, c->strip + r * c->strip_row, column, rest, t + r * t_row,
+                       false);
         }
         put_rows(a, i, rows, column, panels, t, shares);
     }
@@ -303,7 +317,11 @@ static void attention_query_tile(const call *c, int64_t i, int rows) {
 
 void PITH_K(attention_f32)(const pith__attention *a, float *scratch) {
     const pith__attention_keys kept = pith__attention_look(a);
-    call c = { .a = a, .first = kept.first, .keys = kept.count, .open = kept.open, .raw = !a->bias && a->scale > 0 };
+    call c = { .a = a,
+               .first = kept.first,
+               .keys = kept.count,
+               .open = kept.open,
+               .raw = !a->bias && a->scale > 0 };
     if (kept.holes) c.mask = a->key_mask + c.first;
     c.log2e = 0x1.715476p0f * (c.raw ? a->scale : 1.0f);
     c.padded = (c.keys + 15) / 16 * 16;
@@ -311,7 +329,8 @@ void PITH_K(attention_f32)(const pith__attention *a, float *scratch) {
     c.strip_row = c.padded + 16;
     c.strip = scratch;
     float *kt = scratch + PITH_TILE_ROWS * c.strip_row, *v = kt + c.padded * a->d;
-    PITH_K(gemm_pack_f32)(kt, a->k + c.first * a->k_stride, 1, a->k_stride, a->d, c.keys, 0, c.keys);
+    PITH_K(gemm_pack_f32)
+    (kt, a->k + c.first * a->k_stride, 1, a->k_stride, a->d, c.keys, 0, c.keys);
     PITH_K(gemm_pack_f32)(v, a->v + c.first * a->v_stride, a->v_stride, 1, c.keys, a->dv, 0, a->dv);
     c.kt = kt;
     c.v = v;

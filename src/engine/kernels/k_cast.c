@@ -1,4 +1,5 @@
-/* k_cast.c - see cast.h. Loops of plain C over blocks of one size, which compilers make vectors of. */
+/* k_cast.c - see cast.h. Loops of plain C over blocks of one size, which compilers make vectors of.
+ */
 #include "engine/kernels/cast.h"
 
 #include "engine/kernels/vec.h"
@@ -16,15 +17,15 @@ enum { CAST_BLOCK = 64 };
 #define CAST_F32_I32(v) (int32_t)(((v) >= -0x1p31f) & ((v) < 0x1p31f) ? (v) : -0x1p31f)
 #define CAST_F64_I32(v) (int32_t)(((v) > -0x1.00000002p31) & ((v) < 0x1p31) ? (v) : -0x1p31)
 
-#define CAST_LOOP(from, to, FROM, TO, EXPR)                                                                            \
-    static void cast_##from##_##to(void *y, const void *x, size_t n) {                                                 \
-        const FROM *p = x;                                                                                             \
-        TO *q = y, block[CAST_BLOCK];                                                                                  \
-        for (; n >= CAST_BLOCK; n -= CAST_BLOCK, p += CAST_BLOCK, q += CAST_BLOCK) {                                   \
-            for (int i = 0; i < CAST_BLOCK; i++) block[i] = (TO)EXPR(p[i]);                                            \
-            memcpy(q, block, sizeof block);                                                                            \
-        }                                                                                                              \
-        for (size_t i = 0; i < n; i++) q[i] = (TO)EXPR(p[i]);                                                          \
+#define CAST_LOOP(from, to, FROM, TO, EXPR)                                                        \
+    static void cast_##from##_##to(void *y, const void *x, size_t n) {                             \
+        const FROM *p = x;                                                                         \
+        TO *q = y, block[CAST_BLOCK];                                                              \
+        for (; n >= CAST_BLOCK; n -= CAST_BLOCK, p += CAST_BLOCK, q += CAST_BLOCK) {               \
+            for (int i = 0; i < CAST_BLOCK; i++) block[i] = (TO)EXPR(p[i]);                        \
+            memcpy(q, block, sizeof block);                                                        \
+        }                                                                                          \
+        for (size_t i = 0; i < n; i++) q[i] = (TO)EXPR(p[i]);                                      \
     }
 CAST_LOOP(f32, i64, float, int64_t, CAST_I64)
 CAST_LOOP(f32, i32, float, int32_t, CAST_F32_I32)
@@ -49,7 +50,7 @@ CAST_LOOP(i8, f32, int8_t, float, CAST_PLAIN)
 CAST_LOOP(i8, i32, int8_t, int32_t, CAST_PLAIN)
 CAST_LOOP(i8, i64, int8_t, int64_t, CAST_PLAIN)
 
-#define CAST_CASE(dtype, from, to)                                                                                     \
+#define CAST_CASE(dtype, from, to)                                                                 \
     case dtype: cast_##from##_##to(y, x, n); return true;
 
 bool PITH_K(cast_f32)(void *y, int to, const void *x, size_t n) {
@@ -94,14 +95,14 @@ bool PITH_K(cast_i64)(void *y, int to, const void *x, size_t n) {
     }
 }
 
-#define CAST_BYTES(from)                                                                                               \
-    bool PITH_K(cast_##from)(void *y, int to, const void *x, size_t n) {                                               \
-        switch (to) {                                                                                                  \
-            CAST_CASE(PITH_F32, from, f32)                                                                             \
-            CAST_CASE(PITH_I32, from, i32)                                                                             \
-            CAST_CASE(PITH_I64, from, i64)                                                                             \
-        default: return false;                                                                                         \
-        }                                                                                                              \
+#define CAST_BYTES(from)                                                                           \
+    bool PITH_K(cast_##from)(void *y, int to, const void *x, size_t n) {                           \
+        switch (to) {                                                                              \
+            CAST_CASE(PITH_F32, from, f32)                                                         \
+            CAST_CASE(PITH_I32, from, i32)                                                         \
+            CAST_CASE(PITH_I64, from, i64)                                                         \
+        default: return false;                                                                     \
+        }                                                                                          \
     }
 CAST_BYTES(u8)
 CAST_BYTES(i8)

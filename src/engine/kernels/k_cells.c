@@ -22,7 +22,8 @@ PITH_INLINE vf cells_sum(const float *x, const float *g, int64_t i, size_t n) {
 void PITH_K(lstm_cell_f32)(float *h, float *c, const float *x, const float *g, int64_t n) {
     for (int64_t i = 0; i < n; i += 16) {
         size_t w = WIDTH(n);
-        vf in = vf_sigmoid(cells_sum(x, g, i, w)), forget = vf_sigmoid(cells_sum(x + 2 * n, g + 2 * n, i, w));
+        vf in = vf_sigmoid(cells_sum(x, g, i, w)),
+           forget = vf_sigmoid(cells_sum(x + 2 * n, g + 2 * n, i, w));
         vf now = vf_tanh(cells_sum(x + 3 * n, g + 3 * n, i, w));
         now = vf_fma(forget, cells_take(c, i, w), vf_mul(in, now));
         vf out = vf_sigmoid(cells_sum(x + n, g + n, i, w));
@@ -45,11 +46,13 @@ void PITH_K(gru_cell_f32)(float *h, const float *x, const float *g, const float 
     }
 }
 
-void PITH_K(gru_gates_f32)(float *z, float *reset, const float *h, const float *x, const float *g, int64_t n) {
+void PITH_K(gru_gates_f32)(float *z, float *reset, const float *h, const float *x, const float *g,
+                           int64_t n) {
     for (int64_t i = 0; i < n; i += 16) {
         size_t w = WIDTH(n);
         cells_put(z, i, vf_sigmoid(cells_sum(x, g, i, w)), w);
-        cells_put(reset, i, vf_mul(vf_sigmoid(cells_sum(x + n, g + n, i, w)), cells_take(h, i, w)), w);
+        cells_put(reset, i, vf_mul(vf_sigmoid(cells_sum(x + n, g + n, i, w)), cells_take(h, i, w)),
+                  w);
     }
 }
 

@@ -5,10 +5,10 @@
 
 #include "engine/kernels/vec.h"
 
-/* Up to four rows, as the bytes of words that are stored over each other. Returns how many columns are done: the last
- * ones would be stored beyond the end. */
-static int64_t turn_few(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t n, int64_t m,
-                        uint8_t flip) {
+/* Up to four rows, as the bytes of words that are stored over each other. Returns how many columns
+ * are done: the last ones would be stored beyond the end. */
+static int64_t turn_few(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row,
+                        int64_t n, int64_t m, uint8_t flip) {
     const vi flips = vi_set1((int32_t)(flip * 0x01010101u));
     int64_t i = 0;
     for (; n - i >= 16 + 4; i += 16) {
@@ -23,28 +23,32 @@ static int64_t turn_few(uint8_t *to, int64_t to_row, const uint8_t *from, int64_
     return i;
 }
 
-void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t n, int64_t m,
-                           uint8_t flip) {
+void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row,
+                           int64_t n, int64_t m, uint8_t flip) {
     const vi flips = vi_set1(flip);
     int64_t whole_n = n / 16 * 16, whole_m = m / 16 * 16;
     for (int64_t i = 0; i < whole_n; i += 16) {
         for (int64_t j = 0; j < whole_m; j += 16) {
             vf block[16];
             PITH_UNROLL
-            for (int k = 0; k < 16; k++) block[k] = vf_bits(vi_load_u8(from + (j + k) * from_row + i));
+            for (int k = 0; k < 16; k++)
+                block[k] = vf_bits(vi_load_u8(from + (j + k) * from_row + i));
             vf_transpose(block);
             PITH_UNROLL
-            for (int k = 0; k < 16; k++) vi_store_8(to + (i + k) * to_row + j, vi_xor(vi_bits(block[k]), flips));
+            for (int k = 0; k < 16; k++)
+                vi_store_8(to + (i + k) * to_row + j, vi_xor(vi_bits(block[k]), flips));
         }
     }
-    const int64_t few = m <= 4 && m == to_row ? turn_few(to, to_row, from, from_row, n, m, flip) : 0;
+    const int64_t few =
+        m <= 4 && m == to_row ? turn_few(to, to_row, from, from_row, n, m, flip) : 0;
     for (int64_t i = few; i < n; i++) {
         for (int64_t j = i < whole_n ? whole_m : 0; j < m; j++)
             to[i * to_row + j] = (uint8_t)(from[j * from_row + i] ^ flip);
     }
 }
 
-/* What all numbers share, in registers: bytes that are stored may lie anywhere, as far as compilers know. */
+/* What all numbers share, in registers: bytes that are stored may lie anywhere, as far as compilers
+ * know. */
 typedef struct limits {
     vf low, high;
     vi zero;
@@ -65,8 +69,8 @@ PITH_INLINE vi requantize_take(const int32_t *p, size_t n) {
 }
 
 /* n (1 to 16) maps of a window, side by side. */
-PITH_INLINE void requantize_beside(const pith__requantize *a, const limits *l, const int32_t *sums, uint8_t *y,
-                                   int64_t j, vi row_sum, size_t n) {
+PITH_INLINE void requantize_beside(const pith__requantize *a, const limits *l, const int32_t *sums,
+                                   uint8_t *y, int64_t j, vi row_sum, size_t n) {
     vi v = vi_add(requantize_take(sums, n), requantize_take(a->add + j, n));
     if (a->zeros) v = vi_sub(v, vi_mul(requantize_take(a->zeros + j, n), row_sum));
     v = requantize_bytes(l, v, n == 16 ? vf_load(a->scale + j) : vf_load_n(a->scale + j, n));
@@ -76,8 +80,8 @@ PITH_INLINE void requantize_beside(const pith__requantize *a, const limits *l, c
         vi_store_8_n(y + j, v, n);
 }
 
-static void requantize_rows(const pith__requantize *given, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
-                            int64_t j0, int64_t j1) {
+static void requantize_rows(const pith__requantize *given, const int32_t *sums, int64_t row,
+                            int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const pith__requantize a = *given;
     const limits l = requantize_limits(given);
     for (int64_t i = i0; i < i1; i++, sums += row) {
@@ -90,15 +94,16 @@ static void requantize_rows(const pith__requantize *given, const int32_t *sums, 
 }
 
 /* At most 16 windows and n maps, turned. */
-PITH_INLINE void requantize_turned(const pith__requantize *a, const int32_t *sums, int64_t row, int64_t i,
-                                   size_t windows, int64_t j, size_t maps) {
+PITH_INLINE void requantize_turned(const pith__requantize *a, const int32_t *sums, int64_t row,
+                                   int64_t i, size_t windows, int64_t j, size_t maps) {
     const vi add = requantize_take(a->add + j, maps);
     const vi zeros = a->zeros ? requantize_take(a->zeros + j, maps) : vi_set1(0);
     vf block[16];
     for (size_t k = 0; k < 16; k++) {
         vi v = k < windows ? requantize_take(sums + (int64_t)k * row, maps) : vi_set1(0);
         v = vi_add(v, add);
-        if (a->zeros && k < windows) v = vi_sub(v, vi_mul(zeros, vi_set1(a->row_sums[i + (int64_t)k])));
+        if (a->zeros && k < windows)
+            v = vi_sub(v, vi_mul(zeros, vi_set1(a->row_sums[i + (int64_t)k])));
         block[k] = vf_bits(v);
     }
     vf_transpose(block);
@@ -106,8 +111,8 @@ PITH_INLINE void requantize_turned(const pith__requantize *a, const int32_t *sum
         vf_store_n((float *)(void *)(a->wide + (j + (int64_t)k) * a->plane + i), block[k], windows);
 }
 
-void PITH_K(requantize_i32)(const pith__requantize *a, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
-                            int64_t j0, int64_t j1) {
+void PITH_K(requantize_i32)(const pith__requantize *a, const int32_t *sums, int64_t row, int64_t i0,
+                            int64_t i1, int64_t j0, int64_t j1) {
     if (a->scale) {
         requantize_rows(a, sums, row, i0, i1, j0, j1);
         return;
@@ -122,7 +127,8 @@ void PITH_K(requantize_i32)(const pith__requantize *a, const int32_t *sums, int6
 
 #if defined(PITH_LEVEL_scalar)
 /* Channels [c, c + n) of a window. */
-static void depthwise_plain(const pith__depthwise_bytes *a, const uint8_t *x, int64_t window, int64_t c, int64_t n) {
+static void depthwise_plain(const pith__depthwise_bytes *a, const uint8_t *x, int64_t window,
+                            int64_t c, int64_t n) {
     int32_t sums[PITH_DEPTHWISE_BLOCK];
     for (int64_t i = 0; i < n; i++) {
         sums[i] = 0;
@@ -142,7 +148,8 @@ void PITH_K(depthwise_u8)(const pith__depthwise_bytes *a) {
         const uint8_t *x = a->x + window / a->columns * a->row_step + window % a->columns * a->step;
         for (int64_t c = 0; c < a->channels; c += PITH_DEPTHWISE_BLOCK)
             depthwise_plain(a, x, window, c,
-                            a->channels - c < PITH_DEPTHWISE_BLOCK ? a->channels - c : PITH_DEPTHWISE_BLOCK);
+                            a->channels - c < PITH_DEPTHWISE_BLOCK ? a->channels - c
+                                                                   : PITH_DEPTHWISE_BLOCK);
     }
 }
 #else
@@ -150,11 +157,15 @@ void PITH_K(depthwise_u8)(const pith__depthwise_bytes *a) {
 enum { QUAD = 4, USUAL_TAPS = 9 };
 
 /* Elements q * 16, … q * 16 + 15 of n: how many there are. */
-PITH_INLINE size_t depthwise_part(size_t n, size_t q) { return n < 16 * q ? 0 : n - 16 * q < 16 ? n - 16 * q : 16; }
+PITH_INLINE size_t depthwise_part(size_t n, size_t q) {
+    return n < 16 * q ? 0 : n - 16 * q < 16 ? n - 16 * q : 16;
+}
 
-/* What taps [t, t + QUAD) add to the sums of n channels of one window, in the order of the weights. */
-PITH_INLINE void depthwise_quad(vi sum[4], const pith__depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
-                                int64_t t, const int64_t taps, const size_t n, const bool vnni) {
+/* What taps [t, t + QUAD) add to the sums of n channels of one window, in the order of the weights.
+ */
+PITH_INLINE void depthwise_quad(vi sum[4], const pith__depthwise_bytes *a, const uint8_t *x,
+                                const int32_t *weights, int64_t t, const int64_t taps,
+                                const size_t n, const bool vnni) {
     vi at[QUAD];
     PITH_UNROLL
     for (int64_t k = 0; k < QUAD; k++) { /* weights of taps beyond the last are 0 */
@@ -170,8 +181,9 @@ PITH_INLINE void depthwise_quad(vi sum[4], const pith__depthwise_bytes *a, const
 }
 
 /* All taps; usual: there are USUAL_TAPS. */
-PITH_INLINE void depthwise_sums(vi sum[4], const pith__depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
-                                const bool usual, const size_t n, const bool vnni) {
+PITH_INLINE void depthwise_sums(vi sum[4], const pith__depthwise_bytes *a, const uint8_t *x,
+                                const int32_t *weights, const bool usual, const size_t n,
+                                const bool vnni) {
     PITH_UNROLL
     for (int q = 0; q < 4; q++) sum[q] = vi_set1(0);
     if (usual) {
@@ -180,12 +192,13 @@ PITH_INLINE void depthwise_sums(vi sum[4], const pith__depthwise_bytes *a, const
             depthwise_quad(sum, a, x, weights + 16 * t, t, USUAL_TAPS, n, vnni);
         return;
     }
-    for (int64_t t = 0; t < a->taps; t += QUAD) depthwise_quad(sum, a, x, weights + 16 * t, t, a->taps, n, vnni);
+    for (int64_t t = 0; t < a->taps; t += QUAD)
+        depthwise_quad(sum, a, x, weights + 16 * t, t, a->taps, n, vnni);
 }
 
 /* Channels [c, c + n) of all windows. */
-PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, const bool usual, const size_t n,
-                                 const bool vnni) {
+PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, const bool usual,
+                                 const size_t n, const bool vnni) {
     const pith__depthwise_bytes a = *given;
     const pith__requantize out = *a.out;
     const limits l = requantize_limits(&out);
@@ -196,7 +209,9 @@ PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, 
         const int64_t at = c + 16 * (int64_t)q;
         const size_t m = depthwise_part(n, q);
         add[q] = m ? requantize_take(out.add + at, m) : vi_set1(0);
-        scale[q] = out.scale && m ? requantize_take((const int32_t *)(const void *)(out.scale + at), m) : vi_set1(0);
+        scale[q] = out.scale && m
+                       ? requantize_take((const int32_t *)(const void *)(out.scale + at), m)
+                       : vi_set1(0);
     }
     vi_turn_groups(add);
     vi_turn_groups(scale);
@@ -210,13 +225,15 @@ PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, 
                 for (size_t q = 0; q < 4; q++) {
                     const size_t m = depthwise_part(n, q);
                     if (m)
-                        vf_store_n((float *)(void *)(a.sums + window * a.channels + c + 16 * (int64_t)q),
-                                   vf_bits(sum[q]), m);
+                        vf_store_n(
+                            (float *)(void *)(a.sums + window * a.channels + c + 16 * (int64_t)q),
+                            vf_bits(sum[q]), m);
                 }
                 continue;
             }
             PITH_UNROLL
-            for (int q = 0; q < 4; q++) sum[q] = requantize_bytes(&l, vi_add(sum[q], add[q]), vf_bits(scale[q]));
+            for (int q = 0; q < 4; q++)
+                sum[q] = requantize_bytes(&l, vi_add(sum[q], add[q]), vf_bits(scale[q]));
             if (n == PITH_DEPTHWISE_BLOCK)
                 vi_store_bytes(out.y + window * out.step + c, vi_narrow_8(sum));
             else
@@ -227,7 +244,8 @@ PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, 
 
 PITH_INLINE void depthwise_all(const pith__depthwise_bytes *a, const bool vnni) {
     int64_t c = 0;
-    for (; a->taps == USUAL_TAPS && a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK)
+    for (; a->taps == USUAL_TAPS && a->channels - c >= PITH_DEPTHWISE_BLOCK;
+         c += PITH_DEPTHWISE_BLOCK)
         depthwise_block(a, c, true, PITH_DEPTHWISE_BLOCK, vnni);
     for (; a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK)
         depthwise_block(a, c, false, PITH_DEPTHWISE_BLOCK, vnni);

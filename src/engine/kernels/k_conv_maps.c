@@ -1,13 +1,15 @@
-/* k_conv_maps.c - see conv.h: lanes are maps. Vectors of weights are loaded as they lie, and each position's element of
- * x meets all of them, so that a row of any length wastes nothing and few positions read the weights once. The sums of
- * a tile are turned when they are stored, because maps lie apart in y. */
+/* k_conv_maps.c - see conv.h: lanes are maps. Vectors of weights are loaded as they lie, and each
+ * position's element of x meets all of them, so that a row of any length wastes nothing and few
+ * positions read the weights once. The sums of a tile are turned when they are stored, because maps
+ * lie apart in y. */
 #include "engine/kernels/conv.h"
 
 #include "engine/kernels/gemm_tile.h"
 #include "engine/kernels/vec.h"
 
 enum { WIDTH = 16 * PITH_TILE_PANELS };
-/* Steps of k in one turn of the loop: fewer instructions besides the multiply-adds, and more code. */
+/* Steps of k in one turn of the loop: fewer instructions besides the multiply-adds, and more code.
+ */
 #if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
 enum { STEPS = 2 };
 #else
@@ -15,13 +17,15 @@ enum { STEPS = 1 };
 #endif
 
 /* One step of the chains. */
-PITH_INLINE void conv_maps_step(const int rows, const int panels, const float *weights, int64_t next, const float *x,
+PITH_INLINE void conv_maps_step(const int rows, const int panels, const float *weights,
+                                int64_t next, const float *x,
                                 vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     vf w[PITH_TILE_PANELS];
     PITH_UNROLL
     for (int p = 0; p < panels; p++) w[p] = vf_load(weights + p * next);
     PITH_UNROLL
-    for (int i = 0; i < rows; i++) { /* half of the elements straight from memory: fewer instructions than loads */
+    for (int i = 0; i < rows; i++) { /* half of the elements straight from memory: fewer
+                                        instructions than loads */
         if (i % 2 == 0) {
             PITH_UNROLL
             for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(x + i, w[p], sum[i][p]);
@@ -33,9 +37,10 @@ PITH_INLINE void conv_maps_step(const int rows, const int panels, const float *w
     }
 }
 
-/* t[i][16 * panels] = the maps of `panels` panels at position i of `rows`, of which x has the first. */
-PITH_INLINE void conv_maps_tile(const pith__conv *c, const int rows, const int panels, const float *weights,
-                                const float *x, float *t) {
+/* t[i][16 * panels] = the maps of `panels` panels at position i of `rows`, of which x has the
+ * first. */
+PITH_INLINE void conv_maps_tile(const pith__conv *c, const int rows, const int panels,
+                                const float *weights, const float *x, float *t) {
     vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
     const int64_t next = PITH_GEMM_PANEL * c->k;
     PITH_UNROLL
@@ -63,17 +68,19 @@ PITH_INLINE void conv_maps_tile(const pith__conv *c, const int rows, const int p
 typedef void maps_fn(const pith__conv *c, const float *weights, const float *x, float *t);
 #define CONV_ROWS_5(X, name) X(1, name) X(2, name) X(3, name) X(4, name) X(5, name)
 #if defined(PITH_LEVEL_avx512)
-#define CONV_ROWS(X, name)                                                                                             \
-    CONV_ROWS_5(X, name)                                                                                               \
-    X(6, name) X(7, name) X(8, name) X(9, name) X(10, name) X(11, name) X(12, name) X(13, name) X(14, name)
+#define CONV_ROWS(X, name)                                                                         \
+    CONV_ROWS_5(X, name)                                                                           \
+    X(6, name)                                                                                     \
+    X(7, name) X(8, name) X(9, name) X(10, name) X(11, name) X(12, name) X(13, name) X(14, name)
 #elif defined(PITH_LEVEL_avx2)
 #define CONV_ROWS(X, name) CONV_ROWS_5(X, name) X(6, name)
 #else
 #define CONV_ROWS(X, name) CONV_ROWS_5(X, name)
 #endif
-#define MAPS_TILE(rows, panels)                                                                                        \
-    static void maps_##rows##x##panels(const pith__conv *c, const float *weights, const float *x, float *t) {          \
-        conv_maps_tile(c, rows, panels, weights, x, t);                                                                \
+#define MAPS_TILE(rows, panels)                                                                    \
+    static void maps_##rows##x##panels(const pith__conv *c, const float *weights, const float *x,  \
+                                       float *t) {                                                 \
+        conv_maps_tile(c, rows, panels, weights, x, t);                                            \
     }
 #define MAPS_ENTRY(rows, panels) [rows] = maps_##rows##x##panels,
 
@@ -90,8 +97,10 @@ static maps_fn *const maps_tiles[PITH_TILE_PANELS][PITH_TILE_ROWS + 1] = {
 #endif
 };
 
-/* Maps [m, m + maps), at most 16, of t's positions; n is the first one's number. Positions between rows are dropped. */
-static void conv_maps_put(const pith__conv *c, int64_t m, int64_t maps, int64_t n, int64_t rows, const float *t) {
+/* Maps [m, m + maps), at most 16, of t's positions; n is the first one's number. Positions between
+ * rows are dropped. */
+static void conv_maps_put(const pith__conv *c, int64_t m, int64_t maps, int64_t n, int64_t rows,
+                          const float *t) {
     vf r[16];
     const vf bias = c->bias ? vf_load_n(c->bias + m, (size_t)maps) : vf_zero();
     int64_t column = n % c->step;
@@ -122,7 +131,8 @@ static void conv_maps_block(const pith__conv *c, int64_t m, int64_t m1, int64_t 
     const int64_t panels = (m1 - m + 15) / 16;
     maps_tiles[panels - 1][rows](c, c->weights + m * c->k, c->x + n, t);
     for (int64_t p = 0; p < panels; p++)
-        conv_maps_put(c, m + 16 * p, m1 - m - 16 * p < 16 ? m1 - m - 16 * p : 16, n, rows, t + 16 * p);
+        conv_maps_put(c, m + 16 * p, m1 - m - 16 * p < 16 ? m1 - m - 16 * p : 16, n, rows,
+                      t + 16 * p);
 }
 
 void PITH_K(conv_maps_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
@@ -136,7 +146,8 @@ void PITH_K(conv_maps_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t 
             const int64_t column = n % c->step;
             end = n - column + c->step < n1 ? n - column + c->step : n1;
             int64_t left = (end - n < c->columns - column ? end - n : c->columns - column);
-            for (int64_t rows; left > 0; left -= rows, n += rows) { /* equal tiles, as far as they can be */
+            /* equal tiles, as far as they can be */
+            for (int64_t rows; left > 0; left -= rows, n += rows) {
                 const int64_t count = (left + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
                 rows = (left + count - 1) / count;
                 conv_maps_block(c, m, next, n, rows);

@@ -1,7 +1,8 @@
-/* k_depthwise.c - see sliding_windows.h. A strip of columns is walked from the first row to the last. Each row is
- * loaded once, at three places, and adds to the sums of three rows: it is the last one of the row before, the middle
- * one of its own and the first one of the row behind it. So each sum takes its nine taps in their order. With stride 2,
- * every second element of two vectors is taken, and the last row of a window is the first one of the next. */
+/* k_depthwise.c - see sliding_windows.h. A strip of columns is walked from the first row to the
+ * last. Each row is loaded once, at three places, and adds to the sums of three rows: it is the
+ * last one of the row before, the middle one of its own and the first one of the row behind it. So
+ * each sum takes its nine taps in their order. With stride 2, every second element of two vectors
+ * is taken, and the last row of a window is the first one of the next. */
 #include "engine/kernels/sliding_windows.h"
 
 #include <stdbool.h>
@@ -21,8 +22,8 @@ PITH_INLINE vf depthwise_row(const float *weights, const vf *at, vf sum) {
     return vf_fma(vf_set1(weights[2]), at[2], sum);
 }
 
-/* The places to the left, in the middle and to the right of columns [j, j + 16), of which the row has n; 16 < n: more.
- */
+/* The places to the left, in the middle and to the right of columns [j, j + 16), of which the row
+ * has n; 16 < n: more. */
 PITH_INLINE void depthwise_load(vf *at, const float *row, bool first, size_t n) {
     if (n > 16) {
         at[1] = vf_load(row);
@@ -34,8 +35,10 @@ PITH_INLINE void depthwise_load(vf *at, const float *row, bool first, size_t n) 
     at[0] = first ? vf_shift(at[1]) : n >= 16 ? vf_load(row - 1) : vf_load_n(row - 1, n + 1);
 }
 
-/* `vectors` times 16 columns from j on; the last has n of the row's columns, or more than 16 if others follow. */
-PITH_INLINE void depthwise_strip(const pith__depthwise *a, int64_t j, const int vectors, bool first, size_t n) {
+/* `vectors` times 16 columns from j on; the last has n of the row's columns, or more than 16 if
+ * others follow. */
+PITH_INLINE void depthwise_strip(const pith__depthwise *a, int64_t j, const int vectors, bool first,
+                                 size_t n) {
     const float *row = a->x + j, *w = a->weights;
     float *y = a->y + j;
     vf before[STRIP], own[STRIP], behind[STRIP], at[3];
@@ -47,7 +50,8 @@ PITH_INLINE void depthwise_strip(const pith__depthwise *a, int64_t j, const int 
         PITH_UNROLL
         for (int i = 0; i < vectors; i++) {
             if (inside)
-                depthwise_load(at, row - a->columns + i * 16, first && i == 0, i < vectors - 1 ? 17 : n);
+                depthwise_load(at, row - a->columns + i * 16, first && i == 0,
+                               i < vectors - 1 ? 17 : n);
             else
                 at[0] = at[1] = at[2] = vf_zero();
             before[i] = depthwise_row(w + 6, at, before[i]);
@@ -77,7 +81,8 @@ PITH_INLINE vf depthwise_even(const float *row, int64_t n) {
     return vf_even(low, n > 16 ? vf_load_n(row + 16, (size_t)(n - 16)) : vf_zero());
 }
 
-/* The three places of 16 windows, the first of which begins at column `at`, -1 or more, of row r. */
+/* The three places of 16 windows, the first of which begins at column `at`, -1 or more, of row r.
+ */
 PITH_INLINE void depthwise_load_even(const pith__depthwise *a, vf *places, int64_t r, int64_t at) {
     if (r < 0 || r >= a->rows) {
         places[0] = places[1] = places[2] = vf_zero();
@@ -105,7 +110,8 @@ PITH_INLINE void depthwise_halves(const pith__depthwise *a, int64_t j, size_t n)
         float *y = a->y + r * a->out_columns + j;
         depthwise_load_even(a, middle, 2 * r - a->begin[0] + 1, at);
         depthwise_load_even(a, last, 2 * r - a->begin[0] + 2, at);
-        vf sum = depthwise_row(w + 6, last, depthwise_row(w + 3, middle, depthwise_row(w, first, vf_zero())));
+        vf sum = depthwise_row(w + 6, last,
+                               depthwise_row(w + 3, middle, depthwise_row(w, first, vf_zero())));
         if (a->bias) sum = vf_add(sum, bias);
         if (n == 16)
             vf_store(y, sum);

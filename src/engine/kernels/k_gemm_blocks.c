@@ -1,11 +1,13 @@
 /* k_gemm_blocks.c - matmuls with a scale for every block of k, and the quantisation of their rows.
  *
- * A tile keeps the integer sums of one block in registers and the sums over the blocks in memory, which is touched once
- * in a block. Weights are taken apart in registers, 8 k at a time, for all rows of the tile.
+ * A tile keeps the integer sums of one block in registers and the sums over the blocks in memory,
+ * which is touched once in a block. Weights are taken apart in registers, 8 k at a time, for all
+ * rows of the tile.
  *
  *   VNNI    multiplies u8 by i8 and adds four results in one instruction.
- *   narrow  without VNNI: halves of bytes by i8, of which SPAN / 4 sums of two fit 16 bits (8 * 2 * 15 * 127 < 2^15).
- *           Weights of 8 bits take two turns, for their lower and their upper halves. */
+ *   narrow  without VNNI: halves of bytes by i8, of which SPAN / 4 sums of two fit 16 bits (8 *
+ *           2 * 15 * 127 < 2^15). Weights of 8 bits take two turns, for their lower and their
+ *           upper halves. */
 #include "engine/kernels/gemm_blocks.h"
 
 #include "engine/kernels/vec.h"
@@ -74,9 +76,12 @@ PITH_INLINE pairs step_narrow(pairs s, vi b, uint32_t a) {
     step_columns(s.v + 4, b.c, x), step_columns(s.v + 6, b.d, x);
     return s;
 }
-PITH_INLINE int32x4_t columns_sums(const int16x8_t *s) { return vpaddq_s32(vpaddlq_s16(s[0]), vpaddlq_s16(s[1])); }
+PITH_INLINE int32x4_t columns_sums(const int16x8_t *s) {
+    return vpaddq_s32(vpaddlq_s16(s[0]), vpaddlq_s16(s[1]));
+}
 PITH_INLINE vi pairs_sums(pairs s) {
-    return (vi){ columns_sums(s.v), columns_sums(s.v + 2), columns_sums(s.v + 4), columns_sums(s.v + 6) };
+    return (vi){ columns_sums(s.v), columns_sums(s.v + 2), columns_sums(s.v + 4),
+                 columns_sums(s.v + 6) };
 }
 
 #else
@@ -90,27 +95,28 @@ PITH_INLINE vi blocks_load(const uint8_t *p) {
 }
 PITH_INLINE pairs pairs_zero(void) { return vi_set1(0); }
 PITH_INLINE pairs step_narrow(pairs s, vi b, uint32_t a) {
-    const int32_t a0 = (int8_t)a, a1 = (int8_t)(a >> 8), a2 = (int8_t)(a >> 16), a3 = (int8_t)(a >> 24);
+    const int32_t a0 = (int8_t)a, a1 = (int8_t)(a >> 8), a2 = (int8_t)(a >> 16),
+                  a3 = (int8_t)(a >> 24);
     for (int j = 0; j < 16; j++) {
         const uint32_t w = (uint32_t)b.v[j];
-        s.v[j] += a0 * (int32_t)(w & 255) + a1 * (int32_t)(w >> 8 & 255) + a2 * (int32_t)(w >> 16 & 255) +
-                  a3 * (int32_t)(w >> 24);
+        s.v[j] += a0 * (int32_t)(w & 255) + a1 * (int32_t)(w >> 8 & 255) +
+                  a2 * (int32_t)(w >> 16 & 255) + a3 * (int32_t)(w >> 24);
     }
     return s;
 }
 PITH_INLINE vi pairs_sums(pairs s) { return s; }
 #endif
 
-/* Where a tile is: every third of its rows of a, and its panels. Where a tile's second panel is missing, w_panel is 0.
- */
+/* Where a tile is: every third of its rows of a, and its panels. Where a tile's second panel is
+ * missing, w_panel is 0. */
 typedef struct place {
     const uint8_t *a[(12 + 2) / 3], *w, *zeros;
     int64_t lda, w_panel;
 } place;
 
 #define BLOCKS_ROW(r) (at.a[(r) / 3] + (r) % 3 * at.lda)
-#define BLOCKS_MOVE(bytes)                                                                                             \
-    PITH_UNROLL                                                                                                        \
+#define BLOCKS_MOVE(bytes)                                                                         \
+    PITH_UNROLL                                                                                    \
     for (int r = 0; r < rows; r += 3) at.a[r / 3] += bytes
 
 PITH_INLINE uint32_t four(const uint8_t *a) {
@@ -137,12 +143,14 @@ PITH_INLINE void blocks_start(const int rows, place at, const bool zeros, vi s[]
     }
 }
 
-/* The sums of a block, scaled, are added to t[rows][16 * PANELS]. at: behind the block's numbers. */
+/* The sums of a block, scaled, are added to t[rows][16 * PANELS]. at: behind the block's numbers.
+ */
 PITH_INLINE void blocks_finish(const int rows, place at, const vi s[][PANELS], float *t) {
     PITH_FORGET(t); /* or all of t would be copied to the stack and back */
     vf scale[PANELS];
     PITH_UNROLL
-    for (int p = 0; p < PANELS; p++) scale[p] = vf_load((const float *)(const void *)(at.w + p * at.w_panel));
+    for (int p = 0; p < PANELS; p++)
+        scale[p] = vf_load((const float *)(const void *)(at.w + p * at.w_panel));
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         const vf a_scale = vf_set1(blocks_float(BLOCKS_ROW(r) + 4));
@@ -180,12 +188,14 @@ PITH_INLINE void tile_vnni(const int rows, const pith__blocks_form *f, place at,
             PITH_UNROLL
             for (int r = 0; r < rows; r++) {
                 PITH_UNROLL
-                for (int p = 0; p < PANELS; p++) s[r][p] = step_vnni(s[r][p], b[p], four(BLOCKS_ROW(r) + 4));
+                for (int p = 0; p < PANELS; p++)
+                    s[r][p] = step_vnni(s[r][p], b[p], four(BLOCKS_ROW(r) + 4));
             }
             PITH_UNROLL
             for (int r = 0; r < rows; r++) {
                 PITH_UNROLL
-                for (int p = 0; p < PANELS; p++) s[r][p] = step_vnni(s[r][p], next[p], four(BLOCKS_ROW(r) + 8));
+                for (int p = 0; p < PANELS; p++)
+                    s[r][p] = step_vnni(s[r][p], next[p], four(BLOCKS_ROW(r) + 8));
             }
             at.w += halves ? 64 : 128;
             BLOCKS_MOVE(8);
@@ -199,7 +209,8 @@ PITH_INLINE void tile_vnni(const int rows, const pith__blocks_form *f, place at,
 #endif
 
 /* The sums of `steps` times 8 k. turn: 0 and 4 take the halves of weights of 8 bits. */
-PITH_INLINE void blocks_span(const int rows, place at, const bool halves, int turn, int steps, vi s[][PANELS]) {
+PITH_INLINE void blocks_span(const int rows, place at, const bool halves, int turn, int steps,
+                             vi s[][PANELS]) {
     pairs sums[NARROW_ROWS][PANELS];
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
@@ -218,9 +229,11 @@ PITH_INLINE void blocks_span(const int rows, place at, const bool halves, int tu
         PITH_UNROLL
         for (int r = 0; r < rows; r++) {
             PITH_UNROLL
-            for (int p = 0; p < PANELS; p++) sums[r][p] = step_narrow(sums[r][p], b[p], four(BLOCKS_ROW(r) + 4));
+            for (int p = 0; p < PANELS; p++)
+                sums[r][p] = step_narrow(sums[r][p], b[p], four(BLOCKS_ROW(r) + 4));
             PITH_UNROLL
-            for (int p = 0; p < PANELS; p++) sums[r][p] = step_narrow(sums[r][p], next[p], four(BLOCKS_ROW(r) + 8));
+            for (int p = 0; p < PANELS; p++)
+                sums[r][p] = step_narrow(sums[r][p], next[p], four(BLOCKS_ROW(r) + 8));
         }
         at.w += halves ? 64 : 128;
         BLOCKS_MOVE(8);
@@ -245,7 +258,8 @@ PITH_INLINE void tile_narrow(const int rows, const pith__blocks_form *f, place a
             if (halves) {
                 blocks_span(rows, at, true, 0, span / 8, s);
             } else {
-                for (int turn = 0; turn < 8; turn += 4) blocks_span(rows, at, false, turn, span / 8, s);
+                for (int turn = 0; turn < 8; turn += 4)
+                    blocks_span(rows, at, false, turn, span / 8, s);
             }
             at.w += span * 2 * f->bits;
             BLOCKS_MOVE(span);
@@ -258,10 +272,14 @@ PITH_INLINE void tile_narrow(const int rows, const pith__blocks_form *f, place a
 }
 
 typedef void tile_fn(const pith__blocks_form *f, place at, float *t);
-#define NARROW(rows)                                                                                                   \
-    static void tile_narrow_##rows(const pith__blocks_form *f, place at, float *t) { tile_narrow(rows, f, at, t); }
-#define VNNI(rows)                                                                                                     \
-    static void tile_vnni_##rows(const pith__blocks_form *f, place at, float *t) { tile_vnni(rows, f, at, t); }
+#define NARROW(rows)                                                                               \
+    static void tile_narrow_##rows(const pith__blocks_form *f, place at, float *t) {               \
+        tile_narrow(rows, f, at, t);                                                               \
+    }
+#define VNNI(rows)                                                                                 \
+    static void tile_vnni_##rows(const pith__blocks_form *f, place at, float *t) {                 \
+        tile_vnni(rows, f, at, t);                                                                 \
+    }
 #define ENTRY_NARROW(rows) [rows - 1] = tile_narrow_##rows,
 #define ENTRY_VNNI(rows) [rows - 1] = tile_vnni_##rows,
 #define EACH_2(X) X(1) X(2)
@@ -289,19 +307,22 @@ enum { ROWS = NARROW_ROWS };
 #endif
 
 /* Sums t and the bias to rows [i, i + rows) and columns [j, j + width) of the result. */
-static void blocks_store(const pith__gemm_blocks *g, const float *t, int64_t i, int64_t rows, int64_t j,
-                         int64_t width) {
+static void blocks_store(const pith__gemm_blocks *g, const float *t, int64_t i, int64_t rows,
+                         int64_t j, int64_t width) {
     for (int64_t p = 0; p < width; p += 16, t += 16) {
         const size_t n = width - p < 16 ? (size_t)(width - p) : 16;
-        const vf bias = g->bias ? vf_load_n(g->bias + j + p, n) : vf_set1(-0.0f); /* x + -0.0 is x */
+        /* x + -0.0 is x */
+        const vf bias = g->bias ? vf_load_n(g->bias + j + p, n) : vf_set1(-0.0f);
         for (int64_t r = 0; r < rows; r++)
-            vf_store_n(g->c + (i + r) * g->ldc + j + p, vf_add(vf_load(t + 16 * PANELS * r), bias), n);
+            vf_store_n(g->c + (i + r) * g->ldc + j + p, vf_add(vf_load(t + 16 * PANELS * r), bias),
+                       n);
     }
 }
 
-/* Tiles of up to `most` rows; all rows meet the columns of one strip of b while it is in the cache. */
-static void blocks_run(const pith__gemm_blocks *g, tile_fn *const *tiles, int64_t most, int64_t m0, int64_t m1,
-                       int64_t n0, int64_t n1) {
+/* Tiles of up to `most` rows; all rows meet the columns of one strip of b while it is in the cache.
+ */
+static void blocks_run(const pith__gemm_blocks *g, tile_fn *const *tiles, int64_t most, int64_t m0,
+                       int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) float t[12 * 16 * PANELS];
     const int64_t lda = pith__blocks_row_bytes(g->form), panel = pith__blocks_panel_bytes(g->form);
     const int64_t count = (m1 - m0 + most - 1) / most;
@@ -314,7 +335,8 @@ static void blocks_run(const pith__gemm_blocks *g, tile_fn *const *tiles, int64_
                          .zeros = w + g->form->blocks * pith__blocks_block_bytes(g->form),
                          .lda = lda,
                          .w_panel = width > 16 ? panel : 0 };
-            for (int64_t r = 0; r < rows; r += 3) at.a[r / 3] = (const uint8_t *)g->a + (i + r) * lda;
+            for (int64_t r = 0; r < rows; r += 3)
+                at.a[r / 3] = (const uint8_t *)g->a + (i + r) * lda;
             memset(t, 0, (size_t)(rows * 16 * PANELS) * sizeof *t);
             tiles[rows - 1](g->form, at, t);
             blocks_store(g, t, i, rows, j, width);
@@ -322,11 +344,13 @@ static void blocks_run(const pith__gemm_blocks *g, tile_fn *const *tiles, int64_
     }
 }
 
-void PITH_K(gemm_blocks_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_blocks_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0,
+                            int64_t n1) {
     blocks_run(g, narrow_tiles, NARROW_ROWS, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_blocks_vnni_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_blocks_vnni_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0,
+                                 int64_t n1) {
     blocks_run(g, vnni_tiles, ROWS, m0, m1, n0, n1);
 }
 
@@ -340,7 +364,8 @@ static void quantize_block(uint8_t *to, const float *x, int64_t n, int64_t block
     vi most = vi_set1(0), sum = vi_set1(0);
     for (int64_t i = 0; i < n; i += 16)
         most = vi_max(most, vi_and(vi_bits(blocks_take(x + i, n - i)), vi_set1(0x7FFFFFFF)));
-    const int32_t bits = vi_hmax(most); /* of |x|, whose order is that of their bits; NaN is above infinity */
+    const int32_t bits = vi_hmax(most); /* of |x|, whose order is that of their bits; NaN is above
+                                           infinity */
     float top, scale;
     memcpy(&top, &bits, sizeof top);
     scale = top / 127.0f;

@@ -1,24 +1,27 @@
 /* k_gemm_tile.c - the register tile: every accumulator stays in a register over the whole of k.
  *
- * Each step loads one row of b (16 * panels floats) and multiplies it by one element of each row of a. There is one
- * function per tile size, made by inlining `tile` with constant bounds.
+ * Each step loads one row of b (16 * panels floats) and multiplies it by one element of each row of
+ * a. There is one function per tile size, made by inlining `tile` with constant bounds.
  *
- * If another thread shares the core, the number of instructions besides the multiply-adds decides the speed. So rows
- * of a are addressed from a pointer for every third row, which fits the addressing modes (base, base + stride, base +
- * 2 * stride), and the pointers move once in STEPS steps. And for two rows whose address is a plain pointer, the
- * multiply-add takes the element from memory itself; an address of two registers would make it two instructions again.
- * Only two rows do this: such an element is loaded once per panel, and rows a multiple of 64 bytes apart lie in one
- * bank of the L1 cache, so three or more of them would delay each other even on a core of their own. */
+ * If another thread shares the core, the number of instructions besides the multiply-adds decides
+ * the speed. So rows of a are addressed from a pointer for every third row, which fits the
+ * addressing modes (base, base + stride, base + 2 * stride), and the pointers move once in STEPS
+ * steps. And for two rows whose address is a plain pointer, the multiply-add takes the element from
+ * memory itself; an address of two registers would make it two instructions again. Only two rows do
+ * this: such an element is loaded once per panel, and rows a multiple of 64 bytes apart lie in one
+ * bank of the L1 cache, so three or more of them would delay each other even on a core of their
+ * own. */
 #include "engine/kernels/gemm_tile.h"
 
 #include <stdbool.h>
 
 #include "engine/kernels/vmath.h"
 
-/* Steps of k per iteration of the loop that also prefetches. More make fewer branches and more code; eight gain
- * nothing. */
+/* Steps of k per iteration of the loop that also prefetches. More make fewer branches and more
+ * code; eight gain nothing. */
 enum { STEPS = 4 };
-/* Whether rows of the result are prefetched. Small tiles write few lines, and those stores delay nothing. */
+/* Whether rows of the result are prefetched. Small tiles write few lines, and those stores delay
+ * nothing. */
 enum { FETCH_TARGET = !PITH_TILE_SMALL };
 
 /* Where a tile is in k. */
@@ -38,15 +41,21 @@ PITH_INLINE vf add_onto(const kind of, vf a, vf b, vf sum) {
     return of == PAIRS ? vf_pairs_onto(a, b, sum) : vf_fma_onto(a, b, sum);
 }
 #else
-PITH_INLINE vf add_at(const kind of, const float *a, vf b, vf sum) { return (void)of, vf_fma_at(a, b, sum); }
-PITH_INLINE vf add_onto(const kind of, vf a, vf b, vf sum) { return (void)of, vf_fma_onto(a, b, sum); }
+PITH_INLINE vf add_at(const kind of, const float *a, vf b, vf sum) {
+    return (void)of, vf_fma_at(a, b, sum);
+}
+PITH_INLINE vf add_onto(const kind of, vf a, vf b, vf sum) {
+    return (void)of, vf_fma_onto(a, b, sum);
+}
 #endif
 
 /* `steps` steps of k. */
-PITH_INLINE void gemm_tile_advance(const kind of, const int rows, const int panels, const int steps, int64_t a_row,
-                                   place *at, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+PITH_INLINE void gemm_tile_advance(const kind of, const int rows, const int panels, const int steps,
+                                   int64_t a_row, place *at,
+                                   vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     int64_t two_rows = 2 * a_row;
-    PITH_FORGET(a_row); /* or offsets like a_row + 1, which are free in an address, would each take a register */
+    PITH_FORGET(a_row); /* or offsets like a_row + 1, which are free in an address, would each take
+                           a register */
     PITH_FORGET(two_rows);
     PITH_UNROLL
     for (int s = 0; s < steps; s++) {
@@ -58,7 +67,8 @@ PITH_INLINE void gemm_tile_advance(const kind of, const int rows, const int pane
             const float *element = at->a[i / 3] + (i % 3 == 2 ? two_rows : i % 3 * a_row) + s;
             if (i == 0 || i == 6) {
                 PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = add_at(of, element, column[p], sum[i][p]);
+                for (int p = 0; p < panels; p++)
+                    sum[i][p] = add_at(of, element, column[p], sum[i][p]);
             } else {
                 vf x = vf_set1(*element);
                 PITH_UNROLL
@@ -73,8 +83,8 @@ PITH_INLINE void gemm_tile_advance(const kind of, const int rows, const int pane
 }
 
 /* What the sums start from: t or zeros. */
-PITH_INLINE void begin(const int rows, const int panels, const float *t, int64_t t_row, bool accumulate,
-                       vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+PITH_INLINE void begin(const int rows, const int panels, const float *t, int64_t t_row,
+                       bool accumulate, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     if (!accumulate) {
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -91,8 +101,8 @@ PITH_INLINE void begin(const int rows, const int panels, const float *t, int64_t
     }
 }
 
-PITH_INLINE void gemm_tile_finish(const int rows, const int panels, float *t, int64_t t_row, const float *bias,
-                                  vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+PITH_INLINE void gemm_tile_finish(const int rows, const int panels, float *t, int64_t t_row,
+                                  const float *bias, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     PITH_UNROLL
     for (int p = 0; p < panels && bias; p++) {
         vf b = vf_load(bias + 16 * p);
@@ -106,7 +116,8 @@ PITH_INLINE void gemm_tile_finish(const int rows, const int panels, float *t, in
     }
 }
 
-/* GELU of the next vector that waits; two of them are a row. The line that is written eight turns later is fetched. */
+/* GELU of the next vector that waits; two of them are a row. The line that is written eight turns
+ * later is fetched. */
 PITH_INLINE void take_gelu(pith__gemm_gelu *w, int64_t target_row) {
     __builtin_prefetch(w->to + 4 * target_row, 1);
     vf_store(w->to, vf_gelu(vf_load(w->from)));
@@ -131,8 +142,9 @@ PITH_INLINE void fetch_target(const pith__gemm_tile *g, uintptr_t row) {
 }
 
 /* Where a tile begins in its rows of a and panels of b. Returns what is behind those panels. */
-PITH_INLINE const float *gemm_tile_place(const int rows, const int panels, const float *a, int64_t a_row,
-                                         const float *b, int64_t b_panel, place *at) {
+PITH_INLINE const float *gemm_tile_place(const int rows, const int panels, const float *a,
+                                         int64_t a_row, const float *b, int64_t b_panel,
+                                         place *at) {
     PITH_UNROLL
     for (int i = 0; i < rows; i += 3) at->a[i / 3] = a + i * a_row;
     PITH_UNROLL
@@ -143,7 +155,6 @@ PITH_INLINE const float *gemm_tile_place(const int rows, const int panels, const
 PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, const int panels,
                                 const pith__gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
-    const uint64_t k = (uint64_t)g->k;
     const float *a = g->a;
     float *t = g->t;
     uintptr_t ahead = g->ahead ? g->ahead : (uintptr_t)a, target = (uintptr_t)g->target;
@@ -164,8 +175,9 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
             waited = wait;
             begin(rows, panels, to, g->t_row, !gelu && g->accumulate, sum);
             b = gemm_tile_place(rows, panels, a, a_row, b, g->b_panel, &at);
-            uint64_t left = k;
-            for (; PITH_TILE_SMALL && !g->ahead_every && left >= PITH_TILE_STEADY; left -= PITH_TILE_STEADY) {
+            uint64_t left = (uint64_t)g->k;
+            for (; PITH_TILE_SMALL && !g->ahead_every && left >= PITH_TILE_STEADY;
+                 left -= PITH_TILE_STEADY) {
                 __builtin_prefetch((const void *)fetched, 0, 2);
                 fetched += (uintptr_t)g->ahead_step;
                 gemm_tile_advance(of, rows, panels, PITH_TILE_STEADY, a_row, &at, sum);
@@ -184,10 +196,12 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
                 gemm_tile_advance(of, rows, panels, STEPS, a_row, &at, sum);
             }
             for (; left > 0; left--) gemm_tile_advance(of, rows, panels, 1, a_row, &at, sum);
-            gemm_tile_finish(rows, panels, to, gelu ? width : g->t_row, g->bias ? g->bias + group * width : NULL, sum);
+            gemm_tile_finish(rows, panels, to, gelu ? width : g->t_row,
+                             g->bias ? g->bias + group * width : NULL, sum);
             if (gelu) {
                 while (w.left > 0) take_gelu(&w, g->target_row);
-                w = (pith__gemm_gelu){ w.busy, to, to, (float *)target + group * width, rows * panels };
+                w = (pith__gemm_gelu){ w.busy, to, to, (float *)target + group * width,
+                                       rows * panels };
             }
         }
         ahead = fetched - (uintptr_t)((g->groups - 1) * g->ahead_panel * panels);
@@ -201,20 +215,28 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
 
 typedef void tile_fn(const pith__gemm_tile *tile);
 
-#define TILE(rows, panels)                                                                                             \
-    static void tile_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(SINGLES, false, rows, panels, g); }
-#define TILE_PAIRS(rows, panels)                                                                                       \
-    static void pairs_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(PAIRS, false, rows, panels, g); }
-#define TILE_GELU(rows, panels)                                                                                        \
-    static void gelu_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(SINGLES, true, rows, panels, g); }
-#define TILE_PAIRS_GELU(rows, panels)                                                                                  \
-    static void pairs_gelu_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(PAIRS, true, rows, panels, g); }
+#define TILE(rows, panels)                                                                         \
+    static void tile_##rows##x##panels(const pith__gemm_tile *g) {                                 \
+        gemm_tile_tile(SINGLES, false, rows, panels, g);                                           \
+    }
+#define TILE_PAIRS(rows, panels)                                                                   \
+    static void pairs_##rows##x##panels(const pith__gemm_tile *g) {                                \
+        gemm_tile_tile(PAIRS, false, rows, panels, g);                                             \
+    }
+#define TILE_GELU(rows, panels)                                                                    \
+    static void gelu_##rows##x##panels(const pith__gemm_tile *g) {                                 \
+        gemm_tile_tile(SINGLES, true, rows, panels, g);                                            \
+    }
+#define TILE_PAIRS_GELU(rows, panels)                                                              \
+    static void pairs_gelu_##rows##x##panels(const pith__gemm_tile *g) {                           \
+        gemm_tile_tile(PAIRS, true, rows, panels, g);                                              \
+    }
 #define TILES_5(X, panels) X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels)
-#define TILES_14(X, panels)                                                                                            \
-    TILES_5(X, panels)                                                                                                 \
-    X(6, panels)                                                                                                       \
+#define TILES_14(X, panels)                                                                        \
+    TILES_5(X, panels)                                                                             \
+    X(6, panels)                                                                                   \
     X(7, panels) TILES_8_14(X, panels)
-#define TILES_8_14(X, panels)                                                                                          \
+#define TILES_8_14(X, panels)                                                                      \
     X(8, panels) X(9, panels) X(10, panels) X(11, panels) X(12, panels) X(13, panels) X(14, panels)
 #if defined(PITH_LEVEL_avx512)
 #define TILES(X) TILES_14(X, 1) TILES_14(X, 2)

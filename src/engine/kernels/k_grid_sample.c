@@ -1,5 +1,5 @@
-/* k_grid_sample.c - see grid_sample.h: sixteen places at a time. A channel is done for all places before the next one,
- * while its elements are in the cache. */
+/* k_grid_sample.c - see grid_sample.h: sixteen places at a time. A channel is done for all places
+ * before the next one, while its elements are in the cache. */
 #include "engine/kernels/grid_sample.h"
 
 #include <stdbool.h>

@@ -18,7 +18,8 @@ static int32_t sums_of_bytes(const uint8_t *a, int64_t k, int32_t flip) {
     return (int32_t)((uint32_t)vi_hsum(sum) - (uint32_t)k * (uint32_t)flip);
 }
 
-PITH_INLINE vi sums_shifted(const pith__sums_shift *s, vi c, const int32_t *sums, const int32_t *zeros, vi p, vi q) {
+PITH_INLINE vi sums_shifted(const pith__sums_shift *s, vi c, const int32_t *sums,
+                            const int32_t *zeros, vi p, vi q) {
     c = vi_sub(c, vi_mul(p, vi_load(sums)));
     return s->column_zeros ? vi_sub(c, vi_mul(q, vi_load(zeros))) : c;
 }
@@ -27,7 +28,8 @@ static void sums_shift_row(const pith__sums_shift *s, int64_t i) {
     const uint32_t zero = (uint32_t)s->row_zeros[i];
     int32_t sum = 0, *c = s->c + i * s->row, rest[3][16] = { { 0 } };
     if (s->column_zeros) sum = sums_of_bytes(s->a + i * s->k, s->k, s->a_signed ? 0x80 : 0);
-    const vi p = vi_set1((int32_t)zero), q = vi_set1((int32_t)((uint32_t)sum - (uint32_t)s->k * zero));
+    const vi p = vi_set1((int32_t)zero),
+             q = vi_set1((int32_t)((uint32_t)sum - (uint32_t)s->k * zero));
     int64_t j = 0;
     for (; s->n - j >= 16; j += 16)
         vi_store(c + j, sums_shifted(s, vi_load(c + j), s->column_sums + j,
@@ -46,8 +48,8 @@ void PITH_K(sums_shift_i32)(const pith__sums_shift *s) {
         if (s->row_zeros[i] || s->column_zeros) sums_shift_row(s, i);
 }
 
-void PITH_K(sums_scale_i32)(float *y, const int32_t *sums, int64_t n, float scale, const float *scales,
-                            const float *bias) {
+void PITH_K(sums_scale_i32)(float *y, const int32_t *sums, int64_t n, float scale,
+                            const float *scales, const float *bias) {
     const vf all = vf_set1(scale);
     int64_t j = 0;
     for (; n - j >= 16; j += 16) {

@@ -12,7 +12,8 @@ PITH_INLINE vf lrn_power(vf v, int quarters) {
     return power;
 }
 
-PITH_INLINE vf lrn_at(const pith__lrn *a, const float *x, int64_t before, int64_t behind, size_t n) {
+PITH_INLINE vf lrn_at(const pith__lrn *a, const float *x, int64_t before, int64_t behind,
+                      size_t n) {
     vf sum = vf_zero();
     for (int64_t k = -before; k <= behind; k++) {
         const vf v = n == 16 ? vf_load(x + k * a->inner) : vf_load_n(x + k * a->inner, n);
@@ -31,6 +32,7 @@ void PITH_K(lrn_f32)(const pith__lrn *a, int64_t first, int64_t end) {
         int64_t i = 0;
         for (; a->inner - i >= 16; i += 16) vf_store(y + i, lrn_at(a, x + i, before, behind, 16));
         if (i < a->inner)
-            vf_store_n(y + i, lrn_at(a, x + i, before, behind, (size_t)(a->inner - i)), (size_t)(a->inner - i));
+            vf_store_n(y + i, lrn_at(a, x + i, before, behind, (size_t)(a->inner - i)),
+                       (size_t)(a->inner - i));
     }
 }

@@ -1,23 +1,25 @@
-/* k_map.c - elementwise f32 functions with parameters and comparisons: those loops of maps.h that are worth vectors. */
+/* k_map.c - elementwise f32 functions with parameters and comparisons: those loops of maps.h that
+ * are worth vectors. */
 #include "engine/kernels/maps.h"
 #include "engine/kernels/vmath.h"
 
 /* EXPR of v, x[i] in sixteen lanes, and the parameters p0 and p1. */
-#define MAP(name, EXPR)                                                                                                \
-    PITH_VMATH vf map_##name##_lanes(vf v, vf p0, vf p1) {                                                             \
-        (void)p0, (void)p1;                                                                                            \
-        return EXPR;                                                                                                   \
-    }                                                                                                                  \
-    void PITH_K(map_##name##_f32)(void *y, const void *x, int64_t n, const double *p) {                                \
-        const float *from = x;                                                                                         \
-        float *to = y;                                                                                                 \
-        vf p0 = vf_set1((float)p[0]), p1 = vf_set1((float)p[1]);                                                       \
-        int64_t i = 0;                                                                                                 \
-        for (; n - i >= 16; i += 16) vf_store(to + i, map_##name##_lanes(vf_load(from + i), p0, p1));                  \
-        if (i < n) {                                                                                                   \
-            size_t rest = (size_t)(n - i);                                                                             \
-            vf_store_n(to + i, map_##name##_lanes(vf_load_n(from + i, rest), p0, p1), rest);                           \
-        }                                                                                                              \
+#define MAP(name, EXPR)                                                                            \
+    PITH_VMATH vf map_##name##_lanes(vf v, vf p0, vf p1) {                                         \
+        (void)p0, (void)p1;                                                                        \
+        return EXPR;                                                                               \
+    }                                                                                              \
+    void PITH_K(map_##name##_f32)(void *y, const void *x, int64_t n, const double *p) {            \
+        const float *from = x;                                                                     \
+        float *to = y;                                                                             \
+        vf p0 = vf_set1((float)p[0]), p1 = vf_set1((float)p[1]);                                   \
+        int64_t i = 0;                                                                             \
+        for (; n - i >= 16; i += 16)                                                               \
+            vf_store(to + i, map_##name##_lanes(vf_load(from + i), p0, p1));                       \
+        if (i < n) {                                                                               \
+            size_t rest = (size_t)(n - i);                                                         \
+            vf_store_n(to + i, map_##name##_lanes(vf_load_n(from + i, rest), p0, p1), rest);       \
+        }                                                                                          \
     }
 
 /* 0 to 1; NaN stays. */
@@ -40,22 +42,23 @@ MAP(swish, vf_mul(v, vf_sigmoid(vf_mul(p0, v))))
 MAP(thresholded_relu, vf_keep(vf_gt(v, p0), v))
 
 /* y[i] = 1 where the comparison holds, else 0. */
-#define COMPARE(name, f)                                                                                               \
-    void PITH_K(map_##name##_f32)(void *y, const void *a, const void *b, int64_t n, int as, int bs) {                  \
-        const float *left = a, *right = b;                                                                             \
-        uint8_t *to = y;                                                                                               \
-        vf one_a = n > 0 ? vf_set1(*left) : vf_zero(), one_b = n > 0 ? vf_set1(*right) : one_a;                        \
-        const vi yes = vi_set1(1), no = vi_set1(0);                                                                    \
-        for (int64_t i = 0; i < n; i += 16) {                                                                          \
-            size_t rest = n - i < 16 ? (size_t)(n - i) : 16;                                                           \
-            vf u = as ? rest == 16 ? vf_load(left + i) : vf_load_n(left + i, rest) : one_a;                            \
-            vf v = bs ? rest == 16 ? vf_load(right + i) : vf_load_n(right + i, rest) : one_b;                          \
-            vi r = vi_select(f(u, v), yes, no);                                                                        \
-            if (rest == 16)                                                                                            \
-                vi_store_8(to + i, r);                                                                                 \
-            else                                                                                                       \
-                vi_store_8_n(to + i, r, rest);                                                                         \
-        }                                                                                                              \
+#define COMPARE(name, f)                                                                           \
+    void PITH_K(map_##name##_f32)(void *y, const void *a, const void *b, int64_t n, int as,        \
+                                  int bs) {                                                        \
+        const float *left = a, *right = b;                                                         \
+        uint8_t *to = y;                                                                           \
+        vf one_a = n > 0 ? vf_set1(*left) : vf_zero(), one_b = n > 0 ? vf_set1(*right) : one_a;    \
+        const vi yes = vi_set1(1), no = vi_set1(0);                                                \
+        for (int64_t i = 0; i < n; i += 16) {                                                      \
+            size_t rest = n - i < 16 ? (size_t)(n - i) : 16;                                       \
+            vf u = as ? rest == 16 ? vf_load(left + i) : vf_load_n(left + i, rest) : one_a;        \
+            vf v = bs ? rest == 16 ? vf_load(right + i) : vf_load_n(right + i, rest) : one_b;      \
+            vi r = vi_select(f(u, v), yes, no);                                                    \
+            if (rest == 16)                                                                        \
+                vi_store_8(to + i, r);                                                             \
+            else                                                                                   \
+                vi_store_8_n(to + i, r, rest);                                                     \
+        }                                                                                          \
     }
 COMPARE(equal, vf_eq)
 COMPARE(less, vf_lt)

@@ -1,6 +1,6 @@
-/* k_matmul.c - see matmul.h: matmuls of f64 whose rows of b are contiguous. A tile of sums stays in registers. Each sum
- * is a chain of products that are rounded and then added, as in matmul.c, so that levels without multiply-add give the
- * same bits. */
+/* k_matmul.c - see matmul.h: matmuls of f64 whose rows of b are contiguous. A tile of sums stays in
+ * registers. Each sum is a chain of products that are rounded and then added, as in matmul.c, so
+ * that levels without multiply-add give the same bits. */
 #include "engine/kernels/matmul.h"
 
 #include <string.h>
@@ -29,8 +29,8 @@ enum { LANES = 2, ROWS = 2, PANELS = 4 };
 typedef double vd __attribute__((vector_size(8 * LANES)));
 
 /* `rows` rows times `panels` vectors of columns, or n < LANES columns if n is not 0. */
-PITH_INLINE void matmul_tile(const pith__matmul *p, const int rows, const int panels, int64_t n, const double *a,
-                             const double *b, double *c) {
+PITH_INLINE void matmul_tile(const pith__matmul *p, const int rows, const int panels, int64_t n,
+                             const double *a, const double *b, double *c) {
     vd sum[ROWS][PANELS];
     PITH_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -64,16 +64,20 @@ PITH_INLINE void matmul_tile(const pith__matmul *p, const int rows, const int pa
 }
 
 /* All columns of `rows` rows. */
-PITH_INLINE void matmul_rows(const pith__matmul *p, const int rows, const double *a, double *c, int64_t j,
-                             int64_t end) {
+PITH_INLINE void matmul_rows(const pith__matmul *p, const int rows, const double *a, double *c,
+                             int64_t j, int64_t end) {
     for (; j + LANES * PANELS <= end; j += LANES * PANELS)
         matmul_tile(p, rows, PANELS, 0, a, (const double *)p->b + j, c + j);
-    for (; j + LANES <= end; j += LANES) matmul_tile(p, rows, 1, 0, a, (const double *)p->b + j, c + j);
+    for (; j + LANES <= end; j += LANES)
+        matmul_tile(p, rows, 1, 0, a, (const double *)p->b + j, c + j);
     if (j < end) matmul_tile(p, rows, 1, end - j, a, (const double *)p->b + j, c + j);
 }
 
 void PITH_K(matmul_f64)(const pith__matmul *p, int64_t m0, int64_t m1) {
-    enum { BLOCK = 4 * LANES * PANELS }; /* columns of b that stay in the cache while all rows meet them */
+    enum {
+        BLOCK = 4 * LANES * PANELS
+    }; /* columns of b that stay in the cache while all rows meet
+                                            them */
     if (p->b_column != 1) {
         pith__matmul_any_f64(p, m0, m1);
         return;
@@ -82,7 +86,10 @@ void PITH_K(matmul_f64)(const pith__matmul *p, int64_t m0, int64_t m1) {
         const int64_t end = p->n - j < BLOCK ? p->n : j + BLOCK;
         int64_t i = m0;
         for (; i + ROWS <= m1; i += ROWS)
-            matmul_rows(p, ROWS, (const double *)p->a + i * p->a_row, (double *)p->c + i * p->n, j, end);
-        for (; i < m1; i++) matmul_rows(p, 1, (const double *)p->a + i * p->a_row, (double *)p->c + i * p->n, j, end);
+            matmul_rows(p, ROWS, (const double *)p->a + i * p->a_row, (double *)p->c + i * p->n, j,
+                        end);
+        for (; i < m1; i++)
+            matmul_rows(p, 1, (const double *)p->a + i * p->a_row, (double *)p->c + i * p->n, j,
+                        end);
     }
 }

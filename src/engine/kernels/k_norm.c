@@ -1,6 +1,6 @@
-/* k_norm.c - normalisations and softmax of rows. A row is read two or three times while it is in the L1 cache:
- * statistics by the 16-lane rule, then the result. Sums are chains of additions, so several rows are normalised at a
- * time and their chains overlap. */
+/* k_norm.c - normalisations and softmax of rows. A row is read two or three times while it is in
+ * the L1 cache: statistics by the 16-lane rule, then the result. Sums are chains of additions, so
+ * several rows are normalised at a time and their chains overlap. */
 #include "engine/kernels/norm.h"
 
 #include <stdbool.h>
@@ -8,7 +8,9 @@
 #include "engine/kernels/vmath.h"
 
 /* The n (1 to 16) lanes at p. */
-PITH_INLINE vf norm_take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
+PITH_INLINE vf norm_take(const float *p, int64_t n) {
+    return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n);
+}
 PITH_INLINE void norm_put(float *p, vf a, int64_t n) {
     if (n >= 16)
         vf_store(p, a);
@@ -16,7 +18,9 @@ PITH_INLINE void norm_put(float *p, vf a, int64_t n) {
         vf_store_n(p, a, (size_t)n);
 }
 /* a with zeros from lane n on. */
-PITH_INLINE vf norm_keep(vf a, int64_t n) { return n >= 16 ? a : vf_select(vm_first((size_t)n), a, vf_zero()); }
+PITH_INLINE vf norm_keep(vf a, int64_t n) {
+    return n >= 16 ? a : vf_select(vm_first((size_t)n), a, vf_zero());
+}
 
 PITH_INLINE float sum_of_squares(const float *x, int64_t n, float mean) {
     vf sum = vf_zero(), m = vf_set1(mean);
@@ -27,12 +31,12 @@ PITH_INLINE float sum_of_squares(const float *x, int64_t n, float mean) {
     return vf_sum(sum);
 }
 
-/* Rows normalised at a time: a sum is a chain of additions with a latency of four cycles, so four chains fill the gaps.
- */
+/* Rows normalised at a time: a sum is a chain of additions with a latency of four cycles, so four
+ * chains fill the gaps. */
 enum { ROWS = 4 };
 
-/* What is done to `count` (1 to 16) elements of each row from element i on. x: the rows to normalise, as they come or
- * as `gather` leaves them. */
+/* What is done to `count` (1 to 16) elements of each row from element i on. x: the rows to
+ * normalise, as they come or as `gather` leaves them. */
 typedef struct block {
     const pith__layer_norm *a;
     const float *x[ROWS];
@@ -64,9 +68,11 @@ PITH_INLINE void add_squares(const int rows, block *b, int64_t i, int64_t count)
         b->sum[r] = vf_fma(d, d, b->sum[r]);
     }
 }
-PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_t i, int64_t count) {
+PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_t i,
+                       int64_t count) {
     const float *gamma = b->a->gamma;
-    vf scale = gamma ? norm_take(gamma + i, count) : vf_zero(), shift = beta ? norm_take(beta + i, count) : vf_zero();
+    vf scale = gamma ? norm_take(gamma + i, count) : vf_zero(),
+       shift = beta ? norm_take(beta + i, count) : vf_zero();
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         vf v = vf_mul(vf_sub(norm_take(b->x[r] + i, count), b->mean[r]), b->inverse[r]);
@@ -81,15 +87,16 @@ PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_
 }
 
 /* Calls step(..., i, count) for all elements of the rows. */
-#define EACH(n, step, ...)                                                                                             \
-    do {                                                                                                               \
-        const int64_t whole_ = (n) / 16 * 16;                                                                          \
-        for (int64_t i_ = 0; i_ < whole_; i_ += 16) step(__VA_ARGS__, i_, 16);                                         \
-        if (whole_ < (n)) step(__VA_ARGS__, whole_, (n)-whole_);                                                       \
+#define EACH(n, step, ...)                                                                         \
+    do {                                                                                           \
+        const int64_t whole_ = (n) / 16 * 16;                                                      \
+        for (int64_t i_ = 0; i_ < whole_; i_ += 16) step(__VA_ARGS__, i_, 16);                     \
+        if (whole_ < (n)) step(__VA_ARGS__, whole_, (n)-whole_);                                   \
     } while (0)
 
 /* centred: the mean is taken off (LayerNormalization), else not (RMSNormalization). */
-PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith__layer_norm *a, int64_t row) {
+PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith__layer_norm *a,
+                                int64_t row) {
     const bool gathered = a->residual || a->bias || a->sum;
     const float *beta = centred ? a->beta : NULL;
     float *out = a->sum ? a->sum : a->y;
@@ -112,7 +119,8 @@ PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith__
     EACH(a->n, add_squares, rows, &b);
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
-        b.inverse[r] = vf_div(vf_set1(1.0f), vf_sqrt(vf_set1(vf_sum(b.sum[r]) / (float)a->n + a->epsilon)));
+        b.inverse[r] =
+            vf_div(vf_set1(1.0f), vf_sqrt(vf_set1(vf_sum(b.sum[r]) / (float)a->n + a->epsilon)));
         if (a->inv_out) vf_store_n(a->inv_out + row + r, b.inverse[r], 1);
     }
     EACH(a->n, write, rows, &b, beta);
@@ -146,7 +154,8 @@ void PITH_K(softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
             norm_put(y + i, e, n - i);
         }
         vf total = vf_set1(vf_sum(sum));
-        for (int64_t i = 0; i < n; i += 16) norm_put(y + i, vf_div(norm_take(y + i, n - i), total), n - i);
+        for (int64_t i = 0; i < n; i += 16)
+            norm_put(y + i, vf_div(norm_take(y + i, n - i), total), n - i);
     }
 }
 
@@ -157,14 +166,16 @@ void PITH_K(log_softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) 
             sum = vf_add(sum, norm_keep(vf_exp(vf_sub(norm_take(x + i, n - i), m)), n - i));
         }
         vf total = vf_log(vf_set1(vf_sum(sum)));
-        for (int64_t i = 0; i < n; i += 16) norm_put(y + i, vf_sub(vf_sub(norm_take(x + i, n - i), m), total), n - i);
+        for (int64_t i = 0; i < n; i += 16)
+            norm_put(y + i, vf_sub(vf_sub(norm_take(x + i, n - i), m), total), n - i);
     }
 }
 
 void PITH_K(l2_normalize_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t row = 0; row < rows; row++, x += n, y += n) {
         vf norm = vf_max(vf_set1(1e-12f), vf_sqrt(vf_set1(sum_of_squares(x, n, 0.0f))));
-        for (int64_t i = 0; i < n; i += 16) norm_put(y + i, vf_div(norm_take(x + i, n - i), norm), n - i);
+        for (int64_t i = 0; i < n; i += 16)
+            norm_put(y + i, vf_div(norm_take(x + i, n - i), norm), n - i);
     }
 }
 
@@ -183,10 +194,13 @@ PITH_INLINE void lp_scale(float *y, const float *x, const double *factors) {
     memcpy(y, scaled, sizeof scaled);
 }
 
-static double lp_factor(double sum, bool square) { return sum == 0 ? 0 : 1 / (square ? sqrt(sum) : sum); }
+static double lp_factor(double sum, bool square) {
+    return sum == 0 ? 0 : 1 / (square ? sqrt(sum) : sum);
+}
 
 /* Up to 16 lines side by side. */
-PITH_INLINE void lp_columns(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, const bool square) {
+PITH_INLINE void lp_columns(const float *x, float *y, int64_t n, int64_t inner, int64_t columns,
+                            const bool square) {
     double sums[16] = { 0 };
     float some[16] = { 0 };
     const size_t bytes = (size_t)columns * sizeof *some;
@@ -223,7 +237,8 @@ PITH_INLINE void lp_row(const float *x, float *y, int64_t n, const bool square) 
     if (bytes) memcpy(y + whole, some, bytes);
 }
 
-PITH_INLINE void lp_lines(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, const bool square) {
+PITH_INLINE void lp_lines(const float *x, float *y, int64_t n, int64_t inner, int64_t columns,
+                          const bool square) {
     if (inner == 1) {
         lp_row(x, y, n, square);
         return;
@@ -232,7 +247,8 @@ PITH_INLINE void lp_lines(const float *x, float *y, int64_t n, int64_t inner, in
         lp_columns(x + j, y + j, n, inner, columns - j < 16 ? columns - j : 16, square);
 }
 
-void PITH_K(lp_normalize_f32)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, bool square) {
+void PITH_K(lp_normalize_f32)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns,
+                              bool square) {
     if (square)
         lp_lines(x, y, n, inner, columns, true);
     else

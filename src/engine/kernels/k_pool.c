@@ -1,5 +1,6 @@
-/* k_pool.c - see pool_rows.h. A plane is walked in strips of sixteen windows, down its rows. Places are offsets into x,
- * because a strip at the edge of a row reads its neighbours too and then leaves out what lies outside the row. */
+/* k_pool.c - see pool_rows.h. A plane is walked in strips of sixteen windows, down its rows. Places
+ * are offsets into x, because a strip at the edge of a row reads its neighbours too and then leaves
+ * out what lies outside the row. */
 #include <math.h>
 
 #include "engine/kernels/pool_rows.h"
@@ -7,7 +8,8 @@
 
 enum {
     MOST = PITH_POOL_ROWS_MOST,
-    BAND = 4096, /* floats of a plane that all strips go through before the next ones begin: they stay in the cache */
+    BAND = 4096, /* floats of a plane that all strips go through before the next ones begin: they
+                    stay in the cache */
     GROUP = 4    /* rows of windows whose sums are made together: they share what they load */
 };
 
@@ -21,7 +23,8 @@ typedef struct pool_strip {
     int64_t j;
     size_t n;
     int stride;
-    bool whole; /* all places of the n windows are inside the row, and what is read beside them is inside x */
+    bool whole; /* all places of the n windows are inside the row, and what is read beside them is
+                   inside x */
     int64_t first[MOST], end[MOST]; /* of the lanes that are inside the row, by column */
 } pool_strip;
 
@@ -53,10 +56,11 @@ static void pool_strip_begin(pool_strip *s, int64_t j, int64_t last_row) {
 }
 
 /* Column c of the windows at offset `at`, one by one: next to them x ends. */
-static __attribute__((noinline)) vf pool_scattered(const pool_strip *s, int64_t at, int64_t c, int stride,
-                                                   float outside) {
+static __attribute__((noinline)) vf pool_scattered(const pool_strip *s, int64_t at, int64_t c,
+                                                   int stride, float outside) {
     float lanes[16];
-    for (int64_t i = 0; i < 16; i++) lanes[i] = i < s->first[c] || i >= s->end[c] ? outside : s->a->x[at + i * stride];
+    for (int64_t i = 0; i < 16; i++)
+        lanes[i] = i < s->first[c] || i >= s->end[c] ? outside : s->a->x[at + i * stride];
     return vf_load(lanes);
 }
 
@@ -67,7 +71,8 @@ PITH_INLINE vf pool_tap(const pool_strip *s, int64_t row, int64_t c, const int m
     const int64_t at = row + s->at + c;
     if (s->whole) return pool_load(x + at, stride);
     if (at >= 0 && at + 16 * stride <= s->total) {
-        const vf v = vf_select(vm_first((size_t)s->end[c]), pool_load(x + at, stride), pool_outside(max));
+        const vf v =
+            vf_select(vm_first((size_t)s->end[c]), pool_load(x + at, stride), pool_outside(max));
         return vf_select(vm_first((size_t)s->first[c]), pool_outside(max), v);
     }
     return pool_scattered(s, at, c, stride, max ? -INFINITY : 0.0f);
@@ -100,7 +105,8 @@ PITH_INLINE int64_t pool_inside(const pith__window *w, int64_t o, int64_t *first
 /* ---- maxima ---- */
 
 /* Rows [o, end) of windows. A ring keeps the maxima of the rows that windows share. */
-PITH_INLINE void pool_max_strip(const pool_strip *s, int64_t o, int64_t end, int64_t channel, const int max) {
+PITH_INLINE void pool_max_strip(const pool_strip *s, int64_t o, int64_t end, int64_t channel,
+                                const int max) {
     const pith__window *w = s->a->w;
     float ring[MOST][16];
     const int64_t step = s->step / s->in;
@@ -137,11 +143,13 @@ PITH_INLINE int64_t pool_row_places(const pith__pool_planes *a, int64_t o, int64
 }
 
 PITH_INLINE vf pool_divide(const pool_strip *s, vf sum, int64_t rows) {
-    if (!s->whole) return vf_div(sum, vf_mul(vf_load_n(s->a->counts + s->j, s->n), vf_set1((float)rows)));
+    if (!s->whole)
+        return vf_div(sum, vf_mul(vf_load_n(s->a->counts + s->j, s->n), vf_set1((float)rows)));
     const int64_t places = rows * s->columns;
     const vf count = vf_set1((float)places);
     /* The reciprocal of a power of two is exact. */
-    return places & (places - 1) || !places ? vf_div(sum, count) : vf_mul(sum, vf_set1(1.0f / (float)places));
+    return places & (places - 1) || !places ? vf_div(sum, count)
+                                            : vf_mul(sum, vf_set1(1.0f / (float)places));
 }
 
 static void pool_mean_strip(const pool_strip *s, int64_t o, int64_t end, int64_t channel) {
@@ -186,24 +194,32 @@ static void pool_max_odd(const pool_strip *s, int64_t o, int64_t end, int64_t ch
 /* ---- the same for usual sizes: GROUP rows of windows together, from window row o on ---- */
 
 #if !defined(PITH_LEVEL_scalar)
-enum { LARGEST = 3, ROWS = 9, READ = 48 }; /* size of a window; rows of GROUP windows; floats read of each */
+enum {
+    LARGEST = 3,
+    ROWS = 9,
+    READ = 48
+}; /* size of a window; rows of GROUP windows; floats read
+                                              of each */
 
 /* The rows of a group of which some are outside the plane, or end where x ends. */
-static void pool_copy_rows(float copies[ROWS][READ], const pool_strip *s, int64_t top, int rows, int max) {
+static void pool_copy_rows(float copies[ROWS][READ], const pool_strip *s, int64_t top, int rows,
+                           int max) {
     const vf outside = pool_outside(max);
     for (int r = 0; r < rows; r++) {
         const int64_t row = top + r, at = s->plane + row * s->in + s->at;
-        const bool inside = row >= 0 && row < s->height, readable = inside && at >= 0 && at + READ <= s->total;
-        for (int i = 0; i < READ; i += 16) vf_store(copies[r] + i, readable ? vf_load(s->a->x + at + i) : outside);
+        const bool inside = row >= 0 && row < s->height,
+                   readable = inside && at >= 0 && at + READ <= s->total;
+        for (int i = 0; i < READ; i += 16)
+            vf_store(copies[r] + i, readable ? vf_load(s->a->x + at + i) : outside);
         for (int64_t i = 0; inside && !readable && i < READ; i++)
             if (at + i >= 0 && at + i < s->total) copies[r][i] = s->a->x[at + i];
     }
 }
 
-/* GROUP rows of windows of `size` x `size` places, `stride` apart along both axes. The input's rows are `step` apart.
- */
-PITH_INLINE void pool_group(vf *all, const pool_strip *s, const float *x, int64_t step, const bool whole,
-                            const int stride, const int max, const int size) {
+/* GROUP rows of windows of `size` x `size` places, `stride` apart along both axes. The input's rows
+ * are `step` apart. */
+PITH_INLINE void pool_group(vf *all, const pool_strip *s, const float *x, int64_t step,
+                            const bool whole, const int stride, const int max, const int size) {
     vm inside[LARGEST];
     PITH_UNROLL
     for (int c = 0; c < size && !whole; c++)
@@ -227,13 +243,14 @@ PITH_INLINE void pool_group(vf *all, const pool_strip *s, const float *x, int64_
     }
 }
 
-PITH_INLINE void pool_groups(const pool_strip *s, int64_t o, int64_t end, int64_t channel, const int stride,
-                             const int max, const int size) {
+PITH_INLINE void pool_groups(const pool_strip *s, int64_t o, int64_t end, int64_t channel,
+                             const int stride, const int max, const int size) {
     float copies[ROWS][READ];
     const int rows = (GROUP - 1) * stride + size;
     for (; o < end; o += GROUP) {
         const int64_t top = o * stride - s->begin, at = s->plane + top * s->in + s->at;
-        const bool plain = top >= 0 && top + rows <= s->height && at >= 0 && at + (rows - 1) * s->in + READ <= s->total;
+        const bool plain = top >= 0 && top + rows <= s->height && at >= 0 &&
+                           at + (rows - 1) * s->in + READ <= s->total;
         if (!plain) pool_copy_rows(copies, s, top, rows, max);
         const float *x = plain ? s->a->x + at : copies[0];
         const int64_t step = plain ? s->in : READ;
@@ -247,17 +264,19 @@ PITH_INLINE void pool_groups(const pool_strip *s, int64_t o, int64_t end, int64_
             int64_t first;
             if (o + i >= end) break;
             if (!max)
-                all[i] = pool_divide(s, all[i],
-                                     plain ? size : pool_row_places(s->a, o + i, pool_inside(s->a->w, o + i, &first)));
+                all[i] = pool_divide(
+                    s, all[i],
+                    plain ? size
+                          : pool_row_places(s->a, o + i, pool_inside(s->a->w, o + i, &first)));
             pool_put(s, o + i, all[i], channel);
         }
     }
 }
 
 /* max 2: NaN may come. */
-#define POOL_GROUPS(name, stride, max, size)                                                                           \
-    static void pool_##name(const pool_strip *s, int64_t o, int64_t end, int64_t channel) {                            \
-        pool_groups(s, o, end, channel, stride, max, size);                                                            \
+#define POOL_GROUPS(name, stride, max, size)                                                       \
+    static void pool_##name(const pool_strip *s, int64_t o, int64_t end, int64_t channel) {        \
+        pool_groups(s, o, end, channel, stride, max, size);                                        \
     }
 POOL_GROUPS(max_3_two, 2, 1, 3)
 POOL_GROUPS(max_2_two, 2, 2, 2)
@@ -270,7 +289,8 @@ typedef void pool_rows_fn(const pool_strip *s, int64_t o, int64_t end, int64_t c
 static pool_rows_fn *pool_choose(const pith__window *w, int max) {
 #if !defined(PITH_LEVEL_scalar)
     const int64_t size = w->kernel[0], stride = w->stride[0];
-    const bool even = w->rank == 2 && w->stride[1] == stride && w->dilation[0] == 1 && w->kernel[1] == size;
+    const bool even =
+        w->rank == 2 && w->stride[1] == stride && w->dilation[0] == 1 && w->kernel[1] == size;
     if (even && max == 1 && size == 3 && stride == 2) return pool_max_3_two;
     if (even && max == 2 && size == 2 && stride == 2) return pool_max_2_two;
     if (even && !max && size == 3 && stride == 1) return pool_mean_3;
@@ -305,8 +325,8 @@ static void pool_plane(const pith__pool_planes *a, int64_t channel, int max) {
     }
 }
 
-/* ---- maxima of windows one apart: rows and then columns of a padded copy, whose rows lie behind each other, so that
- * narrow planes fill vectors too ---- */
+/* ---- maxima of windows one apart: rows and then columns of a padded copy, whose rows lie behind
+ * each other, so that narrow planes fill vectors too ---- */
 
 enum { FLAT = 4096, SLACK = 48 }; /* floats of a band of padded rows; what is read behind them */
 
@@ -321,15 +341,19 @@ PITH_INLINE void pool_flat_copy(float *to, const float *from, int64_t n) {
 }
 
 /* Rows [from, from + rows) of the padded plane. */
-static void pool_flat_pad(float *to, const pith__window *w, const float *x, int64_t from, int64_t rows, int64_t width) {
-    for (int64_t i = 0; i < rows * width + SLACK - 15; i += 16) vf_store(to + i, vf_set1(-INFINITY));
+static void pool_flat_pad(float *to, const pith__window *w, const float *x, int64_t from,
+                          int64_t rows, int64_t width) {
+    for (int64_t i = 0; i < rows * width + SLACK - 15; i += 16)
+        vf_store(to + i, vf_set1(-INFINITY));
     for (int64_t r = 0; r < rows; r++) {
         const int64_t at = from + r - w->begin[0];
-        if (at >= 0 && at < w->in[0]) pool_flat_copy(to + r * width + w->begin[1], x + at * w->in[1], w->in[1]);
+        if (at >= 0 && at < w->in[0])
+            pool_flat_copy(to + r * width + w->begin[1], x + at * w->in[1], w->in[1]);
     }
 }
 
-/* to[r * to_row + i] = the maximum of count elements `step` apart from from[r * from_row + i] on. */
+/* to[r * to_row + i] = the maximum of count elements `step` apart from from[r * from_row + i] on.
+ */
 typedef struct pool_joins {
     float *to;
     const float *from;
@@ -337,15 +361,18 @@ typedef struct pool_joins {
 } pool_joins;
 
 /* known: count, where the loop is unrolled, or 0. */
-PITH_INLINE void pool_flat_rows(const pool_joins *j, int64_t count, const int known, const int max) {
+PITH_INLINE void pool_flat_rows(const pool_joins *j, int64_t count, const int known,
+                                const int max) {
     for (int64_t r = 0; r < j->rows; r++) {
         float *to = j->to + r * j->to_row;
         for (int64_t i = 0; i < j->n; i += 16) {
             const float *from = j->from + r * j->from_row + i;
             vf most = vf_load(from);
             PITH_UNROLL
-            for (int k = 1; k < known; k++) most = pool_join(most, vf_load(from + k * j->step), max);
-            for (int64_t k = 1; !known && k < count; k++) most = pool_join(most, vf_load(from + k * j->step), max);
+            for (int k = 1; k < known; k++)
+                most = pool_join(most, vf_load(from + k * j->step), max);
+            for (int64_t k = 1; !known && k < count; k++)
+                most = pool_join(most, vf_load(from + k * j->step), max);
             if (j->n - i >= 16)
                 vf_store(to + i, most);
             else
@@ -367,15 +394,19 @@ static void pool_flat_join(const pool_joins *j, int64_t count, int max) {
 
 static void pool_flat(const pith__pool_planes *a, int64_t channel, int max) {
     const pith__window *w = a->w;
-    const int64_t width = w->out[1] + w->kernel[1] - 1, more = w->kernel[0] - 1, band = FLAT / width - more;
+    const int64_t width = w->out[1] + w->kernel[1] - 1, more = w->kernel[0] - 1,
+                  band = FLAT / width - more;
     const float *x = a->x + channel * w->in[0] * w->in[1];
     float *y = a->y + channel * w->out[0] * w->out[1], padded[FLAT + SLACK], joined[FLAT + SLACK];
     for (int64_t o = 0; o < w->out[0]; o += band) {
-        const int64_t rows = w->out[0] - o < band ? w->out[0] - o : band, all = (rows + more) * width;
+        const int64_t rows = w->out[0] - o < band ? w->out[0] - o : band,
+                      all = (rows + more) * width;
         pool_flat_pad(padded, w, x, o, rows + more, width);
-        const int64_t windows = all - w->kernel[1] + 1; /* also those from a row to the next, which nobody reads */
+        /* also those from a row to the next, which nobody reads */
+        const int64_t windows = all - w->kernel[1] + 1;
         pool_flat_join(
-            &(pool_joins){ .to = joined, .from = padded, .rows = 1, .n = (windows + 15) / 16 * 16, .step = 1 },
+            &(pool_joins){
+                .to = joined, .from = padded, .rows = 1, .n = (windows + 15) / 16 * 16, .step = 1 },
             w->kernel[1], max);
         pool_flat_join(&(pool_joins){ .to = y + o * w->out[1],
                                       .from = joined,
@@ -389,7 +420,9 @@ static void pool_flat(const pith__pool_planes *a, int64_t channel, int max) {
 }
 
 static bool pool_flat_fits(const pith__window *w) {
-    if (w->rank != 2 || w->stride[0] != 1 || w->stride[1] != 1 || w->dilation[0] != 1 || w->begin[0] < 0) return false;
+    if (w->rank != 2 || w->stride[0] != 1 || w->stride[1] != 1 || w->dilation[0] != 1 ||
+        w->begin[0] < 0)
+        return false;
     const int64_t width = w->out[1] + w->kernel[1] - 1;
     return width <= FLAT / 3 / w->kernel[0] && width >= w->in[1] + w->begin[1];
 }

@@ -1,10 +1,13 @@
-/* k_rotary.c - see rotary.h. Halves are contiguous and go 16 at a time. Interleaved pairs need few instructions each
- * and stay with single floats, which the compiler vectorises with the same rounding. */
+/* k_rotary.c - see rotary.h. Halves are contiguous and go 16 at a time. Interleaved pairs need few
+ * instructions each and stay with single floats, which the compiler vectorises with the same
+ * rounding. */
 #include "engine/kernels/rotary.h"
 
 #include "engine/kernels/vec.h"
 
-PITH_INLINE vf rotary_take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
+PITH_INLINE vf rotary_take(const float *p, int64_t n) {
+    return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n);
+}
 PITH_INLINE void rotary_put(float *p, vf a, int64_t n) {
     if (n >= 16)
         vf_store(p, a);
@@ -19,7 +22,8 @@ static void turn_halves(const pith__rotary *a, const float *x, float *y) {
         vf low = rotary_take(x + i, n), high = rotary_take(x + half + i, n);
         vf cosine = rotary_take(a->cosine + i, n), sine = rotary_take(a->sine + i, n);
         rotary_put(y + i, vf_sub(vf_mul(low, cosine), vf_mul(high, sine)), n);
-        cosine = rotary_take(a->cosine + second + i, n), sine = rotary_take(a->sine + second + i, n);
+        cosine = rotary_take(a->cosine + second + i, n),
+        sine = rotary_take(a->sine + second + i, n);
         rotary_put(y + half + i, vf_add(vf_mul(high, cosine), vf_mul(low, sine)), n);
     }
 }

@@ -1,4 +1,5 @@
-/* k_small_floats.c - see small_floats.h: loops of sixteen lanes. A tail goes through arrays of sixteen. */
+/* k_small_floats.c - see small_floats.h: loops of sixteen lanes. A tail goes through arrays of
+ * sixteen. */
 #include "engine/kernels/small_floats.h"
 
 #include "base/half.h"
@@ -17,10 +18,10 @@ void PITH_K(narrow_f16)(const float *x, uint16_t *y, size_t n) {
     memcpy(y, rest, n * sizeof *y);
 }
 
-/* What turns x into the integer next to x / scale, within [low, high], ties to even. Where scale is between 2^-60 and
- * 2^60 there is no division: the reciprocal is a sum of two floats, and the product is on the side of every half on
- * which the rounded quotient is. This was checked for all scales and all bytes; it fails for one mantissa, which
- * divides. */
+/* What turns x into the integer next to x / scale, within [low, high], ties to even. Where scale is
+ * between 2^-60 and 2^60 there is no division: the reciprocal is a sum of two floats, and the
+ * product is on the side of every half on which the rounded quotient is. This was checked for all
+ * scales and all bytes; it fails for one mantissa, which divides. */
 #if defined(PITH_LEVEL_scalar)
 #define SMALL_DIVIDES true /* less code */
 #else
@@ -35,7 +36,8 @@ typedef struct small_divisor {
 PITH_INLINE small_divisor small_divisor_of(float scale, float low, float high, int32_t zero) {
     uint32_t bits;
     memcpy(&bits, &scale, sizeof bits);
-    const bool divides = SMALL_DIVIDES || !(scale >= 0x1p-60f && scale <= 0x1p60f) || (bits & 0x7FFFFF) == 0x7FFFFF;
+    const bool divides =
+        SMALL_DIVIDES || !(scale >= 0x1p-60f && scale <= 0x1p60f) || (bits & 0x7FFFFF) == 0x7FFFFF;
     const vf all = vf_set1(scale), one = vf_set1(1.0f), inverse = vf_div(one, all);
     return (small_divisor){ .scale = all,
                             .inverse = inverse,
@@ -46,7 +48,8 @@ PITH_INLINE small_divisor small_divisor_of(float scale, float low, float high, i
                             .divides = divides };
 }
 
-/* Its low byte is the result: the sum with 1.5 * 2^23 is rounded to an integer, which is in its lowest bits. */
+/* Its low byte is the result: the sum with 1.5 * 2^23 is rounded to an integer, which is in its
+ * lowest bits. */
 PITH_INLINE vi quantized(vf x, const small_divisor *d, const bool divides) {
     if (divides) x = vf_div(x, d->scale);
     x = vf_min(vf_max(x, d->low), d->high);
@@ -54,7 +57,8 @@ PITH_INLINE vi quantized(vf x, const small_divisor *d, const bool divides) {
     return vi_add(vi_bits(vf_add(x, vf_set1(0x1.8p23f))), d->zero);
 }
 
-PITH_INLINE void quantize_all(const float *x, uint8_t *y, size_t n, const small_divisor *d, const bool divides) {
+PITH_INLINE void quantize_all(const float *x, uint8_t *y, size_t n, const small_divisor *d,
+                              const bool divides) {
     uint8_t rest[16];
     for (; n >= 16; n -= 16, x += 16, y += 16) vi_store_u8(y, quantized(vf_load(x), d, divides));
     if (n == 0) return;
@@ -62,7 +66,8 @@ PITH_INLINE void quantize_all(const float *x, uint8_t *y, size_t n, const small_
     memcpy(y, rest, n);
 }
 
-void PITH_K(quantize_u8)(const float *x, uint8_t *y, size_t n, float scale, float low, float high, int32_t zero) {
+void PITH_K(quantize_u8)(const float *x, uint8_t *y, size_t n, float scale, float low, float high,
+                         int32_t zero) {
     const small_divisor d = small_divisor_of(scale, low, high, zero);
     if (SMALL_DIVIDES || d.divides)
         quantize_all(x, y, n, &d, true);
@@ -76,17 +81,20 @@ PITH_INLINE vf small_term(const uint8_t *x, const pith__quantized_term *t) {
     return vf_mul(vf_sub(sum, vf_set1(0x1p23f + t->zero)), vf_set1(t->scale));
 }
 
-PITH_INLINE void quantized_add_all(const pith__quantized_sum *s, size_t first, size_t n, const small_divisor *d,
-                                   const bool divides) {
+PITH_INLINE void quantized_add_all(const pith__quantized_sum *s, size_t first, size_t n,
+                                   const small_divisor *d, const bool divides) {
     const uint8_t *a = s->a.x + first, *b = s->b.x + first;
     const pith__quantized_term a_term = s->a, b_term = s->b;
     uint8_t *y = s->y + first, rest[3][16] = { { 0 } };
     for (; n >= 16; n -= 16, a += 16, b += 16, y += 16)
-        vi_store_u8(y, quantized(vf_add(small_term(a, &a_term), small_term(b, &b_term)), d, divides));
+        vi_store_u8(y,
+                    quantized(vf_add(small_term(a, &a_term), small_term(b, &b_term)), d, divides));
     if (n == 0) return;
     memcpy(rest[0], a, n);
     memcpy(rest[1], b, n);
-    vi_store_u8(rest[2], quantized(vf_add(small_term(rest[0], &a_term), small_term(rest[1], &b_term)), d, divides));
+    vi_store_u8(
+        rest[2],
+        quantized(vf_add(small_term(rest[0], &a_term), small_term(rest[1], &b_term)), d, divides));
     memcpy(y, rest[2], n);
 }
 
@@ -98,14 +106,15 @@ void PITH_K(quantized_add_u8)(const pith__quantized_sum *s, size_t first, size_t
         quantized_add_all(s, first, n, &d, false);
 }
 
-#define DEQUANTIZE(name, LOAD)                                                                                         \
-    void PITH_K(name)(const uint8_t *x, float *y, size_t n, float scale, float zero) {                                 \
-        vf s = vf_set1(scale), z = vf_set1(zero);                                                                      \
-        uint8_t rest[16] = { 0 };                                                                                      \
-        for (; n >= 16; n -= 16, x += 16, y += 16) vf_store(y, vf_mul(vf_sub(vf_of_vi(LOAD(x)), z), s));               \
-        if (n == 0) return;                                                                                            \
-        memcpy(rest, x, n);                                                                                            \
-        vf_store_n(y, vf_mul(vf_sub(vf_of_vi(LOAD(rest)), z), s), n);                                                  \
+#define DEQUANTIZE(name, LOAD)                                                                     \
+    void PITH_K(name)(const uint8_t *x, float *y, size_t n, float scale, float zero) {             \
+        vf s = vf_set1(scale), z = vf_set1(zero);                                                  \
+        uint8_t rest[16] = { 0 };                                                                  \
+        for (; n >= 16; n -= 16, x += 16, y += 16)                                                 \
+            vf_store(y, vf_mul(vf_sub(vf_of_vi(LOAD(x)), z), s));                                  \
+        if (n == 0) return;                                                                        \
+        memcpy(rest, x, n);                                                                        \
+        vf_store_n(y, vf_mul(vf_sub(vf_of_vi(LOAD(rest)), z), s), n);                              \
     }
 DEQUANTIZE(dequantize_u8, vi_load_u8)
 DEQUANTIZE(dequantize_i8, vi_load_i8)

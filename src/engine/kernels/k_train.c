@@ -22,7 +22,9 @@ static void share_softmax(float *p, int64_t n) {
     vf top = vf_set1(-INFINITY), sum = vf_zero();
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) top = vf_max(vf_load(p + i), top);
-    if (i < n) top = vf_select(vm_first((size_t)(n - i)), vf_max(vf_load_n(p + i, (size_t)(n - i)), top), top);
+    if (i < n)
+        top = vf_select(vm_first((size_t)(n - i)), vf_max(vf_load_n(p + i, (size_t)(n - i)), top),
+                        top);
     const vf most = vf_set1(vf_hmax(top));
     for (i = 0; i + 16 <= n; i += 16) {
         const vf e = vf_exp(vf_sub(vf_load(p + i), most));
@@ -37,7 +39,8 @@ static void share_softmax(float *p, int64_t n) {
     }
     const vf factor = vf_set1(1.0f / vf_sum(sum));
     for (i = 0; i + 16 <= n; i += 16) vf_store(p + i, vf_mul(vf_load(p + i), factor));
-    if (i < n) vf_store_n(p + i, vf_mul(vf_load_n(p + i, (size_t)(n - i)), factor), (size_t)(n - i));
+    if (i < n)
+        vf_store_n(p + i, vf_mul(vf_load_n(p + i, (size_t)(n - i)), factor), (size_t)(n - i));
 }
 
 void PITH_K(key_attention_f32)(const pith__key_attention *a) {
@@ -83,8 +86,9 @@ void PITH_K(key_attention_back_f32)(const pith__key_attention *a) {
     }
 }
 
-void PITH_K(rms_norm_back_f32)(const float *x, const float *inverse, const float *gamma, const float *d_y, float *d_x,
-                               float *d_gamma, int64_t rows, int64_t n) {
+void PITH_K(rms_norm_back_f32)(const float *x, const float *inverse, const float *gamma,
+                               const float *d_y, float *d_x, float *d_gamma, int64_t rows,
+                               int64_t n) {
     for (int64_t r = 0; r < rows; r++, x += n, d_y += n, d_x += n) {
         vf sum = vf_zero();
         for (int64_t i = 0; i < n; i += 16)
@@ -102,14 +106,17 @@ void PITH_K(rms_norm_back_f32)(const float *x, const float *inverse, const float
 
 void PITH_K(swiglu_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; r++, x += 2 * n, y += n)
-        for (int64_t i = 0; i < n; i += 16) vf_store(y + i, vf_mul(vf_silu(vf_load(x + i)), vf_load(x + n + i)));
+        for (int64_t i = 0; i < n; i += 16)
+            vf_store(y + i, vf_mul(vf_silu(vf_load(x + i)), vf_load(x + n + i)));
 }
 
-void PITH_K(swiglu_back_f32)(const float *x, const float *d_y, float *d_x, int64_t rows, int64_t n) {
+void PITH_K(swiglu_back_f32)(const float *x, const float *d_y, float *d_x, int64_t rows,
+                             int64_t n) {
     const vf one = vf_set1(1.0f);
     for (int64_t r = 0; r < rows; r++, x += 2 * n, d_x += 2 * n, d_y += n) {
         for (int64_t i = 0; i < n; i += 16) {
-            const vf gate = vf_load(x + i), up = vf_load(x + n + i), dy = vf_load(d_y + i), s = vf_sigmoid(gate);
+            const vf gate = vf_load(x + i), up = vf_load(x + n + i), dy = vf_load(d_y + i),
+                     s = vf_sigmoid(gate);
             const vf silu = vf_mul(gate, s);
             /* silu' = s + silu * (1 - s) */
             vf_store(d_x + i, vf_mul(vf_mul(dy, up), vf_fma(silu, vf_sub(one, s), s)));
@@ -121,7 +128,8 @@ void PITH_K(swiglu_back_f32)(const float *x, const float *d_y, float *d_x, int64
 void PITH_K(adamw_f32)(const pith__adamw *a, int64_t n) {
     const vf b1 = vf_set1(a->beta1), c1 = vf_set1(1.0f - a->beta1), b2 = vf_set1(a->beta2),
              c2 = vf_set1(1.0f - a->beta2);
-    const vf keep = vf_set1(1.0f - a->rate * a->decay), rate = vf_set1(a->rate1), fix = vf_set1(a->fix2);
+    const vf keep = vf_set1(1.0f - a->rate * a->decay), rate = vf_set1(a->rate1),
+             fix = vf_set1(a->fix2);
     for (int64_t i = 0; i < n; i += 16) {
         const size_t k = n - i < 16 ? (size_t)(n - i) : 16;
         const vf g = vf_mul(vf_load_n(a->g + i, k), vf_set1(a->g_scale));
@@ -130,6 +138,7 @@ void PITH_K(adamw_f32)(const pith__adamw *a, int64_t n) {
         const vf down = vf_add(vf_sqrt(vf_mul(v, fix)), vf_set1(a->epsilon));
         vf_store_n(a->m + i, m, k);
         vf_store_n(a->v + i, v, k);
-        vf_store_n(a->w + i, vf_sub(vf_mul(vf_load_n(a->w + i, k), keep), vf_div(vf_mul(rate, m), down)), k);
+        vf_store_n(a->w + i,
+                   vf_sub(vf_mul(vf_load_n(a->w + i, k), keep), vf_div(vf_mul(rate, m), down)), k);
     }
 }

@@ -3,8 +3,8 @@
 #include "engine/kernels/vec.h"
 
 /* `rows` times `columns` elements, at most 16 each. */
-PITH_INLINE void turn_square(float *to, int64_t to_row, const float *from, int64_t from_column, size_t rows,
-                             size_t columns) {
+PITH_INLINE void turn_square(float *to, int64_t to_row, const float *from, int64_t from_column,
+                             size_t rows, size_t columns) {
     vf r[16];
     PITH_UNROLL
     for (int j = 0; j < 16; j++)
@@ -25,21 +25,24 @@ PITH_INLINE void turn_square(float *to, int64_t to_row, const float *from, int64
 /* A band of rows of the result reads neighbouring lines of a column together. */
 enum { BAND = 64 };
 
-static void turn_band(float *to, int64_t to_row, const float *from, int64_t from_column, int64_t rows,
-                      int64_t columns) {
+static void turn_band(float *to, int64_t to_row, const float *from, int64_t from_column,
+                      int64_t rows, int64_t columns) {
     for (int64_t j = 0; j < columns; j += 16) {
         const size_t wide = columns - j < 16 ? (size_t)(columns - j) : 16;
         for (int64_t i = 0; i < rows; i += 16) {
             const size_t high = rows - i < 16 ? (size_t)(rows - i) : 16;
             if (high == 16 && wide == 16)
-                turn_square(to + i * to_row + j, to_row, from + i + j * from_column, from_column, 16, 16);
+                turn_square(to + i * to_row + j, to_row, from + i + j * from_column, from_column,
+                            16, 16);
             else
-                turn_square(to + i * to_row + j, to_row, from + i + j * from_column, from_column, high, wide);
+                turn_square(to + i * to_row + j, to_row, from + i + j * from_column, from_column,
+                            high, wide);
         }
     }
 }
 
-void PITH_K(turn_f32)(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows, int64_t columns) {
+void PITH_K(turn_f32)(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows,
+                      int64_t columns) {
     for (int64_t i = 0; i < rows; i += BAND)
         turn_band((float *)to + i * to_row, to_row, (const float *)from + i, from_column,
                   rows - i < BAND ? rows - i : BAND, columns);

@@ -1,16 +1,18 @@
-/* k_unary.c - elementwise functions of one f32 array: each one is a loop of sixteen lanes and a partial tail. */
+/* k_unary.c - elementwise functions of one f32 array: each one is a loop of sixteen lanes and a
+ * partial tail. */
 #include "engine/kernels/unary.h"
 
 #include "engine/kernels/vmath.h"
 
-#define EACH_16(f)                                                                                                     \
-    for (; n >= 16; n -= 16, x += 16, y += 16) vf_store(y, f(vf_load(x)));                                             \
+#define EACH_16(f)                                                                                 \
+    for (; n >= 16; n -= 16, x += 16, y += 16) vf_store(y, f(vf_load(x)));                         \
     if (n > 0) vf_store_n(y, f(vf_load_n(x, n)), n);
-#define UNARY(name, f)                                                                                                 \
+#define UNARY(name, f)                                                                             \
     void PITH_K(name##_f32)(const float *x, float *y, size_t n) { EACH_16(f) }
 
-/* Vectors of GELU computed side by side. GELU is a chain of 19 dependent operations, and one chain leaves the execution
- * ports idle. More chains fill them, up to the number that fits the registers. */
+/* Vectors of GELU computed side by side. GELU is a chain of 19 dependent operations, and one chain
+ * leaves the execution ports idle. More chains fill them, up to the number that fits the
+ * registers. */
 #if defined(PITH_LEVEL_avx512)
 enum { CHAINS = 7 };
 #elif defined(PITH_LEVEL_avx2)

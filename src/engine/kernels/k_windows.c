@@ -1,5 +1,6 @@
-/* k_windows.c - see sliding_windows.h. Up to eight vectors of windows share each tap, so that chains of additions
- * overlap: vectors of one row, or where rows are short, one vector each of several rows. */
+/* k_windows.c - see sliding_windows.h. Up to eight vectors of windows share each tap, so that
+ * chains of additions overlap: vectors of one row, or where rows are short, one vector each of
+ * several rows. */
 #include "engine/kernels/sliding_windows.h"
 
 #include <math.h>
@@ -8,9 +9,10 @@
 
 enum { VECTORS = PITH_TAPS_BLOCK / 16, ROWS = 8 };
 
-/* `count` vectors of windows, x_step and y_step apart; all of 16, but the last, or with all_short each, of n. */
-PITH_INLINE void block(const pith__taps *a, const float *x, int64_t x_step, float *y, int64_t y_step, int count,
-                       size_t n, bool all_short, int max) {
+/* `count` vectors of windows, x_step and y_step apart; all of 16, but the last, or with all_short
+ * each, of n. */
+PITH_INLINE void block(const pith__taps *a, const float *x, int64_t x_step, float *y,
+                       int64_t y_step, int count, size_t n, bool all_short, int max) {
     vf sums[ROWS];
     PITH_UNROLL
     for (int i = 0; i < count; i++) sums[i] = max ? vf_set1(-INFINITY) : vf_zero();
@@ -41,7 +43,7 @@ PITH_INLINE void taps_column(const pith__taps *a, int64_t j, size_t n, int max) 
         float *y = a->y + j + r * a->columns;
         rows = (a->rows - r + left - 1) / left;
         switch (rows) {
-#define TAPS_ROWS(count)                                                                                               \
+#define TAPS_ROWS(count)                                                                           \
     case count: block(a, x, a->step, y, a->columns, count, n, true, max); break;
             TAPS_ROWS(1)
             TAPS_ROWS(2)
@@ -60,7 +62,8 @@ PITH_INLINE void taps_run(const pith__taps *a, int max) {
     for (int64_t r = 0; r < a->rows; r++) {
         const float *x = a->x + r * a->step;
         float *y = a->y + r * a->columns;
-        for (int64_t j = 0; j < whole; j += PITH_TAPS_BLOCK) block(a, x + j, 16, y + j, 16, VECTORS, 16, false, max);
+        for (int64_t j = 0; j < whole; j += PITH_TAPS_BLOCK)
+            block(a, x + j, 16, y + j, 16, VECTORS, 16, false, max);
     }
     for (int64_t j = whole; j < a->columns; j += 16)
         taps_column(a, j, a->columns - j < 16 ? (size_t)(a->columns - j) : 16, max);
@@ -76,11 +79,13 @@ PITH_INLINE void put_places(float *to, const float *from, int64_t n, int64_t str
         for (; n - i >= 16; i += 16) vf_store(to + i, vf_load(from + i));
         if (i < n) vf_store(to + i, vf_load_n(from + i, (size_t)(n - i)));
     } else if (stride == 2) {
-        for (; n - i > 16; i += 16) vf_store(to + i, vf_even(vf_load(from + 2 * i), vf_load(from + 2 * i + 16)));
+        for (; n - i > 16; i += 16)
+            vf_store(to + i, vf_even(vf_load(from + 2 * i), vf_load(from + 2 * i + 16)));
         if (i == n) return;
         const int64_t last = 2 * (n - i) - 1; /* elements up to the last one that is taken */
         vf low = vf_load_n(from + 2 * i, last < 16 ? (size_t)last : 16);
-        vf_store(to + i, vf_even(low, last > 16 ? vf_load_n(from + 2 * i + 16, (size_t)(last - 16)) : vf_zero()));
+        vf_store(to + i, vf_even(low, last > 16 ? vf_load_n(from + 2 * i + 16, (size_t)(last - 16))
+                                                : vf_zero()));
     } else {
         for (; i < n; i++) to[i] = from[i * stride];
     }
@@ -92,7 +97,9 @@ typedef struct phase_row {
 } phase_row;
 
 static phase_row phase_of(const pith__taps_layout *p, const pith__window *w, int64_t phase) {
-    phase_row row = { .columns = p->columns, .stride = w->stride[p->last], .at = phase - w->begin[p->last] };
+    phase_row row = { .columns = p->columns,
+                      .stride = w->stride[p->last],
+                      .at = phase - w->begin[p->last] };
     const int64_t size = w->in[p->last];
     row.first = row.at >= 0 ? 0 : (-row.at + row.stride - 1) / row.stride;
     row.end = row.at >= size ? 0 : (size - 1 - row.at) / row.stride + 1;
@@ -102,11 +109,13 @@ static phase_row phase_of(const pith__taps_layout *p, const pith__window *w, int
     return row;
 }
 
-/* Writes up to 15 elements behind the row: those of the next one, which is written later, or behind the plane. */
+/* Writes up to 15 elements behind the row: those of the next one, which is written later, or behind
+ * the plane. */
 PITH_INLINE void put_row(float *to, const float *from, const phase_row *row, vf padding) {
     for (int64_t i = 0; i < row->first; i += 16) vf_store(to + i, padding);
     if (row->end > row->first)
-        put_places(to + row->first, from + row->at + row->first * row->stride, row->end - row->first, row->stride);
+        put_places(to + row->first, from + row->at + row->first * row->stride,
+                   row->end - row->first, row->stride);
     for (int64_t i = row->end; i < row->columns; i += 16) vf_store(to + i, padding);
 }
 

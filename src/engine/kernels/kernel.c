@@ -33,11 +33,13 @@ pith__kernel_fn *pith__kernel_find(const char *family, int dtype, pith__isa isa)
     return row->fn[PITH_ISA_scalar];
 }
 
-pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int dtype, pith__isa isa) {
+pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int dtype,
+                                        pith__isa isa) {
     const uint32_t wanted = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI
                             : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI
                                                    : 0;
-    pith__kernel_fn *slower = pith__kernel_find(plain, dtype, isa), *fn = pith__kernel_find(vnni, dtype, isa);
+    pith__kernel_fn *slower = pith__kernel_find(plain, dtype, isa),
+                    *fn = pith__kernel_find(vnni, dtype, isa);
     return fn && pith__cpu_get()->features & wanted ? fn : slower;
 }
 
@@ -62,6 +64,7 @@ pith__kernel_fn *pith__kernel_need(const char *family, int dtype, pith__isa isa,
     if (kernel_row(family, dtype))
         pith__lacks_note(lacks, "isas", pith__str_of(pith__isa_name(isa)), "this processor");
     else
-        pith__lacks_note(lacks, "kernels", kernel_listed_name(name, sizeof name, family, dtype), place);
+        pith__lacks_note(lacks, "kernels", kernel_listed_name(name, sizeof name, family, dtype),
+                         place);
     return NULL;
 }

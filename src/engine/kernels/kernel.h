@@ -1,9 +1,9 @@
 /* kernel.h - the kernel table: inner loops by family, dtype and instruction set level.
  *
- * A family is one file k_<family>.c, written once on the 16-lane primitives of vec.h, compiled once per level, and
- * one line per dtype in select/kernels.def. A kernel is a pure function on pointers and lengths: it knows no
- * graph, makes no allocation and starts no thread; every level gives the same bits (docs/architecture.md,
- * Numbers).
+ * A family is one file k_<family>.c, written once on the 16-lane primitives of vec.h, compiled once
+ * per level, and one line per dtype in select/kernels.def. A kernel is a pure function on pointers
+ * and lengths: it knows no graph, makes no allocation and starts no thread; every level gives the
+ * same bits (docs/architecture.md, Numbers).
  *
  * k_foo.c defines pith_k_foo_f32_<level>:
  *     void PITH_K(foo_f32)(const float *x, float *y, size_t n) { … }
@@ -41,17 +41,19 @@ extern const size_t pith__kernel_table_count;
 /* The best built level not above isa, or NULL if this build has no such kernel. */
 pith__kernel_fn *pith__kernel_find(const char *family, int dtype, pith__isa isa);
 #define PITH_KERNEL_FIND(type, family, dtype, isa) ((type *)pith__kernel_find(family, dtype, isa))
-/* The kernel for processors that have VNNI on the level (AVX512_VNNI, AVX_VNNI), or else the plain one: same bits,
- * slower.
- */
-pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int dtype, pith__isa isa);
-/* Of a kernel that pith__kernel_find does not find: whether only this build lacks it, because it was made without it or
- * without the instruction sets that the processor has. */
+/* The kernel for processors that have VNNI on the level (AVX512_VNNI, AVX_VNNI), or else the plain
+ * one: same bits, slower. */
+pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int dtype,
+                                        pith__isa isa);
+/* Of a kernel that pith__kernel_find does not find: whether only this build lacks it, because it
+ * was made without it or without the instruction sets that the processor has. */
 bool pith__kernel_is_dropped(const char *family, int dtype);
-/* As pith__kernel_find; but a kernel that is dropped is noted in lacks, with the place that needs it ("": none). The
- * caller then fails with what pith__lacks_check says. */
-pith__kernel_fn *pith__kernel_need(const char *family, int dtype, pith__isa isa, const char *place, pith__lacks *lacks);
-#define PITH_KERNEL_NEED(type, family, dtype, isa, lacks) ((type *)pith__kernel_need(family, dtype, isa, "", lacks))
+/* As pith__kernel_find; but a kernel that is dropped is noted in lacks, with the place that needs
+ * it ("": none). The caller then fails with what pith__lacks_check says. */
+pith__kernel_fn *pith__kernel_need(const char *family, int dtype, pith__isa isa, const char *place,
+                                   pith__lacks *lacks);
+#define PITH_KERNEL_NEED(type, family, dtype, isa, lacks)                                          \
+    ((type *)pith__kernel_need(family, dtype, isa, "", lacks))
 
 #define PITH_PASTE3_(a, b, c) a##b##_##c
 #define PITH_PASTE3(a, b, c) PITH_PASTE3_(a, b, c)

@@ -8,9 +8,10 @@
 
 enum { PITH_LRN_QUARTERS = 16 }; /* the most */
 
-/* y[c, i] = x[c, i] / (bias + alpha * the sum of x[k, i]^2 over the `before` channels before c, c, and the `behind`
- * ones behind it, as far as there are some)^(quarters / 4). Sums are multiply-adds in ascending k. Powers are products
- * of square roots and of the number itself; quarters is 1 to PITH_LRN_QUARTERS. */
+/* y[c, i] = x[c, i] / (bias + alpha * the sum of x[k, i]^2 over the `before` channels before c, c,
+ * and the `behind` ones behind it, as far as there are some)^(quarters / 4). Sums are multiply-adds
+ * in ascending k. Powers are products of square roots and of the number itself; quarters is 1 to
+ * PITH_LRN_QUARTERS. */
 typedef struct pith__lrn {
     const float *x; /* [channels, inner] */
     float *y;       /* another array of this shape */

@@ -1,9 +1,11 @@
-/* maps.h - elementwise loops, most in plain C, for every type the tuned families (unary.h, binary.h) do not have.
+/* maps.h - elementwise loops, most in plain C, for every type the tuned families (unary.h,
+ * binary.h) do not have.
  *
- * One signature serves all types of a family, so that an operator needs only the family's name. Strides count elements
- * and are 0 (the same element again) or 1. y may be an operand that has stride 1. Integer division by zero gives 0, the
- * smallest number divided by -1 gives itself, shifts by the width or more give 0: never a trap. Transcendental
- * functions without f32 vectors are libm's in double; f32 and smaller go through it and are rounded. */
+ * One signature serves all types of a family, so that an operator needs only the family's name.
+ * Strides count elements and are 0 (the same element again) or 1. y may be an operand that has
+ * stride 1. Integer division by zero gives 0, the smallest number divided by -1 gives itself,
+ * shifts by the width or more give 0: never a trap. Transcendental functions without f32 vectors
+ * are libm's in double; f32 and smaller go through it and are rounded. */
 #ifndef PITH_ENGINE_KERNELS_MAPS_H
 #define PITH_ENGINE_KERNELS_MAPS_H
 

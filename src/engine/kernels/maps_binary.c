@@ -1,29 +1,31 @@
-/* maps_binary.c - binary elementwise loops of all types, see maps.h. There is a line per family and type, as in
- * kernels.def. Functions that binary.h has in f32 are not repeated here. */
+/* maps_binary.c - binary elementwise loops of all types, see maps.h. There is a line per family and
+ * type, as in kernels.def. Functions that binary.h has in f32 are not repeated here. */
 #include <math.h>
 
 #include "base/str.h"
 #include "engine/kernels/binary.h"
 #include "engine/kernels/maps.h"
 
-#define MAP2(family, suffix, T, O, EXPR)                                                                               \
-    pith__map2_fn pith__k_##family##_##suffix;                                                                         \
-    void pith__k_##family##_##suffix(void *y, const void *a, const void *b, int64_t n, int as, int bs) {               \
-        const T *p = a, *q = b;                                                                                        \
-        O *r = y;                                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            T u = p[i * as], v = q[i * bs];                                                                            \
-            r[i] = (O)(EXPR);                                                                                          \
-        }                                                                                                              \
+#define MAP2(family, suffix, T, O, EXPR)                                                           \
+    pith__map2_fn pith__k_##family##_##suffix;                                                     \
+    void pith__k_##family##_##suffix(void *y, const void *a, const void *b, int64_t n, int as,     \
+                                     int bs) {                                                     \
+        const T *p = a, *q = b;                                                                    \
+        O *r = y;                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T u = p[i * as], v = q[i * bs];                                                        \
+            r[i] = (O)(EXPR);                                                                      \
+        }                                                                                          \
     }
 
-#define ALL_INTS(X, family)                                                                                            \
-    X(family, u8, uint8_t, uint8_t)                                                                                    \
-    X(family, i8, int8_t, uint8_t)                                                                                     \
-    X(family, u16, uint16_t, uint16_t)                                                                                 \
-    X(family, i16, int16_t, uint16_t)                                                                                  \
-    X(family, u32, uint32_t, uint32_t)                                                                                 \
-    X(family, i32, int32_t, uint32_t) X(family, u64, uint64_t, uint64_t) X(family, i64, int64_t, uint64_t)
+#define ALL_INTS(X, family)                                                                        \
+    X(family, u8, uint8_t, uint8_t)                                                                \
+    X(family, i8, int8_t, uint8_t)                                                                 \
+    X(family, u16, uint16_t, uint16_t)                                                             \
+    X(family, i16, int16_t, uint16_t)                                                              \
+    X(family, u32, uint32_t, uint32_t)                                                             \
+    X(family, i32, int32_t, uint32_t)                                                              \
+    X(family, u64, uint64_t, uint64_t) X(family, i64, int64_t, uint64_t)
 
 /* Sums and products wrap: they are made in 64 unsigned bits. */
 #define ADD(family, suffix, T, U) MAP2(family, suffix, T, T, (uint64_t)u + (uint64_t)v)
@@ -38,14 +40,15 @@ MAP2(map_mul, f64, double, double, u *v)
 MAP2(map_div, f64, double, double, u / v)
 
 #define IS_MINUS_ONE(T, v) ((T)-1 < (T)1 && (v) == (T)-1)
-#define DIV(family, suffix, T, U)                                                                                      \
+#define DIV(family, suffix, T, U)                                                                  \
     MAP2(family, suffix, T, T, v == 0 ? 0 : IS_MINUS_ONE(T, v) ? (T)(0 - (uint64_t)u) : u / v)
 /* C's remainder, and the one with the divisor's sign. */
-#define FMOD(family, suffix, T, U) MAP2(family, suffix, T, T, v == 0 || IS_MINUS_ONE(T, v) ? 0 : u % v)
-#define MOD(family, suffix, T, U)                                                                                      \
-    MAP2(family, suffix, T, T,                                                                                         \
-         v == 0 || IS_MINUS_ONE(T, v)                   ? 0                                                            \
-         : u % v != 0 && ((u % v < (T)1) != (v < (T)1)) ? u % v + v                                                    \
+#define FMOD(family, suffix, T, U)                                                                 \
+    MAP2(family, suffix, T, T, v == 0 || IS_MINUS_ONE(T, v) ? 0 : u % v)
+#define MOD(family, suffix, T, U)                                                                  \
+    MAP2(family, suffix, T, T,                                                                     \
+         v == 0 || IS_MINUS_ONE(T, v)                   ? 0                                        \
+         : u % v != 0 && ((u % v < (T)1) != (v < (T)1)) ? u % v + v                                \
                                                         : u % v)
 ALL_INTS(DIV, map_div)
 ALL_INTS(FMOD, map_fmod)
@@ -73,7 +76,10 @@ MAP2(map_pow, u64, uint64_t, uint64_t, int_pow(u, v))
 MAP2(map_pow, i32, int32_t, int32_t, signed_pow(u, v))
 MAP2(map_pow, f64, double, double, pow(u, v))
 static float pow_f32(float u, float v) {
-    return v == 2.0f ? u * u : v == 1.0f ? u : v == 0.5f && u > 0 ? sqrtf(u) : (float)pow((double)u, (double)v);
+    return v == 2.0f            ? u * u
+           : v == 1.0f          ? u
+           : v == 0.5f && u > 0 ? sqrtf(u)
+                                : (float)pow((double)u, (double)v);
 }
 MAP2(map_pow_any, f32, float, float, pow_f32(u, v))
 pith__map2_fn pith__k_map_pow_f32;
@@ -117,16 +123,21 @@ MAP2(map_or, bool, uint8_t, uint8_t, (u != 0) | (v != 0))
 MAP2(map_xor, bool, uint8_t, uint8_t, (u != 0) ^ (v != 0))
 
 /* Bit patterns have no sign: one loop per width, named after the unsigned type. */
-#define WIDTHS(X, family)                                                                                              \
-    X(family, u8, uint8_t, 8) X(family, u16, uint16_t, 16) X(family, u32, uint32_t, 32) X(family, u64, uint64_t, 64)
+#define WIDTHS(X, family)                                                                          \
+    X(family, u8, uint8_t, 8)                                                                      \
+    X(family, u16, uint16_t, 16) X(family, u32, uint32_t, 32) X(family, u64, uint64_t, 64)
 #define BIT_AND(family, suffix, T, bits) MAP2(family, suffix, T, T, u &v)
 #define BIT_OR(family, suffix, T, bits) MAP2(family, suffix, T, T, u | v)
 #define BIT_XOR(family, suffix, T, bits) MAP2(family, suffix, T, T, u ^ v)
-#define SHIFT_LEFT(family, suffix, T, bits) MAP2(family, suffix, T, T, v >= (bits) ? 0 : (uint64_t)u << v)
-#define SHIFT_RIGHT(family, suffix, T, bits) MAP2(family, suffix, T, T, v >= (bits) ? 0 : (uint64_t)u >> v)
-/* Signed numbers shifted right are filled with their sign: -1 is left of a negative one that is shifted out. */
-#define SHIFT_DOWN(suffix, T, bits)                                                                                    \
-    MAP2(map_shift_right, suffix, T, T, v<0 || v >= (bits) ? (u < 0 ? -1 : 0) : u<0 ? ~(~u >> v) : u>> v)
+#define SHIFT_LEFT(family, suffix, T, bits)                                                        \
+    MAP2(family, suffix, T, T, v >= (bits) ? 0 : (uint64_t)u << v)
+#define SHIFT_RIGHT(family, suffix, T, bits)                                                       \
+    MAP2(family, suffix, T, T, v >= (bits) ? 0 : (uint64_t)u >> v)
+/* Signed numbers shifted right are filled with their sign: -1 is left of a negative one that is
+ * shifted out. */
+#define SHIFT_DOWN(suffix, T, bits)                                                                \
+    MAP2(map_shift_right, suffix, T, T,                                                            \
+         v<0 || v >= (bits) ? (u < 0 ? -1 : 0) : u<0 ? ~(~u >> v) : u>> v)
 WIDTHS(BIT_AND, map_bit_and)
 WIDTHS(BIT_OR, map_bit_or)
 WIDTHS(BIT_XOR, map_bit_xor)
@@ -137,7 +148,8 @@ SHIFT_DOWN(i16, int16_t, 16)
 SHIFT_DOWN(i32, int32_t, 32)
 SHIFT_DOWN(i64, int64_t, 64)
 
-#define PRELU(family, suffix, T, U) MAP2(family, suffix, T, T, u < 0 ? (T)((uint64_t)u * (uint64_t)v) : u)
+#define PRELU(family, suffix, T, U)                                                                \
+    MAP2(family, suffix, T, T, u < 0 ? (T)((uint64_t)u * (uint64_t)v) : u)
 PRELU(map_prelu, i32, int32_t, uint32_t)
 PRELU(map_prelu, i64, int64_t, uint64_t)
 MAP2(map_prelu, u32, uint32_t, uint32_t, ((void)v, u))

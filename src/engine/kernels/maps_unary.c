@@ -1,30 +1,31 @@
-/* maps_unary.c - unary elementwise loops of all types, see maps.h. p[0] and p[1] are the operator's parameters, in the
- * order of its row in op_unary.c. Functions that unary.h has in f32 are not repeated here. Source of the formulas: the
- * ONNX operator pages. */
+/* maps_unary.c - unary elementwise loops of all types, see maps.h. p[0] and p[1] are the operator's
+ * parameters, in the order of its row in op_unary.c. Functions that unary.h has in f32 are not
+ * repeated here. Source of the formulas: the ONNX operator pages. */
 #include <math.h>
 
 #include "engine/kernels/maps.h"
 
-#define MAP1(family, suffix, T, O, EXPR)                                                                               \
-    pith__map_fn pith__k_##family##_##suffix;                                                                          \
-    void pith__k_##family##_##suffix(void *y, const void *x, int64_t n, const double *p) {                             \
-        const T *q = x;                                                                                                \
-        O *r = y;                                                                                                      \
-        (void)p;                                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            T u = q[i];                                                                                                \
-            r[i] = (O)(EXPR);                                                                                          \
-        }                                                                                                              \
+#define MAP1(family, suffix, T, O, EXPR)                                                           \
+    pith__map_fn pith__k_##family##_##suffix;                                                      \
+    void pith__k_##family##_##suffix(void *y, const void *x, int64_t n, const double *p) {         \
+        const T *q = x;                                                                            \
+        O *r = y;                                                                                  \
+        (void)p;                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T u = q[i];                                                                            \
+            r[i] = (O)(EXPR);                                                                      \
+        }                                                                                          \
     }
-#define FLOATS(family, EXPR32, EXPR64) MAP1(family, f32, float, float, EXPR32) MAP1(family, f64, double, double, EXPR64)
+#define FLOATS(family, EXPR32, EXPR64)                                                             \
+    MAP1(family, f32, float, float, EXPR32) MAP1(family, f64, double, double, EXPR64)
 #define DOUBLE(family, EXPR) MAP1(family, f64, double, double, EXPR)
-#define SIGNED(family, EXPR)                                                                                           \
-    MAP1(family, i8, int8_t, int8_t, EXPR)                                                                             \
-    MAP1(family, i16, int16_t, int16_t, EXPR)                                                                          \
+#define SIGNED(family, EXPR)                                                                       \
+    MAP1(family, i8, int8_t, int8_t, EXPR)                                                         \
+    MAP1(family, i16, int16_t, int16_t, EXPR)                                                      \
     MAP1(family, i32, int32_t, int32_t, EXPR) MAP1(family, i64, int64_t, int64_t, EXPR)
-#define UNSIGNED(family, EXPR)                                                                                         \
-    MAP1(family, u8, uint8_t, uint8_t, EXPR)                                                                           \
-    MAP1(family, u16, uint16_t, uint16_t, EXPR)                                                                        \
+#define UNSIGNED(family, EXPR)                                                                     \
+    MAP1(family, u8, uint8_t, uint8_t, EXPR)                                                       \
+    MAP1(family, u16, uint16_t, uint16_t, EXPR)                                                    \
     MAP1(family, u32, uint32_t, uint32_t, EXPR) MAP1(family, u64, uint64_t, uint64_t, EXPR)
 
 MAP1(map_abs, f64, double, double, fabs(u))
@@ -89,4 +90,5 @@ MAP1(map_is_nan, f32, float, uint8_t, u != u)
 MAP1(map_is_nan, f64, double, uint8_t, u != u)
 /* p: detect_positive, detect_negative. */
 MAP1(map_is_inf, f32, float, uint8_t, (p[0] != 0 && u == INFINITY) || (p[1] != 0 && u == -INFINITY))
-MAP1(map_is_inf, f64, double, uint8_t, (p[0] != 0 && u == INFINITY) || (p[1] != 0 && u == -INFINITY))
+MAP1(map_is_inf, f64, double, uint8_t,
+     (p[0] != 0 && u == INFINITY) || (p[1] != 0 && u == -INFINITY))

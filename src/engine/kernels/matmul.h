@@ -6,8 +6,8 @@
 
 #include "engine/kernels/kernel.h"
 
-/* c[i, j] = sum over ascending k of a[i, k] * b[k, j], i in [m0, m1). a[i, k] is at i * a_row + k * a_column, likewise
- * b; c is dense with n columns. */
+/* c[i, j] = sum over ascending k of a[i, k] * b[k, j], i in [m0, m1). a[i, k] is at i * a_row + k *
+ * a_column, likewise b; c is dense with n columns. */
 typedef struct pith__matmul {
     const void *a, *b;
     void *c;

@@ -1,5 +1,6 @@
-/* move.c - see move.h. Adjacent dimensions with the same layout on both sides are merged first. Then the two innermost
- * loops run without index arithmetic, and a contiguous inner loop is a memcpy. */
+/* move.c - see move.h. Adjacent dimensions with the same layout on both sides are merged first.
+ * Then the two innermost loops run without index arithmetic, and a contiguous inner loop is a
+ * memcpy. */
 #include "engine/kernels/move.h"
 
 #include <string.h>
@@ -8,11 +9,11 @@ typedef struct wide {
     uint64_t a, b;
 } wide;
 
-#define ROW(T)                                                                                                         \
-    do {                                                                                                               \
-        T *p = to;                                                                                                     \
-        const T *q = from;                                                                                             \
-        for (int64_t i = 0; i < n; i++) p[i * ts] = q[i * fs];                                                         \
+#define ROW(T)                                                                                     \
+    do {                                                                                           \
+        T *p = to;                                                                                 \
+        const T *q = from;                                                                         \
+        for (int64_t i = 0; i < n; i++) p[i * ts] = q[i * fs];                                     \
     } while (0)
 
 static void row(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, size_t size) {
@@ -29,14 +30,15 @@ static void row(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, s
     }
 }
 
-/* Rows of the source lie along one axis, rows of the target along another: small squares keep both in cache. */
-#define TILE(T)                                                                                                        \
-    do {                                                                                                               \
-        T *p = to;                                                                                                     \
-        const T *q = from;                                                                                             \
-        for (int64_t i = 0; i < rows; i++) {                                                                           \
-            for (int64_t j = 0; j < columns; j++) p[i * to_row + j] = q[i + j * from_column];                          \
-        }                                                                                                              \
+/* Rows of the source lie along one axis, rows of the target along another: small squares keep both
+ * in cache. */
+#define TILE(T)                                                                                    \
+    do {                                                                                           \
+        T *p = to;                                                                                 \
+        const T *q = from;                                                                         \
+        for (int64_t i = 0; i < rows; i++) {                                                       \
+            for (int64_t j = 0; j < columns; j++) p[i * to_row + j] = q[i + j * from_column];      \
+        }                                                                                          \
     } while (0)
 
 typedef uint32_t four __attribute__((vector_size(16)));
@@ -47,7 +49,8 @@ typedef uint32_t four __attribute__((vector_size(16)));
 #endif
 
 /* 4 x 4 elements of 4 bytes. */
-static inline void turn_four(uint32_t *to, int64_t to_row, const uint32_t *from, int64_t from_column) {
+static inline void turn_four(uint32_t *to, int64_t to_row, const uint32_t *from,
+                             int64_t from_column) {
     four v[4], pairs[4];
     for (int i = 0; i < 4; i++) memcpy(&v[i], from + i * from_column, sizeof v[i]);
     for (int i = 0; i < 4; i += 2) {
@@ -62,8 +65,8 @@ static inline void turn_four(uint32_t *to, int64_t to_row, const uint32_t *from,
 }
 
 /* As TILE, in squares of 4 and what remains of the rows and columns. */
-static void turn_words(uint32_t *to, int64_t to_row, const uint32_t *from, int64_t from_column, int64_t rows,
-                       int64_t columns) {
+static void turn_words(uint32_t *to, int64_t to_row, const uint32_t *from, int64_t from_column,
+                       int64_t rows, int64_t columns) {
     const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
     for (int64_t i = 0; i < whole_rows; i += 4) {
         for (int64_t j = 0; j < whole_columns; j += 4)
@@ -107,8 +110,8 @@ static void turn_planes(uint32_t *to, const uint32_t *from, int64_t plane, int64
         for (int c = 0; c < 3; c++) to[3 * i + c] = from[c * plane + i];
 }
 
-static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows, int64_t columns,
-                      size_t size) {
+static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows,
+                      int64_t columns, size_t size) {
     switch (size) {
     case 1: TILE(uint8_t); break;
     case 2: TILE(uint16_t); break;
@@ -119,15 +122,16 @@ static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_c
 }
 
 /* to[i * to_row + j] = from[i + j * from_column] */
-static void turn(char *to, int64_t to_row, const char *from, int64_t from_column, int64_t rows, int64_t columns,
-                 size_t size, pith__turn_fn *words) {
+static void turn(char *to, int64_t to_row, const char *from, int64_t from_column, int64_t rows,
+                 int64_t columns, size_t size, pith__turn_fn *words) {
     enum { SIDE = 16 }; /* blocks of 16 x 16: a cache line of floats on both sides */
     if (size == 4 && rows == 3 && from_column == 3) {
         turn_pixels((uint32_t *)(void *)to, to_row, (const uint32_t *)(const void *)from, columns);
         return;
     }
     if (size == 4 && columns == 3 && to_row == 3) {
-        turn_planes((uint32_t *)(void *)to, (const uint32_t *)(const void *)from, from_column, rows);
+        turn_planes((uint32_t *)(void *)to, (const uint32_t *)(const void *)from, from_column,
+                    rows);
         return;
     }
     if (size == 4 && words && rows >= SIDE / 2 && columns >= SIDE / 2) {
@@ -136,8 +140,10 @@ static void turn(char *to, int64_t to_row, const char *from, int64_t from_column
     }
     for (int64_t i = 0; i < rows; i += SIDE) {
         for (int64_t j = 0; j < columns; j += SIDE) {
-            move_tile(to + (i * to_row + j) * (int64_t)size, to_row, from + (i + j * from_column) * (int64_t)size,
-                      from_column, rows - i < SIDE ? rows - i : SIDE, columns - j < SIDE ? columns - j : SIDE, size);
+            move_tile(to + (i * to_row + j) * (int64_t)size, to_row,
+                      from + (i + j * from_column) * (int64_t)size, from_column,
+                      rows - i < SIDE ? rows - i : SIDE, columns - j < SIDE ? columns - j : SIDE,
+                      size);
         }
     }
 }
@@ -161,14 +167,16 @@ void pith__fill(void *to, const void *value, int64_t n, size_t size) {
     if (n > 0) row(to, 1, value, 0, n, size);
 }
 
-void pith__move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,
-                int rank, size_t size, pith__turn_fn *words) {
-    int64_t d[PITH_MAX_RANK + 1], ts[PITH_MAX_RANK + 1], fs[PITH_MAX_RANK + 1], index[PITH_MAX_RANK + 1] = { 0 };
+void pith__move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
+                const int64_t *dims, int rank, size_t size, pith__turn_fn *words) {
+    int64_t d[PITH_MAX_RANK + 1], ts[PITH_MAX_RANK + 1], fs[PITH_MAX_RANK + 1],
+        index[PITH_MAX_RANK + 1] = { 0 };
     int r = 0;
     for (int i = 0; i < rank; i++) {
         if (dims[i] == 0) return;
         if (dims[i] == 1) continue;
-        if (r > 0 && ts[r - 1] == to_strides[i] * dims[i] && fs[r - 1] == from_strides[i] * dims[i]) {
+        if (r > 0 && ts[r - 1] == to_strides[i] * dims[i] &&
+            fs[r - 1] == from_strides[i] * dims[i]) {
             d[r - 1] *= dims[i];
             ts[r - 1] = to_strides[i];
             fs[r - 1] = from_strides[i];
@@ -185,7 +193,8 @@ void pith__move(void *to, const int64_t *to_strides, const void *from, const int
     char *t = to;
     const char *f = from;
     int64_t unit = (int64_t)size;
-    int across = r - 1; /* the axis along which the source is contiguous, if that is not the last one */
+    int across = r - 1; /* the axis along which the source is contiguous, if that is not the last
+                           one */
     for (int i = 0; i < r - 1 && ts[r - 1] == 1 && fs[r - 1] > 1; i++) {
         if (fs[i] == 1) across = i;
     }

@@ -10,16 +10,16 @@
 #include "engine/kernels/kernel.h"
 #include "pith/types.h"
 
-/* to[i * to_row + j] = from[i + j * from_column] for i < rows and j < columns: elements of 4 bytes, whatever they are.
- * Family "turn". */
-typedef void pith__turn_fn(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows,
-                           int64_t columns);
+/* to[i * to_row + j] = from[i + j * from_column] for i < rows and j < columns: elements of 4 bytes,
+ * whatever they are. Family "turn". */
+typedef void pith__turn_fn(void *to, int64_t to_row, const void *from, int64_t from_column,
+                           int64_t rows, int64_t columns);
 PITH_KERNEL_DECLARE(turn_f32, pith__turn_fn)
 
-/* to[…] = from[…] over the index space dims[rank]; both pointers are at index 0. Rank 0 moves one element. turn is used
- * where rows become columns; NULL: a slower loop. */
-void pith__move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,
-                int rank, size_t size, pith__turn_fn *turn);
+/* to[…] = from[…] over the index space dims[rank]; both pointers are at index 0. Rank 0 moves one
+ * element. turn is used where rows become columns; NULL: a slower loop. */
+void pith__move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
+                const int64_t *dims, int rank, size_t size, pith__turn_fn *turn);
 
 /* to[0, n) = the one element at value. */
 void pith__fill(void *to, const void *value, int64_t n, size_t size);

@@ -1,9 +1,9 @@
-/* plain_reduce.h - reductions of rows and columns in plain C, for the types and functions that reduce.h does not have.
+/* plain_reduce.h - reductions of rows and columns in plain C, for the types and functions that
+ * reduce.h does not have.
  *
- * Families and their meaning are those of reduce.h ("row_sum", "column_max", …), plus prod and log_sum_exp. Sums
- * of integers wrap; the mean of integers truncates; a reduction of nothing gives 0, 1 for prod, and the type's smallest
- * or largest number for max and min.
- */
+ * Families and their meaning are those of reduce.h ("row_sum", "column_max", …), plus prod and
+ * log_sum_exp. Sums of integers wrap; the mean of integers truncates; a reduction of nothing gives
+ * 0, 1 for prod, and the type's smallest or largest number for max and min. */
 #ifndef PITH_ENGINE_KERNELS_PLAIN_REDUCE_H
 #define PITH_ENGINE_KERNELS_PLAIN_REDUCE_H
 

@@ -33,13 +33,13 @@ void pith__k_log_softmax_f64(const double *x, double *y, int64_t rows, int64_t n
     }
 }
 
-#define HARDMAX(suffix, T)                                                                                             \
-    void pith__k_hardmax_##suffix(const T *x, T *y, int64_t rows, int64_t n) {                                         \
-        for (int64_t r = 0; r < rows; r++, x += n, y += n) {                                                           \
-            int64_t best = 0;                                                                                          \
-            for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;                                          \
-            for (int64_t i = 0; i < n; i++) y[i] = i == best;                                                          \
-        }                                                                                                              \
+#define HARDMAX(suffix, T)                                                                         \
+    void pith__k_hardmax_##suffix(const T *x, T *y, int64_t rows, int64_t n) {                     \
+        for (int64_t r = 0; r < rows; r++, x += n, y += n) {                                       \
+            int64_t best = 0;                                                                      \
+            for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;                      \
+            for (int64_t i = 0; i < n; i++) y[i] = i == best;                                      \
+        }                                                                                          \
     }
 HARDMAX(f32, float)
 HARDMAX(f64, double)
@@ -53,7 +53,8 @@ void pith__k_layer_norm_f64(const pith__norm_f64 *a) {
         for (int64_t i = 0; i < a->n; i++) variance += (x[i] - mean) * (x[i] - mean);
         double inv = 1.0 / sqrt(variance / (double)a->n + a->epsilon);
         for (int64_t i = 0; i < a->n; i++) {
-            y[i] = (x[i] - mean) * inv * (a->gamma ? a->gamma[i] : 1.0) + (a->beta ? a->beta[i] : 0.0);
+            y[i] =
+                (x[i] - mean) * inv * (a->gamma ? a->gamma[i] : 1.0) + (a->beta ? a->beta[i] : 0.0);
         }
         if (a->mean_out) a->mean_out[r] = mean;
         if (a->inv_out) a->inv_out[r] = inv;

@@ -1,4 +1,5 @@
-/* rotary.h - rotary position embedding: the heads of one row are rotated by the angles of its position. */
+/* rotary.h - rotary position embedding: the heads of one row are rotated by the angles of its
+ * position. */
 #ifndef PITH_ENGINE_KERNELS_ROTARY_H
 #define PITH_ENGINE_KERNELS_ROTARY_H
 
@@ -6,9 +7,10 @@
 
 #include "engine/kernels/kernel.h"
 
-/* A pair (a, b) with the angle's cosine and sine becomes (a cos - b sin, b cos + a sin); products and sum are rounded
- * one by one. A pair is (i, i + size / 2) or, interleaved, (2i, 2i + 1). cosine and sine hold `size` numbers, one
- * per element, or with per_pair size / 2. size is even; x and y are not the same memory. */
+/* A pair (a, b) with the angle's cosine and sine becomes (a cos - b sin, b cos + a sin); products
+ * and sum are rounded one by one. A pair is (i, i + size / 2) or, interleaved, (2i, 2i + 1). cosine
+ * and sine hold `size` numbers, one per element, or with per_pair size / 2. size is even; x and y
+ * are not the same memory. */
 typedef struct pith__rotary {
     const float *x, *cosine, *sine;
     float *y;

@@ -6,13 +6,15 @@
 /* Places of one phase along an axis, and the phases that the kernel needs. */
 static bool plane_axis(int64_t *size, int64_t *phases, const pith__window *w, int d) {
     int64_t reach;
-    if (pith__mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) || reach == INT64_MAX) return false;
+    if (pith__mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) || reach == INT64_MAX)
+        return false;
     *phases = w->stride[d] < reach + 1 ? w->stride[d] : reach + 1;
     return !pith__add_overflows(w->out[d], reach / w->stride[d], size);
 }
 
 bool pith__depthwise_fits(pith__depthwise *a, const pith__window *w) {
-    bool fits = w->rank == 2 && w->stride[0] == w->stride[1] && (w->stride[0] == 1 || w->stride[0] == 2);
+    bool fits =
+        w->rank == 2 && w->stride[0] == w->stride[1] && (w->stride[0] == 1 || w->stride[0] == 2);
     for (int d = 0; d < 2 && fits; d++)
         fits = w->kernel[d] == 3 && w->dilation[d] == 1 && w->begin[d] >= 0 && w->begin[d] <= 1 &&
                (w->stride[d] == 2 || (w->begin[d] == 1 && w->in[d] == w->out[d]));
@@ -35,7 +37,8 @@ int64_t pith__taps_floats(const pith__window *w) {
     pith__taps_layout p;
     int64_t floats;
     if (!pith__taps_layout_of(&p, w) || pith__mul_overflows(p.rows, p.columns, &floats) ||
-        pith__mul_overflows(floats, p.row_phases, &floats) || pith__mul_overflows(floats, p.column_phases, &floats) ||
+        pith__mul_overflows(floats, p.row_phases, &floats) ||
+        pith__mul_overflows(floats, p.column_phases, &floats) ||
         floats > INT64_MAX / 8 - PITH_TAPS_BLOCK)
         return -1;
     return floats + PITH_TAPS_BLOCK;

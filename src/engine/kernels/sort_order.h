@@ -1,6 +1,5 @@
-/* sort_order.h - sorting, family "sort", and the first elements of that order, family "best": NaN is larger than
- * anything.
- */
+/* sort_order.h - sorting, family "sort", and the first elements of that order, family "best": NaN
+ * is larger than anything. */
 #ifndef PITH_ENGINE_KERNELS_SORT_ORDER_H
 #define PITH_ENGINE_KERNELS_SORT_ORDER_H
 
@@ -8,12 +7,13 @@
 
 #include "engine/kernels/kernel.h"
 
-/* Sorts indices[n] so that x[indices[0] * stride] … ascend (descend), equal elements by ascending index. scratch: n
- * indices. */
-typedef void pith__sort_fn(int64_t *indices, int64_t *scratch, const void *x, int64_t n, int64_t stride,
-                           bool descending);
+/* Sorts indices[n] so that x[indices[0] * stride] … ascend (descend), equal elements by ascending
+ * index. scratch: n indices. */
+typedef void pith__sort_fn(int64_t *indices, int64_t *scratch, const void *x, int64_t n,
+                           int64_t stride, bool descending);
 
 /* best[k] = the first k of the indices that pith__sort_fn would give, 1 <= k <= n. */
-typedef void pith__best_fn(int64_t *best, const void *x, int64_t n, int64_t stride, int64_t k, bool descending);
+typedef void pith__best_fn(int64_t *best, const void *x, int64_t n, int64_t stride, int64_t k,
+                           bool descending);
 
 #endif

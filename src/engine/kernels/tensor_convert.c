@@ -6,9 +6,10 @@
 #include "base/error.h"
 #include "engine/kernels/convert.h"
 
-/* The kernels read whole elements. Those of a tensor in a mapped file may lie at any address: they are copied in
- * pieces. */
-static void convert_from_anywhere(void *elements, int dtype, const pith_tensor *t, size_t first, size_t count) {
+/* The kernels read whole elements. Those of a tensor in a mapped file may lie at any address: they
+ * are copied in pieces. */
+static void convert_from_anywhere(void *elements, int dtype, const pith_tensor *t, size_t first,
+                                  size_t count) {
     const size_t unit = (size_t)pith__dtype_bits(t->dtype) / 8, alignment = unit < 8 ? unit : 8;
     const char *from = t->data;
     _Alignas(16) char piece[4096];
@@ -23,23 +24,25 @@ static void convert_from_anywhere(void *elements, int dtype, const pith_tensor *
     }
 }
 
-pith_status pith__convert_tensor(void *elements, int dtype, const pith_tensor *tensor, size_t first, size_t count,
-                                 pith_error *err) {
+pith_status pith__convert_tensor(void *elements, int dtype, const pith_tensor *tensor, size_t first,
+                                 size_t count, pith_error *err) {
     const pith_tensor *t = tensor;
     size_t bytes;
     if (!pith__convert_known(t->dtype, dtype))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%s cannot be converted to %s", pith__dtype_name(t->dtype),
-                          pith__dtype_name(dtype));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%s cannot be converted to %s",
+                          pith__dtype_name(t->dtype), pith__dtype_name(dtype));
     if (t->rank < 0 || t->rank > PITH_MAX_RANK)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the tensor has rank %d; 0 to %d are possible", (int)t->rank,
-                          PITH_MAX_RANK);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the tensor has rank %d; 0 to %d are possible",
+                          (int)t->rank, PITH_MAX_RANK);
     PITH_TRY(pith__dims_bytes(&bytes, t->dtype, t->dims, t->rank, err));
     if (t->bytes < bytes)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the tensor has %zu bytes; its shape needs %zu", t->bytes, bytes);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the tensor has %zu bytes; its shape needs %zu",
+                          t->bytes, bytes);
     uint64_t elements_there = (uint64_t)pith__dims_count(t->dims, t->rank);
     if (first > elements_there || count > elements_there - first)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu elements from %zu on are wanted; the tensor has %llu", count,
-                          first, (unsigned long long)elements_there);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "%zu elements from %zu on are wanted; the tensor has %llu", count, first,
+                          (unsigned long long)elements_there);
     convert_from_anywhere(elements, dtype, t, first, count);
     return PITH_OK;
 }

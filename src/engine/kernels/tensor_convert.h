@@ -5,7 +5,7 @@
 #include "pith/types.h"
 
 /* pith_tensor_convert of pith/tensor.h. */
-pith_status pith__convert_tensor(void *elements, int dtype, const pith_tensor *tensor, size_t first, size_t count,
-                                 pith_error *err);
+pith_status pith__convert_tensor(void *elements, int dtype, const pith_tensor *tensor, size_t first,
+                                 size_t count, pith_error *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* train.h - the inner loops of training: attention over listed keys, backward passes, AdamW. All sums have a fixed
- * order, so that every level gives the same bits. Sizes of rows are multiples of 16. */
+/* train.h - the inner loops of training: attention over listed keys, backward passes, AdamW. All
+ * sums have a fixed order, so that every level gives the same bits. Sizes of rows are multiples of
+ * 16. */
 #ifndef PITH_ENGINE_KERNELS_TRAIN_H
 #define PITH_ENGINE_KERNELS_TRAIN_H
 
@@ -7,8 +8,8 @@
 
 #include "engine/kernels/kernel.h"
 
-/* For each cell and head: o = sum of p[j] v[j] over the cell's keys j, p = softmax of (q . k[j]) / sqrt(head). Every
- * cell has at least one key. head is a multiple of 16. */
+/* For each cell and head: o = sum of p[j] v[j] over the cell's keys j, p = softmax of (q . k[j]) /
+ * sqrt(head). Every cell has at least one key. head is a multiple of 16. */
 typedef struct pith__key_attention {
     const float *qkv;      /* [cells, 3 * dim]: queries, keys, values */
     const uint32_t *begin; /* [cells + 1] into keys */
@@ -26,18 +27,21 @@ PITH_KERNEL_DECLARE(key_attention_back_f32, pith__key_attention_fn)
 
 /* Adds the gradient of y = x * inverse * gamma to d_x [rows, n] and d_gamma [n]; inverse [rows] is
  * 1 / sqrt(mean(x^2) + epsilon). */
-typedef void pith__rms_norm_back_fn(const float *x, const float *inverse, const float *gamma, const float *d_y,
-                                    float *d_x, float *d_gamma, int64_t rows, int64_t n);
+typedef void pith__rms_norm_back_fn(const float *x, const float *inverse, const float *gamma,
+                                    const float *d_y, float *d_x, float *d_gamma, int64_t rows,
+                                    int64_t n);
 PITH_KERNEL_DECLARE(rms_norm_back_f32, pith__rms_norm_back_fn)
 
 /* y [rows, n] = silu(x[:, :n]) * x[:, n:] of x [rows, 2 n]. */
 typedef void pith__swiglu_fn(const float *x, float *y, int64_t rows, int64_t n);
 PITH_KERNEL_DECLARE(swiglu_f32, pith__swiglu_fn)
 /* d_x [rows, 2 n] of it. */
-typedef void pith__swiglu_back_fn(const float *x, const float *d_y, float *d_x, int64_t rows, int64_t n);
+typedef void pith__swiglu_back_fn(const float *x, const float *d_y, float *d_x, int64_t rows,
+                                  int64_t n);
 PITH_KERNEL_DECLARE(swiglu_back_f32, pith__swiglu_back_fn)
 
-/* A step of AdamW (Loshchilov and Hutter, arXiv 1711.05101). rate1 = rate / (1 - beta1^t), fix2 = 1 / (1 - beta2^t). */
+/* A step of AdamW (Loshchilov and Hutter, arXiv 1711.05101). rate1 = rate / (1 - beta1^t), fix2 = 1
+ * / (1 - beta2^t). */
 typedef struct pith__adamw {
     float *w, *m, *v;
     const float *g;

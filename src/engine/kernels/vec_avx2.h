@@ -1,4 +1,5 @@
-/* vec_avx2.h - the primitives of vec.h in two 256-bit registers (AVX2, FMA, F16C). A mask is all ones or zeros. */
+/* vec_avx2.h - the primitives of vec.h in two 256-bit registers (AVX2, FMA, F16C). A mask is all
+ * ones or zeros. */
 #ifndef PITH_ENGINE_KERNELS_VEC_AVX2_H
 #define PITH_ENGINE_KERNELS_VEC_AVX2_H
 
@@ -14,14 +15,15 @@ typedef struct vm {
     __m256 lo, hi;
 } vm;
 
-#define PITH_VEC_1(R, name, T, op)                                                                                     \
+#define PITH_VEC_1(R, name, T, op)                                                                 \
     PITH_INLINE R name(T a) { return (R){ op(a.lo), op(a.hi) }; }
-#define PITH_VEC_2(R, name, T, op)                                                                                     \
+#define PITH_VEC_2(R, name, T, op)                                                                 \
     PITH_INLINE R name(T a, T b) { return (R){ op(a.lo, b.lo), op(a.hi, b.hi) }; }
 
 PITH_INLINE vi vi_set1(int32_t x) { return (vi){ _mm256_set1_epi32(x), _mm256_set1_epi32(x) }; }
 PITH_INLINE vi vi_load(const int32_t *p) {
-    return (vi){ _mm256_loadu_si256((const __m256i *)p), _mm256_loadu_si256((const __m256i *)p + 1) };
+    return (vi){ _mm256_loadu_si256((const __m256i *)p),
+                 _mm256_loadu_si256((const __m256i *)p + 1) };
 }
 PITH_INLINE void vi_store(int32_t *p, vi a) {
     _mm256_storeu_si256((__m256i *)p, a.lo);
@@ -44,18 +46,19 @@ PITH_INLINE void vi_store_8(void *p, vi a) { /* packing works within 128 bits */
     const __m256i low = _mm256_set1_epi32(255);
     __m256i words = _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
     words = _mm256_permute4x64_epi64(words, 0xD8);
-    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(words),
+                                                    _mm256_extracti128_si256(words, 1)));
 }
 PITH_VEC_2(vi, vi_add, vi, _mm256_add_epi32)
 PITH_VEC_2(vi, vi_sub, vi, _mm256_sub_epi32)
 PITH_VEC_2(vi, vi_mul, vi, _mm256_mullo_epi32)
 PITH_VEC_2(vi, vi_max, vi, _mm256_max_epi32)
-#define PITH_VEC_INT_TREE(name, op)                                                                                    \
-    PITH_INLINE int32_t name(vi a) {                                                                                   \
-        __m256i b = _mm256_##op##_epi32(a.lo, a.hi);                                                                   \
-        __m128i c = _mm_##op##_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));                       \
-        c = _mm_##op##_epi32(c, _mm_shuffle_epi32(c, 0x4E));                                                           \
-        return _mm_cvtsi128_si32(_mm_##op##_epi32(c, _mm_shuffle_epi32(c, 0xB1)));                                     \
+#define PITH_VEC_INT_TREE(name, op)                                                                \
+    PITH_INLINE int32_t name(vi a) {                                                               \
+        __m256i b = _mm256_##op##_epi32(a.lo, a.hi);                                               \
+        __m128i c = _mm_##op##_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));   \
+        c = _mm_##op##_epi32(c, _mm_shuffle_epi32(c, 0x4E));                                       \
+        return _mm_cvtsi128_si32(_mm_##op##_epi32(c, _mm_shuffle_epi32(c, 0xB1)));                 \
     }
 PITH_VEC_INT_TREE(vi_hmax, max)
 PITH_VEC_INT_TREE(vi_hsum, add)
@@ -75,9 +78,11 @@ PITH_INLINE vi vi_vnni_bytes(vi a, vi b, vi c) {
 PITH_INLINE vi vi_load_bytes(const void *p) { return vi_load(p); }
 PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
     if (n % 4 == 0) {
-        static const int32_t ones[32] = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+        static const int32_t ones[32] = { -1, -1, -1, -1, -1, -1, -1, -1,
+                                          -1, -1, -1, -1, -1, -1, -1, -1 };
         const vi m = vi_load(ones + 16 - n / 4);
-        return (vi){ _mm256_maskload_epi32(p, m.lo), _mm256_maskload_epi32((const int32_t *)p + 8, m.hi) };
+        return (vi){ _mm256_maskload_epi32(p, m.lo),
+                     _mm256_maskload_epi32((const int32_t *)p + 8, m.hi) };
     }
     uint8_t bytes[64] = { 0 };
     memcpy(bytes, p, n);
@@ -125,7 +130,9 @@ PITH_VEC_1(vf, vf_of_vi, vi, _mm256_cvtepi32_ps)
 PITH_VEC_1(vi, vi_of_vf, vf, _mm256_cvttps_epi32)
 
 PITH_INLINE vm vm_first(size_t n) {
-    static const int32_t ones[32] = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+    static const int32_t ones[32] = {
+        -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1
+    };
     vi m = vi_load(ones + 16 - n);
     return (vm){ _mm256_castsi256_ps(m.lo), _mm256_castsi256_ps(m.hi) };
 }
@@ -140,7 +147,9 @@ PITH_INLINE uint32_t vm_lanes(vm a) {
 
 PITH_INLINE vf vf_set1(float x) { return (vf){ _mm256_set1_ps(x), _mm256_set1_ps(x) }; }
 PITH_INLINE vf vf_zero(void) { return (vf){ _mm256_setzero_ps(), _mm256_setzero_ps() }; }
-PITH_INLINE vf vf_load(const float *p) { return (vf){ _mm256_loadu_ps(p), _mm256_loadu_ps(p + 8) }; }
+PITH_INLINE vf vf_load(const float *p) {
+    return (vf){ _mm256_loadu_ps(p), _mm256_loadu_ps(p + 8) };
+}
 PITH_INLINE void vf_store(float *p, vf a) {
     _mm256_storeu_ps(p, a.lo);
     _mm256_storeu_ps(p + 8, a.hi);
@@ -148,7 +157,8 @@ PITH_INLINE void vf_store(float *p, vf a) {
 PITH_INLINE vf vf_load_n(const float *p, size_t n) {
     vm m = vm_first(n);
     return (vf){ _mm256_maskload_ps(p, _mm256_castps_si256(m.lo)),
-                 n > 8 ? _mm256_maskload_ps(p + 8, _mm256_castps_si256(m.hi)) : _mm256_setzero_ps() };
+                 n > 8 ? _mm256_maskload_ps(p + 8, _mm256_castps_si256(m.hi))
+                       : _mm256_setzero_ps() };
 }
 PITH_INLINE void vf_store_n(float *p, vf a, size_t n) {
     vm m = vm_first(n);
@@ -173,7 +183,8 @@ PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) {
 }
 #define PITH_VEC_NEG(a) _mm256_xor_ps(a, _mm256_set1_ps(-0.0f))
 #define PITH_VEC_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
-#define PITH_VEC_COPYSIGN(a, s) _mm256_or_ps(PITH_VEC_ABS(a), _mm256_and_ps(_mm256_set1_ps(-0.0f), s))
+#define PITH_VEC_COPYSIGN(a, s)                                                                    \
+    _mm256_or_ps(PITH_VEC_ABS(a), _mm256_and_ps(_mm256_set1_ps(-0.0f), s))
 PITH_VEC_1(vf, vf_neg, vf, PITH_VEC_NEG)
 PITH_VEC_1(vf, vf_abs, vf, PITH_VEC_ABS)
 PITH_VEC_2(vf, vf_copysign, vf, PITH_VEC_COPYSIGN)
@@ -213,17 +224,21 @@ PITH_INLINE vf vf_shift(vf a) {
 PITH_INLINE vf vf_select(vm m, vf a, vf b) {
     return (vf){ _mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi) };
 }
-PITH_INLINE vf vf_keep(vm m, vf a) { return (vf){ _mm256_and_ps(m.lo, a.lo), _mm256_and_ps(m.hi, a.hi) }; }
+PITH_INLINE vf vf_keep(vm m, vf a) {
+    return (vf){ _mm256_and_ps(m.lo, a.lo), _mm256_and_ps(m.hi, a.hi) };
+}
 PITH_INLINE vi vi_select(vm m, vi a, vi b) { return vi_bits(vf_select(m, vf_bits(a), vf_bits(b))); }
 PITH_INLINE vf vf_ldexp(vf a, vf n) {
     vi i = vi_of_vf(n), half = vi_sar(i, 1), rest = vi_sub(i, half), bias = vi_set1(127);
-    return vf_mul(vf_mul(a, vf_bits(vi_shl(vi_add(half, bias), 23))), vf_bits(vi_shl(vi_add(rest, bias), 23)));
+    return vf_mul(vf_mul(a, vf_bits(vi_shl(vi_add(half, bias), 23))),
+                  vf_bits(vi_shl(vi_add(rest, bias), 23)));
 }
 PITH_INLINE vf vf_gather(const float *base, vi i) {
     return (vf){ _mm256_i32gather_ps(base, i.lo, 4), _mm256_i32gather_ps(base, i.hi, 4) };
 }
 PITH_INLINE vf vf_iota(void) {
-    return (vf){ _mm256_set_ps(7, 6, 5, 4, 3, 2, 1, 0), _mm256_set_ps(15, 14, 13, 12, 11, 10, 9, 8) };
+    return (vf){ _mm256_set_ps(7, 6, 5, 4, 3, 2, 1, 0),
+                 _mm256_set_ps(15, 14, 13, 12, 11, 10, 9, 8) };
 }
 
 PITH_INLINE vf vf_load_f16(const uint16_t *p) {
@@ -251,7 +266,8 @@ PITH_INLINE void vi_store_u8(uint8_t *p, vi a) {
     __m256i low = _mm256_set1_epi32(255);
     __m256i words = _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
     words = _mm256_permute4x64_epi64(words, 0xD8);
-    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(words),
+                                                    _mm256_extracti128_si256(words, 1)));
 }
 PITH_INLINE vf vf_load_f16_n(const uint16_t *p, size_t n) {
     uint16_t t[16] = { 0 };
@@ -264,12 +280,12 @@ PITH_INLINE vf vf_load_bf16_n(const uint16_t *p, size_t n) {
     return vf_load_bf16(t);
 }
 
-#define PITH_VEC_TREE(name, op)                                                                                        \
-    PITH_INLINE float name(vf a) {                                                                                     \
-        __m256 b = _mm256_##op##_ps(a.lo, a.hi);                                                                       \
-        __m128 c = _mm_##op##_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));                              \
-        c = _mm_##op##_ps(c, _mm_movehl_ps(c, c));                                                                     \
-        return _mm_cvtss_f32(_mm_##op##_ps(c, _mm_movehdup_ps(c)));                                                    \
+#define PITH_VEC_TREE(name, op)                                                                    \
+    PITH_INLINE float name(vf a) {                                                                 \
+        __m256 b = _mm256_##op##_ps(a.lo, a.hi);                                                   \
+        __m128 c = _mm_##op##_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));          \
+        c = _mm_##op##_ps(c, _mm_movehl_ps(c, c));                                                 \
+        return _mm_cvtss_f32(_mm_##op##_ps(c, _mm_movehdup_ps(c)));                                \
     }
 PITH_VEC_TREE(vf_sum, add)
 PITH_VEC_TREE(vf_hmax, max)
@@ -300,11 +316,13 @@ PITH_INLINE void pith__vec_transpose8(__m256 r[8]) {
 PITH_INLINE void vf_transpose(vf r[16]) {
     __m256 b[4][8];
     PITH_UNROLL
-    for (int i = 0; i < 8; i++) b[0][i] = r[i].lo, b[1][i] = r[i].hi, b[2][i] = r[i + 8].lo, b[3][i] = r[i + 8].hi;
+    for (int i = 0; i < 8; i++)
+        b[0][i] = r[i].lo, b[1][i] = r[i].hi, b[2][i] = r[i + 8].lo, b[3][i] = r[i + 8].hi;
     PITH_UNROLL
     for (int i = 0; i < 4; i++) pith__vec_transpose8(b[i]);
     PITH_UNROLL
-    for (int i = 0; i < 8; i++) r[i] = (vf){ b[0][i], b[2][i] }, r[i + 8] = (vf){ b[1][i], b[3][i] };
+    for (int i = 0; i < 8; i++)
+        r[i] = (vf){ b[0][i], b[2][i] }, r[i + 8] = (vf){ b[1][i], b[3][i] };
 }
 
 #endif

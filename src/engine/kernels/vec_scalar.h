@@ -1,4 +1,5 @@
-/* vec_scalar.h - the primitives of vec.h in plain C, for any machine; what the other levels are compared with. */
+/* vec_scalar.h - the primitives of vec.h in plain C, for any machine; what the other levels are
+ * compared with. */
 #ifndef PITH_ENGINE_KERNELS_VEC_SCALAR_H
 #define PITH_ENGINE_KERNELS_VEC_SCALAR_H
 
@@ -17,11 +18,11 @@ typedef struct vm {
 } vm; /* 0 or 1 */
 
 /* R name(parameters) with one expression per lane, in terms of i. */
-#define PITH_VEC(R, name, parameters, lane)                                                                            \
-    PITH_INLINE R name parameters {                                                                                    \
-        R r;                                                                                                           \
-        for (int i = 0; i < 16; i++) r.v[i] = (lane);                                                                  \
-        return r;                                                                                                      \
+#define PITH_VEC(R, name, parameters, lane)                                                        \
+    PITH_INLINE R name parameters {                                                                \
+        R r;                                                                                       \
+        for (int i = 0; i < 16; i++) r.v[i] = (lane);                                              \
+        return r;                                                                                  \
     }
 #define PITH_VEC_INT(u) ((int32_t)(uint32_t)(u))
 #define PITH_VEC_U(a) ((uint32_t)a.v[i])
@@ -37,14 +38,16 @@ PITH_INLINE int32_t pith__vec_int(float x) {
     return bits;
 }
 
-/* a * b + c rounded once. The product of two floats is exact in double; the sum rounded to double and then to float is
- * right unless the double lies on the midpoint of two floats or the result is subnormal. Those go to fmaf. */
+/* a * b + c rounded once. The product of two floats is exact in double; the sum rounded to double
+ * and then to float is right unless the double lies on the midpoint of two floats or the result is
+ * subnormal. Those go to fmaf. */
 PITH_INLINE float pith__vec_fma(float a, float b, float c) {
     double s = (double)a * b + c;
     uint64_t bits;
     memcpy(&bits, &s, sizeof bits);
     uint64_t exponent = bits >> 52 & 0x7FF;
-    if (__builtin_expect((bits & 0x1FFFFFFF) == 0x10000000 || exponent - 1 < 896, 0)) return fmaf(a, b, c);
+    if (__builtin_expect((bits & 0x1FFFFFFF) == 0x10000000 || exponent - 1 < 896, 0))
+        return fmaf(a, b, c);
     return (float)s;
 }
 
@@ -72,7 +75,8 @@ PITH_VEC(vi, vi_set1, (int32_t x), x)
 PITH_VEC(vi, vi_load, (const int32_t *p), p[i])
 PITH_INLINE void vi_store(int32_t *p, vi a) { memcpy(p, a.v, sizeof a.v); }
 PITH_VEC(vi, vi_load_i16, (const int16_t *p), p[i])
-PITH_VEC(vi, vi_load_i8_pairs, (const int8_t *p), PITH_VEC_INT((uint16_t)p[2 * i] | (uint32_t)p[2 * i + 1] << 16))
+PITH_VEC(vi, vi_load_i8_pairs, (const int8_t *p),
+         PITH_VEC_INT((uint16_t)p[2 * i] | (uint32_t)p[2 * i + 1] << 16))
 PITH_INLINE void vi_store_16(void *p, vi a) {
     for (int i = 0; i < 16; i++) {
         uint16_t low = (uint16_t)a.v[i];
@@ -110,8 +114,8 @@ PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
 PITH_INLINE vi vi_load_bytes(const void *p) { return vi_load_bytes_n(p, sizeof(vi)); }
 PITH_INLINE void vi_store_bytes_n(void *p, vi a, size_t n) { memcpy(p, a.v, n); }
 PITH_INLINE void vi_store_bytes(void *p, vi a) { vi_store_bytes_n(p, a, sizeof a); }
-/* Elements of `size` bytes of a and b in turn, from byte `first` of each group of 16 bytes on. A function of its own,
- * since it is long. */
+/* Elements of `size` bytes of a and b in turn, from byte `first` of each group of 16 bytes on. A
+ * function of its own, since it is long. */
 static __attribute__((noinline, unused)) vi pith__vec_in_turn(vi a, vi b, int first, int size) {
     vi r;
     for (int i = 0; i < 64; i++) {
@@ -146,7 +150,8 @@ PITH_VEC(vi, vi_bits, (vf a), pith__vec_int(a.v[i]))
 PITH_VEC(vf, vf_of_vi, (vi a), (float)a.v[i])
 PITH_VEC(vi, vi_of_vf, (vf a), a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? (int32_t)a.v[i] : INT32_MIN)
 
-PITH_VEC(vi, vi_nearest, (vf a), a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? (int32_t)rintf(a.v[i]) : INT32_MIN)
+PITH_VEC(vi, vi_nearest, (vf a),
+         a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? (int32_t)rintf(a.v[i]) : INT32_MIN)
 
 PITH_VEC(vf, vf_set1, (float x), x)
 PITH_VEC(vf, vf_zero, (void), 0.0f)
@@ -184,11 +189,13 @@ PITH_VEC(vf, vf_select, (vm m, vf a, vf b), m.v[i] ? a.v[i] : b.v[i])
 PITH_VEC(vf, vf_gather, (const float *base, vi j), base[j.v[i]])
 PITH_INLINE vf vf_ldexp(vf a, vf n) {
     vi k = vi_of_vf(n), half = vi_sar(k, 1), rest = vi_sub(k, half), bias = vi_set1(127);
-    return vf_mul(vf_mul(a, vf_bits(vi_shl(vi_add(half, bias), 23))), vf_bits(vi_shl(vi_add(rest, bias), 23)));
+    return vf_mul(vf_mul(a, vf_bits(vi_shl(vi_add(half, bias), 23))),
+                  vf_bits(vi_shl(vi_add(rest, bias), 23)));
 }
 
 PITH_VEC(vf, vf_load_f16, (const uint16_t *p), pith__f32_of_f16(p[i]))
-PITH_VEC(vf, vf_load_f16_n, (const uint16_t *p, size_t n), (size_t)i < n ? pith__f32_of_f16(p[i]) : 0.0f)
+PITH_VEC(vf, vf_load_f16_n, (const uint16_t *p, size_t n),
+         (size_t)i < n ? pith__f32_of_f16(p[i]) : 0.0f)
 PITH_INLINE void vf_store_f16(uint16_t *p, vf a) {
     for (int i = 0; i < 16; i++) p[i] = pith__f16_of_f32(a.v[i]);
 }
@@ -201,11 +208,11 @@ PITH_VEC(vf, vf_load_bf16, (const uint16_t *p), pith__vec_float(PITH_VEC_INT((ui
 PITH_VEC(vf, vf_load_bf16_n, (const uint16_t *p, size_t n),
          (size_t)i < n ? pith__vec_float(PITH_VEC_INT((uint32_t)p[i] << 16)) : 0.0f)
 
-#define PITH_VEC_TREE(name, op)                                                                                        \
-    PITH_INLINE float name(vf a) {                                                                                     \
-        for (int step = 8; step > 0; step /= 2)                                                                        \
-            for (int i = 0; i < step; i++) a.v[i] = op(a.v[i], a.v[i + step]);                                         \
-        return a.v[0];                                                                                                 \
+#define PITH_VEC_TREE(name, op)                                                                    \
+    PITH_INLINE float name(vf a) {                                                                 \
+        for (int step = 8; step > 0; step /= 2)                                                    \
+            for (int i = 0; i < step; i++) a.v[i] = op(a.v[i], a.v[i + step]);                     \
+        return a.v[0];                                                                             \
     }
 #define PITH_VEC_ADD(x, y) ((x) + (y))
 #define PITH_VEC_MAX(x, y) ((x) > (y) ? (x) : (y))

@@ -10,7 +10,8 @@
 const pith__op *pith__op_find(pith_str domain, pith_str name) {
     if (pith__str_is(domain, "ai.onnx")) domain = PITH_STR("");
     for (size_t i = 0; i < pith__op_table_count; i++) {
-        if (pith__str_is(name, pith__op_table[i]->name) && pith__str_is(domain, pith__op_table[i]->domain)) {
+        if (pith__str_is(name, pith__op_table[i]->name) &&
+            pith__str_is(domain, pith__op_table[i]->domain)) {
             return pith__op_table[i];
         }
     }
@@ -31,7 +32,8 @@ const char *pith__op_types_text(const pith__op *op, int input) {
     return checks ? checks->types_text(op, input) : "any";
 }
 
-/* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not known yet. */
+/* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not
+ * known yet. */
 static bool broadcast_dim(pith__dim a, pith__dim b, pith__dim *out) {
     if (a == 1 || b == 1)
         *out = a == 1 ? b : a;
@@ -44,7 +46,8 @@ static bool broadcast_dim(pith__dim a, pith__dim b, pith__dim *out) {
     return !(pith__dim_known(a) && pith__dim_known(b) && a != b && a != 1 && b != 1);
 }
 
-pith_status pith__infer_broadcast(pith__infer *c, const pith__type *a, const pith__type *b, pith__type *out) {
+pith_status pith__infer_broadcast(pith__infer *c, const pith__type *a, const pith__type *b,
+                                  pith__type *out) {
     if (a->rank < 0 || b->rank < 0) {
         out->rank = -1;
         return PITH_OK;
@@ -53,7 +56,9 @@ pith_status pith__infer_broadcast(pith__infer *c, const pith__type *a, const pit
     pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         int from_a = i - (rank - a->rank), from_b = i - (rank - b->rank);
-        if (broadcast_dim(from_a < 0 ? 1 : a->dims[from_a], from_b < 0 ? 1 : b->dims[from_b], &dims[i])) continue;
+        if (broadcast_dim(from_a < 0 ? 1 : a->dims[from_a], from_b < 0 ? 1 : b->dims[from_b],
+                          &dims[i]))
+            continue;
         char text_a[256], text_b[256];
         return pith__op_fail(c, "shapes %s and %s do not broadcast",
                              pith__shape_text(c->dims, a->dims, a->rank, text_a, sizeof text_a),
@@ -66,7 +71,8 @@ pith_status pith__infer_broadcast(pith__infer *c, const pith__type *a, const pit
 
 pith_status pith__axis_normalize(int64_t axis, int rank, int *result, pith_error *err) {
     if (axis < -(int64_t)rank || axis >= rank) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "axis %" PRId64 " is outside of rank %d", axis, rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "axis %" PRId64 " is outside of rank %d", axis,
+                          rank);
     }
     *result = (int)(axis < 0 ? axis + rank : axis);
     return PITH_OK;
@@ -77,7 +83,8 @@ pith__kernel_fn *pith__prepare_find(pith__prepare *c, const char *family, int dt
     char place[PITH_PLACE_SHOWN];
     if (fn || !c->lacks || !pith__kernel_is_dropped(family, dtype)) return fn;
     c->lacking = true;
-    return pith__kernel_need(family, dtype, c->isa, pith__node_place(c->node, place, sizeof place), c->lacks);
+    return pith__kernel_need(family, dtype, c->isa, pith__node_place(c->node, place, sizeof place),
+                             c->lacks);
 }
 
 static size_t room(int32_t own, int32_t least, int32_t most) {
@@ -89,12 +96,15 @@ size_t pith__node_in_room(const pith__node *node) {
     return room(node->input_count, node->op->min_inputs, node->op->max_inputs);
 }
 
-size_t pith__node_out_room(const pith__node *node) { return room(node->output_count, 1, node->op->max_outputs); }
+size_t pith__node_out_room(const pith__node *node) {
+    return room(node->output_count, 1, node->op->max_outputs);
+}
 
 pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const int64_t *dims) {
     pith_tensor *t = r->out[output];
     size_t bytes;
-    if (rank > PITH_MAX_RANK) return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d", output, rank);
+    if (rank > PITH_MAX_RANK)
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d", output, rank);
     if (dtype == PITH_SEQUENCE || dtype == PITH_NONE) {
         int64_t items = dtype == PITH_SEQUENCE ? dims[0] : 0;
         if (items < 0 || (uint64_t)items > SIZE_MAX / sizeof(pith_tensor)) {
@@ -113,8 +123,8 @@ pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const
     return PITH_OK;
 }
 
-pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc, void *context,
-                              pith_error *err) {
+pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc,
+                              void *context, pith_error *err) {
     pith_tensor made = *from;
     made.data = alloc(context, from->bytes);
     if (!made.data) return pith__fail_memory(err, from->bytes);
@@ -137,7 +147,9 @@ pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__al
     return PITH_OK;
 }
 
-static void *run_memory(void *context, size_t bytes) { return ((pith__exec *)context)->alloc(context, bytes); }
+static void *run_memory(void *context, size_t bytes) {
+    return ((pith__exec *)context)->alloc(context, bytes);
+}
 
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from) {
     return pith__tensor_copy(to, from, run_memory, r->exec, r->err);
@@ -148,12 +160,14 @@ void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t pa
 }
 
 int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
-    /* Long steps get several parts per thread, so that a delayed thread can leave parts to others. In short steps one
-     * part per thread is better: a thread then finds its rows in its cache. A step is long if a thread has LONG grains.
-     */
+    /* Long steps get several parts per thread, so that a delayed thread can leave parts to others.
+     * In short steps one part per thread is better: a thread then finds its rows in its cache. A
+     * step is long if a thread has LONG grains. */
     enum { PARTS_PER_THREAD = 4, LONG = 16 };
     if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
-    int64_t least = work_per_row <= 0 ? rows : work_per_row >= grain ? 1 : (grain + work_per_row - 1) / work_per_row;
+    int64_t least = work_per_row <= 0       ? rows
+                    : work_per_row >= grain ? 1
+                                            : (grain + work_per_row - 1) / work_per_row;
     int64_t parts = r->exec->threads;
     if ((rows + parts - 1) / parts / LONG >= least) parts *= PARTS_PER_THREAD;
     int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
@@ -178,7 +192,8 @@ pith_status pith__op_scratch(const pith__infer *c, const void *state, int thread
     for (size_t i = 0; i < pith__node_out_room(c->node) && !(op->flags & PITH_OP_LATE); i++) {
         const pith__type *type = &c->out[i];
         if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith__type_concrete(type)) continue;
-        return pith__fail(c->err, PITH_ERR_RUN, "the shape of output %zu does not follow from the inputs", i);
+        return pith__fail(c->err, PITH_ERR_RUN,
+                          "the shape of output %zu does not follow from the inputs", i);
     }
     return op->scratch(c, state, threads, bytes);
 }

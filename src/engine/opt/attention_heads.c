@@ -4,10 +4,12 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 
-/* The longest chain of views that is followed. Exporters write up to about five; the bound only limits the work. */
+/* The longest chain of views that is followed. Exporters write up to about five; the bound only
+ * limits the work. */
 #define CHAIN_MAX 16
 
-/* [batch, sequence, heads…, size] in the order of FIRST: the sequence's atom goes behind those of the heads. */
+/* [batch, sequence, heads…, size] in the order of FIRST: the sequence's atom goes behind those of
+ * the heads. */
 static void put_heads_first(pith__view *view) {
     for (int i = 1; i + 2 < view->count; i++) {
         pith__view_atom sequence = view->atoms[i];
@@ -16,8 +18,10 @@ static void put_heads_first(pith__view *view) {
     }
 }
 
-/* The heads' atoms, between batch and sequence: at most a root axis (or a part of it) and a repetition of it. */
-static bool read_heads(pith__heads *r, const pith__view_atom *atoms, int count, int heads_axis, int of, int64_t heads) {
+/* The heads' atoms, between batch and sequence: at most a root axis (or a part of it) and a
+ * repetition of it. */
+static bool read_heads(pith__heads *r, const pith__view_atom *atoms, int count, int heads_axis,
+                       int of, int64_t heads) {
     int64_t repeats = 1;
     r->heads = 1;
     r->pitch = 0;
@@ -35,7 +39,8 @@ static bool read_heads(pith__heads *r, const pith__view_atom *atoms, int count, 
     return r->heads * repeats == heads;
 }
 
-/* Heads that lie in rows [batch, sequence, columns], or [batch, sequence, heads, size], which are the same rows. */
+/* Heads that lie in rows [batch, sequence, columns], or [batch, sequence, heads, size], which are
+ * the same rows. */
 static bool read_rows(pith__heads *r, const pith__view *view, const pith__type *type) {
     int64_t row = type->rank == 4 ? type->dims[3] : 1;
     if (!pith__dim_known(row)) return false;
@@ -46,30 +51,36 @@ static bool read_rows(pith__heads *r, const pith__view *view, const pith__type *
 
 /* Heads [batch, heads, sequence, size] as they are. */
 static bool read_whole_heads(pith__heads *r, const pith__type *type) {
-    if (type->dims[1] != r->heads || type->dims[3] != r->size || (r->heads > 1 && r->pitch != 1)) return false;
+    if (type->dims[1] != r->heads || type->dims[3] != r->size || (r->heads > 1 && r->pitch != 1))
+        return false;
     r->pitch = r->size;
     r->column = 0;
     return true;
 }
 
 /* Axes that are there in whole begin with their first element. */
-static bool read_view(pith__heads *r, const pith__view *view, const pith__type *type, pith__heads_layout layout,
-                      int64_t heads, bool head_major) {
+static bool read_view(pith__heads *r, const pith__view *view, const pith__type *type,
+                      pith__heads_layout layout, int64_t heads, bool head_major) {
     static const int sequence_of[] = { 2, 1, 3 }, size_of[] = { 3, 3, 2 };
-    int sequence_axis = head_major ? 2 : 1, count = view->count, turned = layout == PITH_HEADS_TURNED;
-    if (view->rank != 4 || (type->rank != 4 && (type->rank != 3 || head_major)) || count < 3) return false;
-    const pith__view_atom *batch = &view->atoms[0], *sequence = &view->atoms[count - (turned ? 1 : 2)],
+    int sequence_axis = head_major ? 2 : 1, count = view->count,
+        turned = layout == PITH_HEADS_TURNED;
+    if (view->rank != 4 || (type->rank != 4 && (type->rank != 3 || head_major)) || count < 3)
+        return false;
+    const pith__view_atom *batch = &view->atoms[0],
+                          *sequence = &view->atoms[count - (turned ? 1 : 2)],
                           *size = &view->atoms[count - (turned ? 2 : 1)];
-    if (batch->axis != 0 || batch->of != 0 || !pith__dim_equal(batch->size, type->dims[0])) return false;
-    if (sequence->axis != sequence_axis || sequence->of != sequence_of[layout] || sequence->stride != 1 ||
-        !pith__dim_equal(sequence->size, type->dims[sequence_axis]))
+    if (batch->axis != 0 || batch->of != 0 || !pith__dim_equal(batch->size, type->dims[0]))
+        return false;
+    if (sequence->axis != sequence_axis || sequence->of != sequence_of[layout] ||
+        sequence->stride != 1 || !pith__dim_equal(sequence->size, type->dims[sequence_axis]))
         return false;
     if (size->axis != type->rank - 1 || size->of != size_of[layout] || size->stride != 1 ||
         !pith__dim_known(size->size))
         return false;
     r->size = size->size;
     r->head_major = head_major;
-    if (!read_heads(r, view->atoms + 1, count - 3, head_major ? 1 : 2, layout == PITH_HEADS_SECOND ? 2 : 1, heads))
+    if (!read_heads(r, view->atoms + 1, count - 3, head_major ? 1 : 2,
+                    layout == PITH_HEADS_SECOND ? 2 : 1, heads))
         return false;
     return head_major ? read_whole_heads(r, type) : read_rows(r, view, type);
 }
@@ -85,7 +96,8 @@ static pith__value *scaled(const pith__value *v, double *factor) {
     return div->inputs[0];
 }
 
-bool pith__heads_trace(pith__heads *from, pith__value *v, pith__heads_layout layout, int64_t heads, double *scale) {
+bool pith__heads_trace(pith__heads *from, pith__value *v, pith__heads_layout layout, int64_t heads,
+                       double *scale) {
     const pith__node *chain[CHAIN_MAX];
     pith__value *values[CHAIN_MAX + 1] = { v };
     double factors[CHAIN_MAX];
@@ -111,8 +123,8 @@ bool pith__heads_trace(pith__heads *from, pith__value *v, pith__heads_layout lay
             if (pith__view_moves(chain[i])) follows = pith__view_apply(&view, chain[i], values[i]);
         }
         if (layout == PITH_HEADS_SECOND) put_heads_first(&view);
-        if (!follows ||
-            (!read_view(from, &view, type, layout, heads, false) && !read_view(from, &view, type, layout, heads, true)))
+        if (!follows || (!read_view(from, &view, type, layout, heads, false) &&
+                         !read_view(from, &view, type, layout, heads, true)))
             continue;
         from->root = values[top];
         if (scale) *scale *= product;
@@ -126,7 +138,8 @@ pith_status pith__heads_split(pith__value **split, pith__value *rows, int64_t he
     pith__graph *graph = before->graph;
     int64_t shape[] = { 0, 0, heads, size }, perm[] = { 0, 2, 1, 3 };
     pith__value *inputs[] = { rows, pith__graph_add_i64s(graph, PITH_STR(""), shape, 4) };
-    pith__node *node = inputs[1] ? pith__graph_add_node(graph, before, "", "Reshape", inputs, 2, NULL, 1) : NULL;
+    pith__node *node =
+        inputs[1] ? pith__graph_add_node(graph, before, "", "Reshape", inputs, 2, NULL, 1) : NULL;
     if (!node) return pith__fail_memory(err, 0);
     PITH_TRY(pith__op_bind_node(node, err));
     if (layout == PITH_HEADS_FIRST) {

@@ -8,20 +8,21 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 
-/* Nodes of a mask's subgraph, and bytes of a value in a probe: bounds for hostile files, far above what exporters
- * write. */
+/* Nodes of a mask's subgraph, and bytes of a value in a probe: bounds for hostile files, far above
+ * what exporters write. */
 #define CONE_NODES_MAX 256
 #define PROBE_BYTES_MAX ((size_t)64 << 20)
-/* A probe must be longer than twice the largest integer of the subgraph, or it would miss a window. If that integer is
- * above DIRECT_MAX, such probes would be slow. Then it and the integers within CLUSTER of it are made smaller together,
- * by a different amount in each of SMALL_WINDOWS probes: the side of a window moves by as much, or stays. Tables of
- * more than TABLE_MAX rows are not probed that way. */
+/* A probe must be longer than twice the largest integer of the subgraph, or it would miss a window.
+ * If that integer is above DIRECT_MAX, such probes would be slow. Then it and the integers within
+ * CLUSTER of it are made smaller together, by a different amount in each of SMALL_WINDOWS probes:
+ * the side of a window moves by as much, or stays. Tables of more than TABLE_MAX rows are not
+ * probed that way. */
 #define DIRECT_MAX 256
 #define CLUSTER 4
 #define TABLE_MAX 2048
 enum { SMALL_WINDOWS = 3 };
-/* A number that is added to a score skips the key if it is at most this: 2^x is then 0 for every score that models
- * have. Exporters write -1e4 for f16 and the lowest number for f32. */
+/* A number that is added to a score skips the key if it is at most this: 2^x is then 0 for every
+ * score that models have. Exporters write -1e4 for f16 and the lowest number for f32. */
 #define SKIPPED (-1e4f)
 
 /* The nodes between the value and what it is made of. */
@@ -34,19 +35,22 @@ typedef struct cone {
     bool fixed;         /* a large limit is no integer: no probe can be long enough */
     int64_t largest;    /* integer constant, without sign */
     int64_t second;     /* the largest that is not within CLUSTER of it */
-    int64_t table;      /* the longest axis of a constant that is no list of numbers: positions after it have none */
+    int64_t table;      /* the longest axis of a constant that is no list of numbers: positions
+                           after it have none */
     int nodes;
     const char *why;
 } cone;
 
 /* Contents that follow from shapes: a leaf. */
 static bool mask_known(const pith__value *v) {
-    return v->type.data || (v->type.elems && pith__dtype_is_int(v->type.dtype) && pith__type_count(&v->type) >= 0);
+    return v->type.data ||
+           (v->type.elems && pith__dtype_is_int(v->type.dtype) && pith__type_count(&v->type) >= 0);
 }
 
 static bool maps_or_moves(const pith__node *node) {
-    return node->op->flags & PITH_OP_ELEMENTWISE || pith__view_moves(node) || pith__match_is(node, "Cast") ||
-           pith__match_is(node, "Concat") || pith__match_is(node, "GatherND") || pith__match_is(node, "Where");
+    return node->op->flags & PITH_OP_ELEMENTWISE || pith__view_moves(node) ||
+           pith__match_is(node, "Cast") || pith__match_is(node, "Concat") ||
+           pith__match_is(node, "GatherND") || pith__match_is(node, "Where");
 }
 
 static void note_integer(cone *c, int64_t size) {
@@ -64,10 +68,12 @@ static void note_constant(cone *c, const pith__value *v) {
     if (pith__type_count(&v->type) > PITH_ELEMS_MAX) {
         c->positional = true;
         for (int i = 0; i < v->type.rank; i++) {
-            if (pith__dim_known(v->type.dims[i]) && v->type.dims[i] > c->table) c->table = v->type.dims[i];
+            if (pith__dim_known(v->type.dims[i]) && v->type.dims[i] > c->table)
+                c->table = v->type.dims[i];
         }
     }
-    if (pith__match_scalar(v, &x) && !pith__dtype_is_int(v->type.dtype)) { /* a limit, unless it is added to scores */
+    /* a limit, unless it is added to scores */
+    if (pith__match_scalar(v, &x) && !pith__dtype_is_int(v->type.dtype)) {
         bool limit = fabs(x) < (double)-SKIPPED;
         if (limit) note_integer(c, (int64_t)ceil(fabs(x)));
         c->fixed = c->fixed || (limit && fabs(x) > DIRECT_MAX);
@@ -131,14 +137,17 @@ typedef struct probe {
     bool out_of_memory;
 } probe;
 
-/* Is key k of sequence b kept in this pattern? 0 keeps all, 1 none; 2 and 3 pad right and left; then mixtures. */
+/* Is key k of sequence b kept in this pattern? 0 keeps all, 1 none; 2 and 3 pad right and left;
+ * then mixtures. */
 static bool mask_kept(const probe *p, int64_t b, int64_t k) {
     switch (p->pattern) {
     case 0: return true;
     case 1: return false;
     case 2: return k < p->keys - 1 - b;
     case 3: return k > b;
-    default: return (0x9E3779B9u * (uint32_t)(p->pattern * 64 + (uint32_t)b * 16 + (uint32_t)k) >> 15 & 1) != 0;
+    default:
+        return (0x9E3779B9u * (uint32_t)(p->pattern * 64 + (uint32_t)b * 16 + (uint32_t)k) >> 15 &
+                1) != 0;
     }
 }
 
@@ -204,12 +213,14 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
 /* Runs the cone's nodes in graph order; false if one of them cannot run. */
 static bool compute(probe *p) {
     const cone *c = p->c;
-    const pith_tensor **tensors = pith__arena_array(p->arena, c->graph->value_count, sizeof *tensors);
+    const pith_tensor **tensors =
+        pith__arena_array(p->arena, c->graph->value_count, sizeof *tensors);
     p->out_of_memory = !tensors;
     if (!tensors) return false;
     for (const pith__node *node = c->graph->first; node; node = node->next) {
         bool wanted = false;
-        for (int i = 0; i < node->output_count; i++) wanted |= node->outputs[i] && c->wanted[node->outputs[i]->id];
+        for (int i = 0; i < node->output_count; i++)
+            wanted |= node->outputs[i] && c->wanted[node->outputs[i]->id];
         if (!wanted) continue;
         const pith_tensor **in = pith__arena_array(p->arena, (size_t)node->input_count, sizeof *in);
         pith_tensor *out = pith__arena_array(p->arena, (size_t)node->output_count, sizeof *out);
@@ -241,7 +252,8 @@ static bool compute(probe *p) {
 
 typedef enum verdict { SAYS_KEEP, SAYS_SKIP, SAYS_OTHER } verdict;
 
-/* What the result has for query q and key k of sequence b; all heads agree, since only shapes [b|1, 1, q|1, k] fit. */
+/* What the result has for query q and key k of sequence b; all heads agree, since only shapes [b|1,
+ * 1, q|1, k] fit. */
 static double mask_element(const probe *p, int64_t b, int64_t q, int64_t k) {
     const pith_tensor *t = &p->result;
     int64_t at[4] = { b, 0, q, k }, index = 0;
@@ -249,19 +261,23 @@ static double mask_element(const probe *p, int64_t b, int64_t q, int64_t k) {
         int64_t size = t->dims[d], i = at[d + 4 - t->rank];
         index = index * size + (size == 1 ? 0 : i);
     }
-    return t->dtype == PITH_BOOL ? ((const uint8_t *)t->data)[index] != 0 : (double)((const float *)t->data)[index];
+    return t->dtype == PITH_BOOL ? ((const uint8_t *)t->data)[index] != 0
+                                 : (double)((const float *)t->data)[index];
 }
 
-static verdict says(const probe *p, pith__mask_form form, int64_t b, int64_t q, int64_t k, double *x) {
+static verdict says(const probe *p, pith__mask_form form, int64_t b, int64_t q, int64_t k,
+                    double *x) {
     *x = mask_element(p, b, q, k);
-    if (form != PITH_MASK_ADDED) return (*x != 0.0) == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
+    if (form != PITH_MASK_ADDED)
+        return (*x != 0.0) == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
     return *x == 0.0 ? SAYS_KEEP : *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
 }
 
 static bool shape_fits(const probe *p, pith__mask_form form) {
     const pith_tensor *t = &p->result;
     int64_t want[4] = { p->batch, 1, p->keys, p->keys };
-    if (t->rank < 1 || t->rank > 4 || t->dtype != (form == PITH_MASK_ADDED ? PITH_F32 : PITH_BOOL)) return false;
+    if (t->rank < 1 || t->rank > 4 || t->dtype != (form == PITH_MASK_ADDED ? PITH_F32 : PITH_BOOL))
+        return false;
     for (int d = 0; d < t->rank; d++) {
         if (t->dims[d] != 1 && t->dims[d] != want[d + 4 - t->rank]) return false;
     }
@@ -269,7 +285,8 @@ static bool shape_fits(const probe *p, pith__mask_form form) {
 }
 
 static bool mask_in_window(const pith__mask *m, int64_t q, int64_t k) {
-    return (m->window_left < 0 || q - k <= m->window_left) && (m->window_right < 0 || k - q <= m->window_right);
+    return (m->window_left < 0 || q - k <= m->window_left) &&
+           (m->window_right < 0 || k - q <= m->window_right);
 }
 
 /* Limits from the first and the last query, where all keys are unpadded. */
@@ -286,9 +303,11 @@ static bool agrees(const probe *p, pith__mask_form form, pith__mask *m) {
     for (int64_t b = 0; b < p->batch; b++) {
         for (int64_t q = 0; q < p->keys; q++) {
             for (int64_t k = 0; k < p->keys; k++) {
-                bool padded = m->key_mask && !mask_kept(p, b, k), outside = !mask_in_window(m, q, k);
+                bool padded = m->key_mask && !mask_kept(p, b, k),
+                     outside = !mask_in_window(m, q, k);
                 double x;
-                if (says(p, form, b, q, k, &x) != (padded || outside ? SAYS_SKIP : SAYS_KEEP)) return false;
+                if (says(p, form, b, q, k, &x) != (padded || outside ? SAYS_SKIP : SAYS_KEEP))
+                    return false;
                 if (form != PITH_MASK_ADDED || (!padded && !outside)) continue;
                 float *added = &m->added[padded && outside ? PITH_SKIP_BOTH
                                          : padded          ? PITH_SKIP_PADDED
@@ -307,7 +326,8 @@ static bool bind_symbols(const cone *c, pith__dim *symbols, int64_t batch, int64
     if (c->input && (type->rank != 2 || (type->dtype != PITH_I64 && type->dtype != PITH_I32 &&
                                          type->dtype != PITH_BOOL && type->dtype != PITH_F32)))
         return false;
-    for (size_t i = 0; i < pith__dims_symbol_count(c->graph->dims); i++) symbols[i] = PITH_DIM_UNKNOWN;
+    for (size_t i = 0; i < pith__dims_symbol_count(c->graph->dims); i++)
+        symbols[i] = PITH_DIM_UNKNOWN;
     if (type->rank < 1) return false;
     int32_t b = pith__dim_symbol_index(c->graph->dims, type->dims[0]);
     int32_t k = pith__dim_symbol_index(c->graph->dims, type->dims[type->rank - 1]);
@@ -321,13 +341,15 @@ static bool computes(probe *p, pith__mask_form form, pith__dim *symbols) {
 }
 
 /* One probe: computes, and compares with *m; with `read`, *m's window is read from it first. */
-static bool test_once(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols, bool read) {
+static bool test_once(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols,
+                      bool read) {
     if (!computes(p, form, symbols)) return false;
     if (read) read_window(p, form, m);
     return agrees(p, form, m);
 }
 
-/* A probe that is long enough to show the window; then the same one with some keys padded, inside and outside of it. */
+/* A probe that is long enough to show the window; then the same one with some keys padded, inside
+ * and outside of it. */
 static bool test_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     enum { MIXED = 4 }; /* the first pattern that skips keys here and there */
     if (!test_once(p, form, m, symbols, true)) return false;
@@ -353,7 +375,8 @@ static bool mask_resolve(int64_t *side, const int64_t *seen, const int64_t *shif
 static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     static const int64_t sizes[SMALL_WINDOWS] = { 8, 11, 13 };
     int64_t left[SMALL_WINDOWS], right[SMALL_WINDOWS], shift[SMALL_WINDOWS];
-    const int64_t least = p->keys, largest = p->c->largest, second = p->c->second, table = p->c->table;
+    const int64_t least = p->keys, largest = p->c->largest, second = p->c->second,
+                  table = p->c->table;
     if (table > TABLE_MAX) return false;
     p->keys = table + 1;
     if (table && !computes(p, form, symbols)) {
@@ -376,13 +399,14 @@ static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim
         memcpy(m->added, found.added, sizeof m->added);
     }
     p->shift = 0;
-    return mask_resolve(&m->window_left, left, shift) && mask_resolve(&m->window_right, right, shift);
+    return mask_resolve(&m->window_left, left, shift) &&
+           mask_resolve(&m->window_right, right, shift);
 }
 
 static bool close_to(double a, double b) { return a == b || fabs(a - b) <= 1e-5 * fabs(b); }
 
-/* What the value makes of other numbers than 0 and 1 in the key mask: of each whether it keeps, and whether what is
- * added grows with it. */
+/* What the value makes of other numbers than 0 and 1 in the key mask: of each whether it keeps, and
+ * whether what is added grows with it. */
 static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pith__dim *symbols) {
     static const double odd[] = { 2, -1, 3, 0.5 };
     int dtype = m->key_mask->type.dtype, count = dtype == PITH_F32 ? 4 : 3;
@@ -394,31 +418,41 @@ static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pit
         if (!computes(p, form, symbols)) return PITH_MASK_BINARY;
         double x;
         keeps = keeps && says(p, form, 0, 1, 1, &x) == SAYS_KEEP;
-        linear = linear && close_to(mask_element(p, 0, 1, 1), (1.0 - odd[i]) * (double)m->added[PITH_SKIP_PADDED]);
+        linear = linear && close_to(mask_element(p, 0, 1, 1),
+                                    (1.0 - odd[i]) * (double)m->added[PITH_SKIP_PADDED]);
     }
     return keeps ? PITH_MASK_ANY_KEEPS : linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
 }
 
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
-static pith_status test_meaning(bool *yes, const cone *c, pith__mask_form form, pith__mask *m, pith__arena *arena,
-                                pith_error *err) {
-    enum { PATTERNS = 8, KEYS = 5, BATCH = 3 }; /* masks to try; sizes that differ, to tell axes apart */
-    pith__dim *symbols = pith__arena_array(arena, pith__dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
+static pith_status test_meaning(bool *yes, const cone *c, pith__mask_form form, pith__mask *m,
+                                pith__arena *arena, pith_error *err) {
+    enum {
+        PATTERNS = 8,
+        KEYS = 5,
+        BATCH = 3
+    }; /* masks to try; sizes that differ, to tell axes
+                                                   apart */
+    pith__dim *symbols =
+        pith__arena_array(arena, pith__dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
     if (!symbols) return pith__fail_memory(err, 0);
     probe p = { .c = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
     *yes = !c->positional || find_window(&p, form, m, symbols);
     p.batch = BATCH;
     p.keys = KEYS;
-    for (; *yes && p.pattern < (c->input ? PATTERNS : 1); p.pattern++) *yes = test_once(&p, form, m, symbols, false);
+    for (; *yes && p.pattern < (c->input ? PATTERNS : 1); p.pattern++)
+        *yes = test_once(&p, form, m, symbols, false);
     if (*yes && m->key_mask) m->numbers = find_numbers(&p, form, m, symbols);
     return p.out_of_memory ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
-pith_status pith__mask_recognize(pith__mask_kind *kind, pith__mask *mask, const char **why, const pith__value *v,
-                                 pith__mask_form form, pith__opt *o) {
+pith_status pith__mask_recognize(pith__mask_kind *kind, pith__mask *mask, const char **why,
+                                 const pith__value *v, pith__mask_form form, pith__opt *o) {
     pith__arena scratch;
     pith__arena_init(&scratch, o->allocator);
-    cone c = { .graph = o->graph, .value = v, .why = "it means something else than skipping padded keys" };
+    cone c = { .graph = o->graph,
+               .value = v,
+               .why = "it means something else than skipping padded keys" };
     c.wanted = pith__arena_array(&scratch, o->graph->value_count, 1);
     if (!c.wanted) {
         pith__arena_free(&scratch);
@@ -430,7 +464,8 @@ pith_status pith__mask_recognize(pith__mask_kind *kind, pith__mask *mask, const 
     pith_status status = PITH_OK;
     if (mask_collect(&c, (pith__value *)v, &depends, 0)) {
         mask->key_mask = c.input;
-        if (v->kind == PITH_VALUE_NODE && !mask_known(v)) status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
+        if (v->kind == PITH_VALUE_NODE && !mask_known(v))
+            status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
         *kind = yes ? PITH_MASK_YES : depends ? PITH_MASK_NO : PITH_MASK_CONSTANT;
     }
     *why = c.why;

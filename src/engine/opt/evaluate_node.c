@@ -1,12 +1,14 @@
-/* evaluate_node.c - see evaluate_node.h. A node's whole life in a row: infer, prepare, scratch, run. */
+/* evaluate_node.c - see evaluate_node.h. A node's whole life in a row: infer, prepare, scratch,
+ * run. */
 #include "engine/opt/evaluate_node.h"
 
 #include "base/dtype.h"
 #include "engine/ops/shared/call_op.h"
 
-/* Gives the outputs their shape and memory; those whose shape depends on contents are left to run. */
-static pith_status eval_make_outputs(pith_tensor *out, const pith__type *types, int count, size_t max_bytes,
-                                     pith__arena *arena, pith_error *err) {
+/* Gives the outputs their shape and memory; those whose shape depends on contents are left to run.
+ */
+static pith_status eval_make_outputs(pith_tensor *out, const pith__type *types, int count,
+                                     size_t max_bytes, pith__arena *arena, pith_error *err) {
     size_t total = 0;
     for (int i = 0; i < count; i++) {
         out[i] = (pith_tensor){ .dtype = types[i].dtype, .rank = types[i].rank };
@@ -16,7 +18,8 @@ static pith_status eval_make_outputs(pith_tensor *out, const pith__type *types, 
         if (elements < 0 || !pith__dtype_bytes(out[i].dtype, elements, &out[i].bytes)) {
             return pith__fail(err, PITH_ERR_ARGUMENT, "the shape of output %d is impossible", i);
         }
-        if (out[i].bytes > max_bytes - total) return pith__fail(err, PITH_ERR_UNSUPPORTED, "output %d is too large", i);
+        if (out[i].bytes > max_bytes - total)
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "output %d is too large", i);
         total += out[i].bytes;
         out[i].data = pith__arena_alloc64(arena, out[i].bytes);
         if (!out[i].data) return pith__fail_memory(err, out[i].bytes);
@@ -24,10 +27,10 @@ static pith_status eval_make_outputs(pith_tensor *out, const pith__type *types, 
     return PITH_OK;
 }
 
-/* *in becomes an array of in_room entries. Constants that lie anywhere in their files (pith__constant_lies_anywhere)
- * are copied. */
-static pith_status align_inputs(const pith_tensor *const **in, int count, size_t in_room, pith__arena *arena,
-                                pith_error *err) {
+/* *in becomes an array of in_room entries. Constants that lie anywhere in their files
+ * (pith__constant_lies_anywhere) are copied. */
+static pith_status align_inputs(const pith_tensor *const **in, int count, size_t in_room,
+                                pith__arena *arena, pith_error *err) {
     const pith_tensor **aligned = pith__arena_array(arena, in_room, sizeof *aligned);
     if (!aligned) return pith__fail_memory(err, in_room * sizeof *aligned);
     for (int i = 0; i < count; i++) {
@@ -44,9 +47,10 @@ static pith_status align_inputs(const pith_tensor *const **in, int count, size_t
     return PITH_OK;
 }
 
-pith_status pith__eval_node(pith_tensor *out, const pith__node *node, const pith_tensor *const *in, size_t max_bytes,
-                            pith__arena *arena, pith_error *err) {
-    if (node->capture_count > 0) return pith__fail(err, PITH_ERR_UNSUPPORTED, "the node has a subgraph");
+pith_status pith__eval_node(pith_tensor *out, const pith__node *node, const pith_tensor *const *in,
+                            size_t max_bytes, pith__arena *arena, pith_error *err) {
+    if (node->capture_count > 0)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the node has a subgraph");
     int in_count = node->input_count, out_count = node->output_count;
     size_t in_room = pith__node_in_room(node), out_room = pith__node_out_room(node);
     pith__type *types = pith__arena_array(arena, in_room + out_room, sizeof *types);

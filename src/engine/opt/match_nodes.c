@@ -9,12 +9,14 @@
 #include "engine/ops/op.h"
 
 static bool is(const pith__node *node, const char *domain, const char *op_type) {
-    return node && node->output_count > 0 && node->outputs[0] && pith__str_is(node->domain, domain) &&
-           pith__str_is(node->op_type, op_type);
+    return node && node->output_count > 0 && node->outputs[0] &&
+           pith__str_is(node->domain, domain) && pith__str_is(node->op_type, op_type);
 }
 
 bool pith__match_is(const pith__node *node, const char *op_type) { return is(node, "", op_type); }
-bool pith__match_is_own(const pith__node *node, const char *op_type) { return is(node, "pith", op_type); }
+bool pith__match_is_own(const pith__node *node, const char *op_type) {
+    return is(node, "pith", op_type);
+}
 
 bool pith__match_live(const pith__node *node) {
     return node->output_count > 0 && node->outputs[0] &&
@@ -22,10 +24,13 @@ bool pith__match_live(const pith__node *node) {
 }
 
 pith__node *pith__match_maker(const pith__value *v, const char *op_type) {
-    return v && pith__match_is(v->producer, op_type) && v == v->producer->outputs[0] ? v->producer : NULL;
+    return v && pith__match_is(v->producer, op_type) && v == v->producer->outputs[0] ? v->producer
+                                                                                     : NULL;
 }
 
-pith__value *pith__match_input(const pith__node *node, int i) { return i < node->input_count ? node->inputs[i] : NULL; }
+pith__value *pith__match_input(const pith__node *node, int i) {
+    return i < node->input_count ? node->inputs[i] : NULL;
+}
 
 pith__value *pith__match_other(const pith__node *node, const pith__value *v) {
     return node->inputs[0] == v ? node->inputs[1] : node->inputs[0];
@@ -65,23 +70,29 @@ pith__node *pith__match_activation(const pith__value *v, pith_activation *activa
     }
     bool quick = is(user, "com.microsoft", "QuickGelu");
     if (quick || pith__match_is(user, "Swish"))
-        return sigmoid_factor((double)pith__node_float(user, "alpha", quick ? 1.702f : 1.0f), activation) ? user : NULL;
+        return sigmoid_factor((double)pith__node_float(user, "alpha", quick ? 1.702f : 1.0f),
+                              activation)
+                   ? user
+                   : NULL;
     /* v * sigmoid(factor * v) reads v twice. */
     if (v->user_count != 2 || v->output_uses) return NULL;
     for (size_t i = 0; i < 2; i++) {
         pith__node *sigmoid = v->users[i].node, *last = v->users[1 - i].node;
         double factor = 1.0;
-        if (pith__match_is(sigmoid, "Mul") && pith__match_scalar(pith__match_other(sigmoid, v), &factor))
+        if (pith__match_is(sigmoid, "Mul") &&
+            pith__match_scalar(pith__match_other(sigmoid, v), &factor))
             sigmoid = pith__match_user(sigmoid->outputs[0]);
         if (pith__match_is(sigmoid, "Sigmoid") && pith__match_is(last, "Mul") &&
-            pith__match_user(sigmoid->outputs[0]) == last && pith__match_other(last, v) == sigmoid->outputs[0] &&
-            sigmoid_factor(factor, activation))
+            pith__match_user(sigmoid->outputs[0]) == last &&
+            pith__match_other(last, v) == sigmoid->outputs[0] && sigmoid_factor(factor, activation))
             return last;
     }
     return NULL;
 }
 
-bool pith__match_const(const pith__value *v) { return v && v->kind == PITH_VALUE_CONST && v->type.data; }
+bool pith__match_const(const pith__value *v) {
+    return v && v->kind == PITH_VALUE_CONST && v->type.data;
+}
 
 bool pith__match_scalar(const pith__value *v, double *x) {
     if (!pith__match_const(v) || pith__type_count(&v->type) != 1) return false;
@@ -139,8 +150,9 @@ bool pith__match_vector(const pith__value *v, int64_t n) {
 bool pith__match_reduces_last(const pith__node *node) {
     int64_t axes[PITH_MAX_RANK], count;
     int rank = node->inputs[0]->type.rank;
-    return rank > 0 && pith__match_ints(pith__match_input(node, 1), axes, PITH_MAX_RANK, &count) && count == 1 &&
-           (axes[0] == -1 || axes[0] == rank - 1) && pith__node_int(node, "keepdims", 1) != 0;
+    return rank > 0 && pith__match_ints(pith__match_input(node, 1), axes, PITH_MAX_RANK, &count) &&
+           count == 1 && (axes[0] == -1 || axes[0] == rank - 1) &&
+           pith__node_int(node, "keepdims", 1) != 0;
 }
 
 bool pith__match_same_shape(const pith__type *a, const pith__type *b) {
@@ -162,9 +174,11 @@ pith_status pith__match_replace(pith__value *old, pith__value *by, pith_error *e
     return pith__value_replace(old, by) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
-pith_status pith__match_put(pith__node **made, pith__value *old, pith__node *before, const char *domain,
-                            const char *op_type, pith__value *const *inputs, int input_count, pith_error *err) {
-    pith__node *node = pith__graph_add_node(before->graph, before, domain, op_type, inputs, input_count, NULL, 1);
+pith_status pith__match_put(pith__node **made, pith__value *old, pith__node *before,
+                            const char *domain, const char *op_type, pith__value *const *inputs,
+                            int input_count, pith_error *err) {
+    pith__node *node =
+        pith__graph_add_node(before->graph, before, domain, op_type, inputs, input_count, NULL, 1);
     if (!node) return pith__fail_memory(err, 0);
     if (old->producer) node->name = old->producer->name;
     PITH_TRY(pith__op_bind_node(node, err));

@@ -1,8 +1,8 @@
 /* opt.c - the driver of the passes, and the report they write. See pass.h.
  *
- * A round runs every pass of the level once, in the order of select/passes.def. Rounds go on until one changes
- * nothing. After a pass that changed something, unused nodes are removed, types are inferred again, and the graph's
- * invariants are checked. */
+ * A round runs every pass of the level once, in the order of select/passes.def. Rounds go on until
+ * one changes nothing. After a pass that changed something, unused nodes are removed, types are
+ * inferred again, and the graph's invariants are checked. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,22 +13,26 @@
 #include "base/text_out.h"
 #include "engine/opt/pass.h"
 
-/* The most rounds. Every pass makes the graph smaller or moves it towards one form, so a few rounds suffice. The bound
- * stops two passes that undo each other. */
+/* The most rounds. Every pass makes the graph smaller or moves it towards one form, so a few rounds
+ * suffice. The bound stops two passes that undo each other. */
 #define ROUNDS_MAX 16
 
 static pith_status run_in(pith__opt *o, const pith__pass *pass, size_t *changes);
 
-/* Exact clean-ups run in the graphs that nodes own as well: what folds to a constant outside of an If is one inside. */
+/* Exact clean-ups run in the graphs that nodes own as well: what folds to a constant outside of an
+ * If is one inside. */
 static pith_status run_in_subgraphs(pith__opt *o, const pith__pass *pass, size_t *changes) {
     for (const pith__node *node = o->graph->first; node; node = node->next) {
         for (size_t i = 0; i < node->attr_count; i++) {
-            if (node->attrs[i].kind != PITH_ATTR_GRAPH || node->attrs[i].graph->fault.size) continue;
+            if (node->attrs[i].kind != PITH_ATTR_GRAPH || node->attrs[i].graph->fault.size)
+                continue;
             pith__opt inner = *o;
             inner.graph = node->attrs[i].graph;
             pith_status status = run_in(&inner, pass, changes);
             char place[256];
-            if (status) return pith__fail_at(o->err, status, "%s: ", pith__node_place(node, place, sizeof place));
+            if (status)
+                return pith__fail_at(o->err, status,
+                                     "%s: ", pith__node_place(node, place, sizeof place));
         }
     }
     return PITH_OK;
@@ -72,7 +76,8 @@ static pith_status check_name(const pith__opt *o, const char *name) {
         pith__text_put(&out, "%s%s", i ? ", " : "", pith__pass_table[i]->name);
     }
     PITH_TRY(pith__piece_check("passes", pith__str_of(name), o->err));
-    return pith__fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
+    return pith__fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name,
+                      names);
 }
 
 size_t pith__opt_runs_max(void) { return ROUNDS_MAX * pith__pass_table_count; }
@@ -91,13 +96,16 @@ pith_status pith__opt_run(pith__opt *o, const char *stop_after) {
         forget_misses(o->report);
         for (size_t i = 0; i < pith__pass_table_count; i++) {
             const pith__pass *pass = pith__pass_table[i];
-            if (o->limits && (size_t)round * pith__pass_table_count + i >= o->limits->runs) return PITH_OK;
-            if (pass->level > o->level || (pass->once && round > 0) || pith__opt_without(o->limits, pass->name))
+            if (o->limits && (size_t)round * pith__pass_table_count + i >= o->limits->runs)
+                return PITH_OK;
+            if (pass->level > o->level || (pass->once && round > 0) ||
+                pith__opt_without(o->limits, pass->name))
                 continue;
             size_t changes;
             PITH_TRY(run_pass(o, pass, &changes));
             total += changes;
-            if (stop_after && round == 0 && pith__str_is(pith__str_of(pass->name), stop_after)) return PITH_OK;
+            if (stop_after && round == 0 && pith__str_is(pith__str_of(pass->name), stop_after))
+                return PITH_OK;
         }
         if (total == 0) break;
     }
@@ -113,7 +121,9 @@ void pith__report_add(pith__report *report, bool done, const char *what, const c
     va_end(args);
     pith_str line = { text, strlen(text) };
     void *lines = report->lines;
-    if (!pith__arena_grow(report->arena, &lines, report->count, &report->capacity, sizeof *report->lines)) return;
+    if (!pith__arena_grow(report->arena, &lines, report->count, &report->capacity,
+                          sizeof *report->lines))
+        return;
     report->lines = lines;
     line = pith__arena_str(report->arena, line);
     if (!line.data) return;

@@ -2,11 +2,12 @@
  *
  *   softmax(q k^T * scale + terms) v
  *
- * The match begins at a Softmax (or at the Attention operator of opset 23) and follows meaning. Factors may be on the
- * scores or on q and k. Terms may be added or chosen by Where, in any order. Heads may be split and joined by any
- * chain of Reshape, Transpose and the like (tensor_view.h). Keys and values may be repeated over groups of heads.
- * attention_mask.h finds out what the terms mean: a key mask and a window become attributes of the step, the rest stays
- * an added bias. The output replaces the value with heads joined, or is brought back to the layout that is read. */
+ * The match begins at a Softmax (or at the Attention operator of opset 23) and follows meaning.
+ * Factors may be on the scores or on q and k. Terms may be added or chosen by Where, in any order.
+ * Heads may be split and joined by any chain of Reshape, Transpose and the like (tensor_view.h).
+ * Keys and values may be repeated over groups of heads. attention_mask.h finds out what the terms
+ * mean: a key mask and a window become attributes of the step, the rest stays an added bias. The
+ * output replaces the value with heads joined, or is brought back to the layout that is read. */
 #include <math.h>
 
 #include "engine/kernels/attention.h"
@@ -16,8 +17,8 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 
-/* The most terms and factors between the scores and the softmax, and the longest chain of views. Exporters write up to
- * about five; the bound only limits the work. */
+/* The most terms and factors between the scores and the softmax, and the longest chain of views.
+ * Exporters write up to about five; the bound only limits the work. */
 #define CHAIN_MAX 16
 
 enum { Q, K, V };
@@ -51,15 +52,15 @@ typedef struct known_masks {
 
 /* ---- terms ---- */
 
-static pith_status recognize(attention *m, const pith__value *v, pith__mask_form form, pith__mask_kind *kind,
-                             pith__mask *mask) {
+static pith_status recognize(attention *m, const pith__value *v, pith__mask_form form,
+                             pith__mask_kind *kind, pith__mask *mask) {
     known_masks *known = m->known;
     int i = 0;
     while (i < known->count && (known->items[i].v != v || known->items[i].form != form)) i++;
     if (i == known->count) {
         if (i == (int)(sizeof known->items / sizeof known->items[0])) known->count = i = 0;
-        PITH_TRY(
-            pith__mask_recognize(&known->items[i].kind, &known->items[i].mask, &known->items[i].why, v, form, m->o));
+        PITH_TRY(pith__mask_recognize(&known->items[i].kind, &known->items[i].mask,
+                                      &known->items[i].why, v, form, m->o));
         known->items[i].v = v;
         known->items[i].form = form;
         known->count = i + 1;
@@ -71,11 +72,13 @@ static pith_status recognize(attention *m, const pith__value *v, pith__mask_form
 }
 
 /* number: what a skipped key's score becomes, or has added, where the mask itself is no number. */
-static pith_status take_mask(attention *m, const pith__value *v, pith__mask_form form, double number, bool replaces,
-                             pith__mask_kind *kind) {
+static pith_status take_mask(attention *m, const pith__value *v, pith__mask_form form,
+                             double number, bool replaces, pith__mask_kind *kind) {
     pith__mask mask;
     PITH_TRY(recognize(m, v, form, kind, &mask));
-    if (*kind != PITH_MASK_YES || pith__skips_add(&m->skips, &mask, form, number, replaces, m->step)) return PITH_OK;
+    if (*kind != PITH_MASK_YES ||
+        pith__skips_add(&m->skips, &mask, form, number, replaces, m->step))
+        return PITH_OK;
     *kind = PITH_MASK_NO;
     m->why = "there are two masks";
     return PITH_OK;
@@ -86,8 +89,9 @@ static pith__value *unexpanded(pith__value *v) {
     pith__node *expand = pith__match_maker(v, "Expand");
     if (!expand || expand->inputs[0]->type.rank < 1) return v;
     const pith__type *from = &expand->inputs[0]->type;
-    return pith__dim_equal(from->dims[from->rank - 1], v->type.dims[v->type.rank - 1]) ? unexpanded(expand->inputs[0])
-                                                                                       : v;
+    return pith__dim_equal(from->dims[from->rank - 1], v->type.dims[v->type.rank - 1])
+               ? unexpanded(expand->inputs[0])
+               : v;
 }
 
 static pith_status attention_add_bias(attention *m, pith__value *v, pith__node *before) {
@@ -105,16 +109,19 @@ static pith_status attention_add_bias(attention *m, pith__value *v, pith__node *
     return pith__op_bind_node(add, m->o->err);
 }
 
-/* An added term: a mask, a bias, or both, added or one chosen by the other. before: where a sum of biases may stand. */
+/* An added term: a mask, a bias, or both, added or one chosen by the other. before: where a sum of
+ * biases may stand. */
 static pith_status take_term(attention *m, pith__value *v, pith__node *before, int depth) {
     pith__mask_kind kind;
     PITH_TRY(take_mask(m, v, PITH_MASK_ADDED, 0.0, false, &kind));
     if (kind == PITH_MASK_YES) return PITH_OK;
     pith__node *add = pith__match_maker(v, "Add"), *where = pith__match_maker(v, "Where");
     double skipped;
-    for (int i = 1; kind == PITH_MASK_NO && where && i < 3 && depth < 4; i++) { /* a bias where the mask keeps */
+    /* a bias where the mask keeps */
+    for (int i = 1; kind == PITH_MASK_NO && where && i < 3 && depth < 4; i++) {
         if (!pith__match_scalar(where->inputs[i], &skipped) || !(skipped <= -1e4)) continue;
-        PITH_TRY(take_mask(m, where->inputs[0], i == 1 ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped, false, &kind));
+        PITH_TRY(take_mask(m, where->inputs[0], i == 1 ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped,
+                           false, &kind));
         if (kind != PITH_MASK_YES) continue;
         m->bias_left_out = true;
         return take_term(m, where->inputs[3 - i], before, depth + 1);
@@ -132,12 +139,14 @@ static pith_status take_term(attention *m, pith__value *v, pith__node *before, i
 
 /* ---- the pattern ---- */
 
-/* Which operand of an Add are the scores: the one that a MatMul is behind; the deeper one if both look so. */
+/* Which operand of an Add are the scores: the one that a MatMul is behind; the deeper one if both
+ * look so. */
 static int scores_operand(const pith__node *add) {
     int scores = 0;
     for (int i = 0; i < 2; i++) {
         const pith__value *down = add->inputs[i];
-        while (pith__match_maker(down, "Mul") || pith__match_maker(down, "Div") || pith__match_maker(down, "Add")) {
+        while (pith__match_maker(down, "Mul") || pith__match_maker(down, "Div") ||
+               pith__match_maker(down, "Add")) {
             const pith__node *n = down->producer;
             down = pith__match_const(n->inputs[0]) ? n->inputs[1] : n->inputs[0];
         }
@@ -165,7 +174,8 @@ static bool take_factor(attention *m, pith__value **v) {
     return false;
 }
 
-/* Scores where a mask keeps them, a number far below 0 elsewhere: m->skips takes the mask, *v becomes the scores. */
+/* Scores where a mask keeps them, a number far below 0 elsewhere: m->skips takes the mask, *v
+ * becomes the scores. */
 static pith_status take_choice(attention *m, pith__value **v, bool *taken) {
     const pith__node *where = (*v)->producer;
     double skipped;
@@ -174,14 +184,17 @@ static pith_status take_choice(attention *m, pith__value **v, bool *taken) {
     bool skips = pith__match_scalar(where->inputs[1], &skipped);
     if (!skips && !pith__match_scalar(where->inputs[2], &skipped)) return PITH_OK;
     if (!(skipped <= -1e4)) return PITH_OK;
-    PITH_TRY(take_mask(m, where->inputs[0], skips ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped, true, &kind));
+    PITH_TRY(take_mask(m, where->inputs[0], skips ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped,
+                       true, &kind));
     *taken = kind == PITH_MASK_YES;
     if (*taken) *v = where->inputs[skips ? 2 : 1];
     return PITH_OK;
 }
 
-/* From the softmax's input down to q k^T, taking factors and terms. NULL if something else is met. */
-static pith_status match_scores(attention *m, pith__value *v, pith__node *before, pith__node **product) {
+/* From the softmax's input down to q k^T, taking factors and terms. NULL if something else is met.
+ */
+static pith_status match_scores(attention *m, pith__value *v, pith__node *before,
+                                pith__node **product) {
     struct {
         pith__value *v;
         int step;
@@ -220,8 +233,11 @@ static pith__node *attention_match_product(attention *m, pith__node *softmax) {
     pith__value *p = softmax->outputs[0];
     if (p->output_uses) return NULL;
     for (size_t i = 0; i < p->user_count; i++) {
-        pith__node *is_nan = p->users[i].node, *where = is_nan ? pith__match_user(is_nan->outputs[0]) : NULL;
-        if (!pith__match_is(is_nan, "IsNaN") || !pith__match_is(where, "Where") || p->user_count != 2) continue;
+        pith__node *is_nan = p->users[i].node,
+                   *where = is_nan ? pith__match_user(is_nan->outputs[0]) : NULL;
+        if (!pith__match_is(is_nan, "IsNaN") || !pith__match_is(where, "Where") ||
+            p->user_count != 2)
+            continue;
         if (where->inputs[0] != is_nan->outputs[0] || where->inputs[2] != p) return NULL;
         if (!pith__match_scalar_near(where->inputs[1], 0.0, 0.0)) return NULL;
         m->zero_if_none = true;
@@ -262,11 +278,13 @@ static pith_status match_softmax(attention *m, pith__node *softmax, bool *found)
 
 /* Are the operator's attributes those whose meaning is taken over, or of no effect? */
 static bool plain_operator(const pith__node *node) {
-    static const char *const known[] = { "is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode",
-                                         "scale",     "softcap" };
+    static const char *const known[] = { "is_causal",   "kv_num_heads",
+                                         "q_num_heads", "qk_matmul_output_mode",
+                                         "scale",       "softcap" };
     for (size_t i = 0; i < node->attr_count; i++) {
         size_t k = 0;
-        while (k < sizeof known / sizeof known[0] && !pith__str_is(node->attrs[i].name, known[k])) k++;
+        while (k < sizeof known / sizeof known[0] && !pith__str_is(node->attrs[i].name, known[k]))
+            k++;
         if (k == sizeof known / sizeof known[0]) return false;
     }
     return pith__node_float(node, "softcap", 0.0f) == 0.0f;
@@ -283,20 +301,24 @@ static pith_status attention_match_operator(attention *m, pith__node *node, bool
         if (node->inputs[i]) return PITH_OK;
     }
     for (int i = 1; i < node->output_count; i++) {
-        if (node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses)) return PITH_OK;
+        if (node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses))
+            return PITH_OK;
     }
-    if (q->type.rank != 4 || !pith__dim_known(q->type.dims[1]) || !pith__dim_known(q->type.dims[3]) ||
-        !plain_operator(node))
+    if (q->type.rank != 4 || !pith__dim_known(q->type.dims[1]) ||
+        !pith__dim_known(q->type.dims[3]) || !plain_operator(node))
         return PITH_OK;
     m->heads = q->type.dims[1];
-    m->scale = (double)pith__node_float(node, "scale", (float)(1.0 / sqrt((double)q->type.dims[3])));
+    m->scale =
+        (double)pith__node_float(node, "scale", (float)(1.0 / sqrt((double)q->type.dims[3])));
     if (pith__node_int(node, "is_causal", 0)) {
         pith__mask causal = { .window_left = -1 };
         pith__skips_add(&m->skips, &causal, PITH_MASK_KEEPS, (double)-INFINITY, true, 0);
     }
-    pith__dim kv_heads = node->inputs[1]->type.rank == 4 ? node->inputs[1]->type.dims[1] : PITH_DIM_UNKNOWN;
+    pith__dim kv_heads =
+        node->inputs[1]->type.rank == 4 ? node->inputs[1]->type.dims[1] : PITH_DIM_UNKNOWN;
     m->why = "q, k or v is not cut from rows of heads";
-    if (!pith__dim_known(kv_heads) || !pith__heads_trace(&m->in[Q], q, PITH_HEADS_FIRST, m->heads, NULL) ||
+    if (!pith__dim_known(kv_heads) ||
+        !pith__heads_trace(&m->in[Q], q, PITH_HEADS_FIRST, m->heads, NULL) ||
         !pith__heads_trace(&m->in[K], node->inputs[1], PITH_HEADS_FIRST, kv_heads, NULL) ||
         !pith__heads_trace(&m->in[V], node->inputs[2], PITH_HEADS_FIRST, kv_heads, NULL))
         return PITH_OK;
@@ -313,7 +335,8 @@ static pith_status attention_match_operator(attention *m, pith__node *node, bool
 
 /* ---- the replacement ---- */
 
-/* Is the view of a value [batch, heads, sequence, size] the rows [batch, sequence, heads * size], all of them? */
+/* Is the view of a value [batch, heads, sequence, size] the rows [batch, sequence, heads * size],
+ * all of them? */
 static bool heads_joined(const pith__view *view, const pith__type *type) {
     static const int axes[] = { 0, 2, 1, 3 }, of[] = { 0, 1, 2, 2 };
     int next = 0;
@@ -322,15 +345,16 @@ static bool heads_joined(const pith__view *view, const pith__type *type) {
         const pith__view_atom *atom = &view->atoms[next];
         if (view->offset[axes[i]]) return false;
         if (type->dims[axes[i]] == 1) continue;
-        if (next == view->count || atom->axis != axes[i] || atom->of != of[i] || atom->stride != 1 ||
-            !pith__dim_equal(atom->size, type->dims[axes[i]]))
+        if (next == view->count || atom->axis != axes[i] || atom->of != of[i] ||
+            atom->stride != 1 || !pith__dim_equal(atom->size, type->dims[axes[i]]))
             return false;
         next++;
     }
     return next == view->count;
 }
 
-/* Where the heads are joined again: the last value of a chain of moves after v; NULL if they never are. */
+/* Where the heads are joined again: the last value of a chain of moves after v; NULL if they never
+ * are. */
 static pith__value *joined_after(pith__value *v) {
     const pith__type *product = &v->type;
     pith__view view;
@@ -367,34 +391,44 @@ static pith_status set_attributes(const attention *m, pith__node *made, pith__no
     for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++) {
         if (pith__node_set_int(made, ints[i].name, ints[i].value)) return PITH_ERR_MEMORY;
     }
-    if (pith__node_set_ints(made, "columns", columns, 3) || pith__node_set_ints(made, "pitches", pitches, 3) ||
+    if (pith__node_set_ints(made, "columns", columns, 3) ||
+        pith__node_set_ints(made, "pitches", pitches, 3) ||
         pith__node_set_floats(made, "skipped", numbers, PITH_SKIPS))
         return PITH_ERR_MEMORY;
     return pith__node_set_float(made, "scale", (float)m->scale);
 }
 
 static pith_status attention_fuse(attention *m, pith__none_left none_left, const float *numbers) {
-    pith__value *joined = joined_after(m->product->outputs[0]), *old = joined ? joined : m->product->outputs[0];
-    pith__value *inputs[] = { m->in[Q].root, m->in[K].root, m->in[V].root, m->bias, m->skips.key_mask };
+    pith__value *joined = joined_after(m->product->outputs[0]),
+                *old = joined ? joined : m->product->outputs[0];
+    pith__value *inputs[] = { m->in[Q].root, m->in[K].root, m->in[V].root, m->bias,
+                              m->skips.key_mask };
     int count = m->skips.key_mask ? 5 : m->bias ? 4 : 3;
     pith__node *before = m->product;
-    pith__node *made = pith__graph_add_node(m->o->graph, before, "pith", "Attention", inputs, count, NULL, 1);
-    if (!made || set_attributes(m, made, none_left, numbers)) return pith__fail_memory(m->o->err, 0);
+    pith__node *made =
+        pith__graph_add_node(m->o->graph, before, "pith", "Attention", inputs, count, NULL, 1);
+    if (!made || set_attributes(m, made, none_left, numbers))
+        return pith__fail_memory(m->o->err, 0);
     made->name = m->product->name;
     PITH_TRY(pith__op_bind_node(made, m->o->err));
     pith__value *by = made->outputs[0];
-    if (!joined) PITH_TRY(pith__heads_split(&by, by, m->heads, m->in[V].size, PITH_HEADS_FIRST, before, m->o->err));
+    if (!joined)
+        PITH_TRY(pith__heads_split(&by, by, m->heads, m->in[V].size, PITH_HEADS_FIRST, before,
+                                   m->o->err));
     return pith__match_replace(old, by, m->o->err);
 }
 
 /* ---- what must agree ---- */
 
-static pith__dim rows_axis(const pith__heads *h) { return h->root->type.dims[h->head_major ? 2 : 1]; }
+static pith__dim rows_axis(const pith__heads *h) {
+    return h->root->type.dims[h->head_major ? 2 : 1];
+}
 
 /* Does it broadcast to the scores, without making them larger? */
 static bool bias_fits(const attention *m) {
     const pith__type *t = &m->bias->type;
-    const pith__dim want[] = { m->in[Q].root->type.dims[0], m->heads, rows_axis(&m->in[Q]), rows_axis(&m->in[K]) };
+    const pith__dim want[] = { m->in[Q].root->type.dims[0], m->heads, rows_axis(&m->in[Q]),
+                               rows_axis(&m->in[K]) };
     if (t->rank < 1 || t->rank > 4 || !pith__match_f32(m->bias)) return false;
     for (int d = 0; d < t->rank; d++) {
         int axis = d + 4 - t->rank;
@@ -406,17 +440,19 @@ static bool bias_fits(const attention *m) {
 
 /* Nothing may be left to broadcasting: batches, lengths and heads are those of one attention. */
 static bool parts_agree(attention *m) {
-    const pith__dim *q = m->in[Q].root->type.dims, *k = m->in[K].root->type.dims, *v = m->in[V].root->type.dims;
+    const pith__dim *q = m->in[Q].root->type.dims, *k = m->in[K].root->type.dims,
+                    *v = m->in[V].root->type.dims;
     const pith__value *mask = m->skips.key_mask;
-    if (m->in[K].heads != m->in[V].heads || m->in[Q].size != m->in[K].size || m->in[Q].heads != m->heads)
+    if (m->in[K].heads != m->in[V].heads || m->in[Q].size != m->in[K].size ||
+        m->in[Q].heads != m->heads)
         m->why = "q, k and v differ in heads or size";
     else if (!pith__dim_equal(q[0], k[0]) || !pith__dim_equal(q[0], v[0]) ||
              !pith__dim_equal(rows_axis(&m->in[K]), rows_axis(&m->in[V])))
         m->why = "q, k and v may differ in batch or length";
     else if (m->bias && !bias_fits(m))
         m->why = "what is added to the scores does not have their shape";
-    else if (mask &&
-             (!pith__dim_equal(mask->type.dims[0], q[0]) || !pith__dim_equal(mask->type.dims[1], rows_axis(&m->in[K]))))
+    else if (mask && (!pith__dim_equal(mask->type.dims[0], q[0]) ||
+                      !pith__dim_equal(mask->type.dims[1], rows_axis(&m->in[K]))))
         m->why = "the key mask does not have the shape of the keys";
     else
         return true;
@@ -440,14 +476,16 @@ static bool attention_has_skipping(const pith__value *v) {
     return false;
 }
 
-/* Might the bias skip keys itself? Then, for a query without a key that the masks keep, its numbers and theirs would
- * have to be weighed against each other, which the fused step does not do. It is looked for among the constants that
- * the bias is made of. */
+/* Might the bias skip keys itself? Then, for a query without a key that the masks keep, its numbers
+ * and theirs would have to be weighed against each other, which the fused step does not do. It is
+ * looked for among the constants that the bias is made of. */
 static bool attention_bias_skips(const pith__value *v, int depth) {
     enum { DEEPEST = 12 };
     const pith__node *node = v->producer;
     if (pith__match_const(v)) return attention_has_skipping(v);
-    if (!node || v->type.dtype == PITH_BOOL || v->type.dtype == PITH_I64 || v->type.dtype == PITH_I32) return false;
+    if (!node || v->type.dtype == PITH_BOOL || v->type.dtype == PITH_I64 ||
+        v->type.dtype == PITH_I32)
+        return false;
     if (depth == DEEPEST) return true;
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] && attention_bias_skips(node->inputs[i], depth + 1)) return true;
@@ -464,7 +502,8 @@ static pith_status pass_attention_run(pith__opt *o, size_t *changes) {
         if ((!softmax && !pith__match_is(node, "Attention")) || !pith__match_live(node)) continue;
         if (!pith__match_f32(node->inputs[0])) continue;
         pith__skips_init(&m.skips);
-        PITH_TRY(softmax ? match_softmax(&m, node, &found) : attention_match_operator(&m, node, &found));
+        PITH_TRY(softmax ? match_softmax(&m, node, &found)
+                         : attention_match_operator(&m, node, &found));
         found = found && parts_agree(&m);
         if (found && (!pith__skips_settle(&m.skips, m.zero_if_none, &none_left, numbers) ||
                       (none_left == PITH_NONE_LEFT_SCORES && m.bias && m.bias_left_out) ||
@@ -474,13 +513,15 @@ static pith_status pass_attention_run(pith__opt *o, size_t *changes) {
             found = false;
         }
         if (!found) {
-            pith__report_add(o->report, false, "attention", "'" PITH_STR_FMT "': %s", PITH_STR_ARG(node->name),
+            pith__report_add(o->report, false, "attention", "'" PITH_STR_FMT "': %s",
+                             PITH_STR_ARG(node->name),
                              m.why ? m.why : "an unknown operation on the scores");
             continue;
         }
         PITH_TRY(attention_fuse(&m, none_left, numbers));
-        pith__report_add(o->report, true, "attention", "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'",
-                         (long long)m.heads, (long long)m.in[Q].size, m.skips.key_mask ? "key mask" : "no mask",
+        pith__report_add(o->report, true, "attention",
+                         "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'", (long long)m.heads,
+                         (long long)m.in[Q].size, m.skips.key_mask ? "key mask" : "no mask",
                          m.bias ? ", bias" : "",
                          m.skips.window_right == 0  ? ", causal"
                          : m.skips.window_left >= 0 ? ", window"

@@ -1,13 +1,15 @@
-/* pass_clean.c - removes nodes that do nothing: Identity, Cast to the same dtype, Dropout in inference, Concat of one,
- * and Reshape, Expand, Transpose or Slice whose output is its input. Shapes are compared symbolically, so a shape
- * computed at run time counts as the same if it must be. A pith.MoveAxis becomes a Transpose. */
+/* pass_clean.c - removes nodes that do nothing: Identity, Cast to the same dtype, Dropout in
+ * inference, Concat of one, and Reshape, Expand, Transpose or Slice whose output is its input.
+ * Shapes are compared symbolically, so a shape computed at run time counts as the same if it must
+ * be. A pith.MoveAxis becomes a Transpose. */
 #include "engine/kernels/move.h"
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 
 static bool same_type(const pith__node *node) {
     const pith__type *in = &node->inputs[0]->type, *out = &node->outputs[0]->type;
-    return in->dtype == out->dtype && in->dtype != PITH_UNDEFINED && pith__match_same_shape(in, out);
+    return in->dtype == out->dtype && in->dtype != PITH_UNDEFINED &&
+           pith__match_same_shape(in, out);
 }
 
 static bool dropout(const pith__node *node) {
@@ -70,9 +72,11 @@ static pith_status name_axes(pith__opt *o, pith__node *node, size_t *changes) {
     pith__move_axis_perm(perm, rank, from, to);
     for (int i = 0; i < rank; i++) items[i] = perm[i];
     pith__node *made;
-    PITH_TRY(pith__match_put(&made, node->outputs[0], node, "", "Transpose", node->inputs, 1, o->err));
+    PITH_TRY(
+        pith__match_put(&made, node->outputs[0], node, "", "Transpose", node->inputs, 1, o->err));
     ++*changes;
-    return pith__node_set_ints(made, "perm", items, (size_t)rank) ? pith__fail_memory(o->err, 0) : PITH_OK;
+    return pith__node_set_ints(made, "perm", items, (size_t)rank) ? pith__fail_memory(o->err, 0)
+                                                                  : PITH_OK;
 }
 
 static pith_status clean_run(pith__opt *o, size_t *changes) {

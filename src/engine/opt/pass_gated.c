@@ -1,6 +1,6 @@
-/* pass_gated.c - gated feed-forward rows become pith.Gated: activation(a) * b for the halves a and b of a row. GEGLU,
- * SwiGLU and the like are written so when one linear makes both halves. Halves may come from Slice or Split, in either
- * order. */
+/* pass_gated.c - gated feed-forward rows become pith.Gated: activation(a) * b for the halves a and
+ * b of a row. GEGLU, SwiGLU and the like are written so when one linear makes both halves. Halves
+ * may come from Slice or Split, in either order. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 #include "engine/opt/tensor_view.h"
@@ -12,14 +12,15 @@ static pith__value *rows_of_half(const pith__value *v, bool *second) {
     pith__value *rows = node->inputs[0];
     int last = rows->type.rank - 1;
     pith__view view;
-    if (last < 0 || !pith__dim_known(rows->type.dims[last]) || v->type.rank != rows->type.rank) return NULL;
+    if (last < 0 || !pith__dim_known(rows->type.dims[last]) || v->type.rank != rows->type.rank)
+        return NULL;
     for (int d = 0; d < last; d++) {
         if (!pith__dim_equal(v->type.dims[d], rows->type.dims[d])) return NULL;
     }
     int64_t n = rows->type.dims[last] / 2;
     pith__view_init(&view, &rows->type);
-    if (n < 2 || rows->type.dims[last] != 2 * n || v->type.dims[last] != n || !pith__view_apply(&view, node, v) ||
-        view.atoms[view.count - 1].stride != 1)
+    if (n < 2 || rows->type.dims[last] != 2 * n || v->type.dims[last] != n ||
+        !pith__view_apply(&view, node, v) || view.atoms[view.count - 1].stride != 1)
         return NULL;
     *second = view.offset[last] == n;
     return *second || view.offset[last] == 0 ? rows : NULL;
@@ -48,15 +49,18 @@ static bool gated_match(const pith__node *mul, gated *m) {
 static pith_status pass_gated_run(pith__opt *o, size_t *changes) {
     for (pith__node *node = o->graph->first; node; node = node->next) {
         gated m;
-        if (!pith__match_is(node, "Mul") || !pith__match_live(node) || !pith__match_f32(node->inputs[0]) ||
-            !gated_match(node, &m))
+        if (!pith__match_is(node, "Mul") || !pith__match_live(node) ||
+            !pith__match_f32(node->inputs[0]) || !gated_match(node, &m))
             continue;
         pith__node *made;
-        PITH_TRY(pith__match_put(&made, node->outputs[0], node, "pith", "Gated", &m.rows, 1, o->err));
-        if (pith__node_set_int(made, "activation", m.activation) || pith__node_set_int(made, "second", m.second))
+        PITH_TRY(
+            pith__match_put(&made, node->outputs[0], node, "pith", "Gated", &m.rows, 1, o->err));
+        if (pith__node_set_int(made, "activation", m.activation) ||
+            pith__node_set_int(made, "second", m.second))
             return pith__fail_memory(o->err, 0);
         made->name = node->name;
-        pith__report_add(o->report, true, "gated", "gated rows '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
+        pith__report_add(o->report, true, "gated", "gated rows '" PITH_STR_FMT "'",
+                         PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -2,9 +2,10 @@
  *
  *   erf form   x * 0.5 * (1 + erf(x / sqrt(2)))
  *   tanh form  x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
- * The factors may come in any order and nesting. The argument of erf or tanh is compared as a polynomial in x, so it
- * does not matter how a file spells the cube or which constant was multiplied into which.
- * Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", and the ONNX Gelu operator. */
+ * The factors may come in any order and nesting. The argument of erf or tanh is compared as a
+ * polynomial in x, so it does not matter how a file spells the cube or which constant was
+ * multiplied into which. Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", and the ONNX
+ * Gelu operator. */
 #include <math.h>
 
 #include "engine/opt/match_nodes.h"
@@ -41,9 +42,13 @@ static bool polynomial_of(polynomial *p, const pith__value *v, const pith__value
     }
     if (pith__match_scalar(v, &p->c[0])) return true;
     const pith__node *n = v->producer;
-    if (depth == 0 || !n || n->domain.size != 0 || n->input_count != 2 || !n->inputs[0] || !n->inputs[1]) return false;
+    if (depth == 0 || !n || n->domain.size != 0 || n->input_count != 2 || !n->inputs[0] ||
+        !n->inputs[1])
+        return false;
     polynomial a, b;
-    if (!polynomial_of(&a, n->inputs[0], x, depth - 1) || !polynomial_of(&b, n->inputs[1], x, depth - 1)) return false;
+    if (!polynomial_of(&a, n->inputs[0], x, depth - 1) ||
+        !polynomial_of(&b, n->inputs[1], x, depth - 1))
+        return false;
     bool b_is_number = b.c[1] == 0.0 && b.c[2] == 0.0 && b.c[3] == 0.0;
     double sign = pith__str_is(n->op_type, "Sub") ? -1.0 : 1.0;
     if (pith__str_is(n->op_type, "Add") || sign < 0.0) {
@@ -68,13 +73,15 @@ static bool near(double a, double b) { return fabs(a - b) <= 1e-3 * fabs(b); }
 /* Is the argument of this Erf or Tanh what GELU of x has? */
 static bool argument_fits(const pith__node *node, const pith__value *x) {
     polynomial p;
-    if (!polynomial_of(&p, node->inputs[0], x, DEPTH_MAX) || p.c[0] != 0.0 || p.c[2] != 0.0) return false;
+    if (!polynomial_of(&p, node->inputs[0], x, DEPTH_MAX) || p.c[0] != 0.0 || p.c[2] != 0.0)
+        return false;
     if (pith__match_is(node, "Erf")) return near(p.c[1], 0.70710678118654752) && p.c[3] == 0.0;
     return near(p.c[1], 0.79788456080286536) && near(p.c[3], 0.79788456080286536 * 0.044715);
 }
 
 /* Takes the factors v brings: x, 0.5, or x * 0.5. */
-static bool take_factors(const pith__node *node, const pith__value *v, pith__value **x, bool *half) {
+static bool take_factors(const pith__node *node, const pith__value *v, pith__value **x,
+                         bool *half) {
     if (!*half && pith__match_scalar_near(v, 0.5, 0.0)) return *half = true;
     if (*x) return false;
     if (argument_fits(node, v)) {
@@ -83,7 +90,8 @@ static bool take_factors(const pith__node *node, const pith__value *v, pith__val
     }
     const pith__node *mul = pith__match_maker(v, "Mul");
     for (int i = 0; mul && !*half && i < 2; i++) {
-        if (pith__match_scalar_near(mul->inputs[i], 0.5, 0.0) && argument_fits(node, mul->inputs[1 - i])) {
+        if (pith__match_scalar_near(mul->inputs[i], 0.5, 0.0) &&
+            argument_fits(node, mul->inputs[1 - i])) {
             *x = mul->inputs[1 - i];
             return *half = true;
         }
@@ -94,7 +102,8 @@ static bool take_factors(const pith__node *node, const pith__value *v, pith__val
 /* From Erf or Tanh forward to the node whose output is gelu(x). */
 static pith__node *gelu_match(pith__node *node, pith__value **x) {
     pith__node *add = pith__match_user(node->outputs[0]);
-    if (!pith__match_is(add, "Add") || !pith__match_scalar_near(pith__match_other(add, node->outputs[0]), 1.0, 0.0))
+    if (!pith__match_is(add, "Add") ||
+        !pith__match_scalar_near(pith__match_other(add, node->outputs[0]), 1.0, 0.0))
         return NULL;
     bool half = false;
     pith__node *last = add;
@@ -116,7 +125,8 @@ static pith_status gelu_run(pith__opt *o, size_t *changes) {
         pith__node *last = gelu_match(node, &x);
         if (!last) {
             if (erf) {
-                pith__report_add(o->report, false, "gelu", "Erf '" PITH_STR_FMT "' is not in the form of a GELU",
+                pith__report_add(o->report, false, "gelu",
+                                 "Erf '" PITH_STR_FMT "' is not in the form of a GELU",
                                  PITH_STR_ARG(node->name));
             }
             continue;

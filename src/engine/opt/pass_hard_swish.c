@@ -1,6 +1,8 @@
-/* pass_hard_swish.c - written-out HardSwish and Mish become these operators, which round in other places.
+/* pass_hard_swish.c - written-out HardSwish and Mish become these operators, which round in other
+ * places.
  *
- *   HardSwish  x * hardsigmoid(x) with the slope 1/6 and 0.5, or x * clip(x + 3, 0, 6) / 6, divided in any place
+ *   HardSwish  x * hardsigmoid(x) with the slope 1/6 and 0.5, or x * clip(x + 3, 0, 6) / 6, divided
+ *              in any place
  *   Mish       x * tanh(softplus(x))
  * Source: Howard et al., "Searching for MobileNetV3"; Misra, "Mish"; the ONNX operators. */
 #include <math.h>
@@ -31,7 +33,8 @@ static pith__value *hard_swish_sixth(const pith__value *v) {
 static bool hard_swish_gate(const pith__value *v, const pith__value *x) {
     const pith__node *hard = pith__match_maker(v, "HardSigmoid");
     if (hard)
-        return hard->inputs[0] == x && fabs((double)pith__node_float(hard, "alpha", 0.2f) - 1.0 / 6.0) <= 1e-7 &&
+        return hard->inputs[0] == x &&
+               fabs((double)pith__node_float(hard, "alpha", 0.2f) - 1.0 / 6.0) <= 1e-7 &&
                pith__node_float(hard, "beta", 0.5f) == 0.5f;
     const pith__value *whole = hard_swish_sixth(v);
     return whole && hard_swish_clip(whole, x);
@@ -64,7 +67,9 @@ static const char *hard_swish_match(const pith__value *v, pith__value **x) {
 static pith_status hard_swish_run(pith__opt *o, size_t *changes) {
     for (pith__node *node = o->graph->first; node; node = node->next) {
         pith__value *x = NULL;
-        if ((!pith__match_is(node, "Mul") && !pith__match_is(node, "Div")) || !pith__match_live(node)) continue;
+        if ((!pith__match_is(node, "Mul") && !pith__match_is(node, "Div")) ||
+            !pith__match_live(node))
+            continue;
         const char *op = hard_swish_match(node->outputs[0], &x);
         if (!op || !pith__op_find(PITH_STR(""), pith__str_of(op)) ||
             !pith__match_same_shape(&node->outputs[0]->type, &x->type))
@@ -72,8 +77,8 @@ static pith_status hard_swish_run(pith__opt *o, size_t *changes) {
         pith__node *made;
         PITH_TRY(pith__match_put(&made, node->outputs[0], node, "", op, &x, 1, o->err));
         made->name = node->name;
-        pith__report_add(o->report, true, "hard_swish", "%s from its parts at '" PITH_STR_FMT "'", op,
-                         PITH_STR_ARG(node->name));
+        pith__report_add(o->report, true, "hard_swish", "%s from its parts at '" PITH_STR_FMT "'",
+                         op, PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -1,8 +1,8 @@
 /* pass_layer_norm.c - written-out normalisations become LayerNormalization and RMSNormalization.
  *
  *   d = x - mean(x)   (x itself: RMS);   d / sqrt(mean(d^2) + epsilon) [* gamma] [+ beta]
- * in any operand order, with Pow or Mul for the square and Div, Reciprocal or Pow for the root. gamma and beta are
- * constants of the last axis. The match starts at the node that divides. */
+ * in any operand order, with Pow or Mul for the square and Div, Reciprocal or Pow for the root.
+ * gamma and beta are constants of the last axis. The match starts at the node that divides. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 
@@ -38,7 +38,8 @@ static pith__value *root_mean_square(const pith__value *v, double *epsilon) {
 static pith__value *inverse_root(const pith__value *v, double *epsilon) {
     pith__node *reciprocal = pith__match_maker(v, "Reciprocal"), *div = pith__match_maker(v, "Div");
     if (reciprocal) return root_mean_square(reciprocal->inputs[0], epsilon);
-    if (div && pith__match_scalar_near(div->inputs[0], 1.0, 0.0)) return root_mean_square(div->inputs[1], epsilon);
+    if (div && pith__match_scalar_near(div->inputs[0], 1.0, 0.0))
+        return root_mean_square(div->inputs[1], epsilon);
     return NULL;
 }
 
@@ -83,12 +84,14 @@ static pith_status pass_layer_norm_run(pith__opt *o, size_t *changes) {
         if (!pith__op_find(PITH_STR(""), pith__str_of(op_type))) continue;
         pith__value *inputs[] = { m.x, m.gamma, m.beta };
         pith__node *made;
-        PITH_TRY(pith__match_put(&made, m.last->outputs[0], m.last, "", op_type, inputs, m.beta ? 3 : 2, o->err));
-        if (pith__node_set_float(made, "epsilon", (float)m.epsilon) || pith__node_set_int(made, "axis", -1)) {
+        PITH_TRY(pith__match_put(&made, m.last->outputs[0], m.last, "", op_type, inputs,
+                                 m.beta ? 3 : 2, o->err));
+        if (pith__node_set_float(made, "epsilon", (float)m.epsilon) ||
+            pith__node_set_int(made, "axis", -1)) {
             return pith__fail_memory(o->err, 0);
         }
-        pith__report_add(o->report, true, "layer_norm", "%s from its parts at '" PITH_STR_FMT "'", op_type,
-                         PITH_STR_ARG(node->name));
+        pith__report_add(o->report, true, "layer_norm", "%s from its parts at '" PITH_STR_FMT "'",
+                         op_type, PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -1,7 +1,8 @@
-/* pass_qdq.c - a convolution of dequantised numbers whose result is quantised becomes QLinearConv, whose sums are exact
- * integers: the float form of the same rounds each product. It runs before constants are folded, which would turn the
- * weights into floats. A sum of two such numbers becomes pith.QuantizedAdd, which computes the same bits in one step. A
- * Relu or Clip before the quantisation goes away where the limits of the quantised type already imply it. */
+/* pass_qdq.c - a convolution of dequantised numbers whose result is quantised becomes QLinearConv,
+ * whose sums are exact integers: the float form of the same rounds each product. It runs before
+ * constants are folded, which would turn the weights into floats. A sum of two such numbers becomes
+ * pith.QuantizedAdd, which computes the same bits in one step. A Relu or Clip before the
+ * quantisation goes away where the limits of the quantised type already imply it. */
 #include <math.h>
 
 #include "engine/opt/match_nodes.h"
@@ -10,13 +11,16 @@
 /* v's producer if it is this operator between f32 and bytes, with constant scales. */
 static pith__node *qdq_maker(const pith__value *v, const char *op_type) {
     pith__node *node = pith__match_maker(v, op_type);
-    if (!node || !pith__match_const(node->inputs[1]) || !pith__match_f32(node->inputs[1])) return NULL;
+    if (!node || !pith__match_const(node->inputs[1]) || !pith__match_f32(node->inputs[1]))
+        return NULL;
     const pith__value *zero = pith__match_input(node, 2);
     if (pith__node_int(node, "block_size", 0) || (zero && !pith__match_const(zero))) return NULL;
     return node;
 }
 
-static bool qdq_is_byte(const pith__value *v) { return v->type.dtype == PITH_U8 || v->type.dtype == PITH_I8; }
+static bool qdq_is_byte(const pith__value *v) {
+    return v->type.dtype == PITH_U8 || v->type.dtype == PITH_I8;
+}
 
 /* Scales between them have products and ratios that are finite and not 0. */
 #define QDQ_LEAST 1e-12
@@ -44,7 +48,8 @@ static bool qdq_weights_fit(const pith__node *node) {
     if (zero && pith__type_count(&zero->type) != scales) return false;
     if (scales != 1 && (scales != maps || pith__node_int(node, "axis", 1) != 0)) return false;
     for (int64_t i = 0; i < scales; i++) {
-        const double scale = (double)qdq_scale(node, i); /* may be tiny, of a map that is all zeros */
+        /* may be tiny, of a map that is all zeros */
+        const double scale = (double)qdq_scale(node, i);
         if (!(scale > 0 && scale < QDQ_MOST)) return false;
     }
     return true;
@@ -66,7 +71,8 @@ static int64_t qdq_byte(const pith__value *v, int64_t i) {
     return t->dtype == PITH_I8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
-/* Whether the sum of a map with its bias fits 32 bits, whatever x is: sums of floats do not wrap. */
+/* Whether the sum of a map with its bias fits 32 bits, whatever x is: sums of floats do not wrap.
+ */
 static bool qdq_sum_fits(int64_t bias, int64_t map, const pith__node *w) {
     const pith__value *numbers = w->inputs[0], *zero = pith__match_input(w, 2);
     const int64_t each = (int64_t)numbers->type.data->bytes / numbers->type.data->dims[0];
@@ -81,8 +87,11 @@ static bool qdq_sum_fits(int64_t bias, int64_t map, const pith__node *w) {
 /* The bias is quantised with the products of the scales of x and w. */
 static bool qdq_bias_fits(const pith__node *bias, const pith__node *x, const pith__node *w) {
     const pith__value *q = bias->inputs[0];
-    if (!pith__match_const(q) || q->type.dtype != PITH_I32 || !qdq_is_zero(pith__match_input(bias, 2))) return false;
-    const int64_t maps = w->inputs[0]->type.data->dims[0], scales = pith__type_count(&bias->inputs[1]->type);
+    if (!pith__match_const(q) || q->type.dtype != PITH_I32 ||
+        !qdq_is_zero(pith__match_input(bias, 2)))
+        return false;
+    const int64_t maps = w->inputs[0]->type.data->dims[0],
+                  scales = pith__type_count(&bias->inputs[1]->type);
     if (pith__type_count(&q->type) != maps || (scales != 1 && scales != maps)) return false;
     for (int64_t i = 0; i < maps; i++) {
         const double want = (double)qdq_scale(x, 0) * (double)qdq_scale(w, i);
@@ -99,8 +108,8 @@ static pith__node *qdq_quantize(const pith__node *conv) {
         limit = after;
         after = pith__match_user(after->outputs[0]);
     }
-    if (!pith__match_is(after, "QuantizeLinear") || qdq_maker(after->outputs[0], "QuantizeLinear") != after ||
-        !qdq_is_byte(after->outputs[0]))
+    if (!pith__match_is(after, "QuantizeLinear") ||
+        qdq_maker(after->outputs[0], "QuantizeLinear") != after || !qdq_is_byte(after->outputs[0]))
         return NULL;
     double scale, zero, low = 0, high = INFINITY;
     if (!qdq_numbers(after, &scale, &zero)) return NULL;
@@ -108,11 +117,14 @@ static pith__node *qdq_quantize(const pith__node *conv) {
     const pith__value *least = pith__match_input(limit, 1), *most = pith__match_input(limit, 2);
     if (pith__match_is(limit, "Clip")) {
         low = -INFINITY;
-        if ((least && !pith__match_scalar(least, &low)) || (most && !pith__match_scalar(most, &high))) return NULL;
+        if ((least && !pith__match_scalar(least, &low)) ||
+            (most && !pith__match_scalar(most, &high)))
+            return NULL;
     }
     const double begin = after->outputs[0]->type.dtype == PITH_I8 ? -128 : 0;
     /* What a limit turns into must be beyond the last number, or it. */
-    return low / scale + zero <= begin + 0.499 && high / scale + zero >= begin + 255 - 0.499 ? after : NULL;
+    return low / scale + zero <= begin + 0.499 && high / scale + zero >= begin + 255 - 0.499 ? after
+                                                                                             : NULL;
 }
 
 /* The zero point of a node, or 0 of this type. */
@@ -127,7 +139,8 @@ static pith_status qdq_copy_attributes(pith__node *made, const pith__node *conv)
     static const char *const lists[] = { "dilations", "kernel_shape", "pads", "strides" };
     size_t count;
     pith_status status = pith__node_set_int(made, "group", pith__node_int(conv, "group", 1));
-    if (!status) status = pith__node_set_str(made, "auto_pad", pith__node_str(conv, "auto_pad", "NOTSET"));
+    if (!status)
+        status = pith__node_set_str(made, "auto_pad", pith__node_str(conv, "auto_pad", "NOTSET"));
     for (size_t i = 0; !status && i < sizeof lists / sizeof *lists; i++) {
         const int64_t *items = pith__node_ints(conv, lists[i], &count);
         if (items) status = pith__node_set_ints(made, lists[i], items, count);
@@ -135,8 +148,9 @@ static pith_status qdq_copy_attributes(pith__node *made, const pith__node *conv)
     return status;
 }
 
-static pith_status qdq_conv_make(pith__opt *o, pith__node *conv, const pith__node *x, const pith__node *w,
-                                 const pith__node *bias, pith__node *quantize) {
+static pith_status qdq_conv_make(pith__opt *o, pith__node *conv, const pith__node *x,
+                                 const pith__node *w, const pith__node *bias,
+                                 pith__node *quantize) {
     pith__value *y = quantize->outputs[0];
     pith__value *inputs[9] = { x->inputs[0], x->inputs[1], qdq_zero(o, x, x->inputs[0]->type.dtype),
                                w->inputs[0], NULL,         NULL,
@@ -147,7 +161,8 @@ static pith_status qdq_conv_make(pith__opt *o, pith__node *conv, const pith__nod
     inputs[6] = quantize->inputs[1];
     inputs[7] = qdq_zero(o, quantize, y->type.dtype);
     if (!inputs[2] || !inputs[5] || !inputs[7]) return pith__fail_memory(o->err, 0);
-    pith__node *made = pith__graph_add_node(o->graph, quantize, "", "QLinearConv", inputs, bias ? 9 : 8, NULL, 1);
+    pith__node *made =
+        pith__graph_add_node(o->graph, quantize, "", "QLinearConv", inputs, bias ? 9 : 8, NULL, 1);
     if (!made || qdq_copy_attributes(made, conv)) return pith__fail_memory(o->err, sizeof *made);
     made->name = conv->name;
     made->outputs[0]->type = y->type;
@@ -155,7 +170,8 @@ static pith_status qdq_conv_make(pith__opt *o, pith__node *conv, const pith__nod
     return pith__match_replace(y, made->outputs[0], o->err);
 }
 
-static pith_status qdq_add_make(pith__opt *o, const pith__node *a, const pith__node *b, pith__node *quantize) {
+static pith_status qdq_add_make(pith__opt *o, const pith__node *a, const pith__node *b,
+                                pith__node *quantize) {
     pith__value *y = quantize->outputs[0];
     pith__value *inputs[8] = { a->inputs[0], a->inputs[1], qdq_zero(o, a, a->inputs[0]->type.dtype),
                                b->inputs[0], b->inputs[1], qdq_zero(o, b, b->inputs[0]->type.dtype),
@@ -171,14 +187,18 @@ static pith_status qdq_add_make(pith__opt *o, const pith__node *a, const pith__n
 static pith__node *qdq_term(const pith__value *v) {
     pith__node *node = qdq_maker(v, "DequantizeLinear");
     double scale, zero;
-    return node && qdq_is_byte(node->inputs[0]) && pith__match_f32(v) && qdq_numbers(node, &scale, &zero) ? node : NULL;
+    return node && qdq_is_byte(node->inputs[0]) && pith__match_f32(v) &&
+                   qdq_numbers(node, &scale, &zero)
+               ? node
+               : NULL;
 }
 
 /* The terms have one rank, and no axis that is known to be broadcast. */
 static bool qdq_alike(const pith__type *a, const pith__type *b) {
     if (a->rank < 0 || a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++)
-        if (pith__dim_known(a->dims[i]) && pith__dim_known(b->dims[i]) && a->dims[i] != b->dims[i]) return false;
+        if (pith__dim_known(a->dims[i]) && pith__dim_known(b->dims[i]) && a->dims[i] != b->dims[i])
+            return false;
     return true;
 }
 
@@ -187,7 +207,8 @@ static pith_status qdq_add(pith__opt *o, const pith__node *node, size_t *changes
     pith__node *quantize = a && b ? qdq_quantize(node) : NULL;
     if (!quantize || !qdq_alike(&a->inputs[0]->type, &b->inputs[0]->type)) return PITH_OK;
     PITH_TRY(qdq_add_make(o, a, b, quantize));
-    pith__report_add(o->report, true, "qdq", "bytes in '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
+    pith__report_add(o->report, true, "qdq", "bytes in '" PITH_STR_FMT "'",
+                     PITH_STR_ARG(node->name));
     ++*changes;
     return PITH_OK;
 }
@@ -196,7 +217,9 @@ static pith_status qdq_conv(pith__opt *o, pith__node *node, size_t *changes) {
     double scale, zero;
     const pith__node *x = qdq_maker(node->inputs[0], "DequantizeLinear");
     const pith__node *w = qdq_maker(node->inputs[1], "DequantizeLinear"), *bias = NULL;
-    if (!x || !w || !qdq_is_byte(x->inputs[0]) || !qdq_numbers(x, &scale, &zero) || !qdq_weights_fit(w)) return PITH_OK;
+    if (!x || !w || !qdq_is_byte(x->inputs[0]) || !qdq_numbers(x, &scale, &zero) ||
+        !qdq_weights_fit(w))
+        return PITH_OK;
     if (pith__match_input(node, 2)) {
         bias = qdq_maker(node->inputs[2], "DequantizeLinear");
         if (!bias || !qdq_bias_fits(bias, x, w)) return PITH_OK;
@@ -204,7 +227,8 @@ static pith_status qdq_conv(pith__opt *o, pith__node *node, size_t *changes) {
     pith__node *quantize = qdq_quantize(node);
     if (!quantize) return PITH_OK;
     PITH_TRY(qdq_conv_make(o, node, x, w, bias, quantize));
-    pith__report_add(o->report, true, "qdq", "integers in '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
+    pith__report_add(o->report, true, "qdq", "integers in '" PITH_STR_FMT "'",
+                     PITH_STR_ARG(node->name));
     ++*changes;
     return PITH_OK;
 }

@@ -1,6 +1,6 @@
-/* pass_qkv.c - linears of one input that feed one attention become one linear with their weights next to each other.
- * Its input is read once, and query, key and value rows lie in one row. Query and key may pass a pith.Rotary on their
- * way. Columns must begin at a GEMM panel. */
+/* pass_qkv.c - linears of one input that feed one attention become one linear with their weights
+ * next to each other. Its input is read once, and query, key and value rows lie in one row. Query
+ * and key may pass a pith.Rotary on their way. Columns must begin at a GEMM panel. */
 #include "engine/kernels/gemm.h"
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
@@ -25,7 +25,8 @@ static bool find_part(part *p, pith__node *attention, int i, int64_t column) {
     }
     p->begin = column;
     p->linear = v->producer;
-    return pith__match_is_own(p->linear, "Linear") && pith__match_user(v) == p->reader && p->linear->input_count <= 3 &&
+    return pith__match_is_own(p->linear, "Linear") && pith__match_user(v) == p->reader &&
+           p->linear->input_count <= 3 &&
            pith__node_int(p->linear, "activation", PITH_ACT_NONE) == PITH_ACT_NONE;
 }
 
@@ -58,7 +59,8 @@ static pith_status redirect(pith__node *attention, const part *parts, pith__valu
 static pith_status qkv_run(pith__opt *o, size_t *changes) {
     pith__graph_number(o->graph);
     for (pith__node *node = o->graph->first; node; node = node->next) {
-        if (!pith__match_is_own(node, "Attention") || pith__node_int(node, "head_major", 0)) continue;
+        if (!pith__match_is_own(node, "Attention") || pith__node_int(node, "head_major", 0))
+            continue;
         part parts[3];
         pith__value *inputs[7];
         size_t count;
@@ -79,7 +81,8 @@ static pith_status qkv_run(pith__opt *o, size_t *changes) {
         if (!fits) continue;
         inputs[0] = parts[0].linear->inputs[0];
         pith__node *first = earliest(parts);
-        pith__node *made = pith__graph_add_node(o->graph, first, "pith", "Linear", inputs, 7, NULL, 1);
+        pith__node *made =
+            pith__graph_add_node(o->graph, first, "pith", "Linear", inputs, 7, NULL, 1);
         if (!made || pith__node_set_int(made, "transposed", transposed) ||
             pith__node_set_int(made, "activation", PITH_ACT_NONE))
             return pith__fail_memory(o->err, 0);
@@ -87,7 +90,8 @@ static pith_status qkv_run(pith__opt *o, size_t *changes) {
         made->name = first->name;
         PITH_TRY(pith__op_bind_node(made, o->err));
         if (redirect(node, parts, made->outputs[0])) return pith__fail_memory(o->err, 0);
-        pith__report_add(o->report, true, "qkv", "query, key and value of '" PITH_STR_FMT "' in one linear",
+        pith__report_add(o->report, true, "qkv",
+                         "query, key and value of '" PITH_STR_FMT "' in one linear",
                          PITH_STR_ARG(node->name));
         ++*changes;
     }

@@ -1,8 +1,10 @@
-/* pass_requantize.c - removes a second quantisation of values that are already quantised and dequantised.
+/* pass_requantize.c - removes a second quantisation of values that are already quantised and
+ * dequantised.
  *
- * Tools that quantise put QuantizeLinear and DequantizeLinear around every operator, also around those that only move
- * elements. For (q - zero) * scale, moved or not, a second pair with the same scale and zero point gives the same
- * bits: the division by the scale is off by less than 2^-22 of at most 2^16, so rounding finds q again. */
+ * Tools that quantise put QuantizeLinear and DequantizeLinear around every operator, also around
+ * those that only move elements. For (q - zero) * scale, moved or not, a second pair with the same
+ * scale and zero point gives the same bits: the division by the scale is off by less than 2^-22 of
+ * at most 2^16, so rounding finds q again. */
 #include <math.h>
 
 #include "base/dtype.h"
@@ -10,16 +12,19 @@
 #include "engine/opt/pass.h"
 #include "engine/opt/tensor_view.h"
 
-/* The longest chain of moves between two quantisations that is followed; the bound only limits the work. */
+/* The longest chain of moves between two quantisations that is followed; the bound only limits the
+ * work. */
 #define CHAIN_MAX 16
 
 /* v's producer if it is this operator with one scale for all. */
 static pith__node *maker(const pith__value *v, const char *op_type) {
     pith__node *node = pith__match_maker(v, op_type);
     double scale;
-    if (!node || !pith__match_scalar(node->inputs[1], &scale) || !(scale > 1e-30 && scale < 1e30)) return NULL;
-    bool plain = pith__match_f32(node->inputs[1]) && !pith__node_int(node, "block_size", 0) &&
-                 pith__match_f32(pith__str_is(node->op_type, "QuantizeLinear") ? node->inputs[0] : v);
+    if (!node || !pith__match_scalar(node->inputs[1], &scale) || !(scale > 1e-30 && scale < 1e30))
+        return NULL;
+    bool plain =
+        pith__match_f32(node->inputs[1]) && !pith__node_int(node, "block_size", 0) &&
+        pith__match_f32(pith__str_is(node->op_type, "QuantizeLinear") ? node->inputs[0] : v);
     return plain ? node : NULL;
 }
 
@@ -36,8 +41,9 @@ static bool same_numbers(const pith__node *a, const pith__value *a_numbers, cons
                          const pith__value *b_numbers) {
     int dtype = a_numbers->type.dtype;
     return same_constant(a->inputs[1], b->inputs[1]) &&
-           same_constant(pith__match_input(a, 2), pith__match_input(b, 2)) && dtype == b_numbers->type.dtype &&
-           pith__dtype_is_int(dtype) && pith__dtype_bits(dtype) <= 16;
+           same_constant(pith__match_input(a, 2), pith__match_input(b, 2)) &&
+           dtype == b_numbers->type.dtype && pith__dtype_is_int(dtype) &&
+           pith__dtype_bits(dtype) <= 16;
 }
 
 /* The DequantizeLinear that v comes from by moves alone. */

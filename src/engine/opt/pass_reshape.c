@@ -1,6 +1,6 @@
-/* pass_reshape.c - makes the target of a Reshape constant if the shape of the result is known symbolically: a size
- * that stays in its place is 0, and one other size may be -1. The arithmetic that computed the target, and the Shape
- * nodes that made it read activations, are then unused. */
+/* pass_reshape.c - makes the target of a Reshape constant if the shape of the result is known
+ * symbolically: a size that stays in its place is 0, and one other size may be -1. The arithmetic
+ * that computed the target, and the Shape nodes that made it read activations, are then unused. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 
@@ -28,7 +28,8 @@ static pith_status reshape_run(pith__opt *o, size_t *changes) {
         const pith__type *in = &node->inputs[0]->type, *out = &node->outputs[0]->type;
         if (in->rank < 0 || out->rank < 1 || !target_of(in, out, target)) continue;
         pith__value *shape = pith__graph_add_i64s(o->graph, PITH_STR(""), target, out->rank);
-        if (!shape || pith__node_set_input(node, 1, shape) || pith__node_set_int(node, "allowzero", 0)) {
+        if (!shape || pith__node_set_input(node, 1, shape) ||
+            pith__node_set_int(node, "allowzero", 0)) {
             return pith__fail_memory(o->err, 0);
         }
         ++*changes;

@@ -1,9 +1,9 @@
-/* pass_share.c - nodes that compute the same from the same inputs become one. Exporters ask for the same Shape, cast
- * the same mask and take the same square root in every layer.
+/* pass_share.c - nodes that compute the same from the same inputs become one. Exporters ask for the
+ * same Shape, cast the same mask and take the same square root in every layer.
  *
- * Nodes are visited in order. Each one is written as bytes that are equal for equal nodes, and looked up among those
- * before it. An input is written as its id, a small constant as its contents. Inputs are replaced at once, so equal
- * chains become one in a single walk. */
+ * Nodes are visited in order. Each one is written as bytes that are equal for equal nodes, and
+ * looked up among those before it. An input is written as its id, a small constant as its contents.
+ * Inputs are replaced at once, so equal chains become one in a single walk. */
 #include <stdlib.h>
 
 #include "base/memory/span_map.h"
@@ -101,8 +101,10 @@ static bool put_node(writer *w, const pith__node *node) {
 /* Constants alone are folded, not shared. */
 static bool is_candidate(const pith__node *node) {
     bool varies = false;
-    if (node->op->flags & PITH_OP_RANDOM || node->capture_count > 0 || node->output_count != 1) return false;
-    for (int i = 0; i < node->input_count; i++) varies |= node->inputs[i] && !pith__match_const(node->inputs[i]);
+    if (node->op->flags & PITH_OP_RANDOM || node->capture_count > 0 || node->output_count != 1)
+        return false;
+    for (int i = 0; i < node->input_count; i++)
+        varies |= node->inputs[i] && !pith__match_const(node->inputs[i]);
     return varies && pith__match_live(node);
 }
 
@@ -117,13 +119,15 @@ static pith_status share_nodes(pith__opt *o, pith__arena *scratch, size_t *chang
             continue;
         }
         uint32_t first = pith__map_get(&seen, (pith_str){ w.bytes, w.size });
-        pith__value *own = node->outputs[0], *kept = first == UINT32_MAX ? NULL : o->graph->values[first];
+        pith__value *own = node->outputs[0],
+                    *kept = first == UINT32_MAX ? NULL : o->graph->values[first];
         if (kept && pith__match_replaceable(own, kept)) {
             PITH_TRY(pith__match_replace(own, kept, o->err));
             ++*changes;
         } else if (!kept) {
             pith_str key = pith__arena_str(scratch, (pith_str){ w.bytes, w.size });
-            if (!key.data || !pith__map_put(&seen, key, own->id, NULL)) return pith__fail_memory(o->err, w.size);
+            if (!key.data || !pith__map_put(&seen, key, own->id, NULL))
+                return pith__fail_memory(o->err, w.size);
         }
     }
     return PITH_OK;

@@ -1,4 +1,5 @@
-/* tensor_view.c - see tensor_view.h. Each operator rewrites the list of atoms; sizes are compared symbolically. */
+/* tensor_view.c - see tensor_view.h. Each operator rewrites the list of atoms; sizes are compared
+ * symbolically. */
 #include "engine/opt/tensor_view.h"
 
 #include "engine/opt/match_nodes.h"
@@ -16,7 +17,8 @@ void pith__view_init(pith__view *view, const pith__type *root) {
     }
 }
 
-/* Distributes the atoms over the axes of another shape: whole ones, several to one axis, or a part of one. */
+/* Distributes the atoms over the axes of another shape: whole ones, several to one axis, or a part
+ * of one. */
 static bool regroup(pith__view *v, const pith__type *shape, pith__dims *dims) {
     pith__view r = *v;
     r.rank = shape->rank;
@@ -41,7 +43,8 @@ static bool regroup(pith__view *v, const pith__type *shape, pith__dims *dims) {
                 rest.size = 1;
             }
             pith__dim left = pith__dim_apply(dims, PITH_DIM_FLOOR_DIV, need, atom.size);
-            if (!pith__dim_equal(pith__dim_apply(dims, PITH_DIM_MUL, left, atom.size), need)) return false;
+            if (!pith__dim_equal(pith__dim_apply(dims, PITH_DIM_MUL, left, atom.size), need))
+                return false;
             need = left;
             if (!push(&r, atom)) return false;
         }
@@ -84,7 +87,8 @@ static bool view_expand(pith__view *v, const pith__type *out) {
             r.atoms[r.count] = v->atoms[i];
             r.atoms[r.count++].of = axis;
         }
-        if (!present && out->dims[axis] != 1 && !push(&r, (pith__view_atom){ out->dims[axis], 0, -1, axis }))
+        if (!present && out->dims[axis] != 1 &&
+            !push(&r, (pith__view_atom){ out->dims[axis], 0, -1, axis }))
             return false;
     }
     *v = r;
@@ -102,8 +106,8 @@ static bool narrow(pith__view *v, int axis, int64_t begin, int64_t step, pith__d
     if (found < 0) return begin == 0;
     pith__view_atom *atom = &v->atoms[found];
     if (pith__dim_equal(atom->size, size)) return begin == 0;
-    if (!pith__dim_known(atom->size) || !pith__dim_known(size) || begin < 0 || begin >= atom->size || size < 1 ||
-        size - 1 > (atom->size - 1 - begin) / step)
+    if (!pith__dim_known(atom->size) || !pith__dim_known(size) || begin < 0 ||
+        begin >= atom->size || size < 1 || size - 1 > (atom->size - 1 - begin) / step)
         return false;
     if (atom->axis >= 0) v->offset[atom->axis] += begin * atom->stride;
     atom->size = size;
@@ -120,9 +124,11 @@ static bool view_slice(pith__view *v, const pith__node *node, const pith__value 
     const pith__type *in = &node->inputs[0]->type;
     if (!pith__match_ints(node->inputs[1], starts, PITH_MAX_RANK, &n)) return false;
     for (int64_t i = 0; i < n; i++) axes[i] = i, steps[i] = 1;
-    if (pith__match_input(node, 3) && (!pith__match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n))
+    if (pith__match_input(node, 3) &&
+        (!pith__match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n))
         return false;
-    if (pith__match_input(node, 4) && (!pith__match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n))
+    if (pith__match_input(node, 4) &&
+        (!pith__match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n))
         return false;
     for (int64_t i = 0; i < n; i++) {
         int axis = (int)(axes[i] < 0 ? axes[i] + in->rank : axes[i]);
@@ -151,10 +157,12 @@ static bool view_split(pith__view *v, const pith__node *node, const pith__value 
 static bool view_take(pith__view *v, const pith__node *node) {
     int64_t index, count, axis = pith__node_int(node, "axis", 0);
     int rank = node->inputs[0]->type.rank;
-    if (node->inputs[1]->type.rank != 0 || !pith__match_ints(node->inputs[1], &index, 1, &count)) return false;
+    if (node->inputs[1]->type.rank != 0 || !pith__match_ints(node->inputs[1], &index, 1, &count))
+        return false;
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) return false;
-    if (index < 0 && pith__dim_known(node->inputs[0]->type.dims[axis])) index += node->inputs[0]->type.dims[axis];
+    if (index < 0 && pith__dim_known(node->inputs[0]->type.dims[axis]))
+        index += node->inputs[0]->type.dims[axis];
     if (!narrow(v, (int)axis, index, 1, 1)) return false;
     for (int i = 0; i < v->count; i++) {
         if (v->atoms[i].of > axis) v->atoms[i].of--;

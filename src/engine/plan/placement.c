@@ -1,9 +1,10 @@
 /* placement.c - which backend runs each node, and the copies in between.
  *
- * A node goes to the first backend that takes it. What enters and leaves a graph or a subgraph is in host memory. Where
- * a step reads a value that lies in another memory, a copy becomes a step in front of it; later steps read the same
- * copy. Constants are not copied by steps but once, when the plan is made (pith__resident). A view is wherever its
- * first input is. An operator that reads shapes only takes its inputs wherever they are. */
+ * A node goes to the first backend that takes it. What enters and leaves a graph or a subgraph is
+ * in host memory. Where a step reads a value that lies in another memory, a copy becomes a step in
+ * front of it; later steps read the same copy. Constants are not copied by steps but once, when the
+ * plan is made (pith__resident). A view is wherever its first input is. An operator that reads
+ * shapes only takes its inputs wherever they are. */
 #include "engine/plan/placement.h"
 
 #include <string.h>
@@ -42,21 +43,25 @@ static pith_status placement_run_copy(void *context, pith__run *r) {
     const pith__device *device = context;
     const pith_tensor *from = r->in[0], *to = r->out[0];
     if (!to || !to->bytes) return PITH_OK;
-    return device->backend->copy(device->context, to->data, from->data, to->bytes, r->node->op == &pith__copy_to_host,
-                                 r->err);
+    return device->backend->copy(device->context, to->data, from->data, to->bytes,
+                                 r->node->op == &pith__copy_to_host, r->err);
 }
 
 typedef struct placement {
     pith__plan *plan;
     pith__arena *arena;
-    size_t most_copies;         /* room for this many of the plan's own values; 0: there is only host memory */
+    size_t most_copies;         /* room for this many of the plan's own values; 0: there is only
+                                   host memory */
     const pith__value **values; /* all of the plan */
     uint8_t *memory_of;         /* by value id */
-    const pith__value **there;  /* [memory, value of the graph]: that value in that memory, if it was copied */
+    const pith__value **there;  /* [memory, value of the graph]: that value in that memory, if it
+                                   was copied */
     pith_error *err;
 } placement;
 
-static pith_status placement_out_of_memory(const placement *p) { return pith__fail_memory(p->err, 0); }
+static pith_status placement_out_of_memory(const placement *p) {
+    return pith__fail_memory(p->err, 0);
+}
 
 bool pith__value_is_symbolic(const pith__value *value) {
     const pith__type *type = &value->type;
@@ -68,7 +73,9 @@ bool pith__value_is_symbolic(const pith__value *value) {
     return true;
 }
 
-bool pith__value_is_known(const pith__value *value) { return value->type.data || pith__value_is_symbolic(value); }
+bool pith__value_is_known(const pith__value *value) {
+    return value->type.data || pith__value_is_symbolic(value);
+}
 
 /* ---- who runs a node ---- */
 
@@ -82,7 +89,8 @@ static bool placement_is_plain(const pith__value *value) {
 static bool placement_can_leave(const pith__node *node) {
     if (node->op->flags & PITH_OP_VIEW) return false;
     for (size_t i = 0; i < node->attr_count; i++)
-        if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS) return false;
+        if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS)
+            return false;
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] && !placement_is_plain(node->inputs[i])) return false;
     for (int i = 0; i < node->output_count; i++) {
@@ -92,7 +100,8 @@ static bool placement_can_leave(const pith__node *node) {
     return true;
 }
 
-static pith_status placement_choose(const placement *p, const pith__node *node, const pith__device **device) {
+static pith_status placement_choose(const placement *p, const pith__node *node,
+                                    const pith__device **device) {
     const pith__devices *devices = p->plan->devices;
     bool can_leave = devices->memory_count > 1 && placement_can_leave(node);
     char place[256];
@@ -106,7 +115,8 @@ static pith_status placement_choose(const placement *p, const pith__node *node, 
 
 /* ---- copies ---- */
 
-static pith__value *placement_add_value(placement *p, const pith__value *source, pith__value_kind kind, int memory) {
+static pith__value *placement_add_value(placement *p, const pith__value *source,
+                                        pith__value_kind kind, int memory) {
     pith__plan *plan = p->plan;
     pith__value *value = pith__arena_array(p->arena, 1, sizeof *value);
     if (!value) return NULL;
@@ -121,9 +131,11 @@ static pith__value *placement_add_value(placement *p, const pith__value *source,
     return value;
 }
 
-static pith_status placement_add_copy(placement *p, const pith__value *source, int memory, const pith__value **copy) {
+static pith_status placement_add_copy(placement *p, const pith__value *source, int memory,
+                                      const pith__value **copy) {
     const pith__op *op = memory ? &pith__copy_to_device : &pith__copy_to_host;
-    const pith__device *device = p->plan->devices->memories[memory ? memory : p->memory_of[source->id]];
+    const pith__device *device =
+        p->plan->devices->memories[memory ? memory : p->memory_of[source->id]];
     pith__value *value = placement_add_value(p, source, PITH_VALUE_NODE, memory);
     pith__value **ends = pith__arena_array(p->arena, 2, sizeof *ends);
     pith__node *node = pith__arena_array(p->arena, 1, sizeof *node);
@@ -142,16 +154,17 @@ static pith_status placement_add_copy(placement *p, const pith__value *source, i
                           .output_count = 1,
                           .graph = source->graph };
     value->producer = node;
-    p->plan->steps[p->plan->step_count++] = (pith__step){ .node = node,
-                                                          .device = device,
-                                                          .run = placement_run_copy,
-                                                          .context = (void *)(uintptr_t)device,
-                                                          .in = (const pith__value *const *)node->inputs,
-                                                          .out = (const pith__value *const *)node->outputs,
-                                                          .in_count = 1,
-                                                          .out_count = 1,
-                                                          .memory = memory,
-                                                          .is_copy = true };
+    p->plan->steps[p->plan->step_count++] =
+        (pith__step){ .node = node,
+                      .device = device,
+                      .run = placement_run_copy,
+                      .context = (void *)(uintptr_t)device,
+                      .in = (const pith__value *const *)node->inputs,
+                      .out = (const pith__value *const *)node->outputs,
+                      .in_count = 1,
+                      .out_count = 1,
+                      .memory = memory,
+                      .is_copy = true };
     *copy = value;
     return PITH_OK;
 }
@@ -160,7 +173,8 @@ static pith_status placement_add_resident(placement *p, const pith__value *sourc
                                           const pith__value **copy) {
     const pith__value *value = placement_add_value(p, source, source->kind, memory);
     if (!value) return placement_out_of_memory(p);
-    p->plan->residents[p->plan->resident_count++] = (pith__resident){ .value = value, .source = source };
+    p->plan->residents[p->plan->resident_count++] =
+        (pith__resident){ .value = value, .source = source };
     *copy = value;
     return PITH_OK;
 }
@@ -191,7 +205,8 @@ static pith_status placement_fetch_inputs(placement *p, const pith__node *node, 
         in[i] = node->inputs[i];
         bool anywhere = op->flags & PITH_OP_SHAPE_ONLY || (op->flags & PITH_OP_VIEW && i == 0);
         bool on_host = i < 32 && op->shape_inputs >> i & 1;
-        if (in[i] && !anywhere) PITH_TRY(placement_fetch(p, &in[i], on_host ? 0 : step->device->memory));
+        if (in[i] && !anywhere)
+            PITH_TRY(placement_fetch(p, &in[i], on_host ? 0 : step->device->memory));
     }
     step->in = in;
     return PITH_OK;
@@ -219,7 +234,8 @@ static pith_status placement_add_step(placement *p, const pith__node *node) {
     return PITH_OK;
 }
 
-/* A copy per input and output of a node and per output of the graph at most, two where it goes through the host. */
+/* A copy per input and output of a node and per output of the graph at most, two where it goes
+ * through the host. */
 static size_t placement_count_most(const pith__graph *graph) {
     size_t most = graph->output_count;
     for (const pith__node *node = graph->first; node; node = node->next)
@@ -230,8 +246,10 @@ static size_t placement_count_most(const pith__graph *graph) {
 static pith_status placement_begin(placement *p, size_t nodes) {
     pith__plan *plan = p->plan;
     const pith__graph *graph = plan->graph;
-    size_t most = pith__backends_differ && plan->devices->memory_count > 1 ? placement_count_most(graph) : 0;
-    if (nodes + most >= UINT32_MAX) return pith__fail(p->err, PITH_ERR_UNSUPPORTED, "too many nodes");
+    size_t most =
+        pith__backends_differ && plan->devices->memory_count > 1 ? placement_count_most(graph) : 0;
+    if (nodes + most >= UINT32_MAX)
+        return pith__fail(p->err, PITH_ERR_UNSUPPORTED, "too many nodes");
     p->most_copies = most;
     plan->steps = pith__arena_array(p->arena, nodes + most, sizeof *plan->steps);
     p->memory_of = pith__arena_array(p->arena, graph->value_count + most, sizeof *p->memory_of);
@@ -242,7 +260,8 @@ static pith_status placement_begin(placement *p, size_t nodes) {
     plan->outputs = (const pith__value *const *)graph->outputs;
     if (!pith__backends_differ || !most) return PITH_OK;
     p->values = pith__arena_array(p->arena, graph->value_count + most, sizeof *p->values);
-    p->there = pith__arena_array(p->arena, graph->value_count * plan->devices->memory_count, sizeof *p->there);
+    p->there = pith__arena_array(p->arena, graph->value_count * plan->devices->memory_count,
+                                 sizeof *p->there);
     plan->residents = pith__arena_array(p->arena, most, sizeof *plan->residents);
     if (!p->values || !p->there || !plan->residents) return placement_out_of_memory(p);
     for (size_t i = 0; i < graph->value_count; i++) p->values[i] = graph->values[i];

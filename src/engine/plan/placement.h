@@ -12,8 +12,9 @@ bool pith__value_is_symbolic(const pith__value *value);
 /* No step has to make the value: it is a constant or symbolic. */
 bool pith__value_is_known(const pith__value *value);
 
-/* Makes the steps of the `nodes` nodes that are marked, in the order of the graph: devices, inputs and outputs are set,
- * the rest is not. Also values, memory_of, outputs and residents. plan->graph, devices and arena are set. */
+/* Makes the steps of the `nodes` nodes that are marked, in the order of the graph: devices, inputs
+ * and outputs are set, the rest is not. Also values, memory_of, outputs and residents. plan->graph,
+ * devices and arena are set. */
 pith_status pith__plan_place(pith__plan *plan, size_t nodes, pith_error *err);
 
 #endif

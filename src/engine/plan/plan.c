@@ -1,9 +1,10 @@
 /* plan.c - a graph to steps.
  *
- * Going backward from the outputs, a node becomes a step if one of its outputs is needed and is not known anyway.
- * Known are constants, and integer tensors whose elements are expressions over the sizes of the inputs: whole
- * subgraphs of shape arithmetic disappear that way. Then the nodes are placed (placement.h), every step is prepared on
- * its backend, in order, and the weights they asked for are packed. */
+ * Going backward from the outputs, a node becomes a step if one of its outputs is needed and is not
+ * known anyway. Known are constants, and integer tensors whose elements are expressions over the
+ * sizes of the inputs: whole subgraphs of shape arithmetic disappear that way. Then the nodes are
+ * placed (placement.h), every step is prepared on its backend, in order, and the weights they asked
+ * for are packed. */
 #include "engine/plan/placement.h"
 
 #include "base/dtype.h"
@@ -49,7 +50,9 @@ static size_t plan_alignment_of(int dtype) {
     return bytes > 8 ? 8 : bytes ? bytes : 1;
 }
 
-static bool is_aligned(const pith_tensor *t) { return (uintptr_t)t->data % plan_alignment_of(t->dtype) == 0; }
+static bool is_aligned(const pith_tensor *t) {
+    return (uintptr_t)t->data % plan_alignment_of(t->dtype) == 0;
+}
 
 static pith_status align_constant(builder *b, const pith__value *value) {
     const pith_tensor *tensor = value->type.data;
@@ -66,12 +69,14 @@ static pith_status align_constant(builder *b, const pith__value *value) {
 /* Large ones are looked at again when it is known who reads them. */
 static pith_status add_constant(builder *b, const pith__value *value) {
     b->constants[value->id] = value->type.data;
-    return is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data) ? PITH_OK
-                                                                                          : align_constant(b, value);
+    return is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data)
+               ? PITH_OK
+               : align_constant(b, value);
 }
 
 static pith_status align_constants(builder *b) {
-    for (size_t i = 0; i < b->graph->output_count; i++) b->reads[b->plan->outputs[i]->id] |= READ_ALIGNED;
+    for (size_t i = 0; i < b->graph->output_count; i++)
+        b->reads[b->plan->outputs[i]->id] |= READ_ALIGNED;
     for (size_t i = 0; i < b->graph->value_count; i++) {
         const pith__value *value = b->graph->values[i];
         if (!b->constants[i] || !value->type.data || is_aligned(b->constants[i])) continue;
@@ -80,14 +85,17 @@ static pith_status align_constants(builder *b) {
     return PITH_OK;
 }
 
-/* Dtype and shape are all there is to see: who reads it has it packed, or `data` says where it is. */
+/* Dtype and shape are all there is to see: who reads it has it packed, or `data` says where it is.
+ */
 static pith_status add_shape(builder *b, const pith__value *value, void *data) {
     pith_tensor *t = pith__arena_alloc(b->arena, sizeof *t);
     if (!t) return plan_out_of_memory(b);
     *t = (pith_tensor){ .data = data, .dtype = value->type.dtype, .rank = value->type.rank };
     for (int i = 0; i < t->rank; i++) t->dims[i] = value->type.dims[i];
     b->constants[value->id] = t;
-    return pith__dtype_bytes(t->dtype, pith__type_count(&value->type), &t->bytes) ? PITH_OK : plan_out_of_memory(b);
+    return pith__dtype_bytes(t->dtype, pith__type_count(&value->type), &t->bytes)
+               ? PITH_OK
+               : plan_out_of_memory(b);
 }
 
 /* Constants that a step of a device reads go to its memory. */
@@ -100,10 +108,12 @@ static pith_status add_residents(builder *b) {
             r->data = d->backend->alloc(d->context, from->bytes);
             if (!r->data) {
                 b->plan->devices->failed = d->backend;
-                return pith__fail(b->err, PITH_ERR_MEMORY, "backend '%s' has no %zu bytes for a constant",
-                                  d->backend->name, from->bytes);
+                return pith__fail(b->err, PITH_ERR_MEMORY,
+                                  "backend '%s' has no %zu bytes for a constant", d->backend->name,
+                                  from->bytes);
             }
-            pith_status status = d->backend->copy(d->context, r->data, from->data, from->bytes, false, b->err);
+            pith_status status =
+                d->backend->copy(d->context, r->data, from->data, from->bytes, false, b->err);
             if (status) b->plan->devices->failed = d->backend;
             if (status) return status;
         }
@@ -115,7 +125,9 @@ static pith_status add_residents(builder *b) {
 static pith_status find_known(builder *b) {
     size_t symbolic = 0;
     for (size_t i = 0; i < b->graph->value_count; i++)
-        if (b->needed[i] && !b->graph->values[i]->type.data && pith__value_is_symbolic(b->graph->values[i])) symbolic++;
+        if (b->needed[i] && !b->graph->values[i]->type.data &&
+            pith__value_is_symbolic(b->graph->values[i]))
+            symbolic++;
     const pith__value **list = pith__arena_array(b->arena, symbolic, sizeof *list);
     if (!list) return plan_out_of_memory(b);
     b->plan->symbolic = list;
@@ -134,8 +146,8 @@ static pith_status find_known(builder *b) {
 
 /* ---- steps ---- */
 
-static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const pith__files *files, pith__arena *arena,
-                             pith__devices *devices, pith_error *err);
+static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const pith__files *files,
+                             pith__arena *arena, pith__devices *devices, pith_error *err);
 
 static pith_status plan_subgraphs(builder *b, pith__step *step) {
     const pith__node *node = step->node;
@@ -147,8 +159,8 @@ static pith_status plan_subgraphs(builder *b, pith__step *step) {
     for (size_t i = 0; i < node->attr_count; i++) {
         if (node->attrs[i].kind != PITH_ATTR_GRAPH) continue;
         step->subplans[step->subplan_count].attribute = node->attrs[i].name;
-        PITH_TRY(plan_make(&step->subplans[step->subplan_count].plan, node->attrs[i].graph, b->files, b->arena,
-                           b->plan->devices, b->err));
+        PITH_TRY(plan_make(&step->subplans[step->subplan_count].plan, node->attrs[i].graph,
+                           b->files, b->arena, b->plan->devices, b->err));
         b->plan->packed_bytes += step->subplans[step->subplan_count++].plan->packed_bytes;
     }
     return PITH_OK;
@@ -160,10 +172,12 @@ static pith_status note_reads(builder *b, const pith__step *step, uint32_t packe
         const pith__value *value = step->in[i];
         if (!value || (i < 32 && packed_inputs >> i & 1)) continue;
         if (value->kind == PITH_VALUE_PACKED) {
-            return pith__fail(b->err, PITH_ERR_FORMAT, "the file does not hold input '" PITH_STR_FMT "'",
+            return pith__fail(b->err, PITH_ERR_FORMAT,
+                              "the file does not hold input '" PITH_STR_FMT "'",
                               PITH_STR_ARG(value->name));
         }
-        b->reads[value->id] |= i < 32 && step->node->op->unaligned >> i & 1 ? READ_ANYWHERE : READ_ALIGNED;
+        b->reads[value->id] |=
+            i < 32 && step->node->op->unaligned >> i & 1 ? READ_ANYWHERE : READ_ALIGNED;
     }
     return PITH_OK;
 }
@@ -199,7 +213,8 @@ static pith_status prepare_step(builder *b, pith__step *step) {
     size_t before = b->arena->total;
     c.lacks = &b->plan->devices->lacks;
     status = step->device->backend->prepare(step->device->context, &c);
-    const bool lacks = c.lacks->count > 0; /* pith__plan_build_on names all at once, so the other steps follow */
+    const bool lacks = c.lacks->count > 0; /* pith__plan_build_on names all at once, so the other
+                                              steps follow */
     if (lacks) status = PITH_OK;
     if (status) b->plan->devices->failed = step->device->backend;
     b->plan->packed_bytes += b->arena->total - before;
@@ -208,20 +223,26 @@ static pith_status prepare_step(builder *b, pith__step *step) {
 out:
     pith__arena_free(&scratch);
     char place[256];
-    return status ? pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place)) : PITH_OK;
+    return status
+               ? pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place))
+               : PITH_OK;
 }
 
 static pith_status plan_ready_step(builder *b, uint32_t index) {
     pith__plan *plan = b->plan;
     pith__step *step = &plan->steps[index];
-    if (pith__node_in_room(step->node) > plan->widest_in) plan->widest_in = pith__node_in_room(step->node);
-    if (pith__node_out_room(step->node) > plan->widest_out) plan->widest_out = pith__node_out_room(step->node);
+    if (pith__node_in_room(step->node) > plan->widest_in)
+        plan->widest_in = pith__node_in_room(step->node);
+    if (pith__node_out_room(step->node) > plan->widest_out)
+        plan->widest_out = pith__node_out_room(step->node);
     for (int i = 0; i < step->in_count; i++)
         if (step->in[i]) b->last_use[step->in[i]->id] = index;
     if (step->is_copy) return note_reads(b, step, 0);
     char place[256];
     pith_status status = plan_subgraphs(b, step);
-    if (status) return pith__fail_at(b->err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
+    if (status)
+        return pith__fail_at(b->err, status,
+                             "%s: ", pith__node_place(step->node, place, sizeof place));
     return prepare_step(b, step);
 }
 
@@ -235,7 +256,8 @@ static void release_sources(void *context, const pith__packed_step *step) {
     }
 }
 
-/* Tells each step what the next one that packed anything reads first; the last ones, what a next run begins with. */
+/* Tells each step what the next one that packed anything reads first; the last ones, what a next
+ * run begins with. */
 static void look_ahead(const builder *b) {
     const pith__packer *packer = &b->packer;
     size_t left = packer->count;
@@ -245,7 +267,8 @@ static void look_ahead(const builder *b) {
         pith__step *step = &b->plan->steps[i];
         step->upcoming = next;
         for (; left && packer->steps[left - 1].node == step->node; left--)
-            next = (pith__packed_bytes){ *packer->steps[left - 1].packed, packer->steps[left - 1].pack.bytes };
+            next = (pith__packed_bytes){ *packer->steps[left - 1].packed,
+                                         packer->steps[left - 1].pack.bytes };
     }
 }
 
@@ -281,19 +304,26 @@ static pith_status plan_build(builder *b) {
 /* Constants in the memories of devices, subgraphs' included. */
 static void plan_free_residents(const pith__plan *plan) {
     for (size_t i = 0; i < plan->resident_count; i++) {
-        const pith__device *d = plan->devices->memories[plan->memory_of[plan->residents[i].value->id]];
+        const pith__device *d =
+            plan->devices->memories[plan->memory_of[plan->residents[i].value->id]];
         if (plan->residents[i].data) d->backend->free(d->context, plan->residents[i].data);
     }
     for (size_t i = 0; i < plan->step_count; i++)
-        for (size_t s = 0; s < plan->steps[i].subplan_count; s++) plan_free_residents(plan->steps[i].subplans[s].plan);
+        for (size_t s = 0; s < plan->steps[i].subplan_count; s++)
+            plan_free_residents(plan->steps[i].subplans[s].plan);
 }
 
 /* After a failure nothing is left outside of the arena. */
-static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const pith__files *files, pith__arena *arena,
-                             pith__devices *devices, pith_error *err) {
+static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const pith__files *files,
+                             pith__arena *arena, pith__devices *devices, pith_error *err) {
     pith__plan *p = pith__arena_array(arena, 1, sizeof *p);
     if (!p) return pith__fail_memory(err, sizeof *p);
-    builder b = { .plan = p, .graph = graph, .files = files, .arena = arena, .packer = { .arena = arena }, .err = err };
+    builder b = { .plan = p,
+                  .graph = graph,
+                  .files = files,
+                  .arena = arena,
+                  .packer = { .arena = arena },
+                  .err = err };
     p->graph = graph;
     p->devices = devices;
     p->arena = arena;
@@ -305,9 +335,9 @@ static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const 
     return status;
 }
 
-pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph, const pith__files *files,
-                                const pith__device_list *list, pith__arena *arena, const pith__backend **failed,
-                                pith_error *err) {
+pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph,
+                                const pith__files *files, const pith__device_list *list,
+                                pith__arena *arena, const pith__backend **failed, pith_error *err) {
     pith__devices *devices = pith__arena_array(arena, 1, sizeof *devices);
     pith__plan *built;
     *failed = NULL;
@@ -323,8 +353,8 @@ pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph, con
     return status;
 }
 
-pith_status pith__plan_build(pith__plan **plan, const pith__graph *graph, const pith__files *files, pith__arena *arena,
-                             pith_error *err) {
+pith_status pith__plan_build(pith__plan **plan, const pith__graph *graph, const pith__files *files,
+                             pith__arena *arena, pith_error *err) {
     const pith__backend *failed;
     return pith__plan_build_on(plan, graph, files, graph->devices, arena, &failed, err);
 }

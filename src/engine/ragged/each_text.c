@@ -1,10 +1,12 @@
-/* each_text.c - the parts of a graph that do not work row by row run text by text, among steps that do.
+/* each_text.c - the parts of a graph that do not work row by row run text by text, among steps that
+ * do.
  *
- * Attention that was not fused, or any other mixing of tokens, ends in values per token again. Everything between
- * translated values and such a value becomes the body of a pith.EachText. The body sees one text alone and unpadded,
- * which is how the result is defined, so it may hold any operator. The dense layers around it still take all texts
- * together. A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes that the nodes
- * expect. Values that depend only on pairs of positions are computed once, for the longest text, and cut for each
+ * Attention that was not fused, or any other mixing of tokens, ends in values per token again.
+ * Everything between translated values and such a value becomes the body of a pith.EachText. The
+ * body sees one text alone and unpadded, which is how the result is defined, so it may hold any
+ * operator. The dense layers around it still take all texts together. A body keeps the nodes as
+ * they are: its inputs are brought from packed rows to the shapes that the nodes expect. Values
+ * that depend only on pairs of positions are computed once, for the longest text, and cut for each
  * text. */
 #include "base/dtype.h"
 #include "engine/ragged/rule.h"
@@ -16,7 +18,8 @@ typedef struct region {
     pith__graph *body;
     unsigned char *met;                     /* by value id: 0, or where it is made */
     pith__value **made;                     /* by value id: in the body */
-    const pith__value **inputs, **captures; /* by token or text; constant or by pairs of positions */
+    const pith__value **inputs, **captures; /* by token or text; constant or by pairs of
+                                               positions */
     int input_count, capture_count;
     int tokens; /* the input that is by token; -1: none is */
 } region;
@@ -35,8 +38,8 @@ static bool by_positions(region *g, const pith__value *v) {
     pith__ragged *r = g->r;
     const char *why = r->why;
     const pith__node *culprit = r->culprit;
-    bool can = r->forms[v->id].kind == PITH_RAGGED_PAIR && !pith__ragged_form_of(r, &v->type).batch &&
-               pith__ragged_pair(r, v, 0);
+    bool can = r->forms[v->id].kind == PITH_RAGGED_PAIR &&
+               !pith__ragged_form_of(r, &v->type).batch && pith__ragged_pair(r, v, 0);
     r->why = why;
     r->culprit = culprit;
     return can;
@@ -63,7 +66,8 @@ static bool is_inside(const region *g, const pith__node *node) {
 
 static bool may_be_inside(const pith__node *node) {
     for (size_t i = 0; i < node->attr_count; i++)
-        if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS) return false;
+        if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS)
+            return false;
     return node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
 }
 
@@ -75,7 +79,8 @@ static bool each_text_collect(region *g) {
         for (int i = 0; i < node->input_count; i++)
             if (!each_text_meet(g, node->inputs[i])) return false;
     }
-    return g->tokens >= 0 || (g->input_count > 0 && !g->capture_count && g->form.kind == PITH_RAGGED_TEXT);
+    return g->tokens >= 0 ||
+           (g->input_count > 0 && !g->capture_count && g->form.kind == PITH_RAGGED_TEXT);
 }
 
 /* ---- the body ---- */
@@ -95,7 +100,8 @@ static pith__value *move_axis(region *g, pith__value *v, int rank, int from, int
         perm[axis] = axis == to ? from : next++;
     }
     v = emit(g, "Transpose", v, NULL);
-    if (v && pith__node_set_ints(v->producer, "perm", perm, (size_t)rank)) each_text_out_of_memory(g);
+    if (v && pith__node_set_ints(v->producer, "perm", perm, (size_t)rank))
+        each_text_out_of_memory(g);
     return v;
 }
 
@@ -125,7 +131,8 @@ static pith__value *each_text_cut(region *g, pith__value *pairs, const pith__val
     if (length && pith__node_set_int(length->producer, "end", 1)) each_text_out_of_memory(g);
     pith__value *ends = length ? emit(g, "Concat", length, length) : NULL;
     if (ends && pith__node_set_int(ends->producer, "axis", 0)) each_text_out_of_memory(g);
-    pith__value *inputs[] = { pairs, pith__ragged_ints(g->r, zeros, 2), ends, pith__ragged_ints(g->r, axes, 2) };
+    pith__value *inputs[] = { pairs, pith__ragged_ints(g->r, zeros, 2), ends,
+                              pith__ragged_ints(g->r, axes, 2) };
     if (!inputs[1] || !ends || !inputs[3]) return NULL;
     pith__node *slice = pith__ragged_emit(g->r, "", "Slice", inputs, 4);
     return slice ? slice->outputs[0] : NULL;
@@ -145,10 +152,13 @@ static pith__value *in_body(region *g, const pith__value *v) {
 }
 
 static bool add_ports(region *g) {
-    g->body->inputs = pith__arena_array(g->body->arena, (size_t)g->input_count, sizeof *g->body->inputs);
-    g->body->captures = pith__arena_array(g->body->arena, (size_t)g->capture_count, sizeof *g->body->captures);
+    g->body->inputs =
+        pith__arena_array(g->body->arena, (size_t)g->input_count, sizeof *g->body->inputs);
+    g->body->captures =
+        pith__arena_array(g->body->arena, (size_t)g->capture_count, sizeof *g->body->captures);
     g->body->outputs = pith__arena_array(g->body->arena, 1, sizeof *g->body->outputs);
-    if (!g->body->inputs || !g->body->captures || !g->body->outputs) return each_text_out_of_memory(g);
+    if (!g->body->inputs || !g->body->captures || !g->body->outputs)
+        return each_text_out_of_memory(g);
     for (int i = 0; i < g->input_count; i++) {
         pith__value *port = pith__graph_add_value(g->body, g->inputs[i]->name, PITH_VALUE_INPUT);
         if (!port) return each_text_out_of_memory(g);
@@ -157,7 +167,8 @@ static bool add_ports(region *g) {
         if (g->r->status) return false;
     }
     for (int i = 0; i < g->capture_count; i++) {
-        pith__value *port = pith__graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
+        pith__value *port =
+            pith__graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
         if (!port) return each_text_out_of_memory(g);
         g->body->captures[g->body->capture_count++] = port;
         bool pairs = g->r->forms[g->captures[i]->id].kind == PITH_RAGGED_PAIR;
@@ -168,10 +179,12 @@ static bool add_ports(region *g) {
 }
 
 static bool add_node(region *g, const pith__node *node) {
-    pith__value **inputs = pith__arena_array(g->body->arena, (size_t)node->input_count, sizeof *inputs);
+    pith__value **inputs =
+        pith__arena_array(g->body->arena, (size_t)node->input_count, sizeof *inputs);
     if (!inputs) return each_text_out_of_memory(g);
     for (int i = 0; i < node->input_count; i++) inputs[i] = in_body(g, node->inputs[i]);
-    pith__node *clone = g->r->status ? NULL : pith__ragged_clone(g->r, node, inputs, node->input_count);
+    pith__node *clone =
+        g->r->status ? NULL : pith__ragged_clone(g->r, node, inputs, node->input_count);
     for (int i = 0; clone && i < node->output_count; i++)
         if (node->outputs[i]) g->made[node->outputs[i]->id] = clone->outputs[i];
     return clone != NULL;
@@ -181,10 +194,12 @@ static bool add_node(region *g, const pith__node *node) {
 static bool make_body(region *g) {
     pith__graph *outer = g->r->to;
     const pith__value *out = g->last->outputs[0];
-    if (pith__graph_create(&g->body, outer->arena, outer, g->r->err)) return each_text_out_of_memory(g);
+    if (pith__graph_create(&g->body, outer->arena, outer, g->r->err))
+        return each_text_out_of_memory(g);
     g->r->to = g->body;
     bool good = add_ports(g);
-    for (const pith__node *node = g->r->from->first; good && node != g->last->next; node = node->next)
+    for (const pith__node *node = g->r->from->first; good && node != g->last->next;
+         node = node->next)
         if (is_inside(g, node)) good = add_node(g, node);
     pith__value *result = good ? each_text_pack(g, g->made[out->id], out->type.rank) : NULL;
     g->r->to = outer;
@@ -230,7 +245,8 @@ bool pith__ragged_each_text(pith__ragged *r, const pith__node *node) {
     region g = { .r = r, .last = node, .form = pith__ragged_form_of(r, &out->type), .tokens = -1 };
     int64_t rest[PITH_MAX_RANK];
     size_t rest_count = 0;
-    if (!g.form.batch || (g.form.kind != PITH_RAGGED_TOKEN && g.form.kind != PITH_RAGGED_TEXT)) return false;
+    if (!g.form.batch || (g.form.kind != PITH_RAGGED_TOKEN && g.form.kind != PITH_RAGGED_TEXT))
+        return false;
     for (int axis = 1; axis < out->type.rank; axis++)
         if (axis != g.form.sequence) rest[rest_count++] = out->type.dims[axis];
     pith__arena scratch;
@@ -240,7 +256,8 @@ bool pith__ragged_each_text(pith__ragged *r, const pith__node *node) {
     g.made = pith__arena_array(&scratch, values, sizeof *g.made);
     g.inputs = pith__arena_array(&scratch, values, sizeof *g.inputs);
     g.captures = pith__arena_array(&scratch, values, sizeof *g.captures);
-    bool good = g.met && g.made && g.inputs && g.captures ? each_text_collect(&g) : each_text_out_of_memory(&g);
+    bool good = g.met && g.made && g.inputs && g.captures ? each_text_collect(&g)
+                                                          : each_text_out_of_memory(&g);
     good = good && make_body(&g) && make_node(&g, rest, rest_count);
     pith__arena_free(&scratch);
     return good;

@@ -1,8 +1,8 @@
-/* ragged.c - the ragged form of a text encoder: ragged.h says what the result is, and rule.h how values are
- * classified.
+/* ragged.c - the ragged form of a text encoder: ragged.h says what the result is, and rule.h how
+ * values are classified.
  *
- * The nodes are taken in order, and each is translated by the rule of its operator. The level 1 passes then clean up
- * the result. */
+ * The nodes are taken in order, and each is translated by the rule of its operator. The level 1
+ * passes then clean up the result. */
 #include "engine/ragged/ragged.h"
 
 #include <stdio.h>
@@ -12,7 +12,8 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/ragged/rule.h"
 
-/* How deep the nodes of a value that depends on pairs of positions only may be nested: bounds recursion. */
+/* How deep the nodes of a value that depends on pairs of positions only may be nested: bounds
+ * recursion. */
 #define PAIR_DEPTH_MAX 256
 
 static bool ragged_out_of_memory(pith__ragged *r) {
@@ -43,8 +44,8 @@ pith__ragged_form pith__ragged_form_of(const pith__ragged *r, const pith__type *
     return form;
 }
 
-pith__node *pith__ragged_emit(pith__ragged *r, const char *domain, const char *op_type, pith__value *const *inputs,
-                              int count) {
+pith__node *pith__ragged_emit(pith__ragged *r, const char *domain, const char *op_type,
+                              pith__value *const *inputs, int count) {
     for (int i = 0; i < count; i++) {
         if (!inputs[i] && r->status) return NULL;
     }
@@ -56,7 +57,8 @@ pith__node *pith__ragged_emit(pith__ragged *r, const char *domain, const char *o
     return r->status ? NULL : node;
 }
 
-pith__node *pith__ragged_clone(pith__ragged *r, const pith__node *like, pith__value *const *inputs, int count) {
+pith__node *pith__ragged_clone(pith__ragged *r, const pith__node *like, pith__value *const *inputs,
+                               int count) {
     pith__node *node = pith__graph_add_like(r->to, NULL, like, inputs, count);
     if (!node) ragged_out_of_memory(r);
     return node;
@@ -95,20 +97,22 @@ pith__value *pith__ragged_const(pith__ragged *r, const pith__value *v) {
     if (v->kind == PITH_VALUE_CONST) return constant(r, v);
     if (missing(r, v)) return NULL;
     if (r->forms[v->id].kind == PITH_RAGGED_CONST) return r->values[v->id];
-    r->why =
-        r->forms[v->id].kind == PITH_RAGGED_SIZE ? "it uses the batch size as a number" : "a parameter is computed";
+    r->why = r->forms[v->id].kind == PITH_RAGGED_SIZE ? "it uses the batch size as a number"
+                                                      : "a parameter is computed";
     return NULL;
 }
 
 /* Drops (squeeze) or puts in (unsqueeze) axes of size 1. */
-static pith__value *change_axes(pith__ragged *r, const char *op_type, pith__value *v, const int64_t *axes, int count) {
+static pith__value *change_axes(pith__ragged *r, const char *op_type, pith__value *v,
+                                const int64_t *axes, int count) {
     if (count == 0) return v;
     pith__value *inputs[] = { v, pith__ragged_ints(r, axes, count) };
     pith__node *node = inputs[1] ? pith__ragged_emit(r, "", op_type, inputs, 2) : NULL;
     return node ? node->outputs[0] : NULL;
 }
 
-static pith__value *token_operand(pith__ragged *r, const pith__value *v, const pith__ragged_form *form, int rank) {
+static pith__value *token_operand(pith__ragged *r, const pith__value *v,
+                                  const pith__ragged_form *form, int rank) {
     const pith__ragged_form *own = &r->forms[v->id];
     int lead = rank - v->type.rank, at = 1, drop_count = 0, put_count = 0;
     int64_t drop[PITH_MAX_RANK], put[PITH_MAX_RANK];
@@ -131,7 +135,8 @@ static pith__value *token_operand(pith__ragged *r, const pith__value *v, const p
 }
 
 /* Batch and sequence axes of a constant have size 1 and go. */
-static pith__value *const_operand(pith__ragged *r, const pith__value *v, const pith__ragged_form *form, int rank) {
+static pith__value *const_operand(pith__ragged *r, const pith__value *v,
+                                  const pith__ragged_form *form, int rank) {
     pith__value *x = pith__ragged_const(r, v);
     if (!x || form->kind != PITH_RAGGED_TOKEN) return x;
     int lead = rank - v->type.rank, count = 0;
@@ -147,16 +152,19 @@ static pith__value *const_operand(pith__ragged *r, const pith__value *v, const p
     return change_axes(r, "Squeeze", x, drop, count);
 }
 
-pith__value *pith__ragged_operand(pith__ragged *r, const pith__value *v, const pith__ragged_form *form, int rank) {
+pith__value *pith__ragged_operand(pith__ragged *r, const pith__value *v,
+                                  const pith__ragged_form *form, int rank) {
     if (!v) {
         r->why = "an operand is missing";
         return NULL;
     }
     pith__ragged_kind kind = v->kind == PITH_VALUE_CONST ? PITH_RAGGED_CONST : r->forms[v->id].kind;
-    if (kind == PITH_RAGGED_TOKEN && form->kind == PITH_RAGGED_TOKEN) return token_operand(r, v, form, rank);
+    if (kind == PITH_RAGGED_TOKEN && form->kind == PITH_RAGGED_TOKEN)
+        return token_operand(r, v, form, rank);
     if (kind == PITH_RAGGED_TEXT && form->kind == PITH_RAGGED_TEXT) return r->values[v->id];
     if (kind == PITH_RAGGED_SHARED) return pith__ragged_shared_operand(r, v, form, rank);
-    if (kind == PITH_RAGGED_CONST || kind == PITH_RAGGED_SIZE) return const_operand(r, v, form, rank);
+    if (kind == PITH_RAGGED_CONST || kind == PITH_RAGGED_SIZE)
+        return const_operand(r, v, form, rank);
     if (missing(r, v)) return NULL;
     r->why = "it combines values per text with values per token";
     return NULL;
@@ -212,13 +220,15 @@ pith__value *pith__ragged_pair(pith__ragged *r, const pith__value *v, int depth)
     } else if (v->kind != PITH_VALUE_NODE || node->capture_count || depth > PAIR_DEPTH_MAX) {
         r->why = "the bias depends on an input";
     } else {
-        pith__value **inputs = pith__arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
+        pith__value **inputs =
+            pith__arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
         if (!inputs) {
             ragged_out_of_memory(r);
             return NULL;
         }
         for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] && !(inputs[i] = pith__ragged_pair(r, node->inputs[i], depth + 1))) return NULL;
+            if (node->inputs[i] && !(inputs[i] = pith__ragged_pair(r, node->inputs[i], depth + 1)))
+                return NULL;
         }
         pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
         for (int i = 0; clone && i < node->output_count; i++) {
@@ -252,7 +262,8 @@ static pith__value *ones(pith__ragged *r, int dtype) {
     static const int64_t one = 1;
     pith__node *shape = pith__ragged_emit(r, "", "Shape", &r->ids, 1);
     pith__value *inputs[] = { pith__ragged_ints(r, &one, 1), shape ? shape->outputs[0] : NULL };
-    pith__node *expand = inputs[0] && inputs[1] ? pith__ragged_emit(r, "", "Expand", inputs, 2) : NULL;
+    pith__node *expand =
+        inputs[0] && inputs[1] ? pith__ragged_emit(r, "", "Expand", inputs, 2) : NULL;
     if (!expand || dtype == PITH_I64) return expand ? expand->outputs[0] : NULL;
     pith__node *cast = pith__ragged_emit(r, "", "Cast", expand->outputs, 1);
     if (cast && pith__node_set_int(cast, "to", dtype)) {
@@ -283,35 +294,41 @@ static bool make_inputs(pith__ragged *r) {
         if (pith__str_is(v->name, "input_ids")) r->ids = made;
     }
     r->positions = add_input(r, PITH_STR("pith.positions"), PITH_I64, "tokens");
-    r->offsets = r->positions ? add_input(r, PITH_STR("pith.offsets"), PITH_I64, "texts + 1") : NULL;
+    r->offsets =
+        r->positions ? add_input(r, PITH_STR("pith.offsets"), PITH_I64, "texts + 1") : NULL;
     for (size_t i = 0; r->offsets && i < from->input_count; i++) {
         pith__value *v = from->inputs[i];
-        if (!r->values[v->id] && !pith__ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions))
+        if (!r->values[v->id] &&
+            !pith__ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions))
             return false;
     }
     return r->offsets != NULL;
 }
 
 static bool ragged_is_size(const pith__value *v) {
-    return v->type.elems && !v->type.data && pith__dtype_is_int(v->type.dtype) && pith__type_count(&v->type) >= 0;
+    return v->type.elems && !v->type.data && pith__dtype_is_int(v->type.dtype) &&
+           pith__type_count(&v->type) >= 0;
 }
 
 /* A node of constants alone, as it is. */
 static bool copy_node(pith__ragged *r, const pith__node *node) {
-    pith__value **inputs = pith__arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
+    pith__value **inputs =
+        pith__arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
     if (!inputs) return ragged_out_of_memory(r);
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] && !(inputs[i] = pith__ragged_const(r, node->inputs[i]))) return false;
     }
     pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
     for (int i = 0; clone && i < node->output_count; i++) {
-        if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
+        if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i]))
+            return false;
     }
     return clone != NULL;
 }
 
 static bool ragged_translate(pith__ragged *r, const pith__node *node) {
-    bool sizes = true, pairs = true, constants = node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
+    bool sizes = true, pairs = true,
+         constants = node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
     for (int i = 0; i < node->output_count; i++) {
         const pith__value *out = node->outputs[i];
         if (!out) continue;
@@ -320,7 +337,8 @@ static bool ragged_translate(pith__ragged *r, const pith__node *node) {
         pairs = pairs && form.kind == PITH_RAGGED_PAIR;
     }
     for (int i = 0; i < node->output_count && (sizes || pairs); i++) {
-        if (node->outputs[i]) r->forms[node->outputs[i]->id].kind = sizes ? PITH_RAGGED_SIZE : PITH_RAGGED_PAIR;
+        if (node->outputs[i])
+            r->forms[node->outputs[i]->id].kind = sizes ? PITH_RAGGED_SIZE : PITH_RAGGED_PAIR;
     }
     if (sizes || pairs) return true;
     for (int i = 0; i < node->input_count; i++) {
@@ -328,7 +346,8 @@ static bool ragged_translate(pith__ragged *r, const pith__node *node) {
         constants = constants && r->forms[node->inputs[i]->id].kind == PITH_RAGGED_CONST;
     }
     if (constants) return copy_node(r, node);
-    const pith__ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith__ragged_find(node) : NULL;
+    const pith__ragged_rule *rule =
+        node->output_count > 0 && node->outputs[0] ? pith__ragged_find(node) : NULL;
     if (rule) {
         bool done = rule->translate(r, node);
         if (done) pith__piece_used(rule);
@@ -338,10 +357,12 @@ static bool ragged_translate(pith__ragged *r, const pith__node *node) {
     return false;
 }
 
-/* A node that needs what could not be translated is not to blame itself, whatever else its rule found. */
+/* A node that needs what could not be translated is not to blame itself, whatever else its rule
+ * found. */
 static void find_culprit(pith__ragged *r, const pith__node *node) {
     for (int i = 0; i < node->input_count && !r->culprit; i++)
-        if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST) (void)missing(r, node->inputs[i]);
+        if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST)
+            (void)missing(r, node->inputs[i]);
 }
 
 static bool ragged_make_outputs(pith__ragged *r, const int *only, size_t count) {
@@ -398,22 +419,24 @@ static void report_each_text(const pith__ragged *r, pith__report *report) {
     for (size_t i = 0; i < r->from->value_count; i++) {
         const pith__node *made = r->values[i] ? r->values[i]->producer : NULL;
         if (!r->whys[i] || !pith__match_is_own(made, "EachText")) continue;
-        pith__report_add(report, false, "each_text", "texts run one at a time up to '" PITH_STR_FMT "': %s: %s",
-                         PITH_STR_ARG(r->from->values[i]->name), pith__node_place(r->blame[i], place, sizeof place),
-                         r->whys[i]);
+        pith__report_add(report, false, "each_text",
+                         "texts run one at a time up to '" PITH_STR_FMT "': %s: %s",
+                         PITH_STR_ARG(r->from->values[i]->name),
+                         pith__node_place(r->blame[i], place, sizeof place), r->whys[i]);
     }
 }
 
 static pith_status explain(pith_str *reason, const pith__ragged *r, pith__arena *arena) {
     char place[256];
     *reason = r->culprit
-                  ? pith__arena_printf(arena, "%s: %s", pith__node_place(r->culprit, place, sizeof place), r->why)
+                  ? pith__arena_printf(arena, "%s: %s",
+                                       pith__node_place(r->culprit, place, sizeof place), r->why)
                   : pith__arena_printf(arena, "%s", r->why);
     return reason->data ? PITH_OK : pith__fail_memory(r->err, 0);
 }
 
-pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int *outputs, size_t count, pith__opt *o,
-                              pith__arena *arena) {
+pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int *outputs,
+                              size_t count, pith__opt *o, pith__arena *arena) {
     const pith__graph *from = o->graph;
     pith__ragged r = { .from = from, .err = o->err };
     *ragged = NULL;
@@ -434,7 +457,8 @@ pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int 
     r.pairs = pith__arena_array(arena, from->value_count, sizeof *r.pairs);
     r.blame = pith__arena_array(arena, from->value_count, sizeof *r.blame);
     r.whys = pith__arena_array(arena, from->value_count, sizeof *r.whys);
-    if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys) return pith__fail_memory(o->err, from->value_count);
+    if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys)
+        return pith__fail_memory(o->err, from->value_count);
     if (!ragged_build(&r, outputs, count)) return r.status ? r.status : explain(reason, &r, arena);
     pith__graph_sweep(r.to);
     report_each_text(&r, o->report);

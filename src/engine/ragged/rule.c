@@ -23,11 +23,13 @@ bool pith__ragged_stored(pith__ragged *r, pith_status status) {
 
 /* Where a rest axis of a TOKEN value lies in the new graph. */
 int64_t pith__ragged_moved_axis(const pith__ragged_form *form, int axis) {
-    return form->kind == PITH_RAGGED_TOKEN ? axis + (axis < form->sequence) - (form->batch ? 1 : 0) : axis;
+    return form->kind == PITH_RAGGED_TOKEN ? axis + (axis < form->sequence) - (form->batch ? 1 : 0)
+                                           : axis;
 }
 
 /* The sizes of the rest axes; false if one is not a number. */
-bool pith__ragged_rest_dims(const pith__ragged_form *form, const pith__type *type, int64_t *dims, int *count) {
+bool pith__ragged_rest_dims(const pith__ragged_form *form, const pith__type *type, int64_t *dims,
+                            int *count) {
     *count = 0;
     for (int axis = 0; axis < type->rank; axis++) {
         if (axis == form->sequence || (axis == 0 && form->batch)) continue;
@@ -38,7 +40,8 @@ bool pith__ragged_rest_dims(const pith__ragged_form *form, const pith__type *typ
 }
 
 /* Reshape to [as before, rest…]. */
-bool pith__ragged_reshape_rest(pith__ragged *r, const pith__value *out, pith__value *x, const pith__ragged_form *form) {
+bool pith__ragged_reshape_rest(pith__ragged *r, const pith__value *out, pith__value *x,
+                               const pith__ragged_form *form) {
     int64_t shape[PITH_MAX_RANK + 1] = { 0 };
     int count;
     if (!pith__ragged_rest_dims(form, &out->type, shape + 1, &count))
@@ -49,20 +52,23 @@ bool pith__ragged_reshape_rest(pith__ragged *r, const pith__value *out, pith__va
 }
 
 /* pith.Segment over the tokens of x; the sequence axis of out is gone, or 1 if kept. */
-bool pith__ragged_segment(pith__ragged *r, const pith__value *x, const pith__value *out, const char *how, bool kept) {
+bool pith__ragged_segment(pith__ragged *r, const pith__value *x, const pith__value *out,
+                          const char *how, bool kept) {
     pith__ragged_form form = r->forms[x->id];
     pith__value *inputs[] = { pith__ragged_operand(r, x, &form, x->type.rank), r->offsets };
     if (!inputs[0]) return false;
     if (form.kind != PITH_RAGGED_TOKEN || !form.batch)
         return pith__ragged_refuse(r, "it does not have one row per text");
     pith__node *node = pith__ragged_emit(r, "pith", "Segment", inputs, 2);
-    if (!node || !pith__ragged_stored(r, pith__node_set_str(node, "how", pith__str_of(how)))) return false;
+    if (!node || !pith__ragged_stored(r, pith__node_set_str(node, "how", pith__str_of(how))))
+        return false;
     if (!kept) return pith__ragged_set(r, out, node->outputs[0]);
     pith__ragged_form text = pith__ragged_form_of(r, &out->type);
     return pith__ragged_reshape_rest(r, out, node->outputs[0], &text);
 }
 
-int64_t pith__ragged_rest_axis(pith__ragged *r, const pith__ragged_form *form, int64_t axis, int rank) {
+int64_t pith__ragged_rest_axis(pith__ragged *r, const pith__ragged_form *form, int64_t axis,
+                               int rank) {
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank || axis == form->sequence || (axis == 0 && form->batch)) {
         r->why = "it works along the sequence or the batch";

@@ -23,7 +23,8 @@ static bool rule_attention(pith__ragged *r, const pith__node *node) {
         if (form.kind != PITH_RAGGED_TOKEN || !form.batch)
             return pith__ragged_refuse(r, "queries or keys do not have one row per token");
     }
-    const pith__value *bias = pith__match_input(node, BIAS), *mask = pith__match_input(node, KEY_MASK);
+    const pith__value *bias = pith__match_input(node, BIAS),
+                      *mask = pith__match_input(node, KEY_MASK);
     if (bias && !(inputs[BIAS] = pith__ragged_pair(r, bias, 0))) return false;
     if (mask && !rule_attention_is_padding_mask(r, mask))
         return pith__ragged_refuse(r, "its key mask is not the padding mask");
@@ -49,5 +50,7 @@ static bool rule_attention_rotary(pith__ragged *r, const pith__node *node) {
            pith__ragged_set(r, node->outputs[0], clone->outputs[0]);
 }
 
-const pith__ragged_rule pith__ragged_rule_attention = { .operators = "pith::Attention", .translate = rule_attention };
-const pith__ragged_rule pith__ragged_rule_rotary = { .operators = "pith::Rotary", .translate = rule_attention_rotary };
+const pith__ragged_rule pith__ragged_rule_attention = { .operators = "pith::Attention",
+                                                        .translate = rule_attention };
+const pith__ragged_rule pith__ragged_rule_rotary = { .operators = "pith::Rotary",
+                                                     .translate = rule_attention_rotary };

@@ -14,7 +14,8 @@ static bool rule_positions_look_up(pith__ragged *r, const pith__node *node, int 
             if (i != axis) perm[at++] = i;
         }
         pith__node *front = pith__ragged_emit(r, "", "Transpose", inputs, 1);
-        if (!front || !pith__ragged_stored(r, pith__node_set_ints(front, "perm", perm, (size_t)x->type.rank)))
+        if (!front ||
+            !pith__ragged_stored(r, pith__node_set_ints(front, "perm", perm, (size_t)x->type.rank)))
             return false;
         inputs[0] = front->outputs[0];
     }
@@ -29,14 +30,17 @@ static bool rule_positions_slice(pith__ragged *r, const pith__node *node) {
     if (!pith__match_ints(node->inputs[1], starts, PITH_MAX_RANK, &n))
         return pith__ragged_refuse(r, "its start is computed");
     for (int64_t i = 0; i < n; i++) axes[i] = i, steps[i] = 1;
-    if (pith__match_input(node, 3) && (!pith__match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n))
+    if (pith__match_input(node, 3) &&
+        (!pith__match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n))
         return pith__ragged_refuse(r, "its axes are computed");
-    if (pith__match_input(node, 4) && (!pith__match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n))
+    if (pith__match_input(node, 4) &&
+        (!pith__match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n))
         return pith__ragged_refuse(r, "its steps are computed");
     pith__ragged_form form = r->forms[x->id], result = pith__ragged_form_of(r, &out->type);
     if (n < 1) return pith__ragged_refuse(r, "it has no axes");
     int64_t axis = axes[0] < 0 ? axes[0] + x->type.rank : axes[0];
-    if (pith__ragged_kind_of(r, x) == PITH_RAGGED_CONST && result.kind == PITH_RAGGED_TOKEN && !result.batch) {
+    if (pith__ragged_kind_of(r, x) == PITH_RAGGED_CONST && result.kind == PITH_RAGGED_TOKEN &&
+        !result.batch) {
         bool plain = n == 1 && axis == result.sequence && starts[0] == 0 && steps[0] == 1;
         return plain ? rule_positions_look_up(r, node, (int)axis)
                      : pith__ragged_refuse(r, "it slices positions in an unknown way");
@@ -52,8 +56,10 @@ static bool rule_positions_slice(pith__ragged *r, const pith__node *node) {
         axes[i] = pith__ragged_rest_axis(r, &form, axes[i], x->type.rank);
         if (axes[i] < 0) return false;
     }
-    pith__value *inputs[] = { value, pith__ragged_const(r, node->inputs[1]), pith__ragged_const(r, node->inputs[2]),
-                              pith__ragged_ints(r, axes, (int)n), pith__ragged_ints(r, steps, (int)n) };
+    pith__value *inputs[] = { value, pith__ragged_const(r, node->inputs[1]),
+                              pith__ragged_const(r, node->inputs[2]),
+                              pith__ragged_ints(r, axes, (int)n),
+                              pith__ragged_ints(r, steps, (int)n) };
     for (int i = 0; i < 5; i++) {
         if (!inputs[i]) return false;
     }
@@ -64,14 +70,18 @@ static bool rule_positions_slice(pith__ragged *r, const pith__node *node) {
 static bool rule_positions_range(pith__ragged *r, const pith__node *node) {
     const pith__value *out = node->outputs[0];
     pith__dim limit;
-    if (!pith__match_scalar_near(node->inputs[0], 0.0, 0.0) || !pith__match_scalar_near(node->inputs[2], 1.0, 0.0) ||
-        !pith__type_elem(&node->inputs[1]->type, 0, &limit) || !pith__dim_equal(limit, r->sequence) ||
-        out->type.dtype != PITH_I64) {
+    if (!pith__match_scalar_near(node->inputs[0], 0.0, 0.0) ||
+        !pith__match_scalar_near(node->inputs[2], 1.0, 0.0) ||
+        !pith__type_elem(&node->inputs[1]->type, 0, &limit) ||
+        !pith__dim_equal(limit, r->sequence) || out->type.dtype != PITH_I64) {
         return pith__ragged_refuse(r, "it is not the range of positions");
     }
-    if (pith__ragged_form_of(r, &out->type).kind == PITH_RAGGED_TOKEN) return pith__ragged_set(r, out, r->positions);
+    if (pith__ragged_form_of(r, &out->type).kind == PITH_RAGGED_TOKEN)
+        return pith__ragged_set(r, out, r->positions);
     return pith__ragged_refuse(r, "its length is not known to be the sequence");
 }
 
-const pith__ragged_rule pith__ragged_rule_slice = { .operators = "Slice", .translate = rule_positions_slice };
-const pith__ragged_rule pith__ragged_rule_range = { .operators = "Range", .translate = rule_positions_range };
+const pith__ragged_rule pith__ragged_rule_slice = { .operators = "Slice",
+                                                    .translate = rule_positions_slice };
+const pith__ragged_rule pith__ragged_rule_range = { .operators = "Range",
+                                                    .translate = rule_positions_range };

@@ -14,9 +14,11 @@ static bool rule_reshape_keeps_order(const pith__node *node, const pith__ragged_
     for (int i = 0; i < view.count; i++) {
         const pith__view_atom *a = &view.atoms[i];
         bool batch = in->batch && a->axis == 0, sequence = a->axis == in->sequence;
-        if (batch != (out->batch && a->of == 0) || sequence != (a->of == out->sequence)) return false;
+        if (batch != (out->batch && a->of == 0) || sequence != (a->of == out->sequence))
+            return false;
         if (batch || sequence) continue;
-        if (a->axis < 0 || (last && (a->axis < last->axis || (a->axis == last->axis && a->stride > last->stride))))
+        if (a->axis < 0 ||
+            (last && (a->axis < last->axis || (a->axis == last->axis && a->stride > last->stride))))
             return false;
         last = a;
     }
@@ -60,8 +62,8 @@ static bool rule_reshape_transpose(pith__ragged *r, const pith__node *node) {
 }
 
 /* value repeated to [as many as front has, want…]. */
-static bool rule_reshape_repeat(pith__ragged *r, const pith__value *out, pith__value *value, pith__value *front,
-                                const int64_t *want, int want_count) {
+static bool rule_reshape_repeat(pith__ragged *r, const pith__value *out, pith__value *value,
+                                pith__value *front, const int64_t *want, int want_count) {
     pith__node *shape = pith__ragged_emit(r, "", "Shape", &front, 1);
     if (!shape || !pith__ragged_stored(r, pith__node_set_int(shape, "start", 0)) ||
         !pith__ragged_stored(r, pith__node_set_int(shape, "end", 1)))
@@ -77,13 +79,16 @@ static bool rule_reshape_repeat(pith__ragged *r, const pith__value *out, pith__v
 /* The same number for each token. */
 static bool rule_reshape_fill(pith__ragged *r, const pith__node *node) {
     static const float zero = 0.0f;
-    static const pith_tensor zeros = { .data = (void *)(uintptr_t)&zero, .bytes = sizeof zero, .dtype = PITH_F32 };
+    static const pith_tensor zeros = { .data = (void *)(uintptr_t)&zero,
+                                       .bytes = sizeof zero,
+                                       .dtype = PITH_F32 };
     const pith__value *out = node->outputs[0];
     const pith_tensor *given = pith__node_tensor(node, "value");
     pith__ragged_form form = pith__ragged_form_of(r, &out->type);
     int64_t want[PITH_MAX_RANK];
     int count;
-    if (form.kind != PITH_RAGGED_TOKEN) return pith__ragged_refuse(r, "its shape does not keep batch and sequence");
+    if (form.kind != PITH_RAGGED_TOKEN)
+        return pith__ragged_refuse(r, "its shape does not keep batch and sequence");
     if (!pith__ragged_rest_dims(&form, &out->type, want, &count))
         return pith__ragged_refuse(r, "a size is not a number");
     pith__value *value = pith__graph_add_const(r->to, PITH_STR(""), given ? given : &zeros);
@@ -102,8 +107,9 @@ static bool rule_reshape_expand(pith__ragged *r, const pith__node *node) {
     if ((kind != PITH_RAGGED_TOKEN && kind != PITH_RAGGED_TEXT && kind != PITH_RAGGED_CONST) ||
         (kind == PITH_RAGGED_CONST && form.kind != PITH_RAGGED_TOKEN))
         return pith__ragged_refuse(r, "it repeats along the batch");
-    pith__ragged_form in =
-        kind == PITH_RAGGED_CONST ? (pith__ragged_form){ .kind = kind, .sequence = -1 } : r->forms[x->id];
+    pith__ragged_form in = kind == PITH_RAGGED_CONST
+                               ? (pith__ragged_form){ .kind = kind, .sequence = -1 }
+                               : r->forms[x->id];
     if (!pith__ragged_rest_dims(&in, &x->type, have, &have_count) ||
         !pith__ragged_rest_dims(&form, &out->type, want, &want_count)) {
         return pith__ragged_refuse(r, "a size is not a number");
@@ -114,14 +120,16 @@ static bool rule_reshape_expand(pith__ragged *r, const pith__node *node) {
         same = (at < 0 ? 1 : have[at]) == want[i];
     }
     if (same) return pith__ragged_set(r, out, value);
-    return rule_reshape_repeat(r, out, value, kind == PITH_RAGGED_TEXT ? value : r->ids, want, want_count);
+    return rule_reshape_repeat(r, out, value, kind == PITH_RAGGED_TEXT ? value : r->ids, want,
+                               want_count);
 }
 
 static bool rule_reshape_concat(pith__ragged *r, const pith__node *node) {
     const pith__value *out = node->outputs[0];
     pith__ragged_form form = pith__ragged_form_of(r, &out->type);
     pith__value *inputs[16];
-    int64_t axis = pith__ragged_rest_axis(r, &form, pith__node_int(node, "axis", 0), out->type.rank);
+    int64_t axis =
+        pith__ragged_rest_axis(r, &form, pith__node_int(node, "axis", 0), out->type.rank);
     if (axis < 0) return false;
     if (node->input_count > 16) return pith__ragged_refuse(r, "it has too many inputs");
     for (int i = 0; i < node->input_count; i++) {
@@ -141,19 +149,27 @@ static bool rule_reshape_split(pith__ragged *r, const pith__node *node) {
     pith__value *inputs[2] = { pith__ragged_operand(r, x, &form, x->type.rank) };
     int64_t axis = pith__ragged_rest_axis(r, &form, pith__node_int(node, "axis", 0), x->type.rank);
     if (!inputs[0] || axis < 0) return false;
-    if (pith__match_input(node, 1) && !(inputs[1] = pith__ragged_const(r, node->inputs[1]))) return false;
+    if (pith__match_input(node, 1) && !(inputs[1] = pith__ragged_const(r, node->inputs[1])))
+        return false;
     pith__node *clone = pith__ragged_clone(r, node, inputs, inputs[1] ? 2 : 1);
     if (!clone || !pith__ragged_stored(r, pith__node_set_int(clone, "axis", axis))) return false;
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
+        if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i]))
+            return false;
     }
     return true;
 }
 
-const pith__ragged_rule pith__ragged_rule_reshape = { .operators = "Flatten Reshape Squeeze Unsqueeze",
+const pith__ragged_rule pith__ragged_rule_reshape = { .operators =
+                                                          "Flatten Reshape Squeeze Unsqueeze",
                                                       .translate = rule_reshape };
-const pith__ragged_rule pith__ragged_rule_transpose = { .operators = "Transpose", .translate = rule_reshape_transpose };
-const pith__ragged_rule pith__ragged_rule_fill = { .operators = "ConstantOfShape", .translate = rule_reshape_fill };
-const pith__ragged_rule pith__ragged_rule_expand = { .operators = "Expand", .translate = rule_reshape_expand };
-const pith__ragged_rule pith__ragged_rule_concat = { .operators = "Concat", .translate = rule_reshape_concat };
-const pith__ragged_rule pith__ragged_rule_split = { .operators = "Split", .translate = rule_reshape_split };
+const pith__ragged_rule pith__ragged_rule_transpose = { .operators = "Transpose",
+                                                        .translate = rule_reshape_transpose };
+const pith__ragged_rule pith__ragged_rule_fill = { .operators = "ConstantOfShape",
+                                                   .translate = rule_reshape_fill };
+const pith__ragged_rule pith__ragged_rule_expand = { .operators = "Expand",
+                                                     .translate = rule_reshape_expand };
+const pith__ragged_rule pith__ragged_rule_concat = { .operators = "Concat",
+                                                     .translate = rule_reshape_concat };
+const pith__ragged_rule pith__ragged_rule_split = { .operators = "Split",
+                                                    .translate = rule_reshape_split };

@@ -4,12 +4,13 @@
 #include "base/error.h"
 #include "base/os/clock.h"
 
-pith_status pith__idle_runners_init(pith__idle_runners *idle, size_t most, uint64_t patience, pith__counters *counters,
-                                    pith__arena *arena, pith_error *err) {
+pith_status pith__idle_runners_init(pith__idle_runners *idle, size_t most, uint64_t patience,
+                                    pith__counters *counters, pith__arena *arena, pith_error *err) {
     *idle = (pith__idle_runners){ .most = most, .patience = patience, .counters = counters };
     idle->items = pith__arena_array(arena, most, sizeof *idle->items);
     if (!idle->items) return pith__fail_memory(err, most * sizeof *idle->items);
-    return pthread_mutex_init(&idle->lock, NULL) ? pith__fail_memory(err, sizeof idle->lock) : PITH_OK;
+    return pthread_mutex_init(&idle->lock, NULL) ? pith__fail_memory(err, sizeof idle->lock)
+                                                 : PITH_OK;
 }
 
 void pith__idle_runners_destroy(pith__idle_runners *idle) {
@@ -25,7 +26,8 @@ void pith__idle_runners_take(pith__runner *runner, pith__idle_runners *idle) {
     if (runner->runtime) pith__count(idle->counters, PITH_COUNT_sessions_borrowed, 1);
 }
 
-/* Takes the longest idle runner out if there is no room for another one, or if it has waited too long. */
+/* Takes the longest idle runner out if there is no room for another one, or if it has waited too
+ * long. */
 static pith__runner idle_take_old(pith__idle_runners *idle, uint64_t now) {
     pith__runner old = { 0 };
     pthread_mutex_lock(&idle->lock);

@@ -1,7 +1,7 @@
 /* idle_runners.h - runners that wait for the next call.
  *
- * The runner that came back last goes out first, since its memory is most likely still in the caches. The one that has
- * waited longest is ended when there are too many. Thread-safe. */
+ * The runner that came back last goes out first, since its memory is most likely still in the
+ * caches. The one that has waited longest is ended when there are too many. Thread-safe. */
 #ifndef PITH_ENGINE_RUNTIME_IDLE_RUNNERS_H
 #define PITH_ENGINE_RUNTIME_IDLE_RUNNERS_H
 
@@ -23,8 +23,8 @@ typedef struct pith__idle_runners {
 } pith__idle_runners;
 
 /* The items are in the arena. */
-pith_status pith__idle_runners_init(pith__idle_runners *idle, size_t most, uint64_t patience, pith__counters *counters,
-                                    pith__arena *arena, pith_error *err);
+pith_status pith__idle_runners_init(pith__idle_runners *idle, size_t most, uint64_t patience,
+                                    pith__counters *counters, pith__arena *arena, pith_error *err);
 /* Ends all runners; the arena keeps the items. */
 void pith__idle_runners_destroy(pith__idle_runners *idle);
 

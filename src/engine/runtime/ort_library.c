@@ -1,9 +1,10 @@
 /* ort_library.c - see ort_library.h.
  *
- * A path that is given is the only one that is tried. Else the first file that exists is taken, and if it cannot be
- * used, that is the error: a broken library is not passed over. The loader's own path comes last, by the library's
- * name, which has no slash, so the working directory is never looked at. Libraries are kept in a list for the whole
- * process, behind a lock that is held while one is loaded. */
+ * A path that is given is the only one that is tried. Else the first file that exists is taken, and
+ * if it cannot be used, that is the error: a broken library is not passed over. The loader's own
+ * path comes last, by the library's name, which has no slash, so the working directory is never
+ * looked at. Libraries are kept in a list for the whole process, behind a lock that is held while
+ * one is loaded. */
 #include "engine/runtime/ort_library.h"
 
 #include <dlfcn.h>
@@ -35,9 +36,10 @@ typedef struct ort_search {
     const char *found; /* a file that exists, or a name for the loader */
 } ort_search;
 
-/* The library prints its messages itself unless it is given a function for them. Errors come back as statuses. */
-static void ort_log_nothing(void *user, int level, const char *category, const char *id, const char *place,
-                            const char *message) {
+/* The library prints its messages itself unless it is given a function for them. Errors come back
+ * as statuses. */
+static void ort_log_nothing(void *user, int level, const char *category, const char *id,
+                            const char *place, const char *message) {
     (void)user, (void)level, (void)category, (void)id, (void)place, (void)message;
 }
 
@@ -61,7 +63,8 @@ static pith_status ort_code(int code) {
     }
 }
 
-pith_status pith__ort_check(const pith__ort *ort, ort_status *status, const char *what, pith_error *err) {
+pith_status pith__ort_check(const pith__ort *ort, ort_status *status, const char *what,
+                            pith_error *err) {
     if (!status) return PITH_OK;
     const pith_status code = ort_code(ort->GetErrorCode(status));
     char text[800];
@@ -76,17 +79,18 @@ pith_status pith__ort_check(const pith__ort *ort, ort_status *status, const char
 
 /* Fills in the functions that the library's version of the interface has. */
 static void ort_take_slots(pith__ort *ort, const void *const *table) {
-#define SLOT(index, name, since, result, parameters)                                                                   \
+#define SLOT(index, name, since, result, parameters)                                               \
     if ((since) <= ort->api) memcpy(&ort->name, &table[index], sizeof ort->name);
 #include "engine/runtime/ort_slots.def"
 #undef SLOT
 }
 
-/* The library prints a line when it is asked for a version that it does not have, so its own version is read first:
- * library 1.N has the versions 1 to N. */
+/* The library prints a line when it is asked for a version that it does not have, so its own
+ * version is read first: library 1.N has the versions 1 to N. */
 static const void *ort_table(pith__ort *ort, uint32_t version) {
     unsigned major = 0, minor = 0;
-    if (sscanf(ort->version, "%u.%u", &major, &minor) == 2 && major == 1 && minor < version) return NULL;
+    if (sscanf(ort->version, "%u.%u", &major, &minor) == 2 && major == 1 && minor < version)
+        return NULL;
     return ort->base->get_api(version);
 }
 
@@ -97,16 +101,21 @@ static pith_status ort_begin(pith__ort *ort, pith_error *err) {
     const void *table = ort_table(ort, ort->api = ORT_API_ALL);
     if (!table) table = ort_table(ort, ort->api = ORT_API_NEEDED);
     if (!table)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "%s: version %s is too old: it does not have version %d of the interface; install "
-                          "onnxruntime 1.%d or newer",
-                          ort->path, ort->version, ORT_API_NEEDED, ORT_API_NEEDED);
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s: version %s is too old: it does not have version %d of the interface; install "
+            "onnxruntime 1.%d or newer",
+            ort->path, ort->version, ORT_API_NEEDED, ORT_API_NEEDED);
     ort_take_slots(ort, table);
     PITH_TRY(pith__ort_check(
-        ort, ort->CreateEnvWithCustomLogger(ort_log_nothing, NULL, ORT_LOG_ERROR, "pith", &ort->env), ort->path, err));
-    PITH_TRY(pith__ort_check(ort, ort->CreateCpuMemoryInfo(ORT_ALLOCATOR_DEVICE, ORT_MEMORY_DEFAULT, &ort->host),
-                             ort->path, err));
-    return pith__ort_check(ort, ort->GetAllocatorWithDefaultOptions(&ort->allocator), ort->path, err);
+        ort,
+        ort->CreateEnvWithCustomLogger(ort_log_nothing, NULL, ORT_LOG_ERROR, "pith", &ort->env),
+        ort->path, err));
+    PITH_TRY(pith__ort_check(
+        ort, ort->CreateCpuMemoryInfo(ORT_ALLOCATOR_DEVICE, ORT_MEMORY_DEFAULT, &ort->host),
+        ort->path, err));
+    return pith__ort_check(ort, ort->GetAllocatorWithDefaultOptions(&ort->allocator), ort->path,
+                           err);
 }
 
 /* The handle is never closed. */
@@ -121,8 +130,8 @@ static pith_status ort_open(pith__ort *ort, pith_error *err) {
     const ort_base *(*get_base)(void);
     if (pith__library_find(&get_base, handle, ORT_SYMBOL)) ort->base = get_base();
     if (!ort->base || !ort->base->get_api)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: this library is not ONNX Runtime: it has no " ORT_SYMBOL,
-                          ort->path);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: this library is not ONNX Runtime: it has no " ORT_SYMBOL, ort->path);
     return ort_begin(ort, err);
 }
 
@@ -187,24 +196,28 @@ static void ort_look_in_package(ort_search *s, const char *packages) {
             ort_look(s, folder.data, names[i].data);
 }
 
-/* An environment has its packages in lib/python3.N/site-packages; a folder with packages is taken, too. */
+/* An environment has its packages in lib/python3.N/site-packages; a folder with packages is taken,
+ * too. */
 static void ort_look_in_python(ort_search *s, const char *python) {
     pith_str lib = pith__arena_printf(&s->arena, "%s/lib", python), *names;
     size_t count = 0;
     pith_error ignored;
     pith__text_put(&s->tried, "%s%s (the package onnxruntime)", s->tried.used ? ", " : "", python);
     if (!lib.data) return;
-    if (pith__dir_exists(lib.data) && pith__dir_names(&names, &count, lib.data, &s->arena, &ignored)) count = 0;
+    if (pith__dir_exists(lib.data) &&
+        pith__dir_names(&names, &count, lib.data, &s->arena, &ignored))
+        count = 0;
     for (size_t i = count; i--;) {
         if (strncmp(names[i].data, "python3", 7)) continue;
-        pith_str packages = pith__arena_printf(&s->arena, "%s/%s/site-packages", lib.data, names[i].data);
+        pith_str packages =
+            pith__arena_printf(&s->arena, "%s/%s/site-packages", lib.data, names[i].data);
         if (packages.data) ort_look_in_package(s, packages.data);
     }
     ort_look_in_package(s, python);
 }
 
-static pith_status ort_search_all(const pith__ort **ort, ort_search *s, const pith_runtime_options *o,
-                                  pith_error *err) {
+static pith_status ort_search_all(const pith__ort **ort, ort_search *s,
+                                  const pith_runtime_options *o, pith_error *err) {
     ort_look_in_program(s);
     if (o->ort_python) ort_look_in_python(s, o->ort_python);
     if (s->found) return ort_get(ort, s->found, err);
@@ -219,25 +232,28 @@ static pith_status ort_search_all(const pith__ort **ort, ort_search *s, const pi
 static pith_status ort_given(const pith__ort **ort, const char *path, pith_error *err) {
     char here[4096];
     if (!pith__file_exists(path))
-        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: there is no such file; give the path of libonnxruntime.so",
-                          path);
+        return pith__fail(err, PITH_ERR_NOT_FOUND,
+                          "%s: there is no such file; give the path of libonnxruntime.so", path);
     /* Without a slash dlopen would search the system's folders. */
     int length = snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (length < 0 || (size_t)length >= sizeof here)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the path of the library is longer than %zu bytes", sizeof here - 1);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the path of the library is longer than %zu bytes", sizeof here - 1);
     return ort_get(ort, here, err);
 }
 
-pith_status pith__ort_load(const pith__ort **ort, const pith_runtime_options *options, pith_error *err) {
+pith_status pith__ort_load(const pith__ort **ort, const pith_runtime_options *options,
+                           pith_error *err) {
     if (getauxval(AT_SECURE))
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "no library is loaded into a program that runs with the rights of another user");
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "no library is loaded into a program that runs with the rights of another user");
     ort_search search = { .found = NULL };
     search.tried = pith__text_begin(search.text, sizeof search.text);
     pith__arena_init(&search.arena, &pith__allocator_default);
     pthread_mutex_lock(&ort_lock);
-    pith_status status =
-        options->ort_library ? ort_given(ort, options->ort_library, err) : ort_search_all(ort, &search, options, err);
+    pith_status status = options->ort_library ? ort_given(ort, options->ort_library, err)
+                                              : ort_search_all(ort, &search, options, err);
     pthread_mutex_unlock(&ort_lock);
     pith__arena_free(&search.arena);
     return status;

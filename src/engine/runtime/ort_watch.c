@@ -56,6 +56,7 @@ bool pith__ort_watch_end(pith__ort_watch *w, pith_error *err) {
     pthread_join(w->thread, NULL);
     pthread_cond_destroy(&w->end);
     pthread_mutex_destroy(&w->lock);
-    if (w->cancelled) (void)pith__ort_check(w->ort, w->ort->RunOptionsUnsetTerminate(w->run), "cancel", err);
+    if (w->cancelled)
+        (void)pith__ort_check(w->ort, w->ort->RunOptionsUnsetTerminate(w->run), "cancel", err);
     return w->cancelled;
 }

@@ -1,7 +1,8 @@
 /* ort_watch.h - ends a run of ONNX Runtime when the caller's cancel flag is set.
  *
- * The library has a function that ends a run from another thread, and no flag that it reads itself. So a run that can
- * be cancelled has a thread that looks at the flag every few milliseconds; a run that cannot has none. */
+ * The library has a function that ends a run from another thread, and no flag that it reads itself.
+ * So a run that can be cancelled has a thread that looks at the flag every few milliseconds; a run
+ * that cannot has none. */
 #ifndef PITH_ENGINE_RUNTIME_ORT_WATCH_H
 #define PITH_ENGINE_RUNTIME_ORT_WATCH_H
 
@@ -20,8 +21,9 @@ typedef struct pith__ort_watch {
     bool cancelled; /* read after the thread has ended */
 } pith__ort_watch;
 
-pith_status pith__ort_watch_begin(pith__ort_watch *watch, const pith__ort *ort, ort_run_options *run,
-                                  const volatile int *cancel, pith_error *err);
+pith_status pith__ort_watch_begin(pith__ort_watch *watch, const pith__ort *ort,
+                                  ort_run_options *run, const volatile int *cancel,
+                                  pith_error *err);
 /* Returns true if the flag was set; the run options can be used again. */
 bool pith__ort_watch_end(pith__ort_watch *watch, pith_error *err);
 

@@ -22,12 +22,15 @@ pith_status pith__runtime_find(const pith__runtime **runtime, const char *name, 
     }
     PITH_TRY(pith__piece_check("runtimes", pith__str_of(name ? name : "builtin"), err));
     if (name && !strcmp(name, "ort"))
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build is without 'ort'; build with PITH_WITH_RUNTIME_ORT");
-    return pith__fail(err, PITH_ERR_ARGUMENT, "there is no runtime '%s'; this build has %s", name ? name : "", list);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "this build is without 'ort'; build with PITH_WITH_RUNTIME_ORT");
+    return pith__fail(err, PITH_ERR_ARGUMENT, "there is no runtime '%s'; this build has %s",
+                      name ? name : "", list);
 }
 
-pith_status pith__program_open(pith__program *program, const pith__runtime *runtime, const pith__program_source *source,
-                               pith__arena *arena, pith_error *err) {
+pith_status pith__program_open(pith__program *program, const pith__runtime *runtime,
+                               const pith__program_source *source, pith__arena *arena,
+                               pith_error *err) {
     void *state;
     PITH_TRY(runtime->open(&state, source, arena, err));
     *program = (pith__program){ runtime, source->graph, state };
@@ -52,32 +55,38 @@ void pith__runner_destroy(pith__runner *runner) {
     runner->runtime = NULL;
 }
 
-pith_status pith__runner_run(const pith__runner *runner, pith_tensor *outputs, const pith_tensor *inputs, int threads,
-                             const volatile int *cancel, pith_error *err) {
+pith_status pith__runner_run(const pith__runner *runner, pith_tensor *outputs,
+                             const pith_tensor *inputs, int threads, const volatile int *cancel,
+                             pith_error *err) {
     return runner->runtime->run(runner->state, outputs, inputs, threads, cancel, err);
 }
 
-pith_status pith__runner_plan_bytes(const pith__runner *runner, size_t *bytes, const pith_tensor *inputs, int threads,
-                                    pith_error *err) {
+pith_status pith__runner_plan_bytes(const pith__runner *runner, size_t *bytes,
+                                    const pith_tensor *inputs, int threads, pith_error *err) {
     *bytes = 0;
-    return runner->runtime->plan_bytes ? runner->runtime->plan_bytes(runner->state, bytes, inputs, threads, err)
-                                       : PITH_OK;
+    return runner->runtime->plan_bytes
+               ? runner->runtime->plan_bytes(runner->state, bytes, inputs, threads, err)
+               : PITH_OK;
 }
 
 void pith__runner_trace(const pith__runner *runner, pith__trace_fn *trace, void *context) {
     if (runner->runtime->trace) runner->runtime->trace(runner->state, trace, context);
 }
 
-size_t pith__runner_bytes(const pith__runner *runner) { return runner->runtime->bytes(runner->state); }
+size_t pith__runner_bytes(const pith__runner *runner) {
+    return runner->runtime->bytes(runner->state);
+}
 
-pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs, const pith_tensor *targets,
-                                  const pith__graph *graph, const pith_tensor *inputs, int threads,
+pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs,
+                                  const pith_tensor *targets, const pith__graph *graph,
+                                  const pith_tensor *inputs, int threads,
                                   const volatile int *cancel, pith_error *err) {
     const pith__runtime *runtime = runner->runtime;
     if (runtime->set_targets) runtime->set_targets(runner->state, targets);
     pith_status status = runtime->run(runner->state, outputs, inputs, threads, cancel, err);
     if (runtime->set_targets) runtime->set_targets(runner->state, NULL);
     for (size_t i = 0; !status && targets && i < graph->output_count; i++)
-        if (targets[i].data) status = pith__target_fill(&outputs[i], &targets[i], graph->outputs[i]->name, err);
+        if (targets[i].data)
+            status = pith__target_fill(&outputs[i], &targets[i], graph->outputs[i]->name, err);
     return status;
 }

@@ -1,9 +1,9 @@
 /* runtime_builtin.c - Pith's own engine: a program is a plan, a runner is an executor.
  *
- * A plan runs on the devices of graph->devices. If that list falls back and a device fails, in the making of the plan
- * or in a run, the program goes on with a plan for the other devices: the first runner that meets the failure makes it
- * and runs its inputs again, and the others follow at their next run. A run that fails there too fails for reasons of
- * its own, so the device is kept. */
+ * A plan runs on the devices of graph->devices. If that list falls back and a device fails, in the
+ * making of the plan or in a run, the program goes on with a plan for the other devices: the first
+ * runner that meets the failure makes it and runs its inputs again, and the others follow at their
+ * next run. A run that fails there too fails for reasons of its own, so the device is kept. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -17,7 +17,8 @@ typedef struct builtin_program {
     const pith__files *files;
     pith__device_list devices;
     pith__plan *plan;
-    pith__arena arena;                    /* of a program that took the place of another; of the first it is empty */
+    pith__arena arena;                    /* of a program that took the place of another; of the
+                                             first it is empty */
     atomic_bool lost;                     /* a device failed: runners go on with next */
     pthread_mutex_t lock;                 /* held while next is made */
     struct builtin_program *_Atomic next; /* without that device; NULL: not made */
@@ -41,13 +42,15 @@ static pith_status program_plan(builtin_program *p, pith__arena *arena, pith_err
         const pith__backend *failed;
         const pith__device_list *list = p->devices.count ? &p->devices : NULL;
         pith_error fault = PITH_ERROR_INIT;
-        pith_status status = pith__plan_build_on(&p->plan, p->graph, p->files, list, arena, &failed, &fault);
+        pith_status status =
+            pith__plan_build_on(&p->plan, p->graph, p->files, list, arena, &failed, &fault);
         if (!status) return PITH_OK;
         pith__device_list rest;
         if (!pith__backends_differ || !failed || !p->devices.falls_back ||
             pith__device_list_without(&rest, &p->devices, failed, arena, NULL))
             return pith__fail(err, status, "%s", fault.message);
-        pith__log_write(p->graph->log, PITH_LOG_WARNING, "backend '%s' is not used: %s", failed->name, fault.message);
+        pith__log_write(p->graph->log, PITH_LOG_WARNING, "backend '%s' is not used: %s",
+                        failed->name, fault.message);
         pith__count(p->devices.counters, PITH_COUNT_device_fallbacks, 1);
         p->devices = rest;
     }
@@ -60,7 +63,8 @@ static pith_status program_init(builtin_program *p, pith__arena *arena, pith_err
     return pith__fail_memory(err, sizeof p->lock);
 }
 
-static pith_status builtin_open(void **state, const pith__program_source *source, pith__arena *arena, pith_error *err) {
+static pith_status builtin_open(void **state, const pith__program_source *source,
+                                pith__arena *arena, pith_error *err) {
     builtin_program *p = pith__arena_array(arena, 1, sizeof *p);
     if (!p) return pith__fail_memory(err, sizeof *p);
     p->graph = source->graph;
@@ -82,8 +86,8 @@ static void builtin_close(void *state) {
     }
 }
 
-static pith_status program_make_next(builtin_program **next, const builtin_program *p, const pith__backend *without,
-                                     pith_error *err) {
+static pith_status program_make_next(builtin_program **next, const builtin_program *p,
+                                     const pith__backend *without, pith_error *err) {
     pith__arena arena;
     pith__arena_init(&arena, p->arena.allocator);
     builtin_program *made = pith__arena_array(&arena, 1, sizeof *made);
@@ -103,10 +107,10 @@ static pith_status program_make_next(builtin_program **next, const builtin_progr
     return PITH_OK;
 }
 
-/* The program that goes on where this one's device failed. It is made once: a second device that fails in this program
- * is no device of that one, or fails there again. */
-static pith_status program_next(builtin_program **next, builtin_program *p, const pith__backend *without,
-                                pith_error *err) {
+/* The program that goes on where this one's device failed. It is made once: a second device that
+ * fails in this program is no device of that one, or fails there again. */
+static pith_status program_next(builtin_program **next, builtin_program *p,
+                                const pith__backend *without, pith_error *err) {
     pith_status status = PITH_OK;
     pthread_mutex_lock(&p->lock);
     *next = atomic_load_explicit(&p->next, memory_order_relaxed);
@@ -120,12 +124,14 @@ static pith_status program_next(builtin_program **next, builtin_program *p, cons
 
 /* ---- runners ---- */
 
-static pith_status builtin_create(void **state, const void *program, const pith__executor_options *options,
-                                  pith_error *err) {
-    const pith_allocator *allocator = options->allocator ? options->allocator : &pith__allocator_default;
+static pith_status builtin_create(void **state, const void *program,
+                                  const pith__executor_options *options, pith_error *err) {
+    const pith_allocator *allocator =
+        options->allocator ? options->allocator : &pith__allocator_default;
     builtin_runner *r = pith__memory_alloc(allocator, sizeof *r, 64);
     if (!r) return pith__fail_memory(err, sizeof *r);
-    *r = (builtin_runner){ .program = (builtin_program *)(uintptr_t)program, /* its lazily made part has a lock */
+    /* its lazily made part has a lock */
+    *r = (builtin_runner){ .program = (builtin_program *)(uintptr_t)program,
                            .allocator = *allocator,
                            .options = *options };
     r->options.allocator = &r->allocator;
@@ -168,20 +174,21 @@ typedef struct builtin_call {
 static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith_error *err);
 
 /* Runs again without the device. Returns whether *status and *err are what came of it. */
-static bool runner_go_on(builtin_runner *r, const builtin_call *c, const pith__backend *without, pith_status *status,
-                         pith_error *err) {
+static bool runner_go_on(builtin_runner *r, const builtin_call *c, const pith__backend *without,
+                         pith_status *status, pith_error *err) {
     builtin_runner other = *r;
     pith_error fault = PITH_ERROR_INIT;
     if (program_next(&other.program, r->program, without, NULL)) return false;
-    if (pith__executor_create(&other.executor, other.program->plan, &r->options, NULL)) return false;
+    if (pith__executor_create(&other.executor, other.program->plan, &r->options, NULL))
+        return false;
     *status = runner_attempt(&other, c, &fault);
     if (*status) {
         pith__executor_destroy(other.executor);
         *err = fault;
         return true;
     }
-    pith__log_write(r->program->graph->log, PITH_LOG_WARNING, "backend '%s' is no longer used: %s", without->name,
-                    err->message);
+    pith__log_write(r->program->graph->log, PITH_LOG_WARNING, "backend '%s' is no longer used: %s",
+                    without->name, err->message);
     pith__count(r->program->devices.counters, PITH_COUNT_device_fallbacks, 1);
     atomic_store_explicit(&r->program->lost, true, memory_order_release);
     pith__executor_destroy(r->executor);
@@ -193,16 +200,18 @@ static bool runner_go_on(builtin_runner *r, const builtin_call *c, const pith__b
 static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith_error *err) {
     pith__executor_trace(r->executor, r->trace, r->trace_context);
     pith__executor_set_targets(r->executor, r->targets);
-    pith_status status = pith__executor_run(r->executor, c->outputs, c->inputs, c->threads, c->cancel, err);
+    pith_status status =
+        pith__executor_run(r->executor, c->outputs, c->inputs, c->threads, c->cancel, err);
     const pith__device *failed = status ? pith__executor_failed_device(r->executor) : NULL;
     bool cancelled = status == PITH_ERR_CANCELLED || pith__is_cancelled(c->cancel);
-    if (!pith__backends_differ || !failed || cancelled || !r->program->devices.falls_back) return status;
+    if (!pith__backends_differ || !failed || cancelled || !r->program->devices.falls_back)
+        return status;
     runner_go_on(r, c, failed->backend, &status, err);
     return status;
 }
 
-static pith_status builtin_run(void *state, pith_tensor *outputs, const pith_tensor *inputs, int threads,
-                               const volatile int *cancel, pith_error *err) {
+static pith_status builtin_run(void *state, pith_tensor *outputs, const pith_tensor *inputs,
+                               int threads, const volatile int *cancel, pith_error *err) {
     builtin_runner *r = state;
     const builtin_call call = { outputs, inputs, threads, cancel };
     pith_error fault = PITH_ERROR_INIT;
@@ -210,12 +219,13 @@ static pith_status builtin_run(void *state, pith_tensor *outputs, const pith_ten
     builtin_program *placed = r->program;
     pith_status status = runner_attempt(r, &call, &fault);
     if (status && err) *err = fault;
-    if (!status && r->program == placed) pith__count(placed->devices.counters, PITH_COUNT_device_successes, 1);
+    if (!status && r->program == placed)
+        pith__count(placed->devices.counters, PITH_COUNT_device_successes, 1);
     return status;
 }
 
-static pith_status builtin_plan_bytes(void *state, size_t *bytes, const pith_tensor *inputs, int threads,
-                                      pith_error *err) {
+static pith_status builtin_plan_bytes(void *state, size_t *bytes, const pith_tensor *inputs,
+                                      int threads, pith_error *err) {
     builtin_runner *r = state;
     PITH_TRY(runner_follow(r, err));
     return pith__executor_plan_bytes(r->executor, bytes, inputs, threads, err);
@@ -236,7 +246,9 @@ static void builtin_set_targets(void *state, const pith_tensor *targets) {
 }
 
 const pith__plan *pith__program_plan(const pith__program *program) {
-    return program->runtime == &pith__runtime_builtin ? ((const builtin_program *)program->state)->plan : NULL;
+    return program->runtime == &pith__runtime_builtin
+               ? ((const builtin_program *)program->state)->plan
+               : NULL;
 }
 
 const pith__runtime pith__runtime_builtin = {

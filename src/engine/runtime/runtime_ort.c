@@ -1,9 +1,11 @@
-/* runtime_ort.c - ONNX Runtime as a runtime: a program is its sessions, a runner is the tensors of one run.
+/* runtime_ort.c - ONNX Runtime as a runtime: a program is its sessions, a runner is the tensors of
+ * one run.
  *
- * The library is found at run time (ort_library.h). A session runs on threads of its own, whose number is fixed when it
- * is made; so a program has one session for each number of threads that runs ask for. Threads share sessions. Inputs
- * are used where they are, and outputs are the library's own tensors, which the runner keeps until its next run. Types
- * other than tensors, and strings, are refused. */
+ * The library is found at run time (ort_library.h). A session runs on threads of its own, whose
+ * number is fixed when it is made; so a program has one session for each number of threads that
+ * runs ask for. Threads share sessions. Inputs are used where they are, and outputs are the
+ * library's own tensors, which the runner keeps until its next run. Types other than tensors, and
+ * strings, are refused. */
 #include <pthread.h>
 #include <string.h>
 
@@ -15,7 +17,8 @@
 #include "engine/runtime/ort_session.h"
 #include "engine/runtime/ort_watch.h"
 
-/* Sessions of one program. Each holds a copy of the weights; where there are as many, the last one serves. */
+/* Sessions of one program. Each holds a copy of the weights; where there are as many, the last one
+ * serves. */
 enum { ORT_SESSIONS_MOST = 8 };
 
 typedef struct ort_program {
@@ -43,7 +46,8 @@ typedef struct ort_runner {
 
 /* ---- programs ---- */
 
-static pith_status ort_ready(pith_runtime_report *report, const pith_runtime_options *options, pith_error *err) {
+static pith_status ort_ready(pith_runtime_report *report, const pith_runtime_options *options,
+                             pith_error *err) {
     const pith__ort *ort;
     PITH_TRY(pith__ort_load(&ort, options, err));
     if (report) {
@@ -54,16 +58,19 @@ static pith_status ort_ready(pith_runtime_report *report, const pith_runtime_opt
 }
 
 /* The lock is held, or the program is new. */
-static pith_status ort_make_session(ort_session **session, ort_program *p, int threads, pith_error *err) {
+static pith_status ort_make_session(ort_session **session, ort_program *p, int threads,
+                                    pith_error *err) {
     char again[sizeof p->providers];
     pith__text_out out = pith__text_begin(p->count ? again : p->providers, sizeof again);
-    PITH_TRY(pith__ort_session_create(session, &out, p->ort, &p->source, threads, p->count > 0, err));
+    PITH_TRY(
+        pith__ort_session_create(session, &out, p->ort, &p->source, threads, p->count > 0, err));
     p->sessions[p->count].threads = threads;
     p->sessions[p->count++].session = *session;
     return PITH_OK;
 }
 
-static pith_status ort_find_session(ort_session **session, ort_program *p, int threads, pith_error *err) {
+static pith_status ort_find_session(ort_session **session, ort_program *p, int threads,
+                                    pith_error *err) {
     pith_status status = PITH_OK;
     int i = 0;
     pthread_mutex_lock(&p->lock);
@@ -77,8 +84,8 @@ static pith_status ort_find_session(ort_session **session, ort_program *p, int t
     return status;
 }
 
-static pith_status ort_copy_names(const char ***names, pith__value *const *values, size_t count, pith__arena *arena,
-                                  pith_error *err) {
+static pith_status ort_copy_names(const char ***names, pith__value *const *values, size_t count,
+                                  pith__arena *arena, pith_error *err) {
     *names = pith__arena_array(arena, count, sizeof **names);
     if (!*names) return pith__fail_memory(err, count * sizeof **names);
     for (size_t i = 0; i < count; i++) {
@@ -88,7 +95,8 @@ static pith_status ort_copy_names(const char ***names, pith__value *const *value
     return PITH_OK;
 }
 
-typedef ort_status *ort_name_fn(const ort_session *session, size_t index, ort_allocator *allocator, char **name);
+typedef ort_status *ort_name_fn(const ort_session *session, size_t index, ort_allocator *allocator,
+                                char **name);
 
 static bool ort_is_listed(const char *name, const char *const *names, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -97,17 +105,20 @@ static bool ort_is_listed(const char *name, const char *const *names, size_t cou
 }
 
 /* Each of the session's first `count` names is one of `names`. */
-static pith_status ort_check_names(const ort_program *p, ort_session *session, ort_name_fn *get, size_t count,
-                                   const char *const *names, size_t known, pith_error *err) {
+static pith_status ort_check_names(const ort_program *p, ort_session *session, ort_name_fn *get,
+                                   size_t count, const char *const *names, size_t known,
+                                   pith_error *err) {
     for (size_t i = 0; i < count; i++) {
         char *name;
         pith_error fault = PITH_ERROR_INIT;
         PITH_TRY(pith__ort_check(p->ort, get(session, i, p->ort->allocator, &name), "names", err));
         pith_status status = PITH_OK;
         if (!ort_is_listed(name, names, known))
-            status = pith__fail(&fault, PITH_ERR_UNSUPPORTED,
-                                "ONNX Runtime runs whole files only, and this part of the model lacks '%s'", name);
-        pith_status freed = pith__ort_check(p->ort, p->ort->AllocatorFree(p->ort->allocator, name), "names", err);
+            status = pith__fail(
+                &fault, PITH_ERR_UNSUPPORTED,
+                "ONNX Runtime runs whole files only, and this part of the model lacks '%s'", name);
+        pith_status freed =
+            pith__ort_check(p->ort, p->ort->AllocatorFree(p->ort->allocator, name), "names", err);
         if (status) return pith__fail(err, status, "%s", fault.message);
         PITH_TRY(freed);
     }
@@ -117,13 +128,14 @@ static pith_status ort_check_names(const ort_program *p, ort_session *session, o
 /* What the session needs, the graph has. */
 static pith_status ort_check_session(const ort_program *p, ort_session *session, pith_error *err) {
     size_t inputs;
-    PITH_TRY(pith__ort_check(p->ort, p->ort->SessionGetInputCount(session, &inputs), "inputs", err));
-    return ort_check_names(p, session, p->ort->SessionGetInputName, inputs, p->inputs, p->source.graph->input_count,
-                           err);
+    PITH_TRY(
+        pith__ort_check(p->ort, p->ort->SessionGetInputCount(session, &inputs), "inputs", err));
+    return ort_check_names(p, session, p->ort->SessionGetInputName, inputs, p->inputs,
+                           p->source.graph->input_count, err);
 }
 
-static pith_status ort_open_program(void **state, const pith__program_source *source, pith__arena *arena,
-                                    pith_error *err) {
+static pith_status ort_open_program(void **state, const pith__program_source *source,
+                                    pith__arena *arena, pith_error *err) {
     const pith__graph *graph = source->graph;
     ort_session *session;
     if (!source->bytes.data)
@@ -138,7 +150,8 @@ static pith_status ort_open_program(void **state, const pith__program_source *so
     int threads = source->options->ort_threads;
     PITH_TRY(ort_make_session(&session, p, threads > 0 ? threads : pith__cpu_get()->threads, err));
     pith_status status = ort_check_session(p, session, err);
-    if (!status && pthread_mutex_init(&p->lock, NULL)) status = pith__fail_memory(err, sizeof p->lock);
+    if (!status && pthread_mutex_init(&p->lock, NULL))
+        status = pith__fail_memory(err, sizeof p->lock);
     if (status) {
         p->ort->ReleaseSession(session);
         return status;
@@ -172,8 +185,8 @@ static void ort_forget(ort_runner *r) {
     }
 }
 
-static pith_status ort_create_runner(void **state, const void *program, const pith__executor_options *options,
-                                     pith_error *err) {
+static pith_status ort_create_runner(void **state, const void *program,
+                                     const pith__executor_options *options, pith_error *err) {
     ort_program *p = (ort_program *)(uintptr_t)program; /* its list of sessions is behind a lock */
     size_t inputs = p->source.graph->input_count, outputs = p->source.graph->output_count;
     size_t bytes = sizeof(ort_runner) + (2 * inputs + outputs) * sizeof(void *);
@@ -185,7 +198,8 @@ static pith_status ort_create_runner(void **state, const void *program, const pi
     r->names = (const char **)(r + 1);
     r->inputs = (ort_value **)(r->names + inputs);
     r->outputs = r->inputs + inputs;
-    pith_status status = pith__ort_check(p->ort, p->ort->CreateRunOptions(&r->run), "run options", err);
+    pith_status status =
+        pith__ort_check(p->ort, p->ort->CreateRunOptions(&r->run), "run options", err);
     if (status)
         pith__memory_free(options->allocator, r);
     else
@@ -209,28 +223,31 @@ static pith_status ort_give_inputs(ort_runner *r, const pith_tensor *inputs, pit
         if (t->dtype == PITH_UNDEFINED) continue;
         if (t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING ||
             !pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes))
-            return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "input '%s': %s cannot be given to ONNX Runtime; use the builtin runtime", p->inputs[i],
-                              pith__dtype_name(t->dtype));
+            return pith__fail(
+                err, PITH_ERR_UNSUPPORTED,
+                "input '%s': %s cannot be given to ONNX Runtime; use the builtin runtime",
+                p->inputs[i], pith__dtype_name(t->dtype));
         PITH_TRY(pith__ort_check(p->ort,
-                                 p->ort->CreateTensorWithDataAsOrtValue(p->ort->host, bytes ? t->data : nothing, bytes,
-                                                                        t->dims, (size_t)t->rank, t->dtype,
-                                                                        &r->inputs[r->given]),
+                                 p->ort->CreateTensorWithDataAsOrtValue(
+                                     p->ort->host, bytes ? t->data : nothing, bytes, t->dims,
+                                     (size_t)t->rank, t->dtype, &r->inputs[r->given]),
                                  p->inputs[i], err));
         r->names[r->given++] = p->inputs[i];
     }
     return PITH_OK;
 }
 
-static pith_status ort_read_shape(pith_tensor *t, const pith__ort *ort, const ort_shape *shape, const char *name,
-                                  pith_error *err) {
+static pith_status ort_read_shape(pith_tensor *t, const pith__ort *ort, const ort_shape *shape,
+                                  const char *name, pith_error *err) {
     int type;
     size_t rank;
     PITH_TRY(pith__ort_check(ort, ort->GetTensorElementType(shape, &type), name, err));
     PITH_TRY(pith__ort_check(ort, ort->GetDimensionsCount(shape, &rank), name, err));
-    if (rank > PITH_MAX_RANK || type <= PITH_UNDEFINED || type >= PITH_DTYPE_COUNT || type == PITH_STRING)
+    if (rank > PITH_MAX_RANK || type <= PITH_UNDEFINED || type >= PITH_DTYPE_COUNT ||
+        type == PITH_STRING)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "output '%s': its type or rank cannot be taken from ONNX Runtime; use the builtin runtime",
+                          "output '%s': its type or rank cannot be taken from ONNX Runtime; use "
+                          "the builtin runtime",
                           name);
     *t = (pith_tensor){ .dtype = type, .rank = (int32_t)rank };
     PITH_TRY(pith__ort_check(ort, ort->GetDimensions(shape, t->dims, rank), name, err));
@@ -245,10 +262,12 @@ static pith_status ort_take_output(pith_tensor *t, ort_runner *r, size_t i, pith
     const char *name = p->outputs[i];
     int is_tensor = 0;
     ort_shape *shape;
-    if (r->outputs[i]) PITH_TRY(pith__ort_check(ort, ort->IsTensor(r->outputs[i], &is_tensor), name, err));
+    if (r->outputs[i])
+        PITH_TRY(pith__ort_check(ort, ort->IsTensor(r->outputs[i], &is_tensor), name, err));
     if (!is_tensor)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "output '%s' is not a tensor, which ONNX Runtime's results must be here; use the builtin "
+                          "output '%s' is not a tensor, which ONNX Runtime's results must be here; "
+                          "use the builtin "
                           "runtime",
                           name);
     PITH_TRY(pith__ort_check(ort, ort->GetTensorTypeAndShape(r->outputs[i], &shape), name, err));
@@ -259,18 +278,21 @@ static pith_status ort_take_output(pith_tensor *t, ort_runner *r, size_t i, pith
     return pith__ort_check(ort, ort->GetTensorMutableData(r->outputs[i], &t->data), name, err);
 }
 
-static pith_status ort_run_session(ort_runner *r, ort_session *session, const volatile int *cancel, pith_error *err) {
+static pith_status ort_run_session(ort_runner *r, ort_session *session, const volatile int *cancel,
+                                   pith_error *err) {
     const ort_program *p = r->program;
     pith__ort_watch watch;
     PITH_TRY(pith__ort_watch_begin(&watch, p->ort, r->run, cancel, err));
-    ort_status *failure = p->ort->Run(session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
-                                      p->outputs, p->source.graph->output_count, r->outputs);
+    ort_status *failure =
+        p->ort->Run(session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
+                    p->outputs, p->source.graph->output_count, r->outputs);
     pith_status status = pith__ort_check(p->ort, failure, "run", err);
-    return pith__ort_watch_end(&watch, err) ? pith__fail(err, PITH_ERR_CANCELLED, "cancelled") : status;
+    return pith__ort_watch_end(&watch, err) ? pith__fail(err, PITH_ERR_CANCELLED, "cancelled")
+                                            : status;
 }
 
-static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor *inputs, int threads,
-                           const volatile int *cancel, pith_error *err) {
+static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor *inputs,
+                           int threads, const volatile int *cancel, pith_error *err) {
     ort_runner *r = state;
     ort_session *session;
     if (pith__is_cancelled(cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");

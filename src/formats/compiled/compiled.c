@@ -1,4 +1,5 @@
-/* compiled.c - header and section table of a compiled file: writing, checking, verifying. See compiled.h. */
+/* compiled.c - header and section table of a compiled file: writing, checking, verifying. See
+ * compiled.h. */
 #include "formats/compiled/compiled.h"
 
 #include <stdio.h>
@@ -9,9 +10,17 @@
 #include "base/str.h"
 #include "formats/compiled/wire_bytes.h"
 
-/* The layout of compiled.h: bytes of the header and of a table entry, where the hash begins, where the writer's name is
- * and how long. SECTIONS_MAX bounds the table of a hostile file and leaves room for new kinds. */
-enum { HEADER = 48, ENTRY = 32, HASHED_FROM = 32, WRITER_AT = 32, WRITER_SIZE = 16, SECTIONS_MAX = 64 };
+/* The layout of compiled.h: bytes of the header and of a table entry, where the hash begins, where
+ * the writer's name is and how long. SECTIONS_MAX bounds the table of a hostile file and leaves
+ * room for new kinds. */
+enum {
+    HEADER = 48,
+    ENTRY = 32,
+    HASHED_FROM = 32,
+    WRITER_AT = 32,
+    WRITER_SIZE = 16,
+    SECTIONS_MAX = 64
+};
 
 static const char magic[] = "\x89PITH\r\n\x1a";
 
@@ -26,9 +35,10 @@ static void compiled_put(char *p, uint64_t x, int bytes) {
 }
 
 const char *pith__section_name(pith__section kind) {
-    static const char *const names[PITH_SECTION_COUNT] = { "unknown",  "model",     "graph",   "text graph",
-                                                           "weights",  "tokenizer", "heads",   "words",
-                                                           "pictures", "routes",    "networks" };
+    static const char *const names[PITH_SECTION_COUNT] = { "unknown",    "model",   "graph",
+                                                           "text graph", "weights", "tokenizer",
+                                                           "heads",      "words",   "pictures",
+                                                           "routes",     "networks" };
     return names[(unsigned)kind < PITH_SECTION_COUNT ? kind : 0];
 }
 
@@ -45,8 +55,8 @@ typedef struct entry {
 
 static entry entry_at(pith_str file, size_t i) {
     const char *p = file.data + HEADER + i * ENTRY;
-    return (entry){ (uint32_t)compiled_get(p, 4), (uint32_t)compiled_get(p + 4, 4), compiled_get(p + 8, 8),
-                    compiled_get(p + 16, 8), compiled_get(p + 24, 8) };
+    return (entry){ (uint32_t)compiled_get(p, 4), (uint32_t)compiled_get(p + 4, 4),
+                    compiled_get(p + 8, 8), compiled_get(p + 16, 8), compiled_get(p + 24, 8) };
 }
 
 bool pith__compiled_is(pith_str file) {
@@ -57,28 +67,34 @@ bool pith__compiled_is(pith_str file) {
 static pith_status check_header(size_t *count, pith_str file, pith_error *err) {
     if (!pith__compiled_is(file)) return pith__fail(err, PITH_ERR_FORMAT, "not a compiled model");
     if (file.size < HEADER)
-        return pith__fail(err, PITH_ERR_FORMAT, "the file is cut off within its header; copy or compile it again");
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "the file is cut off within its header; copy or compile it again");
     uint32_t version = (uint32_t)compiled_get(file.data + 8, 4);
     if (version != PITH_COMPILED_VERSION) {
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the file has format version %u, but this build reads version %u; compile the model again",
+                          "the file has format version %u, but this build reads version %u; "
+                          "compile the model again",
                           version, PITH_COMPILED_VERSION);
     }
     *count = (size_t)compiled_get(file.data + 12, 4);
     if (*count > SECTIONS_MAX)
-        return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: it lists %zu sections", *count);
+        return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: it lists %zu sections",
+                          *count);
     size_t end = HEADER + *count * ENTRY;
     if (compiled_get(file.data + 16, 8) != file.size || file.size < end) {
         return pith__fail(err, PITH_ERR_FORMAT,
-                          "the file is cut off: it has %zu of %llu bytes; copy or compile it again", file.size,
-                          (unsigned long long)compiled_get(file.data + 16, 8));
+                          "the file is cut off: it has %zu of %llu bytes; copy or compile it again",
+                          file.size, (unsigned long long)compiled_get(file.data + 16, 8));
     }
-    if (compiled_get(file.data + 24, 8) != pith__hash_of(file.data + HASHED_FROM, end - HASHED_FROM)) {
-        return pith__fail(err, PITH_ERR_FORMAT,
-                          "the header is damaged: its hash does not match; copy or compile the file again");
+    if (compiled_get(file.data + 24, 8) !=
+        pith__hash_of(file.data + HASHED_FROM, end - HASHED_FROM)) {
+        return pith__fail(
+            err, PITH_ERR_FORMAT,
+            "the header is damaged: its hash does not match; copy or compile the file again");
     }
     if (file.data[WRITER_AT + WRITER_SIZE - 1])
-        return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: the writer's version has no end");
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "the header is damaged: the writer's version has no end");
     return PITH_OK;
 }
 
@@ -107,12 +123,15 @@ pith_status pith__compiled_open(pith__compiled *compiled, pith_str file, pith_er
         bool known = entry_is_known(&e), routed = known && !entry_is_shared(&e);
         if (e.offset < end || e.offset > file.size || e.size > file.size - e.offset ||
             e.offset % compiled_alignment_of((pith__section)e.kind) ||
-            (known && (e.route >= (routed ? PITH_COMPILED_ROUTES : 1u) || entry_occurs_before(file, i, &e)))) {
-            return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: section %zu (%s) is out of place", i,
+            (known && (e.route >= (routed ? PITH_COMPILED_ROUTES : 1u) ||
+                       entry_occurs_before(file, i, &e)))) {
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "the header is damaged: section %zu (%s) is out of place", i,
                               pith__section_name((pith__section)e.kind));
         }
         end = e.offset + e.size;
-        if (known && !e.route) c.sections[e.kind] = (pith_str){ file.data + e.offset, (size_t)e.size };
+        if (known && !e.route)
+            c.sections[e.kind] = (pith_str){ file.data + e.offset, (size_t)e.size };
     }
     *compiled = c;
     return PITH_OK;
@@ -123,7 +142,8 @@ pith_status pith__compiled_take(pith__compiled *c, uint32_t route, pith_error *e
     size_t count;
     PITH_TRY(check_header(&count, c->file, err));
     for (int kind = 0; kind < PITH_SECTION_COUNT; kind++)
-        if (!entry_is_shared(&(entry){ .kind = (uint32_t)kind })) c->sections[kind] = (pith_str){ NULL, 0 };
+        if (!entry_is_shared(&(entry){ .kind = (uint32_t)kind }))
+            c->sections[kind] = (pith_str){ NULL, 0 };
     for (size_t i = 0; i < count; i++) {
         const entry e = entry_at(c->file, i);
         if (!entry_is_known(&e) || entry_is_shared(&e) || e.route != route) continue;
@@ -140,15 +160,17 @@ pith_status pith__compiled_choose(pith__compiled *c, const char *route, pith_err
     size_t count = pith__get_count(&in, 8);
     for (size_t i = 0; i < count && !in.status; i++) {
         const pith_str name = pith__get_str(&in);
-        const uint32_t number = pith__get_below(&in, PITH_COMPILED_ROUTES, "a number that no route has");
+        const uint32_t number =
+            pith__get_below(&in, PITH_COMPILED_ROUTES, "a number that no route has");
         if (in.status) break;
         if (pith__str_is(name, route)) return pith__compiled_take(c, number, err);
-        int wrote =
-            snprintf(known + used, sizeof known - used, "%s" PITH_STR_FMT, used ? ", " : "", PITH_STR_ARG(name));
+        int wrote = snprintf(known + used, sizeof known - used, "%s" PITH_STR_FMT, used ? ", " : "",
+                             PITH_STR_ARG(name));
         if (wrote > 0 && (size_t)wrote < sizeof known - used) used += (size_t)wrote;
     }
     if (in.status) return in.status;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "there is no route '%s'; the file has: %s", route, known);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "there is no route '%s'; the file has: %s", route,
+                      known);
 }
 
 pith_status pith__compiled_verify(pith_str file, pith_error *err) {
@@ -159,9 +181,9 @@ pith_status pith__compiled_verify(pith_str file, pith_error *err) {
     for (size_t i = 0; i < count; i++) {
         entry e = entry_at(file, i);
         if (pith__hash_of(file.data + e.offset, (size_t)e.size) == e.hash) continue;
-        return pith__fail(err, PITH_ERR_FORMAT, "section %zu (%s), bytes %llu to %llu, is damaged", i,
-                          pith__section_name((pith__section)e.kind), (unsigned long long)e.offset,
-                          (unsigned long long)(e.offset + e.size));
+        return pith__fail(err, PITH_ERR_FORMAT, "section %zu (%s), bytes %llu to %llu, is damaged",
+                          i, pith__section_name((pith__section)e.kind),
+                          (unsigned long long)e.offset, (unsigned long long)(e.offset + e.size));
     }
     return PITH_OK;
 }
@@ -205,12 +227,12 @@ static pith_status send_section(sink *s, const pith__section_out *section) {
     return send_zeros(s, section->size - at);
 }
 
-pith_status pith__compiled_write(const pith__section_out *sections, size_t count, pith__write_fn *write, void *user,
-                                 pith_error *err) {
+pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
+                                 pith__write_fn *write, void *user, pith_error *err) {
     char head[HEADER + SECTIONS_MAX * ENTRY] = { 0 };
     if (count > SECTIONS_MAX)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "a compiled file has room for %d sections, not %zu", SECTIONS_MAX,
-                          count);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "a compiled file has room for %d sections, not %zu", SECTIONS_MAX, count);
     size_t head_size = HEADER + count * ENTRY;
     uint64_t end = head_size;
     for (size_t i = 0; i < count; i++) {

@@ -6,17 +6,20 @@
  *   16  u64      size of the file
  *   24  u64      hash (base/checksum.h) of bytes [32, end of the table)
  *   32  16 bytes version of the writer as text, padded with zeros; for people only
- *   48  table    per section 32 bytes: u32 kind, u32 route, u64 offset, u64 size, u64 hash of its contents
+ *   48  table    per section 32 bytes: u32 kind, u32 route, u64 offset, u64 size, u64 hash of its
+ *       contents
  *
- * A model with a Router has several routes, which are numbered from 0, the default. Each has sections of its own; the
- * weights and the names of the routes are those of route 0. A detector of several networks has them as routes, without
- * names, in the order of its networks. Any other model has route 0 only.
+ * A model with a Router has several routes, which are numbered from 0, the default. Each has
+ * sections of its own; the weights and the names of the routes are those of route 0. A detector of
+ * several networks has them as routes, without names, in the order of its networks. Any other model
+ * has route 0 only.
  *
- * Numbers are little-endian. Offsets are multiples of 64, those of weights of 4096. Sections do not overlap, and each
- * kind occurs once per route. The contents do not depend on the offset, the processor or paths of the machine: the same
- * model gives the same bytes. Opening reads the header and the table only, so its cost does not depend on the size.
- * Only pith__compiled_verify compares the hashes of the contents, so readers of a section treat it as hostile. Sections
- * of an unknown kind are skipped. */
+ * Numbers are little-endian. Offsets are multiples of 64, those of weights of 4096. Sections do not
+ * overlap, and each kind occurs once per route. The contents do not depend on the offset, the
+ * processor or paths of the machine: the same model gives the same bytes. Opening reads the header
+ * and the table only, so its cost does not depend on the size. Only pith__compiled_verify compares
+ * the hashes of the contents, so readers of a section treat it as hostile. Sections of an unknown
+ * kind are skipped. */
 #ifndef PITH_FORMATS_COMPILED_COMPILED_H
 #define PITH_FORMATS_COMPILED_COMPILED_H
 
@@ -37,12 +40,14 @@ typedef enum pith__section {
     PITH_SECTION_TEXT = 3,      /* the graph for packed texts, if the model has one */
     PITH_SECTION_WEIGHTS = 4,   /* constants and packed constants of both graphs */
     PITH_SECTION_TOKENIZER = 5, /* a frozen tokenizer (text/compiled_tokenizer.h) */
-    PITH_SECTION_HEADS = 6,     /* the graph for packed texts with every output that a head reads, if that is more than
-                                   the output of dense vectors: u32 count, u32 numbers of the outputs, the graph */
+    PITH_SECTION_HEADS = 6,     /* the graph for packed texts with every output that a head reads,
+                                   if that is more than the output of dense vectors: u32 count, u32
+                                   numbers of the outputs, the graph */
     PITH_SECTION_WORDS = 7,     /* words of BM42 or miniCOIL */
     PITH_SECTION_PICTURES = 8,  /* what is done to pictures before a model of pixels */
     PITH_SECTION_ROUTES = 9,    /* names of routes: u32 count, each a string and its u32 number */
-    PITH_SECTION_NETWORKS = 10, /* of route 0: the name of the detector whose networks are the routes */
+    PITH_SECTION_NETWORKS = 10, /* of route 0: the name of the detector whose networks are the
+                                   routes */
     PITH_SECTION_COUNT
 } pith__section;
 
@@ -61,12 +66,14 @@ typedef struct pith__compiled {
 bool pith__compiled_is(pith_str file);
 /* file must be aligned to 64 bytes and outlive everything that is read from it. */
 pith_status pith__compiled_open(pith__compiled *compiled, pith_str file, pith_error *err);
-/* Chooses a route by one of the names that the model's directory knows it by. NULL stays at the default, and so does
- * any name in a file without routes. PITH_ERR_ARGUMENT lists the names of the file. */
+/* Chooses a route by one of the names that the model's directory knows it by. NULL stays at the
+ * default, and so does any name in a file without routes. PITH_ERR_ARGUMENT lists the names of the
+ * file. */
 pith_status pith__compiled_choose(pith__compiled *compiled, const char *route, pith_error *err);
 /* Chooses a route by its number. One that the file does not have leaves sections without data. */
 pith_status pith__compiled_take(pith__compiled *compiled, uint32_t route, pith_error *err);
-/* Reads the whole file and compares the hashes. Returns PITH_ERR_FORMAT that names the first damaged section. */
+/* Reads the whole file and compares the hashes. Returns PITH_ERR_FORMAT that names the first
+ * damaged section. */
 pith_status pith__compiled_verify(pith_str file, pith_error *err);
 
 /* ---- writing ---- */
@@ -86,10 +93,11 @@ typedef struct pith__section_out {
     size_t count;
 } pith__section_out;
 
-/* Receives the file in pieces. Non-zero ends the writing with PITH_ERR_IO. total is the size of the whole file. */
+/* Receives the file in pieces. Non-zero ends the writing with PITH_ERR_IO. total is the size of the
+ * whole file. */
 typedef int pith__write_fn(void *user, const void *data, size_t size, uint64_t total);
 
-pith_status pith__compiled_write(const pith__section_out *sections, size_t count, pith__write_fn *write, void *user,
-                                 pith_error *err);
+pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
+                                 pith__write_fn *write, void *user, pith_error *err);
 
 #endif

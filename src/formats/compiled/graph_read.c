@@ -1,14 +1,15 @@
 /* graph_read.c - bytes to a graph, the mirror of graph_write.c.
  *
- * Numbers are checked one by one as they are read. pith__graph_check then checks what they mean together: order,
- * producers, captures. Strings and tensors stay spans of the file. */
+ * Numbers are checked one by one as they are read. pith__graph_check then checks what they mean
+ * together: order, producers, captures. Strings and tensors stay spans of the file. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "formats/compiled/graph_bytes.h"
 
 #define NONE UINT32_MAX
 
-/* How deep subgraphs may be nested, and sequences in sequences. It bounds recursion, far above what models have. */
+/* How deep subgraphs may be nested, and sequences in sequences. It bounds recursion, far above what
+ * models have. */
 enum { DEPTH_MAX = 32 };
 
 typedef struct reader {
@@ -17,9 +18,12 @@ typedef struct reader {
     pith__arena *arena;
 } reader;
 
-static pith_status graph_read_out_of_memory(reader *r) { return r->in->status = pith__fail_memory(r->in->err, 0); }
+static pith_status graph_read_out_of_memory(reader *r) {
+    return r->in->status = pith__fail_memory(r->in->err, 0);
+}
 
-/* count things of size bytes, of which each has at least item_bytes in the file; NULL if anything failed. */
+/* count things of size bytes, of which each has at least item_bytes in the file; NULL if anything
+ * failed. */
 static void *graph_read_read_array(reader *r, size_t *count, size_t item_bytes, size_t size) {
     *count = pith__get_count(r->in, item_bytes);
     void *array = r->in->status ? NULL : pith__arena_array(r->arena, *count, size);
@@ -73,7 +77,8 @@ static void graph_read_read_items(reader *r, pith_tensor *t, int64_t count, int 
     if (!items) graph_read_out_of_memory(r);
     for (int64_t i = 0; i < count && !r->in->status; i++) {
         graph_read_read_tensor(r, &items[i], depth + 1);
-        if (items[i].dtype >= PITH_DTYPE_COUNT) pith__bytes_fail(r->in, "a sequence item that is not a tensor");
+        if (items[i].dtype >= PITH_DTYPE_COUNT)
+            pith__bytes_fail(r->in, "a sequence item that is not a tensor");
     }
     t->data = items;
     t->bytes = (size_t)count * sizeof *items;
@@ -83,7 +88,8 @@ static void graph_read_read_items(reader *r, pith_tensor *t, int64_t count, int 
 static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth) {
     pith__bytes_in *in = r->in;
     *t = (pith_tensor){ .dtype = (int32_t)pith__get_below(in, PITH_NONE + 1, "an unknown dtype"),
-                        .rank = (int32_t)pith__get_below(in, PITH_MAX_RANK + 1, "an impossible rank") };
+                        .rank =
+                            (int32_t)pith__get_below(in, PITH_MAX_RANK + 1, "an impossible rank") };
     for (int i = 0; i < t->rank; i++) t->dims[i] = pith__get_i64(in);
     int64_t count = pith__dims_count(t->dims, t->rank);
     if (in->status || t->dtype == PITH_NONE) return;
@@ -97,10 +103,12 @@ static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth) {
     } else if (t->dtype == PITH_STRING) {
         read_strings(r, t, count);
     } else {
-        uint32_t number = pith__get_below(in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
+        uint32_t number = pith__get_below(in, (uint32_t)r->weights->count,
+                                          "a reference to weights that do not exist");
         if (in->status) return;
         pith_str span = pith__weights_get(r->weights, number);
-        if (span.size != t->bytes) pith__bytes_fail(in, "a tensor whose shape does not fit its bytes");
+        if (span.size != t->bytes)
+            pith__bytes_fail(in, "a tensor whose shape does not fit its bytes");
         t->data = (void *)(uintptr_t)span.data;
     }
 }
@@ -119,12 +127,13 @@ static const pith_tensor *graph_read_new_tensor(reader *r) {
 
 static void check_packed(reader *r, const pith__type *type) {
     size_t bytes;
-    if (!pith__type_concrete(type) || !pith__dtype_bytes(type->dtype, pith__type_count(type), &bytes))
+    if (!pith__type_concrete(type) ||
+        !pith__dtype_bytes(type->dtype, pith__type_count(type), &bytes))
         pith__bytes_fail(r->in, "a packed constant without a shape");
 }
 
-/* The type is what the model's file declares: that of an input of the main graph is a hint, as in any graph that was
- * read, unless it is fixed. */
+/* The type is what the model's file declares: that of an input of the main graph is a hint, as in
+ * any graph that was read, unless it is fixed. */
 static void graph_read_read_input(reader *r, pith__graph *graph, pith__value *v) {
     pith__type_read(&v->type, r->in, graph->dims);
     const uint32_t flags = pith__get_below(r->in, 4, "flags other than 0 to 3");
@@ -143,7 +152,8 @@ static void graph_read_read_input(reader *r, pith__graph *graph, pith__value *v)
 
 static void graph_read_read_value(reader *r, pith__graph *graph) {
     pith__bytes_in *in = r->in;
-    pith__value_kind kind = (pith__value_kind)pith__get_below(in, PITH_VALUE_PACKED + 1, "an unknown kind of value");
+    pith__value_kind kind =
+        (pith__value_kind)pith__get_below(in, PITH_VALUE_PACKED + 1, "an unknown kind of value");
     pith_str name = pith__get_str(in);
     if (in->status) return;
     pith__value *v = pith__graph_add_value(graph, name, kind);
@@ -152,7 +162,8 @@ static void graph_read_read_value(reader *r, pith__graph *graph) {
         return;
     }
     bool first = kind == PITH_VALUE_INPUT || kind == PITH_VALUE_CAPTURE, late = v->id > 0 && first;
-    if (late && graph->values[v->id - 1]->kind > kind) pith__bytes_fail(in, "inputs and captures out of order");
+    if (late && graph->values[v->id - 1]->kind > kind)
+        pith__bytes_fail(in, "inputs and captures out of order");
     if (kind == PITH_VALUE_INPUT) {
         graph->input_count++;
         graph_read_read_input(r, graph, v);
@@ -167,14 +178,15 @@ static void graph_read_read_value(reader *r, pith__graph *graph) {
     }
 }
 
-/* Inputs and captures are the first values. An input's type.data is its default: its type then is that of the default.
- */
+/* Inputs and captures are the first values. An input's type.data is its default: its type then is
+ * that of the default. */
 static void read_values(reader *r, pith__graph *graph) {
     size_t count = pith__get_count(r->in, 8);
     for (size_t i = 0; i < count && !r->in->status; i++) graph_read_read_value(r, graph);
     if (r->in->status) return;
     for (size_t i = 0; i < graph->input_count; i++)
-        if (graph->values[i]->type.data) pith__type_of_tensor(&graph->values[i]->type, graph->values[i]->type.data);
+        if (graph->values[i]->type.data)
+            pith__type_of_tensor(&graph->values[i]->type, graph->values[i]->type.data);
     graph->inputs = pith__arena_array(r->arena, graph->input_count, sizeof *graph->inputs);
     graph->captures = pith__arena_array(r->arena, graph->capture_count, sizeof *graph->captures);
     if (!graph->inputs || !graph->captures) {
@@ -182,7 +194,8 @@ static void read_values(reader *r, pith__graph *graph) {
         return;
     }
     for (size_t i = 0; i < graph->input_count; i++) graph->inputs[i] = graph->values[i];
-    for (size_t i = 0; i < graph->capture_count; i++) graph->captures[i] = graph->values[graph->input_count + i];
+    for (size_t i = 0; i < graph->capture_count; i++)
+        graph->captures[i] = graph->values[graph->input_count + i];
 }
 
 /* ---- nodes ---- */
@@ -210,7 +223,8 @@ static void graph_read_read_list(reader *r, pith__attr *attr) {
         attr->strings = strings;
     } else {
         const pith_tensor **tensors = graph_read_read_array(r, &attr->count, 8, sizeof *tensors);
-        for (size_t i = 0; tensors && i < attr->count && !in->status; i++) tensors[i] = graph_read_new_tensor(r);
+        for (size_t i = 0; tensors && i < attr->count && !in->status; i++)
+            tensors[i] = graph_read_new_tensor(r);
         attr->tensors = tensors;
     }
 }
@@ -228,7 +242,8 @@ static void read_attr(reader *r, pith__attr *attr, pith__graph *graph, int depth
     pith__bytes_in *in = r->in;
     attr->name = pith__get_str(in);
     attr->reference = (pith_str){ "", 0 };
-    attr->kind = (pith__attr_kind)pith__get_below(in, PITH_ATTR_TYPE + 1, "an unknown kind of attribute");
+    attr->kind =
+        (pith__attr_kind)pith__get_below(in, PITH_ATTR_TYPE + 1, "an unknown kind of attribute");
     if (in->status) return;
     switch (attr->kind) {
     case PITH_ATTR_FLOAT: graph_read_read_floats(r, &attr->f, 1); break;
@@ -262,7 +277,8 @@ static pith__value **read_uses(reader *r, size_t *count, const pith__graph *grap
             pith__bytes_fail(r->in, made ? "an output that its node cannot make"
                                          : "a reference to a value that does not exist");
     }
-    if (!r->in->status && *count > INT32_MAX / 2) pith__bytes_fail(r->in, "a node with too many inputs or outputs");
+    if (!r->in->status && *count > INT32_MAX / 2)
+        pith__bytes_fail(r->in, "a node with too many inputs or outputs");
     return uses;
 }
 
@@ -270,8 +286,8 @@ static void read_packed(reader *r, pith__node *node) {
     pith__packed *packed = graph_read_read_array(r, &node->packed_count, 8, sizeof *packed);
     for (size_t i = 0; packed && i < node->packed_count; i++) {
         packed[i].layout = pith__get_str(r->in);
-        uint32_t number =
-            pith__get_below(r->in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
+        uint32_t number = pith__get_below(r->in, (uint32_t)r->weights->count,
+                                          "a reference to weights that do not exist");
         if (r->in->status) return;
         pith_str span = pith__weights_get(r->weights, number);
         packed[i].data = span.data;
@@ -292,14 +308,17 @@ static void graph_read_read_node(reader *r, pith__graph *graph, bool *made, int 
     pith__value **inputs = read_uses(r, &input_count, graph, NULL);
     pith__value **outputs = read_uses(r, &output_count, graph, made);
     if (in->status) return;
-    pith__node *node = pith__graph_add_headed(graph, NULL, &head, inputs, (int)input_count, outputs, (int)output_count);
+    pith__node *node = pith__graph_add_headed(graph, NULL, &head, inputs, (int)input_count, outputs,
+                                              (int)output_count);
     if (!node) {
         graph_read_out_of_memory(r);
         return;
     }
-    node->capture_count = (int32_t)pith__get_below(in, (uint32_t)input_count + 1, "more captures than inputs");
+    node->capture_count =
+        (int32_t)pith__get_below(in, (uint32_t)input_count + 1, "more captures than inputs");
     node->attrs = graph_read_read_array(r, &node->attr_count, 8, sizeof *node->attrs);
-    for (size_t i = 0; i < node->attr_count && !in->status; i++) read_attr(r, &node->attrs[i], graph, depth);
+    for (size_t i = 0; i < node->attr_count && !in->status; i++)
+        read_attr(r, &node->attrs[i], graph, depth);
     if (!in->status) read_packed(r, node);
 }
 
@@ -310,13 +329,14 @@ static void read_outputs(reader *r, pith__graph *graph) {
     pith_str *names = pith__arena_array(r->arena, graph->output_count, sizeof *names);
     if (!names) graph_read_out_of_memory(r);
     for (size_t i = 0; i < graph->output_count && !r->in->status; i++) {
-        uint32_t number =
-            pith__get_below(r->in, (uint32_t)graph->value_count, "a reference to a value that does not exist");
+        uint32_t number = pith__get_below(r->in, (uint32_t)graph->value_count,
+                                          "a reference to a value that does not exist");
         names[i] = pith__get_str(r->in);
         if (r->in->status) return;
         graph->outputs[i] = graph->values[number];
         graph->outputs[i]->output_uses++;
-        if (graph->outputs[i]->kind == PITH_VALUE_PACKED) pith__bytes_fail(r->in, "a graph output without contents");
+        if (graph->outputs[i]->kind == PITH_VALUE_PACKED)
+            pith__bytes_fail(r->in, "a graph output without contents");
     }
     graph->output_names = names;
 }
@@ -336,13 +356,15 @@ static pith__graph *read_graph(reader *r, pith__graph *parent, int depth) {
     bool *made = pith__arena_array(r->arena, graph->value_count, sizeof *made);
     if (!made) graph_read_out_of_memory(r);
     size_t nodes = r->in->status ? 0 : pith__get_count(r->in, 32);
-    for (size_t i = 0; i < nodes && !r->in->status; i++) graph_read_read_node(r, graph, made, depth);
+    for (size_t i = 0; i < nodes && !r->in->status; i++)
+        graph_read_read_node(r, graph, made, depth);
     if (!r->in->status) read_outputs(r, graph);
     return r->in->status ? NULL : graph;
 }
 
-pith_status pith__graph_read(pith__graph **graph, pith__bytes_in *in, const pith__weights_in *weights,
-                             pith__arena *arena, const pith_log *log) {
+pith_status pith__graph_read(pith__graph **graph, pith__bytes_in *in,
+                             const pith__weights_in *weights, pith__arena *arena,
+                             const pith_log *log) {
     reader r = { in, weights, arena };
     pith_str producer = pith__get_str(in);
     int64_t ir_version = pith__get_i64(in);

@@ -1,5 +1,5 @@
-/* graph_write.c - a planned graph to bytes. graph_bytes.h says what is left out. The functions here define the layout,
- * and graph_read.c mirrors them one by one. */
+/* graph_write.c - a planned graph to bytes. graph_bytes.h says what is left out. The functions here
+ * define the layout, and graph_read.c mirrors them one by one. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "formats/compiled/graph_bytes.h"
@@ -31,7 +31,9 @@ void pith__type_write(pith__bytes_out *out, const pith__dims *dims, const pith__
     pith__put_u32(out, (uint32_t)(type->rank + 1));
     for (int i = 0; i < type->rank; i++) {
         int32_t symbol = pith__dim_symbol_index(dims, type->dims[i]);
-        pith__put_u32(out, pith__dim_known(type->dims[i]) ? NUMBER : symbol >= 0 ? SYMBOL : UNKNOWN);
+        pith__put_u32(out, pith__dim_known(type->dims[i]) ? NUMBER
+                           : symbol >= 0                  ? SYMBOL
+                                                          : UNKNOWN);
         if (pith__dim_known(type->dims[i])) pith__put_i64(out, type->dims[i]);
         if (symbol >= 0) pith__put_str(out, pith__dims_symbol_name(dims, symbol));
     }
@@ -44,7 +46,8 @@ static pith_status write_tensor(writer *w, const pith_tensor *t) {
     for (int i = 0; i < t->rank; i++) pith__put_i64(w->out, t->dims[i]);
     if (t->dtype == PITH_STRING) {
         const pith_str *strings = t->data;
-        for (int64_t i = 0; i < pith__dims_count(t->dims, t->rank); i++) pith__put_str(w->out, strings[i]);
+        for (int64_t i = 0; i < pith__dims_count(t->dims, t->rank); i++)
+            pith__put_str(w->out, strings[i]);
     } else if (t->dtype == PITH_SEQUENCE) {
         const pith_tensor *items = t->data;
         for (int64_t i = 0; i < t->dims[0]; i++) PITH_TRY(write_tensor(w, &items[i]));
@@ -59,7 +62,8 @@ static pith_status write_tensor(writer *w, const pith_tensor *t) {
 
 static bool is_packed(const scope *s, const pith__value *v) {
     if (v->kind == PITH_VALUE_PACKED) return true;
-    return v->kind == PITH_VALUE_CONST && v->user_count && !v->output_uses && s->packed_uses[v->id] == v->user_count;
+    return v->kind == PITH_VALUE_CONST && v->user_count && !v->output_uses &&
+           s->packed_uses[v->id] == v->user_count;
 }
 
 static void count_packed_uses(scope *s) {
@@ -117,7 +121,8 @@ static const pith__plan *subplan_of(const scope *s, const pith__node *node, pith
     return NULL;
 }
 
-static pith_status write_attr(writer *w, const scope *s, const pith__node *node, const pith__attr *attr) {
+static pith_status write_attr(writer *w, const scope *s, const pith__node *node,
+                              const pith__attr *attr) {
     char place[256];
     pith__put_str(w->out, attr->name);
     pith__put_u32(w->out, attr->kind);
@@ -129,13 +134,15 @@ static pith_status write_attr(writer *w, const scope *s, const pith__node *node,
     case PITH_ATTR_GRAPH: return write_graph(w, attr->graph, subplan_of(s, node, attr->name));
     case PITH_ATTR_TYPE: pith__type_write(w->out, s->graph->dims, attr->type); return PITH_OK;
     case PITH_ATTR_GRAPHS:
-        return pith__fail(w->err, PITH_ERR_UNSUPPORTED, "%s: attribute '" PITH_STR_FMT "' is a list of graphs",
+        return pith__fail(w->err, PITH_ERR_UNSUPPORTED,
+                          "%s: attribute '" PITH_STR_FMT "' is a list of graphs",
                           pith__node_place(node, place, sizeof place), PITH_STR_ARG(attr->name));
     default: break;
     }
     pith__put_u32(w->out, (uint32_t)attr->count);
     for (size_t i = 0; i < attr->count; i++) {
-        if (attr->kind == PITH_ATTR_FLOATS) pith__put_bytes(w->out, &attr->floats[i], sizeof *attr->floats);
+        if (attr->kind == PITH_ATTR_FLOATS)
+            pith__put_bytes(w->out, &attr->floats[i], sizeof *attr->floats);
         if (attr->kind == PITH_ATTR_INTS) pith__put_i64(w->out, attr->ints[i]);
         if (attr->kind == PITH_ATTR_STRINGS) pith__put_str(w->out, attr->strings[i]);
         if (attr->kind == PITH_ATTR_TENSORS) PITH_TRY(write_tensor(w, attr->tensors[i]));
@@ -145,24 +152,28 @@ static pith_status write_attr(writer *w, const scope *s, const pith__node *node,
 
 static void write_uses(writer *w, const scope *s, pith__value *const *values, int count) {
     pith__put_u32(w->out, (uint32_t)count);
-    for (int i = 0; i < count; i++) pith__put_u32(w->out, values[i] ? s->number[values[i]->id] : NONE);
+    for (int i = 0; i < count; i++)
+        pith__put_u32(w->out, values[i] ? s->number[values[i]->id] : NONE);
 }
 
-static pith_status write_packed(writer *w, const pith__plan *plan, const pith__node *node, size_t *next) {
+static pith_status write_packed(writer *w, const pith__plan *plan, const pith__node *node,
+                                size_t *next) {
     size_t first = *next;
     while (plan && *next < plan->packed_count && plan->packed[*next].node == node) ++*next;
     pith__put_u32(w->out, (uint32_t)(*next - first));
     for (size_t i = first; i < *next; i++) {
         uint32_t number;
         pith__put_str(w->out, pith__str_of(plan->packed[i].pack.layout));
-        PITH_TRY(pith__weights_add(&number, w->weights, *plan->packed[i].packed, plan->packed[i].pack.bytes, w->err));
+        PITH_TRY(pith__weights_add(&number, w->weights, *plan->packed[i].packed,
+                                   plan->packed[i].pack.bytes, w->err));
         pith__put_u32(w->out, number);
     }
     return PITH_OK;
 }
 
 /* next_packed: of the plan, whose list is in the order of the nodes. */
-static pith_status write_node(writer *w, const scope *s, const pith__node *node, size_t *next_packed) {
+static pith_status write_node(writer *w, const scope *s, const pith__node *node,
+                              size_t *next_packed) {
     pith__put_str(w->out, node->domain);
     pith__put_str(w->out, node->op_type);
     pith__put_str(w->out, node->name);
@@ -187,7 +198,8 @@ static pith_status write_scope(writer *w, scope *s) {
     pith__put_u32(w->out, s->count);
     for (uint32_t i = 0; i < s->count; i++) PITH_TRY(write_value(w, s, s->values[i]));
     pith__put_u32(w->out, (uint32_t)g->node_count);
-    for (const pith__node *node = g->first; node; node = node->next) PITH_TRY(write_node(w, s, node, &next_packed));
+    for (const pith__node *node = g->first; node; node = node->next)
+        PITH_TRY(write_node(w, s, node, &next_packed));
     pith__put_u32(w->out, (uint32_t)g->output_count);
     for (size_t i = 0; i < g->output_count; i++) {
         pith__put_u32(w->out, s->number[g->outputs[i]->id]);
@@ -209,13 +221,14 @@ static pith_status write_graph(writer *w, const pith__graph *graph, const pith__
         for (size_t i = 0; i < graph->value_count; i++) s.number[i] = NONE;
         status = write_scope(w, &s);
     }
-    if (status == PITH_ERR_MEMORY || w->out->failed) status = pith__fail_memory(w->err, w->out->size);
+    if (status == PITH_ERR_MEMORY || w->out->failed)
+        status = pith__fail_memory(w->err, w->out->size);
     pith__arena_free(&scratch);
     return status;
 }
 
-pith_status pith__graph_write(pith__bytes_out *out, pith__weights_out *weights, const pith__graph *graph,
-                              const pith__plan *plan, pith_error *err) {
+pith_status pith__graph_write(pith__bytes_out *out, pith__weights_out *weights,
+                              const pith__graph *graph, const pith__plan *plan, pith_error *err) {
     writer w = { out, weights, err };
     pith__put_str(out, graph->producer);
     pith__put_i64(out, graph->ir_version);

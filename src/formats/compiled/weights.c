@@ -17,8 +17,8 @@ pith_status pith__weights_begin(pith__weights_out *out, pith__arena *arena, pith
     return pith__map_init(&out->by_hash, arena, 256) ? pith__fail_memory(err, 256) : PITH_OK;
 }
 
-pith_status pith__weights_add(uint32_t *number, pith__weights_out *out, const void *data, size_t size,
-                              pith_error *err) {
+pith_status pith__weights_add(uint32_t *number, pith__weights_out *out, const void *data,
+                              size_t size, pith_error *err) {
     pith_str span = { size ? data : "", size };
     uint64_t sum[2] = { pith__hash_of(span.data, size), size };
     pith_str key = pith__arena_str(out->arena, (pith_str){ (const char *)sum, sizeof sum });
@@ -29,8 +29,10 @@ pith_status pith__weights_add(uint32_t *number, pith__weights_out *out, const vo
         *number = i;
         return PITH_OK;
     }
-    if (!pith__arena_grow(out->arena, (void **)&out->spans, out->count, &out->capacity, sizeof *out->spans) ||
-        !pith__arena_grow(out->arena, (void **)&out->same, out->count, &out->same_capacity, sizeof *out->same) ||
+    if (!pith__arena_grow(out->arena, (void **)&out->spans, out->count, &out->capacity,
+                          sizeof *out->spans) ||
+        !pith__arena_grow(out->arena, (void **)&out->same, out->count, &out->same_capacity,
+                          sizeof *out->same) ||
         out->count >= UINT32_MAX || !pith__map_put(&out->by_hash, key, (uint32_t)out->count, NULL))
         return pith__fail_memory(err, sizeof *out->spans);
     out->same[out->count] = last;
@@ -43,7 +45,8 @@ static uint64_t round_up(uint64_t x) {
     return (x + PITH_COMPILED_ALIGNMENT - 1) & ~(uint64_t)(PITH_COMPILED_ALIGNMENT - 1);
 }
 
-pith_status pith__weights_end(pith__section_out *section, const pith__weights_out *out, pith_error *err) {
+pith_status pith__weights_end(pith__section_out *section, const pith__weights_out *out,
+                              pith_error *err) {
     pith__piece_out *pieces = pith__arena_array(out->arena, out->count + 1, sizeof *pieces);
     uint64_t *offsets = pith__arena_array(out->arena, out->count, sizeof *offsets);
     pith__bytes_out table = { .arena = out->arena };

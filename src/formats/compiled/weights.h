@@ -1,7 +1,8 @@
 /* weights.h - constants as numbered spans of one section.
  *
- * The section begins with an i64 count, then the i64 offset and size of each span. The spans follow at multiples of 64,
- * small ones first, so that the bytes that opening reads are close together. Equal spans are stored once. */
+ * The section begins with an i64 count, then the i64 offset and size of each span. The spans follow
+ * at multiples of 64, small ones first, so that the bytes that opening reads are close together.
+ * Equal spans are stored once. */
 #ifndef PITH_FORMATS_COMPILED_WEIGHTS_H
 #define PITH_FORMATS_COMPILED_WEIGHTS_H
 
@@ -19,9 +20,11 @@ typedef struct pith__weights_out {
 
 pith_status pith__weights_begin(pith__weights_out *out, pith__arena *arena, pith_error *err);
 /* Sets *number to the number of the span. data must stay valid until the file is written. */
-pith_status pith__weights_add(uint32_t *number, pith__weights_out *out, const void *data, size_t size, pith_error *err);
+pith_status pith__weights_add(uint32_t *number, pith__weights_out *out, const void *data,
+                              size_t size, pith_error *err);
 /* Makes the section, in the arena. */
-pith_status pith__weights_end(pith__section_out *section, const pith__weights_out *out, pith_error *err);
+pith_status pith__weights_end(pith__section_out *section, const pith__weights_out *out,
+                              pith_error *err);
 
 typedef struct pith__weights_in {
     pith_str section;

@@ -49,7 +49,9 @@ void pith__put_str(pith__bytes_out *out, pith_str s) {
 /* ---- in ---- */
 
 pith_status pith__bytes_fail(pith__bytes_in *in, const char *fault) {
-    if (!in->status) in->status = pith__fail(in->err, PITH_ERR_FORMAT, "%s: byte %zu: %s", in->what, in->at, fault);
+    if (!in->status)
+        in->status =
+            pith__fail(in->err, PITH_ERR_FORMAT, "%s: byte %zu: %s", in->what, in->at, fault);
     return in->status;
 }
 

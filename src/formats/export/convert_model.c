@@ -25,7 +25,8 @@ static pith_status converted_print(converted *x, pith_str model) {
     for (int i = 0; i < PITH_OMISSIONS; i++) {
         if (!sink.omitted[i]) continue;
         x->report.left_out += sink.omitted[i];
-        pith__log_write(x->o.log, PITH_LOG_WARNING, "left out, since text has no place for it: %s (%llu)",
+        pith__log_write(x->o.log, PITH_LOG_WARNING,
+                        "left out, since text has no place for it: %s (%llu)",
                         pith__syntax_omission_names[i], (unsigned long long)sink.omitted[i]);
     }
     return PITH_OK;
@@ -52,9 +53,11 @@ static pith_status converted_bytes(converted *x, pith_str bytes) {
 }
 
 pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
-                                        int (*write)(void *user, const void *data, size_t size), void *user,
-                                        pith_convert_report *report, pith_error *err) {
-    converted x = { .o = PITH_CONVERT_OPTIONS_INIT, .report = PITH_CONVERT_REPORT_INIT, .err = err };
+                                        int (*write)(void *user, const void *data, size_t size),
+                                        void *user, pith_convert_report *report, pith_error *err) {
+    converted x = { .o = PITH_CONVERT_OPTIONS_INIT,
+                    .report = PITH_CONVERT_REPORT_INIT,
+                    .err = err };
     pith__file file;
     PITH_TAKE_OPTIONS(x.o, options, err);
     if (report && report->size < sizeof report->size)
@@ -62,7 +65,8 @@ pith_status pith__model_write_converted(const char *path, const pith_convert_opt
                           "the report has no size; initialise it with PITH_CONVERT_REPORT_INIT");
     if (x.o.to < PITH_CONVERT_OTHER || x.o.to > PITH_CONVERT_TEXT)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_convert_to", x.o.to);
-    if (!path || !write) return pith__fail(err, PITH_ERR_ARGUMENT, "path and write must not be NULL");
+    if (!path || !write)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "path and write must not be NULL");
     x.write = write;
     x.user = user;
     const pith_allocator *allocator = x.o.allocator ? x.o.allocator : &pith__allocator_default;

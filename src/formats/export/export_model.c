@@ -1,8 +1,8 @@
 /* export_model.c - see export_model.h.
  *
- * The model is opened at level 1, whose passes leave standard operators only, and its graph is then changed step by
- * step: cut to the outputs that are wanted, lowered to the opset, narrowed, pooled in f32, given other inputs. The
- * model is not run any more. */
+ * The model is opened at level 1, whose passes leave standard operators only, and its graph is then
+ * changed step by step: cut to the outputs that are wanted, lowered to the opset, narrowed, pooled
+ * in f32, given other inputs. The model is not run any more. */
 #include "formats/export/export_model.h"
 
 #include <string.h>
@@ -34,15 +34,19 @@ static pith_status exported_check(const pith_export_options *o, pith_error *err)
         return pith__fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset,
                           PITH_EXPORT_OPSET_LEAST, EXPORTED_OPSET_MOST);
     if (o->dtype != PITH_F32 && o->dtype != PITH_F16 && o->dtype != PITH_BF16)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the dtype of an export is f32, f16 or bf16, not %s",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the dtype of an export is f32, f16 or bf16, not %s",
                           pith__dtype_name(o->dtype));
-    if (o->dim < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
+    if (o->dim < 0)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
     if (!o->pool && (o->dim || o->pooling || o->normalize >= 0))
         return pith__fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
     return pith__written_check_name(o->data_name, err);
 }
 
-static pith_status exported_infer(const exported *x) { return pith__ops_infer(x->m->graph, false, x->err); }
+static pith_status exported_infer(const exported *x) {
+    return pith__ops_infer(x->m->graph, false, x->err);
+}
 
 /* ---- outputs ---- */
 
@@ -59,8 +63,9 @@ static pith_status exported_mask(pith__value **mask, const exported *x) {
     *mask = exported_input(graph, "attention_mask");
     if (*mask) return PITH_OK;
     if (!ids)
-        return pith__fail(x->err, PITH_ERR_UNSUPPORTED,
-                          "the graph has no input attention_mask, which pooling needs, and no input_ids");
+        return pith__fail(
+            x->err, PITH_ERR_UNSUPPORTED,
+            "the graph has no input attention_mask, which pooling needs, and no input_ids");
     pith__value **inputs = pith__arena_array(graph->arena, graph->input_count + 1, sizeof *inputs);
     *mask = pith__graph_add_value(graph, PITH_STR("attention_mask"), PITH_VALUE_INPUT);
     if (!inputs || !*mask) return pith__fail_memory(x->err, 0);
@@ -76,12 +81,13 @@ static pith_status exported_check_modules(const exported *x) {
     const pith__modules *s = &x->m->modules;
     bool known = !s->weighted && !s->bag.words && !s->sparse.code;
     for (size_t i = 0; i < s->step_count; i++)
-        known = known && s->steps[i].kind != PITH_STEP_STANDARDIZE && s->steps[i].kind != PITH_STEP_TOP;
+        known =
+            known && s->steps[i].kind != PITH_STEP_STANDARDIZE && s->steps[i].kind != PITH_STEP_TOP;
     if (known) return PITH_OK;
-    return pith__fail(
-        x->err, PITH_ERR_UNSUPPORTED,
-        "the model has a module behind the pooling, or weights of words, that cannot be exported; export it "
-        "without pooling (leave out --pool)");
+    return pith__fail(x->err, PITH_ERR_UNSUPPORTED,
+                      "the model has a module behind the pooling, or weights of words, that cannot "
+                      "be exported; export it "
+                      "without pooling (leave out --pool)");
 }
 
 static pith_status exported_pool(const exported *x) {
@@ -89,9 +95,9 @@ static pith_status exported_pool(const exported *x) {
     const pith_export_options *o = x->o;
     pith__value *mask;
     pith__export_pool pool = { .modules = &m->modules };
-    PITH_TRY(pith__dense_choose(&pool.pooling, &pool.normalize, &pool.dim, pith__encoder_model(m->text.encoder, 0),
-                                &(pith__dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim },
-                                x->err));
+    PITH_TRY(pith__dense_choose(
+        &pool.pooling, &pool.normalize, &pool.dim, pith__encoder_model(m->text.encoder, 0),
+        &(pith__dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim }, x->err));
     PITH_TRY(exported_mask(&mask, x));
     PITH_TRY(pith__export_append_pool(m->graph, 0, mask, &pool, x->err));
     PITH_TRY(exported_infer(x));
@@ -113,7 +119,8 @@ static pith_status exported_rows(const exported *x) {
 /* ---- types and operators ---- */
 
 static pith_status exported_narrow(const exported *x) {
-    const pith__narrow_form form = { .dtype = x->o->dtype, .opset = x->o->opset ? x->o->opset : EXPORTED_OPSET_MOST };
+    const pith__narrow_form form = { .dtype = x->o->dtype,
+                                     .opset = x->o->opset ? x->o->opset : EXPORTED_OPSET_MOST };
     if (x->o->dtype == PITH_F32) return PITH_OK;
     PITH_TRY(pith__written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return exported_infer(x);
@@ -131,11 +138,13 @@ static pith_status exported_hint(pith__value *given, const pith__value *input, p
 }
 
 /* Nodes that made int32 of the int64 input take the one in its place as it is. */
-static pith_status exported_skip_casts(const pith__value *input, pith__value *given, pith_error *err) {
+static pith_status exported_skip_casts(const pith__value *input, pith__value *given,
+                                       pith_error *err) {
     for (size_t i = input->user_count; i-- > 0;) {
         pith__node *user = input->users[i].node;
-        if (user->domain.size || !pith__str_is(user->op_type, "Cast") || pith__node_int(user, "to", 0) != PITH_I32 ||
-            user->graph != input->graph || user->outputs[0]->output_uses)
+        if (user->domain.size || !pith__str_is(user->op_type, "Cast") ||
+            pith__node_int(user, "to", 0) != PITH_I32 || user->graph != input->graph ||
+            user->outputs[0]->output_uses)
             continue;
         if (pith__value_replace(user->outputs[0], given)) return pith__fail_memory(err, 0);
         pith__node_remove(user);
@@ -201,15 +210,17 @@ static pith_status exported_run(exported *x, const pith__onnx_sinks *sinks, bool
     return PITH_OK;
 }
 
-pith_status pith__model_write_onnx(const char *model, const pith_export_options *options, const pith__onnx_sinks *sinks,
-                                   pith_export_report *report, pith_error *err) {
+pith_status pith__model_write_onnx(const char *model, const pith_export_options *options,
+                                   const pith__onnx_sinks *sinks, pith_export_report *report,
+                                   pith_error *err) {
     pith_export_options o = PITH_EXPORT_OPTIONS_INIT;
     pith_export_report own = PITH_EXPORT_REPORT_INIT;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(exported_check(&o, err));
     if (report && report->size < sizeof report->size)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
     open.model_file = o.model_file;
     open.route = o.route;
     open.log = o.log;
@@ -217,7 +228,8 @@ pith_status pith__model_write_onnx(const char *model, const pith_export_options 
     exported x = { .o = &o,
                    .report = &own,
                    .err = err,
-                   .fused = { .kind = o.contrib ? PITH_FUSED_ALL : PITH_FUSED_STANDARD, .level = 3 } };
+                   .fused = { .kind = o.contrib ? PITH_FUSED_ALL : PITH_FUSED_STANDARD,
+                              .level = 3 } };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
         status = pith__written_open(&x.m, model, 1, &open, err);

@@ -11,9 +11,9 @@
 #include "base/text_out.h"
 #include "models/open/open.h"
 
-/* Passes that do not run, up to a kind: those whose results are for Pith's own kernels run for none. ONNX Runtime's
- * SkipLayerNormalization for CPUs is slower than the sum and the norm, and RotaryEmbedding and EmbedLayerNormalization
- * gain nothing there. */
+/* Passes that do not run, up to a kind: those whose results are for Pith's own kernels run for
+ * none. ONNX Runtime's SkipLayerNormalization for CPUs is slower than the sum and the norm, and
+ * RotaryEmbedding and EmbedLayerNormalization gain nothing there. */
 static const struct {
     const char *pass;
     pith__fused_kind until; /* the first kind that has it; PITH_FUSED_ALL + 1: none */
@@ -50,7 +50,9 @@ static bool fused_is_out(const pith__fused *f, const char *pass) {
     for (int i = 0; i < f->failures; i++)
         for (int m = 0; m < FUSED_MAKERS; m++)
             for (int k = 0; k < 2 && fused_makers[m].passes[k]; k++)
-                if (f->failed[i] == fused_makers[m].passes[0] && !strcmp(fused_makers[m].passes[k], pass)) return true;
+                if (f->failed[i] == fused_makers[m].passes[0] &&
+                    !strcmp(fused_makers[m].passes[k], pass))
+                    return true;
     return false;
 }
 
@@ -63,7 +65,8 @@ static const char *fused_maker_of(const pith__fused *f, const pith__node *node) 
     return NULL;
 }
 
-/* Passes that this build was made without would have fused more. without: those that do not run anyway. */
+/* Passes that this build was made without would have fused more. without: those that do not run
+ * anyway. */
 static void fused_tell_left_out(const pith_model *m, const char *const *without, size_t count) {
     static const char kind[] = "passes ";
     char names[500];
@@ -80,7 +83,8 @@ static void fused_tell_left_out(const pith_model *m, const char *const *without,
     }
     if (any)
         pith__log_write(m->options.log, PITH_LOG_WARNING,
-                        "this selective build lacks passes, so fewer operators are fused; add to its list, and build "
+                        "this selective build lacks passes, so fewer operators are fused; add to "
+                        "its list, and build "
                         "again: %s under 'passes:'",
                         names);
 }
@@ -95,7 +99,9 @@ pith_status pith__fused_run(pith__fused *f, pith_model *model, bool *again, pith
         if (f->kind < fused_passes[i].until || fused_is_out(f, fused_passes[i].pass))
             without[count++] = fused_passes[i].pass;
     pith__opt opt = pith__model_optimizer(model, model->graph, err);
-    const pith__opt_limits limits = { .runs = SIZE_MAX, .without = without, .without_count = count, .to_write = true };
+    const pith__opt_limits limits = {
+        .runs = SIZE_MAX, .without = without, .without_count = count, .to_write = true
+    };
     if (!f->failures) fused_tell_left_out(model, without, count);
     f->lines = (pith__report){ .arena = &model->arena };
     opt.level = f->level;
@@ -113,13 +119,16 @@ pith_status pith__fused_run(pith__fused *f, pith_model *model, bool *again, pith
     return PITH_OK;
 }
 
-pith_status pith__fused_write_back(const pith__fused *f, pith__graph *graph, int32_t opset, pith_error *err) {
+pith_status pith__fused_write_back(const pith__fused *f, pith__graph *graph, int32_t opset,
+                                   pith_error *err) {
     const pith__write_back form = fused_form(f, opset);
     return pith__export_write_back(graph, &form, err);
 }
 
 uint64_t pith__fused_tell(const pith__fused *f,
-                          void (*tell)(void *user, int32_t done, const char *what, const char *text), void *user) {
+                          void (*tell)(void *user, int32_t done, const char *what,
+                                       const char *text),
+                          void *user) {
     uint64_t fusions = 0;
     for (size_t i = 0; i < f->lines.count; i++) {
         const pith__report_line *line = &f->lines.lines[i];

@@ -15,7 +15,8 @@ typedef enum pith__fused_kind {
 
 enum { PITH_FUSED_TRIES = 4 };
 
-/* Passes that are left out, since what they made could not be written, with the reasons. Begins as zeros. */
+/* Passes that are left out, since what they made could not be written, with the reasons. Begins as
+ * zeros. */
 typedef struct pith__fused {
     pith__fused_kind kind;
     int level;
@@ -25,15 +26,17 @@ typedef struct pith__fused {
     int failures;
 } pith__fused;
 
-/* Runs the passes on model->graph. If what they made cannot be written (formats/export/replace_pith_ops.h), *again is
- * set: the model must be opened once more and tried again, without the passes that are listed by then. The graph is
- * unspecified then.
- */
+/* Runs the passes on model->graph. If what they made cannot be written
+ * (formats/export/replace_pith_ops.h), *again is set: the model must be opened once more and tried
+ * again, without the passes that are listed by then. The graph is unspecified then. */
 pith_status pith__fused_run(pith__fused *f, pith_model *model, bool *again, pith_error *err);
 /* Writes back what was fused. */
-pith_status pith__fused_write_back(const pith__fused *f, pith__graph *graph, int32_t opset, pith_error *err);
+pith_status pith__fused_write_back(const pith__fused *f, pith__graph *graph, int32_t opset,
+                                   pith_error *err);
 /* Tells of every fusion, and of what was nearly one. Returns the number of fusions. */
 uint64_t pith__fused_tell(const pith__fused *f,
-                          void (*tell)(void *user, int32_t done, const char *what, const char *text), void *user);
+                          void (*tell)(void *user, int32_t done, const char *what,
+                                       const char *text),
+                          void *user);
 
 #endif

@@ -12,13 +12,16 @@ static pith__value *cut_find(const pith__graph *graph, const char *name) {
         if (pith__str_is(pith__graph_output_name(graph, i), name)) return graph->outputs[i];
     for (size_t i = 0; i < graph->value_count; i++) {
         pith__value *v = graph->values[i];
-        if (v->name.size && pith__str_is(v->name, name) && (v->kind != PITH_VALUE_NODE || v->producer)) return v;
+        if (v->name.size && pith__str_is(v->name, name) &&
+            (v->kind != PITH_VALUE_NODE || v->producer))
+            return v;
     }
     return NULL;
 }
 
 static pith_status cut_no_value(const char *name, pith_error *err) {
-    return pith__fail(err, PITH_ERR_ARGUMENT, "the graph has no value '%s'; 'pith inspect --dot' shows them", name);
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "the graph has no value '%s'; 'pith inspect --dot' shows them", name);
 }
 
 static pith_status cut_outputs(pith__graph *graph, const pith__export_part *cut, pith_error *err) {
@@ -32,19 +35,22 @@ static pith_status cut_outputs(pith__graph *graph, const pith__export_part *cut,
         if (!names[i].data) return pith__fail_memory(err, 0);
         for (size_t k = 0; k < i; k++)
             if (values[k] == values[i])
-                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an output", cut->outputs[i]);
+                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an output",
+                                  cut->outputs[i]);
     }
     return pith__export_set_outputs(graph, values, names, cut->output_count, err);
 }
 
 /* The input that stands for a value; the value itself, if it is one already. */
-static pith_status cut_input(pith__value **input, pith__graph *graph, const char *name, pith_error *err) {
+static pith_status cut_input(pith__value **input, pith__graph *graph, const char *name,
+                             pith_error *err) {
     pith__value *v = cut_find(graph, name);
     if (!v) return cut_no_value(name, err);
     *input = v;
     if (v->kind == PITH_VALUE_INPUT) return PITH_OK;
     if (v->kind != PITH_VALUE_NODE)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is a constant and cannot be an input", name);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is a constant and cannot be an input",
+                          name);
     const pith_str own = pith__arena_str(graph->arena, pith__str_of(name));
     *input = pith__graph_add_value(graph, own, PITH_VALUE_INPUT);
     pith__type *hint = pith__arena_alloc(graph->arena, sizeof *hint);
@@ -65,7 +71,8 @@ static pith_status cut_inputs(pith__graph *graph, const pith__export_part *cut, 
         PITH_TRY(cut_input(&inputs[i], graph, cut->inputs[i], err));
         for (size_t k = 0; k < i; k++)
             if (inputs[k] == inputs[i])
-                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an input", cut->inputs[i]);
+                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an input",
+                                  cut->inputs[i]);
     }
     pith__graph_sweep(graph);
     for (size_t i = 0; i < graph->input_count; i++) {
@@ -73,7 +80,8 @@ static pith_status cut_inputs(pith__graph *graph, const pith__export_part *cut, 
         bool named = false;
         for (size_t k = 0; k < cut->input_count; k++) named = named || inputs[k] == v;
         if (!named && (v->user_count || v->output_uses))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "the outputs need the input '" PITH_STR_FMT "', too; name it",
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the outputs need the input '" PITH_STR_FMT "', too; name it",
                               PITH_STR_ARG(v->name));
     }
     graph->inputs = inputs;
@@ -100,7 +108,8 @@ pith_status pith__export_cut(pith__graph *graph, const pith__export_part *cut, p
 /* ---- constants ---- */
 
 static bool cut_is_same(const pith_tensor *a, const pith_tensor *b) {
-    return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
 pith_status pith__export_share_constants(size_t *shared, pith__graph *graph, pith_error *err) {
@@ -110,8 +119,8 @@ pith_status pith__export_share_constants(size_t *shared, pith__graph *graph, pit
     for (size_t i = 0; i < graph->value_count; i++) {
         pith__value *v = graph->values[i];
         const pith_tensor *t = v->type.data;
-        if (v->kind != PITH_VALUE_CONST || !v->user_count || v->output_uses || !t || t->dtype == PITH_STRING ||
-            !t->bytes)
+        if (v->kind != PITH_VALUE_CONST || !v->user_count || v->output_uses || !t ||
+            t->dtype == PITH_STRING || !t->bytes)
             continue;
         const pith_str contents = { t->data, t->bytes };
         const uint32_t at = pith__map_get(&seen, contents);

@@ -9,11 +9,13 @@ typedef struct pith__export_part {
     size_t input_count, output_count;           /* 0: those that the graph has */
 } pith__export_part;
 
-/* Keeps what the outputs need of the inputs. Types are inferred, and must be inferred again. A name that is no value's,
- * a constant as an input, and an input of the graph that is still needed but not named are PITH_ERR_ARGUMENT. */
+/* Keeps what the outputs need of the inputs. Types are inferred, and must be inferred again. A name
+ * that is no value's, a constant as an input, and an input of the graph that is still needed but
+ * not named are PITH_ERR_ARGUMENT. */
 pith_status pith__export_cut(pith__graph *graph, const pith__export_part *cut, pith_error *err);
 
-/* Constants of the main graph with the same type, shape and contents become one. *shared is their number. */
+/* Constants of the main graph with the same type, shape and contents become one. *shared is their
+ * number. */
 pith_status pith__export_share_constants(size_t *shared, pith__graph *graph, pith_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* half_precision.c - see half_precision.h.
  *
- * A node is "wide" if it computes in f32. Every f32 value has up to two forms, made when the first node asks for one:
- * the one that its producer gives, and a Cast of it. Constants are converted when they are needed narrow. */
+ * A node is "wide" if it computes in f32. Every f32 value has up to two forms, made when the first
+ * node asks for one: the one that its producer gives, and a Cast of it. Constants are converted
+ * when they are needed narrow. */
 #include "formats/export/half_precision.h"
 
 #include <math.h>
@@ -13,8 +14,9 @@
 #include "formats/export/new_nodes.h"
 #include "formats/export/opset_rules.h"
 
-/* Operators that stay in f32: their results leave the range of f16 (sums of squares), need more digits than it has
- * (positions and their angles), or have inputs that the standard wants in f32. */
+/* Operators that stay in f32: their results leave the range of f16 (sums of squares), need more
+ * digits than it has (positions and their angles), or have inputs that the standard wants in
+ * f32. */
 static const char *const wide_ops[] = { "Cos",
                                         "Sin",
                                         "Pow",
@@ -42,11 +44,13 @@ static const char *const wide_ops[] = { "Cos",
                                         "NegativeLogLikelihoodLoss",
                                         "SoftmaxCrossEntropyLoss" };
 
-/* Operators that go with their inputs: they are wide if all inputs that are no constants come from wide nodes. */
+/* Operators that go with their inputs: they are wide if all inputs that are no constants come from
+ * wide nodes. */
 static const char *const following_ops[] = {
-    "Add",      "Sub",  "Mul",    "Div",   "Sqrt",    "Reciprocal", "Neg",         "Max",       "Min",
-    "Where",    "Abs",  "Concat", "Slice", "Reshape", "Squeeze",    "Unsqueeze",   "Transpose", "Expand",
-    "Identity", "Tile", "Split",  "Cast",  "Equal",   "Less",       "LessOrEqual", "Greater",   "GreaterOrEqual"
+    "Add",     "Sub",       "Mul",       "Div",         "Sqrt",     "Reciprocal",    "Neg",
+    "Max",     "Min",       "Where",     "Abs",         "Concat",   "Slice",         "Reshape",
+    "Squeeze", "Unsqueeze", "Transpose", "Expand",      "Identity", "Tile",          "Split",
+    "Cast",    "Equal",     "Less",      "LessOrEqual", "Greater",  "GreaterOrEqual"
 };
 
 typedef struct narrow_forms {
@@ -75,7 +79,8 @@ static bool is_f32(const pith__value *v) { return v && v->type.dtype == PITH_F32
 
 /* ---- constants ---- */
 
-/* The largest numbers of the types; and a number of a mask is below -BF16_MASK in bf16, far beyond any score. */
+/* The largest numbers of the types; and a number of a mask is below -BF16_MASK in bf16, far beyond
+ * any score. */
 #define F16_MOST 65504.0f
 #define BF16_MOST 0x1.fep127f
 #define BF16_MASK 1e30f
@@ -99,7 +104,9 @@ static bool narrow_is_limit(const pith__value *v) {
     if (v->type.data->bytes == sizeof(float)) return true;
     for (size_t i = 0; i < v->user_count; i++) {
         const pith__node *user = v->users[i].node;
-        if (OP_IS_AMONG(user, ops) || (pith__str_is(user->op_type, "Div") && v->users[i].input == 1)) return true;
+        if (OP_IS_AMONG(user, ops) ||
+            (pith__str_is(user->op_type, "Div") && v->users[i].input == 1))
+            return true;
     }
     return false;
 }
@@ -113,9 +120,11 @@ static pith_status narrow_constant(pith__value **narrow, narrower *n, const pith
     if (!to) return pith__fail_memory(n->err, count * sizeof *to);
     for (size_t i = 0; i < count; i++) {
         float x;
-        memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x); /* mapped weights lie at any address */
+        /* mapped weights lie at any address */
+        memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
         if (isnan(x))
-            return pith__fail(n->err, PITH_ERR_ARGUMENT, "constant '" PITH_STR_FMT "' has a NaN at element %zu",
+            return pith__fail(n->err, PITH_ERR_ARGUMENT,
+                              "constant '" PITH_STR_FMT "' has a NaN at element %zu",
                               PITH_STR_ARG(v->name), i);
         to[i] = narrow_number(n, x, limit, v->name);
     }
@@ -126,7 +135,8 @@ static pith_status narrow_constant(pith__value **narrow, narrower *n, const pith
     return *narrow ? PITH_OK : pith__fail_memory(n->err, 0);
 }
 
-/* A number of a mask, such as the least of f32, would become minus infinity in a sum, and rows of those NaN. */
+/* A number of a mask, such as the least of f32, would become minus infinity in a sum, and rows of
+ * those NaN. */
 static pith_status narrow_mask_number(narrower *n, pith__value *v) {
     const pith_tensor *t = v->type.data;
     float x;
@@ -147,8 +157,10 @@ static pith_status narrow_mask_number(narrower *n, pith__value *v) {
 
 /* ---- nodes ---- */
 
-/* Sets *form to the value in the type that is wanted; nodes are made before `before` (NULL: at the end). */
-static pith_status narrow_form(pith__value **form, narrower *n, pith__value *v, bool wide, pith__node *before) {
+/* Sets *form to the value in the type that is wanted; nodes are made before `before` (NULL: at the
+ * end). */
+static pith_status narrow_form(pith__value **form, narrower *n, pith__value *v, bool wide,
+                               pith__node *before) {
     narrow_forms *f = &n->forms[v->id];
     pith__value **wanted = wide ? &f->wide : &f->narrow;
     if (!*wanted && !wide && v->kind == PITH_VALUE_CONST) {
@@ -174,8 +186,10 @@ static bool narrow_is_kept(const narrower *n, const pith__node *node) {
     return false;
 }
 
-/* Whether the input may be of the narrow type, by the standard and for Pith. form: of the node's operator. */
-static bool narrow_is_taken(const narrower *n, const pith__standard_form *form, const pith__node *node, int input) {
+/* Whether the input may be of the narrow type, by the standard and for Pith. form: of the node's
+ * operator. */
+static bool narrow_is_taken(const narrower *n, const pith__standard_form *form,
+                            const pith__node *node, int input) {
     return is_f32(node->inputs[input]) &&
            pith__standard_takes(form, pith__standard_letter(form->inputs, input), n->dtype) &&
            (!node->op || pith__op_takes(node->op, input, n->dtype));
@@ -184,28 +198,35 @@ static bool narrow_is_taken(const narrower *n, const pith__standard_form *form, 
 /* A subgraph, or a sequence or optional whose items keep their type. */
 static bool narrow_is_opaque(const pith__node *node) {
     for (size_t a = 0; a < node->attr_count; a++)
-        if (node->attrs[a].kind == PITH_ATTR_GRAPH || node->attrs[a].kind == PITH_ATTR_GRAPHS) return true;
+        if (node->attrs[a].kind == PITH_ATTR_GRAPH || node->attrs[a].kind == PITH_ATTR_GRAPHS)
+            return true;
     for (int i = 0; i < node->input_count + node->output_count; i++) {
-        const pith__value *v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+        const pith__value *v =
+            i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
         if (v && (v->type.dtype == PITH_SEQUENCE || v->type.dtype == PITH_NONE)) return true;
     }
     return node->capture_count != 0;
 }
 
-/* Whether some output of f32 has the type of an input that may be narrow, or there are none of f32. */
-static bool narrow_reaches(const narrower *n, const pith__standard_form *form, const pith__node *node) {
+/* Whether some output of f32 has the type of an input that may be narrow, or there are none of f32.
+ */
+static bool narrow_reaches(const narrower *n, const pith__standard_form *form,
+                           const pith__node *node) {
     bool any = false;
     for (int k = 0; k < node->output_count; k++) {
         const char letter = pith__standard_letter(form->outputs, k);
         if (!is_f32(node->outputs[k])) continue;
         any = true;
         for (int i = 0; letter >= 'a' && i < node->input_count; i++)
-            if (pith__standard_letter(form->inputs, i) == letter && narrow_is_taken(n, form, node, i)) return true;
+            if (pith__standard_letter(form->inputs, i) == letter &&
+                narrow_is_taken(n, form, node, i))
+                return true;
     }
     return !any;
 }
 
-static bool narrow_is_wide(const narrower *n, const pith__standard_form *form, const pith__node *node) {
+static bool narrow_is_wide(const narrower *n, const pith__standard_form *form,
+                           const pith__node *node) {
     size_t inputs = 0, computed = 0, wide = 0;
     if (!form) return true;
     for (int i = 0; i < node->input_count; i++) {
@@ -216,14 +237,15 @@ static bool narrow_is_wide(const narrower *n, const pith__standard_form *form, c
         computed++;
         wide += n->forms[v->id].from_wide;
     }
-    if (!inputs || !narrow_reaches(n, form, node) || narrow_is_opaque(node) || OP_IS_AMONG(node, wide_ops) ||
-        narrow_is_kept(n, node))
+    if (!inputs || !narrow_reaches(n, form, node) || narrow_is_opaque(node) ||
+        OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node))
         return true;
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
 
 /* What was declared of a value, with the type that it has now. */
-static pith_status narrow_hint(narrower *n, pith__value *v, const pith__type *declared, int32_t dtype) {
+static pith_status narrow_hint(narrower *n, pith__value *v, const pith__type *declared,
+                               int32_t dtype) {
     pith__type *hint = pith__arena_alloc(n->graph->arena, sizeof *hint);
     if (!hint) return pith__fail_memory(n->err, sizeof *hint);
     *hint = *declared;
@@ -236,12 +258,15 @@ static pith_status narrow_hint(narrower *n, pith__value *v, const pith__type *de
 static pith_status narrow_attrs(narrower *n, pith__node *node) {
     const float given = pith__node_float(node, "mask_filter_value", 0);
     if (!(given < -(n->dtype == PITH_F16 ? F16_MOST : BF16_MASK))) return PITH_OK;
-    return pith__node_set_float(node, "mask_filter_value", PITH_NARROW_MASK) ? pith__fail_memory(n->err, 0) : PITH_OK;
+    return pith__node_set_float(node, "mask_filter_value", PITH_NARROW_MASK)
+               ? pith__fail_memory(n->err, 0)
+               : PITH_OK;
 }
 
-/* Puts the inputs into their forms. Returns the letters of those that are narrow as bits in *letters. */
-static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith__node *node, const pith__standard_form *form,
-                                      bool wide) {
+/* Puts the inputs into their forms. Returns the letters of those that are narrow as bits in
+ * *letters. */
+static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith__node *node,
+                                      const pith__standard_form *form, bool wide) {
     *letters = 0;
     for (int i = 0; i < node->input_count; i++) {
         pith__value *v = node->inputs[i], *made;
@@ -255,7 +280,8 @@ static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith__node
     return PITH_OK;
 }
 
-/* The type that a value will have; NULL: it is absent. Until inference runs again, narrow ones say f32. */
+/* The type that a value will have; NULL: it is absent. Until inference runs again, narrow ones say
+ * f32. */
 static const pith__type *narrow_type_of(pith__type *type, const narrower *n, const pith__value *v) {
     if (!v) return NULL;
     *type = v->type;
@@ -266,8 +292,8 @@ static const pith__type *narrow_type_of(pith__type *type, const narrower *n, con
     return type;
 }
 
-/* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith does not run, those
- * of the inputs with the same letter. narrow: bits by output. */
+/* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith
+ * does not run, those of the inputs with the same letter. narrow: bits by output. */
 static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith__node *node,
                                      const pith__standard_form *form, uint32_t letters) {
     *narrow = 0;
@@ -287,7 +313,8 @@ static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith__
     if (!status) {
         pith__infer c = pith__invoke_infer(node, in, out, &scratch, n->err);
         c.dims = n->graph->dims;
-        for (int i = 0; i < node->input_count; i++) in[i] = narrow_type_of(&given[i], n, node->inputs[i]);
+        for (int i = 0; i < node->input_count; i++)
+            in[i] = narrow_type_of(&given[i], n, node->inputs[i]);
         status = pith__op_infer_node(&c);
     }
     for (int i = 0; !status && i < node->output_count && i < 32; i++)
@@ -298,7 +325,8 @@ static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith__
 
 /* An output is narrow if it has the type of an input that is. */
 static pith_status narrow_node(narrower *n, pith__node *node) {
-    const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, n->how->opset);
+    const pith__standard_form *form =
+        pith__standard_find(node->domain, node->op_type, n->how->opset);
     const bool wide = narrow_is_wide(n, form, node);
     uint32_t letters, outputs = 0;
     PITH_TRY(narrow_node_inputs(&letters, n, node, form, wide));
@@ -330,12 +358,14 @@ static pith_status narrow_outputs(narrower *n) {
         PITH_TRY(narrow_form(&values[i], n, v, !n->how->ports, NULL));
         if (values[i] == v) continue;
         v->name = PITH_STR("");
-        if (v->hint) PITH_TRY(narrow_hint(n, values[i], v->hint, values[i]->type.dtype)); /* its sizes */
+        /* its sizes */
+        if (v->hint) PITH_TRY(narrow_hint(n, values[i], v->hint, values[i]->type.dtype));
     }
     return pith__export_set_outputs(g, values, names, g->output_count, n->err);
 }
 
-/* An input of the narrow type takes the place of one of f32; nodes that are wide read a Cast of it. */
+/* An input of the narrow type takes the place of one of f32; nodes that are wide read a Cast of it.
+ */
 static pith_status narrow_input(narrower *n, pith__value **input) {
     pith__graph *graph = n->graph;
     pith__value *v = *input, *narrow = n->forms[v->id].narrow;
@@ -363,7 +393,8 @@ static pith_status narrow_inputs(narrower *n) {
         if (!is_f32(v)) continue;
         if (v->type.data)
             return pith__fail(n->err, PITH_ERR_UNSUPPORTED,
-                              "input '" PITH_STR_FMT "' has a default; inputs and outputs have to keep their types",
+                              "input '" PITH_STR_FMT
+                              "' has a default; inputs and outputs have to keep their types",
                               PITH_STR_ARG(v->name));
         PITH_TRY(narrow_input(n, &n->graph->inputs[i]));
     }
@@ -382,13 +413,15 @@ static bool narrow_casts(const narrower *n, const pith_tensor *t) {
     return true;
 }
 
-/* Large constants that are needed in both types are stored as f32 and cast: two of them would be larger than before. */
+/* Large constants that are needed in both types are stored as f32 and cast: two of them would be
+ * larger than before. */
 static pith_status narrow_store_once(narrower *n) {
     enum { WORTH = 1024 };
     for (size_t i = 0; i < n->count; i++) {
         pith__value *v = n->graph->values[i], *narrow = n->forms[i].narrow;
-        if (v->kind != PITH_VALUE_CONST || !narrow || !narrow->user_count || n->forms[i].wide != v ||
-            !(v->user_count || v->output_uses) || v->type.data->bytes < WORTH || !narrow_casts(n, v->type.data))
+        if (v->kind != PITH_VALUE_CONST || !narrow || !narrow->user_count ||
+            n->forms[i].wide != v || !(v->user_count || v->output_uses) ||
+            v->type.data->bytes < WORTH || !narrow_casts(n, v->type.data))
             continue;
         pith__maker m = { n->graph, n->graph->first, v->name, PITH_OK, n->err };
         pith__value *cast = pith__make_cast(&m, v, n->dtype);
@@ -400,11 +433,14 @@ static pith_status narrow_store_once(narrower *n) {
     return PITH_OK;
 }
 
-pith_status pith__export_narrow(pith__narrow_report *report, pith__graph *graph, const pith__narrow_form *form,
-                                pith_error *err) {
-    narrower n = {
-        .graph = graph, .how = form, .dtype = form->dtype, .count = graph->value_count, .report = report, .err = err
-    };
+pith_status pith__export_narrow(pith__narrow_report *report, pith__graph *graph,
+                                const pith__narrow_form *form, pith_error *err) {
+    narrower n = { .graph = graph,
+                   .how = form,
+                   .dtype = form->dtype,
+                   .count = graph->value_count,
+                   .report = report,
+                   .err = err };
     *report = (pith__narrow_report){ .clamped_in = PITH_STR("") };
     n.forms = pith__arena_array(graph->arena, n.count + 1, sizeof *n.forms);
     if (!n.forms) return pith__fail_memory(err, n.count * sizeof *n.forms);

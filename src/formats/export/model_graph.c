@@ -8,12 +8,17 @@
 #include "formats/export/new_nodes.h"
 #include "models/open/open.h"
 
-/* Versions of the format that engines of an opset's time read. Source: onnx/helper.py, VERSION_TABLE. */
+/* Versions of the format that engines of an opset's time read. Source: onnx/helper.py,
+ * VERSION_TABLE. */
 static const struct {
     int32_t opset, ir;
-} written_versions[] = {
-    { 18, 8 }, { 20, 9 }, { 22, 10 }, { 23, 11 }, { 24, 12 }, { 27, 13 }, { PITH_WRITTEN_OPSET_MOST, 14 }
-};
+} written_versions[] = { { 18, 8 },
+                         { 20, 9 },
+                         { 22, 10 },
+                         { 23, 11 },
+                         { 24, 12 },
+                         { 27, 13 },
+                         { PITH_WRITTEN_OPSET_MOST, 14 } };
 enum { WRITTEN_VERSIONS = sizeof written_versions / sizeof *written_versions, WRITTEN_DOMAINS = 9 };
 
 typedef struct written_sinks {
@@ -46,22 +51,24 @@ static int64_t written_own_version(const pith__graph *graph, pith_str domain) {
 }
 
 /* An upgraded node has the newest form of its operator. */
-static pith_status written_add_domain(written_domains *d, const pith__graph *main, const pith__node *node,
-                                      pith_error *err) {
+static pith_status written_add_domain(written_domains *d, const pith__graph *main,
+                                      const pith__node *node, pith_error *err) {
     size_t i = 0;
     if (!node->domain.size || pith__str_is(node->domain, "ai.onnx")) return PITH_OK;
     while (i < d->count && !pith__str_eq(d->list[i].domain, node->domain)) i++;
     if (i == WRITTEN_DOMAINS)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the model has operators of more than %d domains",
-                          WRITTEN_DOMAINS - 1);
-    if (i == d->count) d->list[d->count++] = (pith__opset){ node->domain, written_own_version(main, node->domain) };
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model has operators of more than %d domains", WRITTEN_DOMAINS - 1);
+    if (i == d->count)
+        d->list[d->count++] =
+            (pith__opset){ node->domain, written_own_version(main, node->domain) };
     const int32_t since = node->op ? node->op->since : 0;
     if (since > d->list[i].version && since != PITH_OPSET_NEWEST) d->list[i].version = since;
     return PITH_OK;
 }
 
-static pith_status written_find_domains(written_domains *d, const pith__graph *main, const pith__graph *graph,
-                                        pith_error *err) {
+static pith_status written_find_domains(written_domains *d, const pith__graph *main,
+                                        const pith__graph *graph, pith_error *err) {
     for (const pith__node *node = graph->first; node; node = node->next) {
         PITH_TRY(written_add_domain(d, main, node, err));
         for (size_t a = 0; a < node->attr_count; a++)
@@ -81,8 +88,8 @@ static uint64_t written_parameters(const pith__graph *graph) {
     return count;
 }
 
-pith_status pith__written_open(pith_model **model, const char *path, int level, pith_open_options *open,
-                               pith_error *err) {
+pith_status pith__written_open(pith_model **model, const char *path, int level,
+                               pith_open_options *open, pith_error *err) {
     static const pith__opt_limits limits = { .runs = SIZE_MAX, .to_write = true };
     open->optimization = level;
     const pith__origin origin = pith__origin_path(path);
@@ -90,7 +97,8 @@ pith_status pith__written_open(pith_model **model, const char *path, int level, 
     if (!(*model)->compiled.writer) return PITH_OK;
     pith__model_destroy(*model);
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "a compiled model cannot be exported; take the directory or the file that it was made from");
+                      "a compiled model cannot be exported; take the directory or the file that it "
+                      "was made from");
 }
 
 pith_status pith__written_own_outputs(pith__graph *graph, pith_error *err) {
@@ -107,20 +115,23 @@ pith_status pith__written_own_outputs(pith__graph *graph, pith_error *err) {
     return pith__export_set_outputs(graph, values, names, count, err);
 }
 
-pith_status pith__written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith__narrow_form *form,
-                                 pith_error *err) {
+pith_status pith__written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model,
+                                 const pith__narrow_form *form, pith_error *err) {
     pith__narrow_report report;
     PITH_TRY(pith__export_narrow(&report, model->graph, form, err));
     *clamped = report.clamped;
     *lost = report.lost;
     if (report.clamped)
         pith__log_write(model->options.log, PITH_LOG_WARNING,
-                        "%zu numbers are too large for %s and become its largest; the first is in '" PITH_STR_FMT "'",
-                        report.clamped, pith__dtype_name(form->dtype), PITH_STR_ARG(report.clamped_in));
+                        "%zu numbers are too large for %s and become its largest; the first is in "
+                        "'" PITH_STR_FMT "'",
+                        report.clamped, pith__dtype_name(form->dtype),
+                        PITH_STR_ARG(report.clamped_in));
     return PITH_OK;
 }
 
-pith_status pith__written_settle(int32_t *opset, pith_model *model, const pith__opset_choice *choice, pith_error *err) {
+pith_status pith__written_settle(int32_t *opset, pith_model *model,
+                                 const pith__opset_choice *choice, pith_error *err) {
     PITH_TRY(pith__export_settle(opset, model->graph, choice, err));
     PITH_TRY(pith__export_lower(model->graph, *opset, err));
     return pith__ops_infer(model->graph, false, err);
@@ -137,18 +148,21 @@ static void written_take_sizes(pith__dim *sizes, const pith__dims *dims, const p
 
 /* A rank that does not follow is the declared one. */
 static void written_declare_rank(pith__value *v) {
-    if (v->type.rank >= 0 || !v->hint || v->hint->rank < 0 || v->type.dtype == PITH_SEQUENCE) return;
+    if (v->type.rank >= 0 || !v->hint || v->hint->rank < 0 || v->type.dtype == PITH_SEQUENCE)
+        return;
     v->type.rank = v->hint->rank;
     for (int d = 0; d < v->type.rank; d++) v->type.dims[d] = PITH_DIM_UNKNOWN;
 }
 
-/* Numbers that follow from the sizes; else what the file declares; else what follows of the symbols. */
+/* Numbers that follow from the sizes; else what the file declares; else what follows of the
+ * symbols. */
 static void written_declare_port(pith__value *v, const pith__dims *dims, const pith__dim *sizes) {
     const pith__type *hint = v->hint && v->hint->rank >= 0 ? v->hint : NULL;
     written_declare_rank(v);
     for (int d = 0; d < v->type.rank; d++) {
         const pith__dim size = pith__dim_eval(dims, v->type.dims[d], sizes);
-        const bool declared = hint && hint->rank == v->type.rank && hint->dims[d] != PITH_DIM_UNKNOWN;
+        const bool declared =
+            hint && hint->rank == v->type.rank && hint->dims[d] != PITH_DIM_UNKNOWN;
         if (pith__dim_known(size))
             v->type.dims[d] = size;
         else if (declared && !v->fixed)
@@ -158,11 +172,13 @@ static void written_declare_port(pith__value *v, const pith__dims *dims, const p
 
 static void written_declare_graph(pith__graph *graph, const pith__dim *sizes) {
     for (size_t i = 0; i < graph->input_count + graph->output_count; i++)
-        written_declare_port(i < graph->input_count ? graph->inputs[i] : graph->outputs[i - graph->input_count],
+        written_declare_port(i < graph->input_count ? graph->inputs[i]
+                                                    : graph->outputs[i - graph->input_count],
                              graph->dims, sizes);
     for (const pith__node *node = graph->first; node; node = node->next)
         for (size_t a = 0; a < node->attr_count; a++)
-            if (node->attrs[a].kind == PITH_ATTR_GRAPH) written_declare_graph(node->attrs[a].graph, sizes);
+            if (node->attrs[a].kind == PITH_ATTR_GRAPH)
+                written_declare_graph(node->attrs[a].graph, sizes);
 }
 
 void pith__written_declare_ranks(pith__graph *graph) {
@@ -182,16 +198,19 @@ pith_status pith__written_declare(pith__graph *graph, pith_error *err) {
 
 pith_status pith__written_check_name(const char *data_name, pith_error *err) {
     if (data_name && (!*data_name || strchr(data_name, '/') || *data_name == '.'))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is no name of a file beside the model", data_name);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is no name of a file beside the model",
+                          data_name);
     return PITH_OK;
 }
 
-pith_status pith__written_write(pith__written *written, pith_model *model, const pith__written_form *form,
-                                const pith__onnx_sinks *sinks, pith_error *err) {
+pith_status pith__written_write(pith__written *written, pith_model *model,
+                                const pith__written_form *form, const pith__onnx_sinks *sinks,
+                                pith_error *err) {
     written_domains domains = { .list = { { PITH_STR(""), form->opset } }, .count = 1 };
     size_t version = 0;
     PITH_TRY(written_find_domains(&domains, model->graph, model->graph, err));
-    while (version + 1 < WRITTEN_VERSIONS && written_versions[version].opset < form->opset) version++;
+    while (version + 1 < WRITTEN_VERSIONS && written_versions[version].opset < form->opset)
+        version++;
     pith__onnx_model file = { .graph = model->graph,
                               .ir_version = written_versions[version].ir,
                               .producer = "pith",

@@ -22,25 +22,26 @@ typedef struct pith__written {
     uint64_t parameters; /* numbers in constants */
 } pith__written;
 
-/* Opens a model whose graph is to be written: at level 0 or 1, so that passes leave no operators of Pith's own. `open`
- * may change in that. A compiled model is PITH_ERR_UNSUPPORTED. The caller destroys the model (models/open/open.h). */
-pith_status pith__written_open(pith_model **model, const char *path, int level, pith_open_options *open,
-                               pith_error *err);
+/* Opens a model whose graph is to be written: at level 0 or 1, so that passes leave no operators of
+ * Pith's own. `open` may change in that. A compiled model is PITH_ERR_UNSUPPORTED. The caller
+ * destroys the model (models/open/open.h). */
+pith_status pith__written_open(pith_model **model, const char *path, int level,
+                               pith_open_options *open, pith_error *err);
 /* Takes away the outputs that opening added. */
 pith_status pith__written_own_outputs(pith__graph *graph, pith_error *err);
 
-/* Narrows model->graph, with a warning if numbers became the largest of the type. *clamped, *lost: as in
- * pith__narrow_report. */
-pith_status pith__written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith__narrow_form *form,
-                                 pith_error *err);
+/* Narrows model->graph, with a warning if numbers became the largest of the type. *clamped, *lost:
+ * as in pith__narrow_report. */
+pith_status pith__written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model,
+                                 const pith__narrow_form *form, pith_error *err);
 
-/* Sets *opset to one in which all of model->graph may stand (formats/export/older_opset.h), and lowers and infers the
- * graph for it.
- */
-pith_status pith__written_settle(int32_t *opset, pith_model *model, const pith__opset_choice *choice, pith_error *err);
+/* Sets *opset to one in which all of model->graph may stand (formats/export/older_opset.h), and
+ * lowers and infers the graph for it. */
+pith_status pith__written_settle(int32_t *opset, pith_model *model,
+                                 const pith__opset_choice *choice, pith_error *err);
 
-/* Inputs and outputs, also of subgraphs, get the sizes that the model's file declares for its inputs, and what follows
- * from them. Types cannot be inferred any more. */
+/* Inputs and outputs, also of subgraphs, get the sizes that the model's file declares for its
+ * inputs, and what follows from them. Types cannot be inferred any more. */
 pith_status pith__written_declare(pith__graph *graph, pith_error *err);
 /* Of outputs, nothing but the rank, where it does not follow. */
 void pith__written_declare_ranks(pith__graph *graph);
@@ -49,7 +50,8 @@ void pith__written_declare_ranks(pith__graph *graph);
 pith_status pith__written_check_name(const char *data_name, pith_error *err);
 
 /* Writes model->graph. The nodes are of that opset already. */
-pith_status pith__written_write(pith__written *written, pith_model *model, const pith__written_form *form,
-                                const pith__onnx_sinks *sinks, pith_error *err);
+pith_status pith__written_write(pith__written *written, pith_model *model,
+                                const pith__written_form *form, const pith__onnx_sinks *sinks,
+                                pith_error *err);
 
 #endif

@@ -15,7 +15,8 @@ static void *made_or_none(pith__maker *m, void *made) {
 pith__value *pith__make(pith__maker *m, const char *op, pith__value *const *inputs, int count) {
     if (m->status) return NULL;
     pith__node *node = pith__graph_add_node(m->graph, m->before, "", op, inputs, count, NULL, 1);
-    pith_str name = pith__arena_printf(m->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(m->place), op);
+    pith_str name =
+        pith__arena_printf(m->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(m->place), op);
     if (!node || !name.data) return made_or_none(m, NULL);
     node->name = name;
     m->status = pith__op_bind_node(node, m->err);
@@ -30,7 +31,8 @@ void pith__make_float(pith__maker *m, pith__value *value, const char *name, floa
     if (value && pith__node_set_float(value->producer, name, number)) made_or_none(m, NULL);
 }
 
-void pith__make_ints(pith__maker *m, pith__value *value, const char *name, const int64_t *numbers, size_t count) {
+void pith__make_ints(pith__maker *m, pith__value *value, const char *name, const int64_t *numbers,
+                     size_t count) {
     if (value && pith__node_set_ints(value->producer, name, numbers, count)) made_or_none(m, NULL);
 }
 
@@ -45,10 +47,12 @@ pith__value *pith__make_f32(pith__maker *m, float number) {
 }
 
 pith__value *pith__make_i64(pith__maker *m, int64_t number) {
-    return m->status ? NULL : made_or_none(m, pith__graph_add_i64s(m->graph, PITH_STR(""), &number, 1));
+    return m->status ? NULL
+                     : made_or_none(m, pith__graph_add_i64s(m->graph, PITH_STR(""), &number, 1));
 }
 
-pith__value *pith__make_constant(pith__maker *m, const float *numbers, int rank, const int64_t *dims) {
+pith__value *pith__make_constant(pith__maker *m, const float *numbers, int rank,
+                                 const int64_t *dims) {
     pith_tensor t = { .data = (void *)(uintptr_t)numbers, .dtype = PITH_F32, .rank = rank };
     if (m->status) return NULL;
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
@@ -56,8 +60,8 @@ pith__value *pith__make_constant(pith__maker *m, const float *numbers, int rank,
     return made_or_none(m, fits ? pith__graph_add_const(m->graph, PITH_STR(""), &t) : NULL);
 }
 
-pith_status pith__export_set_outputs(pith__graph *graph, pith__value *const *values, const pith_str *names,
-                                     size_t count, pith_error *err) {
+pith_status pith__export_set_outputs(pith__graph *graph, pith__value *const *values,
+                                     const pith_str *names, size_t count, pith_error *err) {
     pith__value **outputs = pith__arena_array(graph->arena, count + 1, sizeof *outputs);
     pith_str *kept = pith__arena_array(graph->arena, count + 1, sizeof *kept);
     if (!outputs || !kept) return pith__fail_memory(err, 0);
@@ -68,7 +72,8 @@ pith_status pith__export_set_outputs(pith__graph *graph, pith__value *const *val
     }
     for (size_t i = 0; i < graph->output_count; i++) {
         graph->outputs[i]->output_uses--;
-        graph->outputs[i]->first_output = 0; /* the chains of outputs are made anew when they are needed */
+        graph->outputs[i]->first_output = 0; /* the chains of outputs are made anew when they are
+                                                needed */
     }
     for (size_t i = 0; i < count; i++) outputs[i]->first_output = 0;
     graph->outputs = outputs;

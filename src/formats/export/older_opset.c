@@ -1,7 +1,8 @@
 /* older_opset.c - see older_opset.h.
  *
- * A node has the newest form of its operator, which is valid from opset op->since on. Each line of `lowerings` writes
- * such a node with older operators, as exporters do for that opset, so that other engines fuse the result. */
+ * A node has the newest form of its operator, which is valid from opset op->since on. Each line of
+ * `lowerings` writes such a node with older operators, as exporters do for that opset, so that
+ * other engines fuse the result. */
 #include "formats/export/older_opset.h"
 
 #include <math.h>
@@ -30,7 +31,8 @@ static pith__value *lower_gelu(pith__maker *m, pith__node *node) {
     if (pith__str_is(pith__node_str(node, "approximate", "none"), "tanh")) {
         pith__value *cube = PITH_MAKE(m, "Pow", x, lower_number(m, x, 3.0f));
         cube = PITH_MAKE(m, "Mul", cube, lower_number(m, x, 0.044715f));
-        inner = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", x, cube), lower_number(m, x, (float)sqrt(M_2_PI)));
+        inner = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", x, cube),
+                          lower_number(m, x, (float)sqrt(M_2_PI)));
         inner = PITH_MAKE(m, "Tanh", inner);
     } else {
         inner = PITH_MAKE(m, "Erf", PITH_MAKE(m, "Div", x, lower_number(m, x, (float)M_SQRT2)));
@@ -44,8 +46,8 @@ static pith__value *lower_rms_norm(pith__maker *m, pith__node *node) {
     pith__value *x = node->inputs[0];
     const int64_t axis = pith__node_int(node, "axis", -1);
     if (axis != -1 && axis != x->type.rank - 1) return NULL;
-    pith__value *mean =
-        PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)), pith__make_i64(m, -1));
+    pith__value *mean = PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)),
+                                  pith__make_i64(m, -1));
     mean = PITH_MAKE(m, "Add", mean, lower_number(m, x, pith__node_float(node, "epsilon", 1e-5f)));
     pith__value *y = PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), *scale = node->inputs[1];
     if (scale->type.dtype != x->type.dtype && scale->type.dtype != PITH_UNDEFINED)
@@ -75,7 +77,8 @@ static pith__value *lower_mish(pith__maker *m, pith__node *node) {
 /* Softmax before opset 13 works on all axes from one on, as if they were one. */
 static pith__value *lower_flattened(pith__maker *m, pith__node *node) {
     pith__value *x = node->inputs[0], *y, *shape;
-    const int64_t given = pith__node_int(node, "axis", 1), axis = given < 0 ? given + x->type.rank : given;
+    const int64_t given = pith__node_int(node, "axis", 1),
+                  axis = given < 0 ? given + x->type.rank : given;
     const char *name = pith__arena_str(m->graph->arena, node->op_type).data;
     if (x->type.rank < 0 || !name) return NULL;
     if (axis >= x->type.rank - 1) {
@@ -103,11 +106,13 @@ static const lowering lowerings[] = {
     { "Softmax", lower_flattened }, { "Swish", lower_swish },
 };
 
-/* Reductions have their axes as an input from opset 18 on (ReduceSum from 13), as an attribute before. */
+/* Reductions have their axes as an input from opset 18 on (ReduceSum from 13), as an attribute
+ * before. */
 static bool has_axes_to_lower(const pith__node *node) {
     const pith__value *axes = pith__node_input(node, 1);
     const pith_tensor *t = axes ? axes->type.data : NULL;
-    if (node->op_type.size < 6 || memcmp(node->op_type.data, "Reduce", 6) || node->op->since != 18) return false;
+    if (node->op_type.size < 6 || memcmp(node->op_type.data, "Reduce", 6) || node->op->since != 18)
+        return false;
     return axes ? t && t->dtype == PITH_I64 : !pith__node_int(node, "noop_with_empty_axes", 0);
 }
 
@@ -127,13 +132,17 @@ static const lowering *lowering_of(const pith__node *node) {
 
 /* A scale for each group instead of each channel, as opsets 18 to 20 have it. */
 static bool is_by_group(const pith__node *node) {
-    if (node->domain.size || !pith__str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
+    if (node->domain.size || !pith__str_is(node->op_type, "GroupNormalization") ||
+        node->opset >= 21)
+        return false;
     const pith__type *x = &node->inputs[0]->type, *scale = &node->inputs[1]->type;
     return x->rank < 2 || scale->rank < 1 || !pith__dim_equal(x->dims[1], scale->dims[0]);
 }
 
 /* The first opset that has the node's form, if that can be told by its operator. */
-static int32_t form_since(const pith__node *node) { return is_by_group(node) ? 18 : node->op->since; }
+static int32_t form_since(const pith__node *node) {
+    return is_by_group(node) ? 18 : node->op->since;
+}
 
 /* ONNX Runtime has no Swish (1.32): one that a pass made of its parts becomes them again. */
 static bool is_made_swish(const pith__node *node) {
@@ -146,7 +155,8 @@ static bool is_newer(const pith__node *node, int32_t opset) {
 
 /* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch. */
 static bool is_inner(const pith__node *node) {
-    return !node->domain.size && (pith__node_int(node, "flatten", 0) || pith__node_int(node, "batched", 0));
+    return !node->domain.size &&
+           (pith__node_int(node, "flatten", 0) || pith__node_int(node, "batched", 0));
 }
 
 /* [groups, channels / groups], from the channels of x. */
@@ -154,7 +164,8 @@ static pith__value *lower_group_shape(pith__maker *m, pith__value *x, pith__valu
     const int64_t channels = x->type.rank > 1 ? x->type.dims[1] : PITH_DIM_UNKNOWN,
                   count = *(const int64_t *)groups->type.data->data;
     if (pith__dim_known(channels)) {
-        pith__value *shape = pith__graph_add_i64s(m->graph, PITH_STR(""), (int64_t[]){ count, channels / count }, 2);
+        pith__value *shape =
+            pith__graph_add_i64s(m->graph, PITH_STR(""), (int64_t[]){ count, channels / count }, 2);
         if (!shape) m->status = pith__fail_memory(m->err, 0);
         return shape;
     }
@@ -166,7 +177,8 @@ static pith__value *lower_group_shape(pith__maker *m, pith__value *x, pith__valu
     return shape;
 }
 
-/* From opset 21 on, scale and bias have a number per channel: each is repeated for the channels of its group. */
+/* From opset 21 on, scale and bias have a number per channel: each is repeated for the channels of
+ * its group. */
 static pith_status lower_groups(pith__node *node, int32_t opset, pith_error *err) {
     if (opset < 21 || !is_by_group(node)) return PITH_OK;
     pith__maker m = { node->graph, node, node->name, PITH_OK, err };
@@ -174,7 +186,8 @@ static pith_status lower_groups(pith__node *node, int32_t opset, pith_error *err
     pith__value *shape = groups ? lower_group_shape(&m, node->inputs[0], groups) : NULL;
     for (int i = 1; i < 3; i++) {
         pith__value *column = PITH_MAKE(&m, "Unsqueeze", node->inputs[i], pith__make_i64(&m, -1));
-        pith__value *y = PITH_MAKE(&m, "Reshape", PITH_MAKE(&m, "Expand", column, shape), pith__make_i64(&m, -1));
+        pith__value *y = PITH_MAKE(&m, "Reshape", PITH_MAKE(&m, "Expand", column, shape),
+                                   pith__make_i64(&m, -1));
         if (m.status) return m.status;
         if (pith__node_set_input(node, i, y)) return pith__fail_memory(err, 0);
     }
@@ -205,7 +218,8 @@ static bool lower_names(pith__node *node, int32_t opset) {
     if (node->domain.size || !pith__str_is(node->op_type, "GridSample")) return true;
     const pith_str mode = pith__node_str(node, "mode", new ? "linear" : "bilinear");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (pith__str_is(mode, names[i][!new])) return !pith__node_set_str(node, "mode", pith__str_of(names[i][new]));
+        if (pith__str_is(mode, names[i][!new]))
+            return !pith__node_set_str(node, "mode", pith__str_of(names[i][new]));
     return true;
 }
 
@@ -220,7 +234,8 @@ static pith_status lower_node(pith__node *node, int32_t opset, pith_error *err) 
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d on has its form",
                           pith__node_place(node, place, sizeof place), PITH_EXPORT_OPSET_LEAST);
     if (!y)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: its operator needs opset %d, and %d is asked for",
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: its operator needs opset %d, and %d is asked for",
                           pith__node_place(node, place, sizeof place), form_since(node), opset);
     y->type = node->outputs[0]->type;
     if (pith__value_replace(node->outputs[0], y)) return pith__fail_memory(err, 0);
@@ -232,7 +247,8 @@ pith_status pith__export_lower(pith__graph *graph, int32_t opset, pith_error *er
     for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
         for (size_t a = 0; a < node->attr_count; a++) {
-            if (node->attrs[a].kind == PITH_ATTR_GRAPH) PITH_TRY(pith__export_lower(node->attrs[a].graph, opset, err));
+            if (node->attrs[a].kind == PITH_ATTR_GRAPH)
+                PITH_TRY(pith__export_lower(node->attrs[a].graph, opset, err));
         }
         lower_own_attrs(node);
         if (!lower_names(node, opset)) return pith__fail_memory(err, 0);
@@ -258,14 +274,15 @@ pith_status pith__export_lower_axes(pith__graph *graph, int32_t opset, pith_erro
 static bool reduction_holds(const pith__node *node, int32_t opset, char *why, size_t size) {
     const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, opset);
     const int dtype = node->inputs[0]->type.dtype;
-    if (form && (dtype == PITH_UNDEFINED || pith__standard_takes(form, pith__standard_letter(form->inputs, 0), dtype)))
+    if (form && (dtype == PITH_UNDEFINED ||
+                 pith__standard_takes(form, pith__standard_letter(form->inputs, 0), dtype)))
         return true;
     snprintf(why, size, "input 0 of type %s", pith__dtype_name(dtype));
     return false;
 }
 
-/* Whether the node, or what it is lowered to, may stand in the opset. asked: of those that it may stand in, not only
- * the best. */
+/* Whether the node, or what it is lowered to, may stand in the opset. asked: of those that it may
+ * stand in, not only the best. */
 static bool node_holds(pith__node *node, int32_t opset, bool asked, char *why, size_t size) {
     const bool newer = is_newer(node, opset);
     if ((newer || is_inner(node)) && lowering_of(node)) return true;
@@ -274,18 +291,21 @@ static bool node_holds(pith__node *node, int32_t opset, bool asked, char *why, s
         snprintf(why, size, "the operator, or a form of it that no newer opset has");
         return is_inner(node); /* it is refused when it is lowered */
     }
-    if (asked && is_by_group(node) && opset < 21) return true; /* deprecated there; engines have it all the same */
+    /* deprecated there; engines have it all the same */
+    if (asked && is_by_group(node) && opset < 21) return true;
     lower_own_attrs(node);
     return lower_names(node, opset) && pith__standard_holds(node, opset, why, size);
 }
 
 /* The first node that may not stand in the opset; NULL: all may. */
-static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bool asked, char *why, size_t size) {
+static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bool asked, char *why,
+                                     size_t size) {
     for (pith__node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++) {
-            const pith__node *inner = node->attrs[a].kind == PITH_ATTR_GRAPH
-                                          ? graph_lacks(node->attrs[a].graph, opset, asked, why, size)
-                                          : NULL;
+            const pith__node *inner =
+                node->attrs[a].kind == PITH_ATTR_GRAPH
+                    ? graph_lacks(node->attrs[a].graph, opset, asked, why, size)
+                    : NULL;
             if (inner) return inner;
         }
         if (!node_holds(node, opset, asked, why, size)) return node;
@@ -293,8 +313,8 @@ static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bo
     return NULL;
 }
 
-pith_status pith__export_settle(int32_t *opset, const pith__graph *graph, const pith__opset_choice *choice,
-                                pith_error *err) {
+pith_status pith__export_settle(int32_t *opset, const pith__graph *graph,
+                                const pith__opset_choice *choice, pith_error *err) {
     char why[128] = "", place[256];
     const pith__node *lacking = NULL;
     for (*opset = choice->given ? choice->given : choice->least; *opset <= choice->most; ++*opset) {
@@ -304,7 +324,8 @@ pith_status pith__export_settle(int32_t *opset, const pith__graph *graph, const 
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",
                           pith__node_place(lacking, place, sizeof place), *opset, why);
     }
-    return pith__fail(
-        err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d to %d has all of the model; the last one lacks %s",
-        lacking ? pith__node_place(lacking, place, sizeof place) : "the model", choice->least, choice->most, why);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "%s: no opset from %d to %d has all of the model; the last one lacks %s",
+                      lacking ? pith__node_place(lacking, place, sizeof place) : "the model",
+                      choice->least, choice->most, why);
 }

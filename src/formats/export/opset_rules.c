@@ -24,7 +24,7 @@ static const standard_set standard_sets[] = {
 /* By domain, operator and first opset. */
 static const pith__standard_form standard_forms[] = {
 #define SET(tensors, items)
-#define FORM(domain, op, since, low, high, outs, inputs, outputs, ...)                                                 \
+#define FORM(domain, op, since, low, high, outs, inputs, outputs, ...)                             \
     { domain, op, since, low, high, outs, inputs, outputs, { __VA_ARGS__ } },
 #include "formats/export/opset_rules.def"
 #undef SET
@@ -32,8 +32,8 @@ static const pith__standard_form standard_forms[] = {
 };
 enum { STANDARD_FORMS = sizeof standard_forms / sizeof *standard_forms };
 
-/* Values of attributes that came later than the attribute, which the opset's own list in ops/ takes all the same, since
- * exporters write them before. */
+/* Values of attributes that came later than the attribute, which the opset's own list in ops/ takes
+ * all the same, since exporters write them before. */
 static const struct {
     const char *op, *attr, *value;
     int32_t since;
@@ -77,7 +77,8 @@ static const standard_set *standard_set_of(const pith__standard_form *form, char
 }
 
 bool pith__standard_takes(const pith__standard_form *form, char letter, int dtype) {
-    return letter && dtype >= 0 && dtype < 32 && standard_set_of(form, letter)->tensors >> dtype & 1;
+    return letter && dtype >= 0 && dtype < 32 &&
+           standard_set_of(form, letter)->tensors >> dtype & 1;
 }
 
 /* Optionals, and what no type is known of, may be anything. */
@@ -96,10 +97,12 @@ static int standard_count(pith__value *const *ports, int count) {
 }
 
 /* Whether the ports' types are among those of the form; ports of one letter have one type. */
-static bool standard_types_hold(const pith__standard_form *form, const char *letters, pith__value *const *ports,
-                                int count, char *why, size_t size) {
+static bool standard_types_hold(const pith__standard_form *form, const char *letters,
+                                pith__value *const *ports, int count, char *why, size_t size) {
     for (int i = 0; i < count; i++) {
-        if (!ports[i] || standard_takes_type(form, pith__standard_letter(letters, i), &ports[i]->type)) continue;
+        if (!ports[i] ||
+            standard_takes_type(form, pith__standard_letter(letters, i), &ports[i]->type))
+            continue;
         const pith__type *t = &ports[i]->type;
         snprintf(why, size, "%s %d of type %s%s", letters == form->inputs ? "input" : "output", i,
                  pith__dtype_name(t->dtype == PITH_SEQUENCE ? t->item_dtype : t->dtype),
@@ -115,11 +118,13 @@ static bool standard_mod_holds(const pith__node *node, int32_t opset) {
            !pith__dtype_is_float(node->inputs[0]->type.dtype);
 }
 
-/* From opset 22 on, a last window that would begin behind the input is left out; a node of such a file means that. */
+/* From opset 22 on, a last window that would begin behind the input is left out; a node of such a
+ * file means that. */
 static bool standard_pool_holds(const pith__node *node, int32_t opset) {
     static const char *const pools[] = { "AveragePool", "LpPool", "MaxPool" };
     size_t i = 0;
-    if (opset >= 22 || node->opset < 22 || node->opset == PITH_OPSET_NEWEST || !pith__node_int(node, "ceil_mode", 0))
+    if (opset >= 22 || node->opset < 22 || node->opset == PITH_OPSET_NEWEST ||
+        !pith__node_int(node, "ceil_mode", 0))
         return true;
     while (i < sizeof pools / sizeof *pools && !pith__str_is(node->op_type, pools[i])) i++;
     return i == sizeof pools / sizeof *pools;
@@ -127,15 +132,20 @@ static bool standard_pool_holds(const pith__node *node, int32_t opset) {
 
 static bool standard_values_hold(const pith__node *node, int32_t opset, char *why, size_t size) {
     for (size_t i = 0; i < sizeof standard_late_values / sizeof *standard_late_values; i++) {
-        if (opset >= standard_late_values[i].since || !pith__str_is(node->op_type, standard_late_values[i].op) ||
-            !pith__str_is(pith__node_str(node, standard_late_values[i].attr, ""), standard_late_values[i].value))
+        if (opset >= standard_late_values[i].since ||
+            !pith__str_is(node->op_type, standard_late_values[i].op) ||
+            !pith__str_is(pith__node_str(node, standard_late_values[i].attr, ""),
+                          standard_late_values[i].value))
             continue;
-        snprintf(why, size, "attribute '%s' = %s", standard_late_values[i].attr, standard_late_values[i].value);
+        snprintf(why, size, "attribute '%s' = %s", standard_late_values[i].attr,
+                 standard_late_values[i].value);
         return false;
     }
     const bool mod = standard_mod_holds(node, opset);
     if (mod && standard_pool_holds(node, opset)) return true;
-    snprintf(why, size, mod ? "attribute 'ceil_mode' as opset 22 defines it" : "attribute 'fmod' = 0 of floats");
+    snprintf(why, size,
+             mod ? "attribute 'ceil_mode' as opset 22 defines it"
+                 : "attribute 'fmod' = 0 of floats");
     return false;
 }
 
@@ -145,7 +155,8 @@ bool pith__standard_holds(const pith__node *node, int32_t opset, char *why, size
     const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, opset);
     if (!form) {
         snprintf(why, size, "the operator");
-        return !pith__standard_find(node->domain, node->op_type, INT32_MAX); /* none of the standard's: it has no row */
+        /* none of the standard's: it has no row */
+        return !pith__standard_find(node->domain, node->op_type, INT32_MAX);
     }
     if (!form->max_inputs && form->min_inputs) {
         snprintf(why, size, "the operator, which has ended");

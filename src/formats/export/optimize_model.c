@@ -1,8 +1,9 @@
 /* optimize_model.c - see optimize_model.h.
  *
- * The model is opened as it is written. The part that is wanted is cut out, the passes run that have a form in other
- * engines, and their operators are written back. If one attention has no such form, all of it is done again without
- * that pass: the graph of a fused one is gone (formats/export/fuse_operators.h). */
+ * The model is opened as it is written. The part that is wanted is cut out, the passes run that
+ * have a form in other engines, and their operators are written back. If one attention has no such
+ * form, all of it is done again without that pass: the graph of a fused one is gone
+ * (formats/export/fuse_operators.h). */
 #include "formats/export/optimize_model.h"
 
 #include <string.h>
@@ -33,19 +34,24 @@ static pith_status optimized_check(const pith_optimize_options *o, pith_error *e
         return pith__fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset,
                           PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST);
     if (o->dtype != PITH_F32 && o->dtype != PITH_F16 && o->dtype != PITH_BF16)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the dtype is f32, f16 or bf16, not %s", pith__dtype_name(o->dtype));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the dtype is f32, f16 or bf16, not %s",
+                          pith__dtype_name(o->dtype));
     if (o->dtype == PITH_F32 && (o->narrow_ports || o->keep_count))
         return pith__fail(err, PITH_ERR_ARGUMENT, "narrow_ports and keep need a dtype of 16 bits");
     if (o->gpu && o->standard)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "gpu and standard exclude each other: what is made for GPUs is not standard");
-    if (o->contrib && o->standard) return pith__fail(err, PITH_ERR_ARGUMENT, "contrib and standard exclude each other");
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "gpu and standard exclude each other: what is made for GPUs is not standard");
+    if (o->contrib && o->standard)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "contrib and standard exclude each other");
     return pith__written_check_name(o->data_name, err);
 }
 
 /* ---- steps ---- */
 
-static pith_status optimized_infer(const optimized *x) { return pith__ops_infer(x->m->graph, false, x->err); }
+static pith_status optimized_infer(const optimized *x) {
+    return pith__ops_infer(x->m->graph, false, x->err);
+}
 
 static pith_status optimized_open(optimized *x, const char *path) {
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
@@ -59,7 +65,8 @@ static pith_status optimized_open(optimized *x, const char *path) {
 }
 
 static pith_status optimized_cut(const optimized *x) {
-    const pith__export_part cut = { x->o->inputs, x->o->outputs, x->o->input_count, x->o->output_count };
+    const pith__export_part cut = { x->o->inputs, x->o->outputs, x->o->input_count,
+                                    x->o->output_count };
     PITH_TRY(pith__written_own_outputs(x->m->graph, x->err));
     PITH_TRY(pith__export_cut(x->m->graph, &cut, x->err));
     x->report->nodes_before = x->m->graph->node_count;
@@ -73,7 +80,8 @@ static pith__opset_choice optimized_choice(const optimized *x) {
     for (size_t i = 0; i < graph->opset_count; i++) {
         const pith__opset *own = &graph->opsets[i];
         const bool main = !own->domain.size || pith__str_is(own->domain, "ai.onnx");
-        if (main && own->version > choice.least && own->version <= choice.most) choice.least = (int32_t)own->version;
+        if (main && own->version > choice.least && own->version <= choice.most)
+            choice.least = (int32_t)own->version;
     }
     return choice;
 }
@@ -127,7 +135,8 @@ static pith_status optimized_once(optimized *x, const pith__onnx_sinks *sinks, b
     if (*again) return PITH_OK;
     const pith__opset_choice choice = optimized_choice(x);
     x->report->opset = choice.given;
-    if (!choice.given) PITH_TRY(pith__export_settle(&x->report->opset, x->m->graph, &choice, x->err));
+    if (!choice.given)
+        PITH_TRY(pith__export_settle(&x->report->opset, x->m->graph, &choice, x->err));
     PITH_TRY(pith__fused_write_back(&x->fused, x->m->graph, x->report->opset, x->err));
     PITH_TRY(optimized_write(x, sinks));
     x->report->fusions = pith__fused_tell(&x->fused, x->o->tell, x->o->tell_user);
@@ -140,7 +149,8 @@ static pith__fused_kind optimized_kind(const pith_optimize_options *o) {
 }
 
 pith_status pith__model_write_optimized(const char *model, const pith_optimize_options *options,
-                                        const pith__onnx_sinks *sinks, pith_optimize_report *report, pith_error *err) {
+                                        const pith__onnx_sinks *sinks, pith_optimize_report *report,
+                                        pith_error *err) {
     pith_optimize_options o = PITH_OPTIMIZE_OPTIONS_INIT;
     pith_optimize_report own = PITH_OPTIMIZE_REPORT_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
@@ -148,7 +158,10 @@ pith_status pith__model_write_optimized(const char *model, const pith_optimize_o
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_OPTIMIZE_REPORT_INIT");
-    optimized x = { .o = &o, .report = &own, .err = err, .fused = { .kind = optimized_kind(&o), .level = o.level } };
+    optimized x = { .o = &o,
+                    .report = &own,
+                    .err = err,
+                    .fused = { .kind = optimized_kind(&o), .level = o.level } };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
         status = optimized_open(&x, model);

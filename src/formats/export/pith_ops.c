@@ -26,9 +26,11 @@ static pith__value *back_or_fail(pith__back *b, pith__value *v) {
     return v;
 }
 
-pith__value *pith__back_contrib(pith__back *b, const char *op, pith__value *const *inputs, int count, int outputs) {
+pith__value *pith__back_contrib(pith__back *b, const char *op, pith__value *const *inputs,
+                                int count, int outputs) {
     if (b->m.status) return NULL;
-    pith__node *node = pith__graph_add_node(b->m.graph, b->m.before, "com.microsoft", op, inputs, count, NULL, outputs);
+    pith__node *node = pith__graph_add_node(b->m.graph, b->m.before, "com.microsoft", op, inputs,
+                                            count, NULL, outputs);
     if (!node) return back_or_fail(b, NULL);
     node->name = b->m.place;
     for (int i = 0; i < outputs; i++) node->outputs[i]->type = *b->type;
@@ -40,7 +42,9 @@ void pith__back_set_float(pith__back *b, pith__value *v, const char *name, float
 }
 
 pith__value *pith__back_numbers(pith__back *b, const int64_t *numbers, int64_t count) {
-    return b->m.status ? NULL : back_or_fail(b, pith__graph_add_i64s(b->m.graph, PITH_STR(""), numbers, count));
+    return b->m.status
+               ? NULL
+               : back_or_fail(b, pith__graph_add_i64s(b->m.graph, PITH_STR(""), numbers, count));
 }
 
 pith__value *pith__back_number(pith__back *b, int64_t number) {
@@ -51,10 +55,12 @@ pith__value *pith__back_number(pith__back *b, int64_t number) {
     return back_or_fail(b, pith__graph_add_const(b->m.graph, PITH_STR(""), &t));
 }
 
-pith__value *pith__back_slice(pith__back *b, pith__value *x, int64_t axis, int64_t begin, int64_t end, int64_t step) {
+pith__value *pith__back_slice(pith__back *b, pith__value *x, int64_t axis, int64_t begin,
+                              int64_t end, int64_t step) {
     pith__type type = x ? x->type : (pith__type){ .rank = 0 };
-    pith__value *y = PITH_MAKE(&b->m, "Slice", x, pith__back_numbers(b, &begin, 1), pith__back_numbers(b, &end, 1),
-                               pith__back_numbers(b, &axis, 1), pith__back_numbers(b, &step, 1));
+    pith__value *y = PITH_MAKE(&b->m, "Slice", x, pith__back_numbers(b, &begin, 1),
+                               pith__back_numbers(b, &end, 1), pith__back_numbers(b, &axis, 1),
+                               pith__back_numbers(b, &step, 1));
     if (!y) return NULL;
     type.dims[axis] = (end - begin + step - 1) / step;
     return pith__back_shape(y, type.dtype, type.rank, type.dims);
@@ -69,7 +75,8 @@ pith__value *pith__back_sizes(pith__back *b, pith__value *x, int64_t begin, int6
 }
 
 pith__value *pith__back_size(pith__back *b, pith__value *x, int64_t axis) {
-    return pith__back_shape(PITH_MAKE(&b->m, "Squeeze", pith__back_sizes(b, x, axis, axis + 1)), PITH_I64, 0, NULL);
+    return pith__back_shape(PITH_MAKE(&b->m, "Squeeze", pith__back_sizes(b, x, axis, axis + 1)),
+                            PITH_I64, 0, NULL);
 }
 
 pith__value *pith__back_recall(const pith__back *b, const pith__back_key *key) {
@@ -81,7 +88,8 @@ pith__value *pith__back_recall(const pith__back *b, const pith__back_key *key) {
 pith__value *pith__back_remember(pith__back *b, const pith__back_key *key, pith__value *v) {
     void *items = b->memo->items;
     if (!v) return NULL;
-    if (!pith__arena_grow(b->m.graph->arena, &items, b->memo->count, &b->memo->capacity, sizeof *b->memo->items))
+    if (!pith__arena_grow(b->m.graph->arena, &items, b->memo->count, &b->memo->capacity,
+                          sizeof *b->memo->items))
         return back_or_fail(b, NULL);
     b->memo->items = items;
     b->memo->items[b->memo->count++] = (struct pith__back_made){ *key, v };

@@ -1,6 +1,7 @@
-/* pith_ops.h - shared by the files that write operators of the domain "pith" as those of other engines:
- * replace_pith_ops.c has the table of forms, dense layers and norms; pith_ops_attention.c attention; pith_ops_rows.c
- * rotary positions and looked-up rows; pith_ops_quantized.c sums and convolutions of bytes. */
+/* pith_ops.h - shared by the files that write operators of the domain "pith" as those of other
+ * engines: replace_pith_ops.c has the table of forms, dense layers and norms; pith_ops_attention.c
+ * attention; pith_ops_rows.c rotary positions and looked-up rows; pith_ops_quantized.c sums and
+ * convolutions of bytes. */
 #ifndef PITH_FORMATS_EXPORT_PITH_OPS_H
 #define PITH_FORMATS_EXPORT_PITH_OPS_H
 
@@ -34,36 +35,42 @@ pith__value *pith__back_shape(pith__value *v, int dtype, int rank, const pith__d
 /* A node of ai.onnx with the type of the node's output. */
 #define PITH_BACK(b, op, ...) pith__back_typed(b, PITH_MAKE(&(b)->m, op, __VA_ARGS__))
 /* A node of com.microsoft with its first output; all have the type of the node's output. */
-pith__value *pith__back_contrib(pith__back *b, const char *op, pith__value *const *inputs, int count, int outputs);
+pith__value *pith__back_contrib(pith__back *b, const char *op, pith__value *const *inputs,
+                                int count, int outputs);
 void pith__back_set_float(pith__back *b, pith__value *v, const char *name, float number);
 /* A list of integers, and one integer. */
 pith__value *pith__back_numbers(pith__back *b, const int64_t *numbers, int64_t count);
 pith__value *pith__back_number(pith__back *b, int64_t number);
-/* Elements begin to end of an axis, each step-th of them; the type is that of x but for the axis. */
-pith__value *pith__back_slice(pith__back *b, pith__value *x, int64_t axis, int64_t begin, int64_t end, int64_t step);
+/* Elements begin to end of an axis, each step-th of them; the type is that of x but for the axis.
+ */
+pith__value *pith__back_slice(pith__back *b, pith__value *x, int64_t axis, int64_t begin,
+                              int64_t end, int64_t step);
 /* The size of axes begin to end - 1 of x, as a list; and of one axis, as one integer. */
 pith__value *pith__back_sizes(pith__back *b, pith__value *x, int64_t begin, int64_t end);
 pith__value *pith__back_size(pith__back *b, pith__value *x, int64_t axis);
 
-/* What was made for this key; NULL: nothing. Nodes are visited in order, so it stands before the node. */
+/* What was made for this key; NULL: nothing. Nodes are visited in order, so it stands before the
+ * node. */
 pith__value *pith__back_recall(const pith__back *b, const pith__back_key *key);
 /* Remembers v, and returns it. */
 pith__value *pith__back_remember(pith__back *b, const pith__back_key *key, pith__value *v);
 
 /* ---- forms: whether a node has one, else why not; and what stands for its output ---- */
 
-bool pith__back_attention_fits(const pith__node *node, const pith__write_back *how, const char **why);
+bool pith__back_attention_fits(const pith__node *node, const pith__write_back *how,
+                               const char **why);
 pith__value *pith__back_attention(pith__back *b, pith__node *node);
 bool pith__back_rotary_fits(const pith__node *node, const pith__write_back *how, const char **why);
 pith__value *pith__back_rotary(pith__back *b, pith__node *node);
 pith__value *pith__back_embed_norm(pith__back *b, pith__node *node);
 pith__value *pith__back_quantized_lstm(pith__back *b, pith__node *node);
 pith__value *pith__back_quantized_add(pith__back *b, pith__node *node);
-/* Whether a QLinearConv has a mix of signs that ONNX Runtime has no kernel for; and what it stands for. */
+/* Whether a QLinearConv has a mix of signs that ONNX Runtime has no kernel for; and what it stands
+ * for. */
 bool pith__back_is_odd_conv(const pith__node *node);
 pith__value *pith__back_odd_conv(pith__back *b, pith__node *node);
 /* LayerNormalization or RMSNormalization over the last axis. beta may be NULL. */
-pith__value *pith__back_norm(pith__back *b, pith__value *x, pith__value *gamma, pith__value *beta, float epsilon,
-                             bool rms);
+pith__value *pith__back_norm(pith__back *b, pith__value *x, pith__value *gamma, pith__value *beta,
+                             float epsilon, bool rms);
 
 #endif

@@ -1,9 +1,11 @@
-/* pith_ops_attention.c - pith.Attention as operators of com.microsoft: Attention with its projections,
- * MultiHeadAttention where these are apart, and GroupQueryAttention where heads share keys and values.
+/* pith_ops_attention.c - pith.Attention as operators of com.microsoft: Attention with its
+ * projections, MultiHeadAttention where these are apart, and GroupQueryAttention where heads share
+ * keys and values.
  *
- * What the operators have no attribute for (windows of keys, masks of GroupQueryAttention) becomes a number that is
- * added to each score, the one that the graph added itself if that is known. It is made once for all layers that have
- * the same. GroupQueryAttention gets causal 0, so that this number alone decides what a query sees, also of padding. */
+ * What the operators have no attribute for (windows of keys, masks of GroupQueryAttention) becomes
+ * a number that is added to each score, the one that the graph added itself if that is known. It is
+ * made once for all layers that have the same. GroupQueryAttention gets causal 0, so that this
+ * number alone decides what a query sees, also of padding. */
 #include <float.h>
 #include <string.h>
 
@@ -16,8 +18,8 @@
 /* First numbers of keys (pith_ops.h). */
 enum { MEMO_BIAS = 1, MEMO_LENGTHS, MEMO_TOTAL, MEMO_SEES };
 
-/* Where the heads of input i lie: one after another in a row of rank 3, from a column on; in rank 4 by themselves; or
- * head by head. */
+/* Where the heads of input i lie: one after another in a row of rank 3, from a column on; in rank 4
+ * by themselves; or head by head. */
 typedef struct back_rows {
     int64_t row, column; /* elements of all heads, and before them */
     bool head_major;
@@ -49,7 +51,8 @@ static bool back_all_rows_fit(const pith__node *node) {
 static bool back_mask_fits(const pith__node *node) {
     const pith__value *mask = pith__node_input(node, 4);
     const pith__type *q = &node->inputs[0]->type;
-    return !mask || mask->type.rank == 2 || (mask->type.rank == 1 && pith__dim_equal(mask->type.dims[0], q->dims[0]));
+    return !mask || mask->type.rank == 2 ||
+           (mask->type.rank == 1 && pith__dim_equal(mask->type.dims[0], q->dims[0]));
 }
 
 static bool back_bias_fits(const pith__node *node) {
@@ -57,7 +60,8 @@ static bool back_bias_fits(const pith__node *node) {
     const int64_t heads = pith__node_int(node, "heads", 0);
     if (!bias) return true;
     const pith__type *t = &bias->type;
-    return t->rank == 4 && (t->dims[1] == 1 || t->dims[1] == heads) && t->dims[2] != 1 && t->dims[3] != 1;
+    return t->rank == 4 && (t->dims[1] == 1 || t->dims[1] == heads) && t->dims[2] != 1 &&
+           t->dims[3] != 1;
 }
 
 static bool back_is_shared(const pith__node *node) {
@@ -65,7 +69,8 @@ static bool back_is_shared(const pith__node *node) {
 }
 
 static bool back_is_window(const pith__node *node) {
-    return pith__node_int(node, "window_left", -1) >= 0 || pith__node_int(node, "window_right", -1) > 0;
+    return pith__node_int(node, "window_left", -1) >= 0 ||
+           pith__node_int(node, "window_right", -1) > 0;
 }
 
 /* GroupQueryAttention wants heads of one size, a multiple of 8. */
@@ -74,7 +79,8 @@ static bool back_shared_fits(const pith__node *node) {
     return size == pith__node_int(node, "v_size", 0) && size % 8 == 0;
 }
 
-bool pith__back_attention_fits(const pith__node *node, const pith__write_back *how, const char **why) {
+bool pith__back_attention_fits(const pith__node *node, const pith__write_back *how,
+                               const char **why) {
     *why = "packed rows";
     if (pith__node_input(node, 5)) return false;
     *why = "heads share keys and values";
@@ -102,7 +108,8 @@ static pith__value *back_own_rows(pith__back *b, const pith__node *node, int i) 
         pith__make_ints(m, y, "perm", (const int64_t[]){ 0, 2, 1, 3 }, 4);
     }
     if (t->rank == 4) {
-        y = PITH_MAKE(m, "Reshape", y, pith__back_numbers(b, (const int64_t[]){ 0, 0, rows.row }, 3));
+        y = PITH_MAKE(m, "Reshape", y,
+                      pith__back_numbers(b, (const int64_t[]){ 0, 0, rows.row }, 3));
     } else if (t->dims[2] != rows.row) {
         y = pith__back_slice(b, x, 2, rows.column, rows.column + rows.row, 1);
     }
@@ -110,12 +117,13 @@ static pith__value *back_own_rows(pith__back *b, const pith__node *node, int i) 
     return y;
 }
 
-/* A key that the mask skips gets the number that the graph added, if that is all that is known of it; else one so low
- * that it counts for nothing beside any key that is left. */
+/* A key that the mask skips gets the number that the graph added, if that is all that is known of
+ * it; else one so low that it counts for nothing beside any key that is left. */
 static float back_filter(const pith__node *node) {
     size_t count;
     const float *skipped = pith__node_floats(node, "skipped", &count);
-    const bool scores = pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_SCORES;
+    const bool scores =
+        pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_SCORES;
     return scores && count ? skipped[0] : -FLT_MAX;
 }
 
@@ -141,7 +149,8 @@ static bool back_projection_of(back_projection *p, const pith__node *node) {
     const pith__node *made = node->inputs[0]->producer;
     *p = (back_projection){ NULL, NULL, NULL };
     if (!back_is_one_row(node)) return false;
-    if (made && !made->domain.size && pith__str_is(made->op_type, "Add") && made->inputs[1]->type.data) {
+    if (made && !made->domain.size && pith__str_is(made->op_type, "Add") &&
+        made->inputs[1]->type.data) {
         p->bias = made->inputs[1];
         made = made->inputs[0]->producer;
     }
@@ -158,7 +167,8 @@ static bool back_projection_of(back_projection *p, const pith__node *node) {
 static pith__value *back_int_mask(pith__back *b, const pith__node *node) {
     pith__value *mask = pith__node_input(node, 4);
     if (!mask || mask->type.dtype == PITH_I32) return mask;
-    return pith__back_shape(pith__make_cast(&b->m, mask, PITH_I32), PITH_I32, mask->type.rank, mask->type.dims);
+    return pith__back_shape(pith__make_cast(&b->m, mask, PITH_I32), PITH_I32, mask->type.rank,
+                            mask->type.dims);
 }
 
 /* ---- numbers that are added to scores ---- */
@@ -168,13 +178,16 @@ typedef struct back_skips {
     float masked, outside, both;
 } back_skips;
 
-/* What the graph added for keys that its mask, its window or both skip; else a number that absorbs every score. */
+/* What the graph added for keys that its mask, its window or both skip; else a number that absorbs
+ * every score. */
 static back_skips back_skips_of(const pith__node *node) {
-    back_skips s = { pith__node_int(node, "window_left", -1), pith__node_int(node, "window_right", -1), -FLT_MAX,
-                     -FLT_MAX, -FLT_MAX };
+    back_skips s = { pith__node_int(node, "window_left", -1),
+                     pith__node_int(node, "window_right", -1), -FLT_MAX, -FLT_MAX, -FLT_MAX };
     size_t count;
     const float *skipped = pith__node_floats(node, "skipped", &count);
-    if (count != 3 || pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) != PITH_NONE_LEFT_SCORES) return s;
+    if (count != 3 ||
+        pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) != PITH_NONE_LEFT_SCORES)
+        return s;
     s.masked = skipped[0];
     s.outside = skipped[1];
     s.both = skipped[2];
@@ -184,18 +197,21 @@ static back_skips back_skips_of(const pith__node *node) {
 /* 0, 1, … as i64 [n], n the size of an axis of x. */
 static pith__value *back_count(pith__back *b, pith__value *x, int64_t axis) {
     const pith__dim n = x ? x->type.dims[axis] : 0;
-    pith__value *y =
-        PITH_MAKE(&b->m, "Range", pith__back_number(b, 0), pith__back_size(b, x, axis), pith__back_number(b, 1));
+    pith__value *y = PITH_MAKE(&b->m, "Range", pith__back_number(b, 0), pith__back_size(b, x, axis),
+                               pith__back_number(b, 1));
     return pith__back_shape(y, PITH_I64, 1, &n);
 }
 
 /* Whether query i sees key j by the window: bool [queries, keys]. */
-static pith__value *back_inside(pith__back *b, pith__value *q, pith__value *k, const back_skips *s) {
+static pith__value *back_inside(pith__back *b, pith__value *q, pith__value *k,
+                                const back_skips *s) {
     const pith__dim dims[] = { q->type.dims[1], k->type.dims[1] }, column[] = { dims[0], 1 };
     pith__maker *m = &b->m;
-    pith__value *row = PITH_MAKE(m, "Unsqueeze", back_count(b, q, 1), pith__back_numbers(b, (const int64_t[]){ 1 }, 1));
+    pith__value *row = PITH_MAKE(m, "Unsqueeze", back_count(b, q, 1),
+                                 pith__back_numbers(b, (const int64_t[]){ 1 }, 1));
     pith__back_shape(row, PITH_I64, 2, column);
-    pith__value *ahead = pith__back_shape(PITH_MAKE(m, "Sub", back_count(b, k, 1), row), PITH_I64, 2, dims);
+    pith__value *ahead =
+        pith__back_shape(PITH_MAKE(m, "Sub", back_count(b, k, 1), row), PITH_I64, 2, dims);
     /* Without a limit every key is inside, and the comparison gives the shape. */
     const int64_t right = s->right >= 0 ? s->right : INT32_MAX;
     pith__value *inside = PITH_MAKE(m, "LessOrEqual", ahead, pith__back_number(b, right));
@@ -211,29 +227,33 @@ static pith__value *back_kept(pith__back *b, const pith__node *node, pith__value
     pith__maker *m = &b->m;
     pith__value *mask = back_int_mask(b, node), *kept;
     if (!mask) return NULL;
-    const pith__dim dims[] = { mask->type.dims[0], 1, 1, k->type.dims[1] }, flat[] = { dims[0], dims[3] },
-                    column[] = { dims[0], 1 };
+    const pith__dim dims[] = { mask->type.dims[0], 1, 1, k->type.dims[1] },
+                    flat[] = { dims[0], dims[3] }, column[] = { dims[0], 1 };
     if (mask->type.rank == 1) {
         const int64_t one = 1;
-        pith__value *lengths =
-            pith__back_shape(PITH_MAKE(m, "Unsqueeze", mask, pith__back_numbers(b, &one, 1)), PITH_I32, 2, column);
-        pith__value *wide = pith__back_shape(pith__make_cast(m, lengths, PITH_I64), PITH_I64, 2, column);
+        pith__value *lengths = pith__back_shape(
+            PITH_MAKE(m, "Unsqueeze", mask, pith__back_numbers(b, &one, 1)), PITH_I32, 2, column);
+        pith__value *wide =
+            pith__back_shape(pith__make_cast(m, lengths, PITH_I64), PITH_I64, 2, column);
         kept = PITH_MAKE(m, "Less", back_count(b, k, 1), wide);
     } else {
         kept = pith__make_cast(m, mask, PITH_BOOL);
     }
     pith__back_shape(kept, PITH_BOOL, 2, flat);
     const int64_t axes[] = { 1, 2 };
-    return pith__back_shape(PITH_MAKE(m, "Unsqueeze", kept, pith__back_numbers(b, axes, 2)), PITH_BOOL, 4, dims);
+    return pith__back_shape(PITH_MAKE(m, "Unsqueeze", kept, pith__back_numbers(b, axes, 2)),
+                            PITH_BOOL, 4, dims);
 }
 
 static pith__value *back_choice(pith__back *b, pith__value *which, float number) {
-    pith__value *y = PITH_MAKE(&b->m, "Where", which, pith__make_f32(&b->m, 0.0f), pith__make_f32(&b->m, number));
+    pith__value *y = PITH_MAKE(&b->m, "Where", which, pith__make_f32(&b->m, 0.0f),
+                               pith__make_f32(&b->m, number));
     return which ? pith__back_shape(y, PITH_F32, which->type.rank, which->type.dims) : y;
 }
 
 /* f32 [batch, 1, queries, keys], or [1, 1, queries, keys] without a mask. */
-static pith__value *back_score_bias(pith__back *b, const pith__node *node, pith__value *q, pith__value *k) {
+static pith__value *back_score_bias(pith__back *b, const pith__node *node, pith__value *q,
+                                    pith__value *k) {
     const back_skips s = back_skips_of(node);
     pith__maker *m = &b->m;
     pith__value *mask = pith__node_input(node, 4);
@@ -241,18 +261,21 @@ static pith__value *back_score_bias(pith__back *b, const pith__node *node, pith_
     memcpy(&key.numbers[5], &s.masked, sizeof s.masked);
     memcpy((char *)&key.numbers[5] + sizeof s.masked, &s.outside, sizeof s.outside);
     memcpy(&key.numbers[6], &s.both, sizeof s.both);
-    pith__value *made = pith__back_recall(b, &key), *inside = made ? NULL : back_inside(b, q, k, &s);
+    pith__value *made = pith__back_recall(b, &key),
+                *inside = made ? NULL : back_inside(b, q, k, &s);
     if (made || !inside) return made;
     pith__value *kept = back_kept(b, node, k);
     const pith__dim dims[] = { kept ? kept->type.dims[0] : 1, 1, q->type.dims[1], k->type.dims[1] };
     if (kept) {
         /* Where the window lets a key through, what the mask adds; else one of the other two. */
-        pith__value *outside = PITH_MAKE(m, "Where", kept, pith__make_f32(m, s.outside), pith__make_f32(m, s.both));
+        pith__value *outside =
+            PITH_MAKE(m, "Where", kept, pith__make_f32(m, s.outside), pith__make_f32(m, s.both));
         pith__back_shape(outside, PITH_F32, 4, kept->type.dims);
         made = PITH_MAKE(m, "Where", inside, back_choice(b, kept, s.masked), outside);
     } else {
         const int64_t axes[] = { 0, 1 };
-        made = PITH_MAKE(m, "Unsqueeze", back_choice(b, inside, s.outside), pith__back_numbers(b, axes, 2));
+        made = PITH_MAKE(m, "Unsqueeze", back_choice(b, inside, s.outside),
+                         pith__back_numbers(b, axes, 2));
     }
     return pith__back_remember(b, &key, pith__back_shape(made, PITH_F32, 4, dims));
 }
@@ -269,11 +292,14 @@ static void back_lengths(pith__back *b, pith__value *k, pith__value **last, pith
     *total = pith__back_recall(b, &count);
     if (*last && *total) return;
     pith__value *keys = pith__back_size(b, k, 1);
-    *total = pith__back_remember(b, &count, pith__back_shape(pith__make_cast(m, keys, PITH_I32), PITH_I32, 0, NULL));
-    pith__value *less = pith__back_shape(PITH_MAKE(m, "Sub", keys, pith__back_number(b, 1)), PITH_I64, 0, NULL);
-    pith__value *each =
-        pith__back_shape(PITH_MAKE(m, "Expand", less, pith__back_sizes(b, k, 0, 1)), PITH_I64, 1, &batch);
-    *last = pith__back_remember(b, &lengths, pith__back_shape(pith__make_cast(m, each, PITH_I32), PITH_I32, 1, &batch));
+    *total = pith__back_remember(
+        b, &count, pith__back_shape(pith__make_cast(m, keys, PITH_I32), PITH_I32, 0, NULL));
+    pith__value *less =
+        pith__back_shape(PITH_MAKE(m, "Sub", keys, pith__back_number(b, 1)), PITH_I64, 0, NULL);
+    pith__value *each = pith__back_shape(PITH_MAKE(m, "Expand", less, pith__back_sizes(b, k, 0, 1)),
+                                         PITH_I64, 1, &batch);
+    *last = pith__back_remember(
+        b, &lengths, pith__back_shape(pith__make_cast(m, each, PITH_I32), PITH_I32, 1, &batch));
 }
 
 /* y with zeros for a query that sees no key: one of padding whose window holds nothing else. */
@@ -282,13 +308,15 @@ static pith__value *back_zero_if_none(pith__back *b, pith__value *bias, pith__va
     const pith__back_key key = { bias, { MEMO_SEES } };
     pith__value *sees = pith__back_recall(b, &key);
     if (!sees && bias) {
-        const pith__dim dims[] = { bias->type.dims[0], 1, bias->type.dims[2], 1 }, rows[] = { dims[0], dims[2], 1 };
+        const pith__dim dims[] = { bias->type.dims[0], 1, bias->type.dims[2], 1 },
+                        rows[] = { dims[0], dims[2], 1 };
         const int64_t last = -1, one = 1;
         pith__value *most = PITH_MAKE(m, "ReduceMax", bias, pith__back_numbers(b, &last, 1));
         pith__back_shape(most, PITH_F32, 4, dims);
         pith__value *some = PITH_MAKE(m, "Greater", most, pith__make_f32(m, PITH_ABSORBS));
         some = pith__make_cast(m, pith__back_shape(some, PITH_BOOL, 4, dims), PITH_F32);
-        sees = PITH_MAKE(m, "Squeeze", pith__back_shape(some, PITH_F32, 4, dims), pith__back_numbers(b, &one, 1));
+        sees = PITH_MAKE(m, "Squeeze", pith__back_shape(some, PITH_F32, 4, dims),
+                         pith__back_numbers(b, &one, 1));
         sees = pith__back_remember(b, &key, pith__back_shape(sees, PITH_F32, 3, rows));
     }
     return PITH_BACK(b, "Mul", y, sees);
@@ -296,12 +324,14 @@ static pith__value *back_zero_if_none(pith__back *b, pith__value *bias, pith__va
 
 /* With all that is masked as a number that is added to the scores, *made. */
 static pith__value *back_spread(pith__back *b, const pith__node *node, pith__value **made) {
-    pith__value *q = back_own_rows(b, node, 0), *k = back_own_rows(b, node, 1), *v = back_own_rows(b, node, 2),
-                *given = pith__node_input(node, 3), *bias = NULL, *y, *last, *total;
+    pith__value *q = back_own_rows(b, node, 0), *k = back_own_rows(b, node, 1),
+                *v = back_own_rows(b, node, 2), *given = pith__node_input(node, 3), *bias = NULL,
+                *y, *last, *total;
     if (!b->m.status) bias = back_score_bias(b, node, q, k);
     *made = bias;
     if (bias && given) {
-        const pith__dim dims[] = { bias->type.dims[0], given->type.dims[1], bias->type.dims[2], bias->type.dims[3] };
+        const pith__dim dims[] = { bias->type.dims[0], given->type.dims[1], bias->type.dims[2],
+                                   bias->type.dims[3] };
         bias = pith__back_shape(PITH_MAKE(&b->m, "Add", given, bias), PITH_F32, 4, dims);
     }
     if (!back_is_shared(node)) {
@@ -323,19 +353,24 @@ static pith__value *back_masked(pith__back *b, pith__node *node) {
         pith__value *inputs[] = { p.x, p.weight, p.bias, mask, NULL, bias };
         y = pith__back_contrib(b, "Attention", inputs, bias ? 6 : mask ? 4 : p.bias ? 3 : 2, 1);
     } else {
-        pith__value *inputs[] = {
-            back_own_rows(b, node, 0), back_own_rows(b, node, 1), back_own_rows(b, node, 2), NULL, mask, bias
-        };
+        pith__value *inputs[] = { back_own_rows(b, node, 0),
+                                  back_own_rows(b, node, 1),
+                                  back_own_rows(b, node, 2),
+                                  NULL,
+                                  mask,
+                                  bias };
         y = pith__back_contrib(b, "MultiHeadAttention", inputs, bias ? 6 : mask ? 5 : 3, 1);
     }
     if (mask) pith__back_set_float(b, y, "mask_filter_value", back_filter(node));
-    if (pith__node_int(node, "window_right", -1) == 0) pith__make_int(&b->m, y, "unidirectional", 1);
+    if (pith__node_int(node, "window_right", -1) == 0)
+        pith__make_int(&b->m, y, "unidirectional", 1);
     return y;
 }
 
 pith__value *pith__back_attention(pith__back *b, pith__node *node) {
-    pith__value *bias = NULL,
-                *y = back_is_shared(node) || back_is_window(node) ? back_spread(b, node, &bias) : back_masked(b, node);
+    pith__value *bias = NULL, *y = back_is_shared(node) || back_is_window(node)
+                                       ? back_spread(b, node, &bias)
+                                       : back_masked(b, node);
     pith__make_int(&b->m, y, "num_heads", pith__node_int(node, "heads", 0));
     pith__back_set_float(b, y, "scale", pith__node_float(node, "scale", 1.0f));
     const bool zero = pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_ZERO;

@@ -1,6 +1,7 @@
-/* pith_ops_quantized.c - pith.QuantizedAdd and QLinearConv for other engines. ONNX Runtime's QLinearAdd wants all its
- * tensors with sign, or all without; its QLinearConv wants x and y of one type, and the weights with sign if those have
- * one. What does not fit becomes DequantizeLinear, the plain operator and QuantizeLinear.
+/* pith_ops_quantized.c - pith.QuantizedAdd and QLinearConv for other engines. ONNX Runtime's
+ * QLinearAdd wants all its tensors with sign, or all without; its QLinearConv wants x and y of one
+ * type, and the weights with sign if those have one. What does not fit becomes DequantizeLinear,
+ * the plain operator and QuantizeLinear.
  *
  * Source: ONNX Runtime's OperatorKernels.md and ContribOperators.md. */
 #include "formats/export/pith_ops.h"
@@ -20,11 +21,14 @@ pith__value *pith__back_quantized_add(pith__back *b, pith__node *node) {
     return PITH_BACK(b, "QuantizeLinear", PITH_MAKE(&b->m, "Add", x, y), in[6], in[7]);
 }
 
-static bool back_is_f32(const pith__value *v) { return v->type.data && v->type.data->dtype == PITH_F32; }
+static bool back_is_f32(const pith__value *v) {
+    return v->type.data && v->type.data->dtype == PITH_F32;
+}
 
 bool pith__back_is_odd_conv(const pith__node *node) {
     if (node->domain.size || !pith__str_is(node->op_type, "QLinearConv")) return false;
-    const int32_t x = node->inputs[0]->type.dtype, w = node->inputs[3]->type.dtype, y = node->outputs[0]->type.dtype;
+    const int32_t x = node->inputs[0]->type.dtype, w = node->inputs[3]->type.dtype,
+                  y = node->outputs[0]->type.dtype;
     const bool odd = x != y || (x == PITH_I8 && w == PITH_U8);
     return odd && back_is_f32(node->inputs[1]) && back_is_f32(node->inputs[4]);
 }
@@ -37,7 +41,8 @@ static pith__value *back_bias_scales(pith__back *b, const pith_tensor *x, const 
         b->m.status = pith__fail_memory(b->m.err, (size_t)count * sizeof *to);
         return NULL;
     }
-    for (int64_t i = 0; i < count; i++) to[i] = *(const float *)x->data * ((const float *)w->data)[i];
+    for (int64_t i = 0; i < count; i++)
+        to[i] = *(const float *)x->data * ((const float *)w->data)[i];
     return pith__make_constant(&b->m, to, w->rank, w->dims);
 }
 
@@ -47,7 +52,8 @@ pith__value *pith__back_odd_conv(pith__back *b, pith__node *node) {
     pith__value *w = PITH_MAKE(&b->m, "DequantizeLinear", in[3], in[4], in[5]);
     pith__make_int(&b->m, w, "axis", 0);
     if (bias) {
-        numbers = PITH_MAKE(&b->m, "DequantizeLinear", bias, back_bias_scales(b, in[1]->type.data, in[4]->type.data));
+        numbers = PITH_MAKE(&b->m, "DequantizeLinear", bias,
+                            back_bias_scales(b, in[1]->type.data, in[4]->type.data));
         pith__make_int(&b->m, numbers, "axis", 0);
     }
     pith__value *y = pith__make(&b->m, "Conv", (pith__value *[]){ x, w, numbers }, bias ? 3 : 2);
@@ -57,8 +63,8 @@ pith__value *pith__back_odd_conv(pith__back *b, pith__node *node) {
 
 /* ---- pith.QuantizedLSTM ---- */
 
-/* Inputs of a direction, as in engine/ops/microsoft/op_ms_lstm.c; all but these two have an axis of directions in the
- * file. */
+/* Inputs of a direction, as in engine/ops/microsoft/op_ms_lstm.c; all but these two have an axis of
+ * directions in the file. */
 enum { LSTM_X = 0, LSTM_LENGTHS = 4, LSTM_INPUTS = 12 };
 
 /* Constants of one shape as one constant, with an axis for them in front; NULL: they are none. */
@@ -67,9 +73,12 @@ static pith__value *back_stack_constants(pith__back *b, pith__value *const *part
     if (!first || first->rank >= PITH_MAX_RANK) return NULL;
     for (int i = 0; i < count; i++) {
         const pith_tensor *t = parts[i]->type.data;
-        if (!t || t->dtype != first->dtype || t->bytes != first->bytes || t->rank != first->rank) return NULL;
+        if (!t || t->dtype != first->dtype || t->bytes != first->bytes || t->rank != first->rank)
+            return NULL;
     }
-    pith_tensor made = { .dtype = first->dtype, .rank = first->rank + 1, .bytes = first->bytes * (size_t)count };
+    pith_tensor made = { .dtype = first->dtype,
+                         .rank = first->rank + 1,
+                         .bytes = first->bytes * (size_t)count };
     char *data = pith__arena_alloc64(b->m.graph->arena, made.bytes);
     made.dims[0] = count;
     memcpy(made.dims + 1, first->dims, (size_t)first->rank * sizeof *first->dims);
@@ -89,7 +98,8 @@ static pith__value *back_stack(pith__back *b, pith__value *const *parts, int cou
     pith__value *v = back_stack_constants(b, parts, count);
     if (v || b->m.status) return v;
     for (int i = 0; i < count; i++) {
-        joined[i] = PITH_MAKE(&b->m, "Unsqueeze", parts[i], pith__back_numbers(b, (const int64_t[]){ 0 }, 1));
+        joined[i] = PITH_MAKE(&b->m, "Unsqueeze", parts[i],
+                              pith__back_numbers(b, (const int64_t[]){ 0 }, 1));
         if (joined[i]) joined[i]->type = (pith__type){ .dtype = parts[i]->type.dtype, .rank = -1 };
     }
     if (count == 1) return joined[0];
@@ -100,20 +110,24 @@ static pith__value *back_stack(pith__back *b, pith__value *const *parts, int cou
 }
 
 pith__value *pith__back_quantized_lstm(pith__back *b, pith__node *node) {
-    const int count = pith__str_is(pith__node_str(node, "direction", "forward"), "bidirectional") ? 2 : 1;
+    const int count =
+        pith__str_is(pith__node_str(node, "direction", "forward"), "bidirectional") ? 2 : 1;
     pith__value *inputs[LSTM_INPUTS];
     for (int i = 0; i < LSTM_INPUTS; i++) {
-        pith__value *parts[2] = { pith__node_input(node, i), pith__node_input(node, LSTM_INPUTS + i) };
+        pith__value *parts[2] = { pith__node_input(node, i),
+                                  pith__node_input(node, LSTM_INPUTS + i) };
         inputs[i] = i == LSTM_X || i == LSTM_LENGTHS ? parts[0] : back_stack(b, parts, count);
     }
-    pith__value *y = b->m.status ? NULL : pith__back_contrib(b, "DynamicQuantizeLSTM", inputs, LSTM_INPUTS, 3);
+    pith__value *y =
+        b->m.status ? NULL : pith__back_contrib(b, "DynamicQuantizeLSTM", inputs, LSTM_INPUTS, 3);
     if (!y) return NULL;
     if (pith__node_copy_attrs(y->producer, node)) b->m.status = pith__fail_memory(b->m.err, 0);
     for (int i = 1; i < node->output_count; i++) {
         pith__value *made = y->producer->outputs[i];
         if (!node->outputs[i]) continue;
         made->type = node->outputs[i]->type;
-        if (pith__value_replace(node->outputs[i], made)) b->m.status = pith__fail_memory(b->m.err, 0);
+        if (pith__value_replace(node->outputs[i], made))
+            b->m.status = pith__fail_memory(b->m.err, 0);
     }
     return y;
 }

@@ -1,7 +1,9 @@
-/* pith_ops_rows.c - pith.Rotary as RotaryEmbedding of com.microsoft, and pith.EmbedNorm as EmbedLayerNormalization.
+/* pith_ops_rows.c - pith.Rotary as RotaryEmbedding of com.microsoft, and pith.EmbedNorm as
+ * EmbedLayerNormalization.
  *
- * RotaryEmbedding has tables of half a head, [positions, turned / 2]. The graph's own tables, which are mostly computed
- * from positions, are cut to that: once for all layers. They may be cut only if both halves are the same. */
+ * RotaryEmbedding has tables of half a head, [positions, turned / 2]. The graph's own tables, which
+ * are mostly computed from positions, are cut to that: once for all layers. They may be cut only if
+ * both halves are the same. */
 #include <string.h>
 
 #include "base/error.h"
@@ -24,13 +26,14 @@ static int64_t rows_width(const pith__value *table) {
 static bool rows_same_halves(const pith_tensor *t) {
     const int64_t width = t->dims[t->rank - 1], half = width / 2;
     const float *row = t->data;
-    for (int64_t i = 0, rows = width ? (int64_t)(t->bytes / sizeof *row) / width : 0; i < rows; i++, row += width)
+    for (int64_t i = 0, rows = width ? (int64_t)(t->bytes / sizeof *row) / width : 0; i < rows;
+         i++, row += width)
         if (memcmp(row, row + half, (size_t)half * sizeof *row)) return false;
     return true;
 }
 
-/* Are the two halves of the last axis the same, because they are joined so? Operators on the way work on each element,
- * or leave the last axis alone. */
+/* Are the two halves of the last axis the same, because they are joined so? Operators on the way
+ * work on each element, or leave the last axis alone. */
 static bool rows_repeats(const pith__value *v) {
     static const char *const each[] = { "Cos",     "Sin",    "Cast",  "Mul",    "Unsqueeze",
                                         "Squeeze", "Gather", "Slice", "Expand", "Identity" };
@@ -41,16 +44,19 @@ static bool rows_repeats(const pith__value *v) {
         if (!node || node->domain.size) return false;
         if (pith__str_is(node->op_type, "Concat"))
             return node->input_count == 2 && node->inputs[0] == node->inputs[1] &&
-                   (pith__node_int(node, "axis", 0) == -1 || pith__node_int(node, "axis", 0) == v->type.rank - 1);
+                   (pith__node_int(node, "axis", 0) == -1 ||
+                    pith__node_int(node, "axis", 0) == v->type.rank - 1);
         size_t k = 0;
         while (k < sizeof each / sizeof *each && !pith__str_is(node->op_type, each[k])) k++;
-        if (k == sizeof each / sizeof *each || !pith__dim_known(width) || rows_width(node->inputs[0]) != width)
+        if (k == sizeof each / sizeof *each || !pith__dim_known(width) ||
+            rows_width(node->inputs[0]) != width)
             return false;
         /* A factor is one number; rows are taken from a table along its first axis. */
         if (pith__str_is(node->op_type, "Mul") &&
             (!node->inputs[1]->type.data || pith__type_count(&node->inputs[1]->type) != 1))
             return false;
-        if (pith__str_is(node->op_type, "Gather") && pith__node_int(node, "axis", 0) != 0) return false;
+        if (pith__str_is(node->op_type, "Gather") && pith__node_int(node, "axis", 0) != 0)
+            return false;
         v = node->inputs[0];
     }
     return false;
@@ -58,17 +64,20 @@ static bool rows_repeats(const pith__value *v) {
 
 static bool rows_table_fits(const pith__node *node, int i) {
     const pith__value *table = node->inputs[i];
-    const int64_t size = pith__node_int(node, "size", 0), turned = pith__node_int(node, "turned", size);
+    const int64_t size = pith__node_int(node, "size", 0),
+                  turned = pith__node_int(node, "turned", size);
     const int64_t width = rows_width(table);
     if (2 * width == turned) return true;
     return width == turned && !pith__node_int(node, "interleaved", 0) && rows_repeats(table);
 }
 
-/* Whether the tables have one row per position (1), or one per token of each text (0); -1: that is not known. */
+/* Whether the tables have one row per position (1), or one per token of each text (0); -1: that is
+ * not known. */
 static int rows_are_shared(const pith__node *node) {
     const pith__type *x = &node->inputs[0]->type, *t = &node->inputs[1]->type;
     pith__dims *dims = node->graph->dims;
-    const pith__dim rows = pith__dim_product(dims, t->dims, t->rank - 1), all = pith__dim_product(dims, x->dims, 2);
+    const pith__dim rows = pith__dim_product(dims, t->dims, t->rank - 1),
+                    all = pith__dim_product(dims, x->dims, 2);
     if (pith__dim_equal(rows, x->dims[1])) return 1;
     return pith__dim_equal(rows, all) ? 0 : -1;
 }
@@ -98,7 +107,9 @@ static pith__value *rows_table(pith__back *b, pith__value *table, int64_t turned
     pith__value *made = pith__back_recall(b, &key);
     if (made) return made;
     const int64_t width = rows_width(table), shape[] = { -1, width };
-    pith__dim dims[] = { pith__dim_product(b->m.graph->dims, table->type.dims, table->type.rank - 1), width };
+    pith__dim dims[] = {
+        pith__dim_product(b->m.graph->dims, table->type.dims, table->type.rank - 1), width
+    };
     made = table;
     if (table->type.rank != 2) {
         made = PITH_MAKE(&b->m, "Reshape", table, pith__back_numbers(b, shape, 2));
@@ -108,22 +119,25 @@ static pith__value *rows_table(pith__back *b, pith__value *table, int64_t turned
     return pith__back_remember(b, &key, made);
 }
 
-/* The row of the tables of each token: from 0 on in every text; or one after another, [batch, sequence]. */
+/* The row of the tables of each token: from 0 on in every text; or one after another, [batch,
+ * sequence]. */
 static pith__value *rows_places(pith__back *b, pith__value *x, bool shared) {
     const pith__back_key key = { shared ? NULL : x, { MEMO_PLACES, shared } };
     pith__value *made = pith__back_recall(b, &key);
     if (made) return made;
-    if (shared) return pith__back_remember(b, &key, pith__back_numbers(b, (const int64_t[]){ 0 }, 1));
+    if (shared)
+        return pith__back_remember(b, &key, pith__back_numbers(b, (const int64_t[]){ 0 }, 1));
     pith__maker *m = &b->m;
     const pith__dim count = pith__dim_product(m->graph->dims, x->type.dims, 2);
     pith__value *sizes = pith__back_sizes(b, x, 0, 2);
     pith__value *number = PITH_MAKE(m, "ReduceProd", sizes);
     pith__make_int(m, number, "keepdims", 0);
     pith__back_shape(number, PITH_I64, 0, NULL);
-    pith__value *all = PITH_MAKE(m, "Range", pith__back_number(b, 0), number, pith__back_number(b, 1));
+    pith__value *all =
+        PITH_MAKE(m, "Range", pith__back_number(b, 0), number, pith__back_number(b, 1));
     pith__back_shape(all, PITH_I64, 1, &count);
-    return pith__back_remember(b, &key,
-                               pith__back_shape(PITH_MAKE(m, "Reshape", all, sizes), PITH_I64, 2, x->type.dims));
+    return pith__back_remember(
+        b, &key, pith__back_shape(PITH_MAKE(m, "Reshape", all, sizes), PITH_I64, 2, x->type.dims));
 }
 
 /* The heads as rows of their own. */
@@ -131,8 +145,10 @@ static pith__value *rows_of_heads(pith__back *b, const pith__node *node, int64_t
     pith__value *x = node->inputs[0];
     const int64_t column = pith__node_int(node, "column", 0);
     const pith__dim dims[] = { x->type.dims[0], x->type.dims[1], row };
-    if (x->type.rank == 3) return x->type.dims[2] == row ? x : pith__back_slice(b, x, 2, column, column + row, 1);
-    pith__value *y = PITH_MAKE(&b->m, "Reshape", x, pith__back_numbers(b, (const int64_t[]){ 0, 0, row }, 3));
+    if (x->type.rank == 3)
+        return x->type.dims[2] == row ? x : pith__back_slice(b, x, 2, column, column + row, 1);
+    pith__value *y =
+        PITH_MAKE(&b->m, "Reshape", x, pith__back_numbers(b, (const int64_t[]){ 0, 0, row }, 3));
     return pith__back_shape(y, PITH_F32, 3, dims);
 }
 
@@ -167,7 +183,8 @@ static pith__value *rows_lower(pith__back *b, const pith__node *node) {
             row = pith__back_shape(pith__make_cast(&b->m, row, PITH_F32), PITH_F32, rank + 1, dims);
         sum = sum ? PITH_BACK(b, "Add", sum, row) : row;
     }
-    return pith__back_norm(b, sum, node->inputs[0], pith__node_input(node, 1), pith__node_float(node, "epsilon", 1e-5f),
+    return pith__back_norm(b, sum, node->inputs[0], pith__node_input(node, 1),
+                           pith__node_float(node, "epsilon", 1e-5f),
                            pith__node_int(node, "rms", 0) != 0);
 }
 
@@ -181,7 +198,8 @@ static bool rows_is_full(const pith__back *b, const pith__value *ids) {
            pith__dim_equal(ids->type.dims[1], b->type->dims[1]);
 }
 
-/* Ids of words and types have a number per token; those of positions may be the same for all texts. */
+/* Ids of words and types have a number per token; those of positions may be the same for all texts.
+ */
 static bool rows_find_roles(rows_roles *r, const pith__back *b, const pith__node *node) {
     *r = (rows_roles){ 0, 0, 0 };
     if (b->type->rank != 3 || node->input_count < 6 || pith__node_int(node, "rms", 0)) return false;
@@ -212,7 +230,8 @@ static pith__value *rows_ids(pith__back *b, pith__value *ids) {
     pith__value *made = pith__back_recall(b, &key);
     if (made || ids->type.dtype == PITH_I32) return made ? made : ids;
     made = pith__make_cast(&b->m, ids, PITH_I32);
-    return pith__back_remember(b, &key, pith__back_shape(made, PITH_I32, ids->type.rank, ids->type.dims));
+    return pith__back_remember(b, &key,
+                               pith__back_shape(made, PITH_I32, ids->type.rank, ids->type.dims));
 }
 
 static pith__value *rows_beta(pith__back *b, const pith__node *node) {

@@ -1,5 +1,6 @@
-/* pooling_nodes.c - see pooling_nodes.h. Everything is computed in f32, whatever the graph's type is. The formulas are
- * those of models/heads/pooling.c and models/heads/vector_steps.c, in operators that other engines have. */
+/* pooling_nodes.c - see pooling_nodes.h. Everything is computed in f32, whatever the graph's type
+ * is. The formulas are those of models/heads/pooling.c and models/heads/vector_steps.c, in
+ * operators that other engines have. */
 #include "formats/export/pooling_nodes.h"
 
 #include "base/error.h"
@@ -36,7 +37,8 @@ static pith__value *pool_max(pith__maker *m, const pool_input *in) {
 }
 
 /* sum(weights * rows) / sum(weights), or / sqrt(sum(weights)). */
-static pith__value *pool_mean(pith__maker *m, const pool_input *in, pith__value *weights, bool root) {
+static pith__value *pool_mean(pith__maker *m, const pool_input *in, pith__value *weights,
+                              bool root) {
     pith__value *sum = pool_sum(m, PITH_MAKE(m, "Mul", in->rows, weights));
     pith__value *count = PITH_MAKE(m, "Max", pool_sum(m, weights), pith__make_f32(m, 1e-9f));
     if (root) count = PITH_MAKE(m, "Sqrt", count);
@@ -57,7 +59,8 @@ static pith__value *pool_mode(pith__maker *m, const pool_input *in, uint32_t mod
     }
 }
 
-static pith__value *pool_rows(pith__maker *m, pith__value *rows, pith__value *mask, uint32_t pooling) {
+static pith__value *pool_rows(pith__maker *m, pith__value *rows, pith__value *mask,
+                              uint32_t pooling) {
     pith__value *parts[PITH_POOL_PARTS_MAX];
     int count = 0;
     pool_input in = { rows, pith__make_cast(m, mask, PITH_F32), NULL };
@@ -72,18 +75,22 @@ static pith__value *pool_rows(pith__maker *m, pith__value *rows, pith__value *ma
 
 /* ---- the modules behind it ---- */
 
-static pith__value *pool_activation(pith__maker *m, pith__value *x, pith__step_activation activation) {
-    static const char *const ops[PITH_STEP_ACTIVATIONS] = {
-        [PITH_STEP_TANH] = "Tanh", [PITH_STEP_GELU] = "Gelu", [PITH_STEP_RELU] = "Relu", [PITH_STEP_SIGMOID] = "Sigmoid"
-    };
+static pith__value *pool_activation(pith__maker *m, pith__value *x,
+                                    pith__step_activation activation) {
+    static const char *const ops[PITH_STEP_ACTIVATIONS] = { [PITH_STEP_TANH] = "Tanh",
+                                                            [PITH_STEP_GELU] = "Gelu",
+                                                            [PITH_STEP_RELU] = "Relu",
+                                                            [PITH_STEP_SIGMOID] = "Sigmoid" };
     if (activation == PITH_STEP_IDENTITY) return x;
     if (activation == PITH_STEP_SILU) return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Sigmoid", x));
     return PITH_MAKE(m, ops[activation], x);
 }
 
 /* weight: [out, in] */
-static pith__value *pool_matmul(pith__maker *m, pith__value *x, const float *weight, const pith__vector_step *step) {
-    pith__value *y = PITH_MAKE(m, "Gemm", x, pith__make_constant(m, weight, 2, (int64_t[]){ step->out, step->in }));
+static pith__value *pool_matmul(pith__maker *m, pith__value *x, const float *weight,
+                                const pith__vector_step *step) {
+    pith__value *y = PITH_MAKE(
+        m, "Gemm", x, pith__make_constant(m, weight, 2, (int64_t[]){ step->out, step->in }));
     pith__make_int(m, y, "transB", 1);
     return y;
 }
@@ -105,25 +112,29 @@ static pith__value *pool_normalize(pith__maker *m, pith__value *x) {
 static pith__value *pool_step(pith__maker *m, pith__value *x, const pith__vector_step *step) {
     if (step->kind == PITH_STEP_DENSE) return pool_dense(m, x, step);
     if (step->kind == PITH_STEP_NORMALIZE) return pool_normalize(m, x);
-    pith__value *y = PITH_MAKE(m, "LayerNormalization", x, pith__make_constant(m, step->weight, 1, &step->in),
-                               pith__make_constant(m, step->bias, 1, &step->in));
+    pith__value *y =
+        PITH_MAKE(m, "LayerNormalization", x, pith__make_constant(m, step->weight, 1, &step->in),
+                  pith__make_constant(m, step->bias, 1, &step->in));
     pith__make_int(m, y, "axis", -1);
     return y;
 }
 
-pith_status pith__export_append_pool(pith__graph *graph, int output, pith__value *mask, const pith__export_pool *pool,
-                                     pith_error *err) {
+pith_status pith__export_append_pool(pith__graph *graph, int output, pith__value *mask,
+                                     const pith__export_pool *pool, pith_error *err) {
     pith__maker m = { graph, NULL, PITH_STR("/pooling"), PITH_OK, err };
     pith__value *x = graph->outputs[output];
     const bool per_text = x->type.rank == 2;
     if (x->type.dtype != PITH_F32) x = pith__make_cast(&m, x, PITH_F32);
     if (!per_text) {
         x = pool_rows(&m, x, mask, pool->pooling);
-        for (size_t i = 0; i < pool->modules->step_count; i++) x = pool_step(&m, x, &pool->modules->steps[i]);
+        for (size_t i = 0; i < pool->modules->step_count; i++)
+            x = pool_step(&m, x, &pool->modules->steps[i]);
     }
     if (pool->dim)
-        x = PITH_MAKE(&m, "Slice", x, pith__make_i64(&m, 0), pith__make_i64(&m, pool->dim), pith__make_i64(&m, -1));
+        x = PITH_MAKE(&m, "Slice", x, pith__make_i64(&m, 0), pith__make_i64(&m, pool->dim),
+                      pith__make_i64(&m, -1));
     if (pool->normalize) x = pool_normalize(&m, x);
     if (m.status) return m.status;
-    return pith__export_set_outputs(graph, &x, (const pith_str[]){ PITH_STR("sentence_embedding") }, 1, err);
+    return pith__export_set_outputs(graph, &x, (const pith_str[]){ PITH_STR("sentence_embedding") },
+                                    1, err);
 }

@@ -11,10 +11,10 @@ typedef struct pith__export_pool {
     int64_t dim;                  /* components that are kept, before the normalisation; 0: all */
 } pith__export_pool;
 
-/* Appends to the graph what makes one vector per text of its output `output`: f32 [batch, width]. It becomes the only
- * output, "sentence_embedding". mask is the graph's attention mask [batch, sequence]. Types are inferred again by the
- * caller. */
-pith_status pith__export_append_pool(pith__graph *graph, int output, pith__value *mask, const pith__export_pool *pool,
-                                     pith_error *err);
+/* Appends to the graph what makes one vector per text of its output `output`: f32 [batch, width].
+ * It becomes the only output, "sentence_embedding". mask is the graph's attention mask [batch,
+ * sequence]. Types are inferred again by the caller. */
+pith_status pith__export_append_pool(pith__graph *graph, int output, pith__value *mask,
+                                     const pith__export_pool *pool, pith_error *err);
 
 #endif

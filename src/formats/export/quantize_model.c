@@ -1,7 +1,7 @@
 /* quantize_model.c - see quantize_model.h.
  *
- * The graph is lowered to its opset first, and the weights are rounded and written last: some of the operators that
- * have them cannot be inferred. */
+ * The graph is lowered to its opset first, and the weights are rounded and written last: some of
+ * the operators that have them cannot be inferred. */
 #include "formats/export/quantize_model.h"
 
 #include <string.h>
@@ -22,7 +22,9 @@
 
 /* ---- options ---- */
 
-static bool quantized_block_is_known(int32_t block) { return block >= 16 && block <= 256 && !(block & (block - 1)); }
+static bool quantized_block_is_known(int32_t block) {
+    return block >= 16 && block <= 256 && !(block & (block - 1));
+}
 
 /* Weights of 8 bits with a scale per column. */
 static bool quantized_is_int8(const pith_quantize_model_options *o) {
@@ -32,50 +34,60 @@ static bool quantized_is_int8(const pith_quantize_model_options *o) {
 static pith_status quantized_check_static(const pith_quantize_model_options *o, pith_error *err) {
     const bool fixed = o->scheme == PITH_QUANTIZE_STATIC;
     if (fixed && !o->calibrate)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the scheme static needs texts or tensors (calibrate)");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the scheme static needs texts or tensors (calibrate)");
     if (!fixed && (o->inputs || o->ranges || o->percentile != 0))
         return pith__fail(err, PITH_ERR_ARGUMENT, "tensors and ranges are for the scheme static");
     if (o->inputs && (o->texts || !o->input_sets))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "give texts or tensors, and at least one set of them");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "give texts or tensors, and at least one set of them");
     if (o->ranges < PITH_RANGE_MIN_MAX || o->ranges > PITH_RANGE_ENTROPY)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_range_method", o->ranges);
     if (o->percentile != 0 && !(o->percentile > 50 && o->percentile <= 100))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "percentile is %g; it is above 50 and at most 100",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "percentile is %g; it is above 50 and at most 100",
                           (double)o->percentile);
     return PITH_OK;
 }
 
 static pith_status quantized_check_blocks(const pith_quantize_model_options *o, pith_error *err) {
     if (quantized_is_int8(o) && (o->block || o->asymmetric || o->accuracy > 0 || o->table_block))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
     if (!quantized_is_int8(o) && o->reduce_range)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "a reduced range is for the schemes int8 and static");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a reduced range is for the schemes int8 and static");
     if (o->scheme != PITH_QUANTIZE_INT8 && o->rows)
         return pith__fail(err, PITH_ERR_ARGUMENT, "scales of rows are for the scheme int8");
     if (o->block && !quantized_block_is_known(o->block))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256", o->block);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256",
+                          o->block);
     if (o->table_block && !quantized_block_is_known(o->table_block))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the table's block is %d; it is 16, 32, 64, 128 or 256",
-                          o->table_block);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the table's block is %d; it is 16, 32, 64, 128 or 256", o->table_block);
     return PITH_OK;
 }
 
 static pith_status quantized_check(const pith_quantize_model_options *o, pith_error *err) {
     if (o->calibrate < PITH_CALIBRATE_NOT || o->calibrate > PITH_CALIBRATE_WHERE_POSSIBLE)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_calibration", o->calibrate);
-    if (o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE && (o->scheme != PITH_QUANTIZE_INT8 || !o->rows || o->texts))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "calibration where it is possible is for the scheme int8 with scales of rows");
+    if (o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE &&
+        (o->scheme != PITH_QUANTIZE_INT8 || !o->rows || o->texts))
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "calibration where it is possible is for the scheme int8 with scales of rows");
     if (o->scheme < PITH_QUANTIZE_INT8 || o->scheme > PITH_QUANTIZE_STATIC)
         return pith__fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
     if (o->accuracy < -1 || o->accuracy > 4)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4, or -1", o->accuracy);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4, or -1",
+                          o->accuracy);
     if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "tables have 8 or 4 bits, or 0 to stay in f32, not %d",
-                          o->table_bits);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "tables have 8 or 4 bits, or 0 to stay in f32, not %d", o->table_bits);
     if (o->table_bits == 4 && quantized_is_int8(o))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "tables of 4 bits need a block scheme (blocks4 or blocks8)");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "tables of 4 bits need a block scheme (blocks4 or blocks8)");
     if (o->text_count && !o->texts) return pith__fail(err, PITH_ERR_ARGUMENT, "texts is NULL");
     if (o->texts && (!o->text_count || !o->calibrate))
         return pith__fail(err, PITH_ERR_ARGUMENT, "texts need calibrate, and at least one of them");
@@ -86,10 +98,11 @@ static pith_status quantized_check(const pith_quantize_model_options *o, pith_er
 
 static pith__quantized_form quantized_form_of(const pith_quantize_model_options *o) {
     const bool int8 = quantized_is_int8(o);
-    pith__quantized_form form = { .kind = !int8                               ? PITH_QUANTIZED_BLOCKS
-                                          : o->scheme == PITH_QUANTIZE_STATIC ? PITH_QUANTIZED_STATIC
-                                          : o->rows                           ? PITH_QUANTIZED_ROWS
-                                                                              : PITH_QUANTIZED_DYNAMIC,
+    pith__quantized_form form = { .kind = !int8 ? PITH_QUANTIZED_BLOCKS
+                                          : o->scheme == PITH_QUANTIZE_STATIC
+                                              ? PITH_QUANTIZED_STATIC
+                                          : o->rows ? PITH_QUANTIZED_ROWS
+                                                    : PITH_QUANTIZED_DYNAMIC,
                                   .accuracy = o->accuracy >= 0                     ? o->accuracy
                                               : o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4
                                                                                    : 0,
@@ -112,13 +125,15 @@ static pith__quantized_form quantized_form_of(const pith_quantize_model_options 
     return form;
 }
 
-/* ---- calibration: the weights of the encoder's steps are those of the graph, by the place of their contents ---- */
+/* ---- calibration: the weights of the encoder's steps are those of the graph, by the place of
+ * their contents ---- */
 
 static size_t quantized_find_step(void *user, const pith__step *step) {
     const pith__quantized *q = user;
     const pith__node *node = step->node;
     const pith__value *w = pith__node_input(node, 1);
-    const bool matmul = pith__str_is(node->op_type, "MatMul") || pith__str_is(node->op_type, "Gemm");
+    const bool matmul =
+        pith__str_is(node->op_type, "MatMul") || pith__str_is(node->op_type, "Gemm");
     if (!matmul || node->domain.size || !w || !w->type.data) return SIZE_MAX;
     for (size_t i = 0; i < q->count; i++)
         if (!q->weights[i].table && q->weights[i].source.data == w->type.data->data) return i;
@@ -130,15 +145,17 @@ static pith_status quantized_round_one(void *user, size_t weight, const struct p
     return pith__quantized_round(user, weight, factor, scratch, err);
 }
 
-static pith_status quantized_lengths(int64_t **k, const pith__quantized *q, pith_model *m, pith_error *err) {
+static pith_status quantized_lengths(int64_t **k, const pith__quantized *q, pith_model *m,
+                                     pith_error *err) {
     *k = pith__arena_array(&m->arena, q->count + 1, sizeof **k);
     if (!*k) return pith__fail_memory(err, q->count * sizeof **k);
     for (size_t i = 0; i < q->count; i++) (*k)[i] = q->weights[i].source.k;
     return PITH_OK;
 }
 
-static pith_status quantized_calibrate(pith__quantized *q, pith_model *m, const pith_calibrate_options *texts,
-                                       const int64_t *k, pith_error *err) {
+static pith_status quantized_calibrate(pith__quantized *q, pith_model *m,
+                                       const pith_calibrate_options *texts, const int64_t *k,
+                                       pith_error *err) {
     const pith__grams grams = { .encoder = m->text.encoder,
                                 .tokenizer = m->tokenizer,
                                 .allocator = &m->account.allocator,
@@ -154,7 +171,8 @@ static pith_status quantized_calibrate(pith__quantized *q, pith_model *m, const 
 
 /* ---- ranges and errors ---- */
 
-static pith_status quantized_check_inputs(const pith_model *m, const pith_quantize_model_options *o, pith_error *err) {
+static pith_status quantized_check_inputs(const pith_model *m, const pith_quantize_model_options *o,
+                                          pith_error *err) {
     const size_t count = m->graph->input_count;
     for (size_t i = 0; i < o->input_sets * count; i++) {
         const pith__value *input = m->graph->inputs[i % count];
@@ -162,18 +180,21 @@ static pith_status quantized_check_inputs(const pith_model *m, const pith_quanti
         size_t bytes;
         if (t->dtype == PITH_UNDEFINED && input->type.data) continue;
         if (t->dtype != input->type.dtype || t->rank < 0 || t->rank > PITH_MAX_RANK ||
-            !pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) || bytes != t->bytes)
+            !pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) ||
+            bytes != t->bytes)
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "calibration, set %zu: input '" PITH_STR_FMT "' is no tensor of %s", i / count,
-                              PITH_STR_ARG(input->name), pith__dtype_name(input->type.dtype));
+                              "calibration, set %zu: input '" PITH_STR_FMT "' is no tensor of %s",
+                              i / count, PITH_STR_ARG(input->name),
+                              pith__dtype_name(input->type.dtype));
     }
     return PITH_OK;
 }
 
 /* The limits of each matmul's inputs; a matmul that got no row stays as it is. */
 static pith_status quantized_watch(pith__range *ranges, pith__quantized *q, pith_model *m,
-                                   const pith_quantize_model_options *o, const pith_calibrate_options *texts,
-                                   const int64_t *k, pith_error *err) {
+                                   const pith_quantize_model_options *o,
+                                   const pith_calibrate_options *texts, const int64_t *k,
+                                   pith_error *err) {
     pith__ranges job = { .encoder = o->inputs ? NULL : m->text.encoder,
                          .tokenizer = m->tokenizer,
                          .options = texts,
@@ -193,15 +214,15 @@ static pith_status quantized_watch(pith__range *ranges, pith__quantized *q, pith
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
         q->weights[i].high = ranges[i].high;
-        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table && !q->weights[i].other &&
-                               !ranges[i].row_count;
+        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table &&
+                               !q->weights[i].other && !ranges[i].row_count;
     }
     return PITH_OK;
 }
 
 static pith_status quantized_tell(const pith__quantized *q, const pith__range *ranges,
-                                  const pith_quantize_model_options *o, const pith_allocator *allocator,
-                                  pith_error *err) {
+                                  const pith_quantize_model_options *o,
+                                  const pith_allocator *allocator, pith_error *err) {
     pith__arena scratch;
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
@@ -221,7 +242,8 @@ static pith_status quantized_tell(const pith__quantized *q, const pith__range *r
 
 /* ---- the whole ---- */
 
-static pith_status quantized_round_all(pith__quantized *q, const pith_allocator *allocator, pith_error *err) {
+static pith_status quantized_round_all(pith__quantized *q, const pith_allocator *allocator,
+                                       pith_error *err) {
     pith__arena scratch;
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
@@ -235,13 +257,15 @@ static pith_status quantized_round_all(pith__quantized *q, const pith_allocator 
 }
 
 /* Rounds the weights of scales of rows; those that got no row are left for later. */
-static pith_status quantized_smooth_all(pith__quantized *q, const pith__range *ranges, const pith_allocator *allocator,
-                                        pith_error *err) {
+static pith_status quantized_smooth_all(pith__quantized *q, const pith__range *ranges,
+                                        const pith_allocator *allocator, pith_error *err) {
     pith__arena scratch;
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
     for (size_t i = 0; i < q->count && !status; i++) {
-        if (q->weights[i].table || q->weights[i].other || q->weights[i].codes.codes || !ranges[i].row_count) continue;
+        if (q->weights[i].table || q->weights[i].other || q->weights[i].codes.codes ||
+            !ranges[i].row_count)
+            continue;
         if (!pith__quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
             status = pith__fail_memory(err, 0);
     }
@@ -250,24 +274,28 @@ static pith_status quantized_smooth_all(pith__quantized *q, const pith__range *r
 }
 
 /* Rounds all weights, by what texts or tensors bring if they are given. */
-static pith_status quantized_round_with(pith__quantized *q, pith_model *m, const pith_quantize_model_options *o,
-                                        pith_error *err) {
+static pith_status quantized_round_with(pith__quantized *q, pith_model *m,
+                                        const pith_quantize_model_options *o, pith_error *err) {
     const bool fixed = q->form->kind == PITH_QUANTIZED_STATIC;
     pith_calibrate_options texts = PITH_CALIBRATE_OPTIONS_INIT;
     pith__range *ranges = pith__arena_array(&m->arena, q->count + 1, sizeof *ranges);
     int64_t *k;
     if (!ranges) return pith__fail_memory(err, q->count * sizeof *ranges);
     const bool optional = o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE;
-    if (!o->calibrate || (optional && !m->text.encoder)) return quantized_round_all(q, &m->account.allocator, err);
+    if (!o->calibrate || (optional && !m->text.encoder))
+        return quantized_round_all(q, &m->account.allocator, err);
     if (!o->inputs && !m->text.encoder)
-        return pith__fail(err, m->no_text.code, "calibration needs a model of texts: %s", m->no_text.message);
+        return pith__fail(err, m->no_text.code, "calibration needs a model of texts: %s",
+                          m->no_text.message);
     texts.texts = o->texts;
     texts.text_count = o->text_count;
     PITH_TRY(quantized_lengths(&k, q, m, err));
     const bool rows = q->form->kind == PITH_QUANTIZED_ROWS;
     pith_error fault = PITH_ERROR_INIT;
-    pith_status status = fixed || rows || o->tell ? quantized_watch(ranges, q, m, o, &texts, k, &fault) : PITH_OK;
-    if (status == PITH_ERR_UNSUPPORTED && optional) return quantized_round_all(q, &m->account.allocator, err);
+    pith_status status =
+        fixed || rows || o->tell ? quantized_watch(ranges, q, m, o, &texts, k, &fault) : PITH_OK;
+    if (status == PITH_ERR_UNSUPPORTED && optional)
+        return quantized_round_all(q, &m->account.allocator, err);
     if (status) return pith__fail(err, status, "%s", fault.message);
     if (rows) PITH_TRY(quantized_smooth_all(q, ranges, &m->account.allocator, err));
     if (!fixed && !rows) PITH_TRY(quantized_calibrate(q, m, &texts, k, err));
@@ -275,8 +303,9 @@ static pith_status quantized_round_with(pith__quantized *q, pith_model *m, const
     return o->tell ? quantized_tell(q, ranges, o, &m->account.allocator, err) : PITH_OK;
 }
 
-static pith_status quantized_run(pith_model *m, const pith_quantize_model_options *o, const pith__onnx_sinks *sinks,
-                                 pith_quantize_model_report *report, pith_error *err) {
+static pith_status quantized_run(pith_model *m, const pith_quantize_model_options *o,
+                                 const pith__onnx_sinks *sinks, pith_quantize_model_report *report,
+                                 pith_error *err) {
     pith__quantized_form form = quantized_form_of(o);
     pith__graph *graph = m->graph;
     pith__quantized q;
@@ -284,13 +313,15 @@ static pith_status quantized_run(pith_model *m, const pith_quantize_model_option
     /* Before the graph changes, which the encoder may run. */
     PITH_TRY(pith__quantized_find(&q, graph, &form, err));
     if (!q.count)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no weights of f32 that could get fewer bits");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the model has no weights of f32 that could get fewer bits");
     PITH_TRY(quantized_round_with(&q, m, o, err));
     PITH_TRY(pith__written_own_outputs(graph, err));
     pith__opset_choice choice = { 0, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
     PITH_TRY(pith__export_settle(&report->opset, graph, &choice, err));
     form.opset = report->opset;
-    PITH_TRY(pith__export_write_back(graph, &(pith__write_back){ .standard = true, .opset = form.opset }, err));
+    PITH_TRY(pith__export_write_back(
+        graph, &(pith__write_back){ .standard = true, .opset = form.opset }, err));
     PITH_TRY(pith__export_lower(graph, report->opset, err));
     PITH_TRY(pith__ops_infer(graph, false, err));
     choice.least = report->opset;
@@ -309,9 +340,10 @@ static pith_status quantized_run(pith_model *m, const pith_quantize_model_option
     return PITH_OK;
 }
 
-pith_status pith__model_write_quantized(const char *model, const pith_quantize_model_options *options,
-                                        const pith__onnx_sinks *sinks, pith_quantize_model_report *report,
-                                        pith_error *err) {
+pith_status pith__model_write_quantized(const char *model,
+                                        const pith_quantize_model_options *options,
+                                        const pith__onnx_sinks *sinks,
+                                        pith_quantize_model_report *report, pith_error *err) {
     pith_quantize_model_options o = PITH_QUANTIZE_MODEL_OPTIONS_INIT;
     pith_quantize_model_report own = PITH_QUANTIZE_MODEL_REPORT_INIT;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
@@ -319,8 +351,9 @@ pith_status pith__model_write_quantized(const char *model, const pith_quantize_m
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(quantized_check(&o, err));
     if (report && report->size < sizeof report->size)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
     open.model_file = o.model_file;
     open.route = o.route;
     open.log = o.log;

@@ -22,7 +22,8 @@ static double error_of_weight(const pith__quantized_weight *w) {
     double off = 0, all = 0;
     for (int64_t j = 0; j < w->source.n; j++)
         for (int64_t i = 0; i < w->source.k; i++) {
-            const double x = (double)error_original(&w->source, i, j), d = (double)error_rounded(&w->codes, i, j) - x;
+            const double x = (double)error_original(&w->source, i, j),
+                         d = (double)error_rounded(&w->codes, i, j) - x;
             off += d * d;
             all += x * x;
         }
@@ -33,7 +34,8 @@ static double error_of_weight(const pith__quantized_weight *w) {
 static void error_quantise(float *to, const float *x, int64_t count, float low, float high) {
     const float scale = (high - low) / 255, zero = scale > 0 ? rintf(-low / scale) : 0;
     for (int64_t i = 0; i < count; i++)
-        to[i] = scale > 0 ? (fminf(fmaxf(rintf(x[i] / scale) + zero, 0), 255) - zero) * scale : x[i];
+        to[i] =
+            scale > 0 ? (fminf(fmaxf(rintf(x[i] / scale) + zero, 0), 255) - zero) * scale : x[i];
 }
 
 static void error_peak(float *low, float *high, const float *x, int64_t count) {
@@ -44,8 +46,8 @@ static void error_peak(float *low, float *high, const float *x, int64_t count) {
     }
 }
 
-static void error_inputs(float *to, const pith__quantized *q, const pith__quantized_weight *w, const float *rows,
-                         int64_t count) {
+static void error_inputs(float *to, const pith__quantized *q, const pith__quantized_weight *w,
+                         const float *rows, int64_t count) {
     const int64_t k = w->source.k;
     float low = w->low, high = w->high;
     memcpy(to, rows, (size_t)(count * k) * sizeof *to);
@@ -64,7 +66,8 @@ static void error_inputs(float *to, const pith__quantized *q, const pith__quanti
             high = fmaxf(high, row[i]);
         }
         const float middle = (low + high) * 0.5f, scale = (high - low) / 254;
-        for (int64_t i = 0; i < k && scale > 0; i++) row[i] = rintf((row[i] - middle) / scale) * scale + middle;
+        for (int64_t i = 0; i < k && scale > 0; i++)
+            row[i] = rintf((row[i] - middle) / scale) * scale + middle;
     }
 }
 
@@ -72,7 +75,8 @@ static void error_inputs(float *to, const pith__quantized *q, const pith__quanti
 static void error_turn(float *to, const float *rows, int64_t count, int64_t k) {
     for (int64_t first = 0; first < count; first += BLOCK, to += k * BLOCK)
         for (int64_t i = 0; i < k; i++)
-            for (int64_t r = 0; r < BLOCK; r++) to[i * BLOCK + r] = first + r < count ? rows[(first + r) * k + i] : 0;
+            for (int64_t r = 0; r < BLOCK; r++)
+                to[i * BLOCK + r] = first + r < count ? rows[(first + r) * k + i] : 0;
 }
 
 /* The sum of each row of a block times a column of weights. */
@@ -82,8 +86,8 @@ static void error_products(float sums[BLOCK], const float *block, const float *c
         for (int r = 0; r < BLOCK; r++) sums[r] += block[i * BLOCK + r] * column[i];
 }
 
-bool pith__quantized_error(double *error, const pith__quantized *q, size_t weight, const float *rows, int64_t count,
-                           pith__arena *scratch) {
+bool pith__quantized_error(double *error, const pith__quantized *q, size_t weight,
+                           const float *rows, int64_t count, pith__arena *scratch) {
     const pith__quantized_weight *w = &q->weights[weight];
     const int64_t k = w->source.k;
     double off = 0, all = 0;

@@ -6,8 +6,8 @@
 
 #include "formats/export/quantized_error.h"
 
-/* Channels are not divided by less than this share of the largest s: a channel that was 0 in all rows may not stay so.
- */
+/* Channels are not divided by less than this share of the largest s: a channel that was 0 in all
+ * rows may not stay so. */
 #define SMOOTH_LEAST 1e-3f
 
 static bool smooth_is_member(const pith__quantized *q, size_t i, size_t of) {
@@ -19,21 +19,24 @@ static float smooth_weight_peak(const pith__code_source *s, int64_t i) {
     float peak = 0;
     for (int64_t j = 0; j < s->n; j++) {
         float x;
-        memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
+        memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x,
+               sizeof x);
         peak = fmaxf(peak, fabsf(x));
     }
     return peak;
 }
 
 /* s of each channel: the square root of the inputs' largest number to the weights' largest. */
-static void smooth_choose(float *s, const pith__quantized *q, size_t of, const float *rows, int64_t count) {
+static void smooth_choose(float *s, const pith__quantized *q, size_t of, const float *rows,
+                          int64_t count) {
     const int64_t k = q->weights[of].source.k;
     float largest = 0;
     for (int64_t i = 0; i < k; i++) {
         float peak = 0, weight = 0;
         for (int64_t r = 0; r < count; r++) peak = fmaxf(peak, fabsf(rows[r * k + i]));
         for (size_t m = 0; m < q->count; m++)
-            if (smooth_is_member(q, m, of)) weight = fmaxf(weight, smooth_weight_peak(&q->weights[m].source, i));
+            if (smooth_is_member(q, m, of))
+                weight = fmaxf(weight, smooth_weight_peak(&q->weights[m].source, i));
         s[i] = weight > 0 ? sqrtf(peak / weight) : 0;
         largest = fmaxf(largest, s[i]);
     }
@@ -59,8 +62,8 @@ static bool smooth_multiply(pith__quantized_weight *w, const float *s, pith__are
 }
 
 /* Rounds the members and adds their errors. */
-static bool smooth_round(double *errors, pith__quantized *q, size_t of, const float *rows, int64_t count,
-                         pith__arena *scratch) {
+static bool smooth_round(double *errors, pith__quantized *q, size_t of, const float *rows,
+                         int64_t count, pith__arena *scratch) {
     *errors = 0;
     for (size_t m = of; m < q->count; m++) {
         double error;
@@ -74,7 +77,8 @@ static bool smooth_round(double *errors, pith__quantized *q, size_t of, const fl
     return true;
 }
 
-bool pith__quantized_smooth(pith__quantized *q, size_t weight, const float *rows, int64_t count, pith__arena *scratch) {
+bool pith__quantized_smooth(pith__quantized *q, size_t weight, const float *rows, int64_t count,
+                            pith__arena *scratch) {
     pith__arena *arena = q->graph->arena;
     float *s = pith__arena_array(arena, (size_t)q->weights[weight].source.k, sizeof *s);
     pith__quantized_weight *before = pith__arena_array(arena, q->count, sizeof *before);
@@ -83,7 +87,8 @@ bool pith__quantized_smooth(pith__quantized *q, size_t weight, const float *rows
     memcpy(before, q->weights, q->count * sizeof *before);
     smooth_choose(s, q, weight, rows, count);
     for (size_t m = weight; m < q->count; m++)
-        if (smooth_is_member(q, m, weight) && !smooth_multiply(&q->weights[m], s, arena)) return false;
+        if (smooth_is_member(q, m, weight) && !smooth_multiply(&q->weights[m], s, arena))
+            return false;
     if (!smooth_round(&smooth, q, weight, rows, count, scratch)) return false;
     if (smooth >= plain) memcpy(q->weights, before, q->count * sizeof *before);
     return true;

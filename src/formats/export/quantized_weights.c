@@ -1,5 +1,5 @@
-/* quantized_weights.c - see quantized_weights.h. Sources of the forms: ONNX's operators, and ONNX Runtime's
- * ContribOperators.md. */
+/* quantized_weights.c - see quantized_weights.h. Sources of the forms: ONNX's operators, and ONNX
+ * Runtime's ContribOperators.md. */
 #include "formats/export/quantized_weights.h"
 
 #include <math.h>
@@ -20,16 +20,18 @@ static bool quantized_name_has(pith_str name, const char *part) {
     return false;
 }
 
-static bool quantized_is_kept(const pith__quantized_form *form, const pith__node *node, const pith__value *weight) {
+static bool quantized_is_kept(const pith__quantized_form *form, const pith__node *node,
+                              const pith__value *weight) {
     for (size_t i = 0; i < form->keep_count; i++)
-        if (quantized_name_has(node->name, form->keep[i]) || quantized_name_has(weight->name, form->keep[i]))
+        if (quantized_name_has(node->name, form->keep[i]) ||
+            quantized_name_has(weight->name, form->keep[i]))
             return true;
     return false;
 }
 
 static bool quantized_is_matrix(const pith__value *v) {
-    return v && v->kind == PITH_VALUE_CONST && v->type.data && v->type.dtype == PITH_F32 && v->type.data->rank == 2 &&
-           v->type.data->dims[0] > 0 && v->type.data->dims[1] > 0;
+    return v && v->kind == PITH_VALUE_CONST && v->type.data && v->type.dtype == PITH_F32 &&
+           v->type.data->rank == 2 && v->type.data->dims[0] > 0 && v->type.data->dims[1] > 0;
 }
 
 static bool quantized_is_plain_gemm(const pith__node *node) {
@@ -40,7 +42,9 @@ static bool quantized_is_plain_gemm(const pith__node *node) {
 /* The constant that the node multiplies f32 rows by, or NULL. */
 static pith__value *quantized_factor(const pith__node *node, bool *transposed) {
     *transposed = pith__str_is(node->op_type, "Gemm") && pith__node_int(node, "transB", 0);
-    if (node->domain.size || !(pith__str_is(node->op_type, "MatMul") || quantized_is_plain_gemm(node))) return NULL;
+    if (node->domain.size ||
+        !(pith__str_is(node->op_type, "MatMul") || quantized_is_plain_gemm(node)))
+        return NULL;
     const pith__value *x = pith__node_input(node, 0);
     pith__value *w = pith__node_input(node, 1);
     return quantized_is_matrix(w) && x && x->type.dtype == PITH_F32 && x->type.rank >= 1 ? w : NULL;
@@ -49,13 +53,15 @@ static pith__value *quantized_factor(const pith__node *node, bool *transposed) {
 /* The constant that the node takes rows of, or NULL. */
 static pith__value *quantized_table(const pith__node *node) {
     pith__value *table = pith__node_input(node, 0);
-    if (node->domain.size || !pith__str_is(node->op_type, "Gather") || pith__node_int(node, "axis", 0) ||
-        !quantized_is_matrix(table) || table->type.data->dims[0] < PITH_QUANTIZED_TABLE_LEAST)
+    if (node->domain.size || !pith__str_is(node->op_type, "Gather") ||
+        pith__node_int(node, "axis", 0) || !quantized_is_matrix(table) ||
+        table->type.data->dims[0] < PITH_QUANTIZED_TABLE_LEAST)
         return NULL;
     return table;
 }
 
-static pith__quantized_weight *quantized_find_weight(const pith__quantized *q, const pith__value *value, bool table,
+static pith__quantized_weight *quantized_find_weight(const pith__quantized *q,
+                                                     const pith__value *value, bool table,
                                                      bool transposed) {
     for (size_t i = 0; i < q->count; i++) {
         pith__quantized_weight *w = &q->weights[i];
@@ -70,7 +76,8 @@ static pith_status quantized_check_finite(const pith__value *v, pith_error *err)
         float x;
         memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
         if (!isfinite(x))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "constant '" PITH_STR_FMT "' has %s at element %zu",
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "constant '" PITH_STR_FMT "' has %s at element %zu",
                               PITH_STR_ARG(v->name), isnan(x) ? "a NaN" : "an infinity", i);
     }
     return PITH_OK;
@@ -83,21 +90,26 @@ static pith__code_source quantized_source(const pith_tensor *t, bool by_row) {
 }
 
 /* A matrix of one row or column stays: the strides of its rows and of its columns are the same. */
-static bool quantized_is_worth(const pith__value *v) { return v->type.data->dims[0] > 1 && v->type.data->dims[1] > 1; }
+static bool quantized_is_worth(const pith__value *v) {
+    return v->type.data->dims[0] > 1 && v->type.data->dims[1] > 1;
+}
 
 /* Rows of a table are whole bytes. */
 static bool quantized_table_fits(const pith__quantized_form *form, const pith__value *v) {
-    return form->tables.bits && quantized_is_worth(v) && v->type.data->dims[1] * form->tables.bits % 8 == 0;
+    return form->tables.bits && quantized_is_worth(v) &&
+           v->type.data->dims[1] * form->tables.bits % 8 == 0;
 }
 
 /* Who reads a constant beside the matmuls and look-ups that change. */
 typedef struct quantized_readers {
-    const pith__node *kept, *other; /* the first that was asked to stay, and the first of another kind */
+    const pith__node *kept, *other; /* the first that was asked to stay, and the first of another
+                                       kind */
     bool table;                     /* there is a look-up */
     bool output;                    /* it is an output of the graph */
 } quantized_readers;
 
-static quantized_readers quantized_readers_of(const pith__quantized_form *form, const pith__value *v) {
+static quantized_readers quantized_readers_of(const pith__quantized_form *form,
+                                              const pith__value *v) {
     quantized_readers r = { .output = v->output_uses != 0 };
     for (size_t i = 0; i < v->user_count; i++) {
         const pith__node *user = v->users[i].node;
@@ -117,29 +129,33 @@ static bool quantized_has_value(const pith__quantized *q, const pith__value *v) 
     return false;
 }
 
-static pith_status quantized_add(pith__quantized *q, const pith__node *node, pith__value *v, bool table, bool by_row,
-                                 pith_error *err) {
+static pith_status quantized_add(pith__quantized *q, const pith__node *node, pith__value *v,
+                                 bool table, bool by_row, pith_error *err) {
     if (quantized_find_weight(q, v, table, by_row)) return PITH_OK;
     PITH_TRY(quantized_check_finite(v, err));
-    q->weights[q->count++] = (pith__quantized_weight){ .value = v,
-                                                       .table = table,
-                                                       .source = quantized_source(v->type.data, by_row),
-                                                       .input = node->inputs[table],
-                                                       .label = v->name.size ? v->name : node->name };
+    q->weights[q->count++] =
+        (pith__quantized_weight){ .value = v,
+                                  .table = table,
+                                  .source = quantized_source(v->type.data, by_row),
+                                  .input = node->inputs[table],
+                                  .label = v->name.size ? v->name : node->name };
     return PITH_OK;
 }
 
 static pith_status quantized_look(pith__quantized *q, const pith__node *node, pith_error *err) {
     bool transposed;
-    pith__value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node), *v = w ? w : table;
+    pith__value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node),
+                *v = w ? w : table;
     if (!v || !quantized_is_worth(v)) return PITH_OK;
     const quantized_readers readers = quantized_readers_of(q->form, v);
-    if (readers.kept || readers.output) return PITH_OK; /* it stays, and codes beside it would only add to it */
+    /* it stays, and codes beside it would only add to it */
+    if (readers.kept || readers.output) return PITH_OK;
     if (readers.other && (!w || readers.table)) {
         char place[256];
         if (v->users[0].node == node && v->user_count > 1)
-            pith__log_write(q->graph->log, PITH_LOG_WARNING, "'" PITH_STR_FMT "' stays in f32: %s reads it too",
-                            PITH_STR_ARG(v->name), pith__node_place(readers.other, place, sizeof place));
+            pith__log_write(
+                q->graph->log, PITH_LOG_WARNING, "'" PITH_STR_FMT "' stays in f32: %s reads it too",
+                PITH_STR_ARG(v->name), pith__node_place(readers.other, place, sizeof place));
         return PITH_OK;
     }
     if (readers.other) {
@@ -151,34 +167,41 @@ static pith_status quantized_look(pith__quantized *q, const pith__node *node, pi
     return quantized_add(q, node, v, table != NULL, table || transposed, err);
 }
 
-pith_status pith__quantized_find(pith__quantized *q, pith__graph *graph, const pith__quantized_form *form,
-                                 pith_error *err) {
+pith_status pith__quantized_find(pith__quantized *q, pith__graph *graph,
+                                 const pith__quantized_form *form, pith_error *err) {
     *q = (pith__quantized){ .graph = graph, .form = form };
     q->weights = pith__arena_array(graph->arena, graph->node_count + 1, sizeof *q->weights);
     if (!q->weights) return pith__fail_memory(err, graph->node_count * sizeof *q->weights);
-    for (const pith__node *node = graph->first; node; node = node->next) PITH_TRY(quantized_look(q, node, err));
+    for (const pith__node *node = graph->first; node; node = node->next)
+        PITH_TRY(quantized_look(q, node, err));
     return PITH_OK;
 }
 
-pith_status pith__quantized_round(pith__quantized *q, size_t weight, const struct pith__factor *factor,
-                                  pith__arena *scratch, pith_error *err) {
+pith_status pith__quantized_round(pith__quantized *q, size_t weight,
+                                  const struct pith__factor *factor, pith__arena *scratch,
+                                  pith_error *err) {
     pith__quantized_weight *w = &q->weights[weight];
     static const pith__code_form dequantized = { .bits = 8, .symmetric = true, .reach = 127 };
-    const pith__code_form *form = w->other ? &dequantized : w->table ? &q->form->tables : &q->form->weights;
-    if (!pith__codes_round(&w->codes, form, &w->source, w->table ? NULL : factor, q->graph->arena, scratch))
+    const pith__code_form *form = w->other   ? &dequantized
+                                  : w->table ? &q->form->tables
+                                             : &q->form->weights;
+    if (!pith__codes_round(&w->codes, form, &w->source, w->table ? NULL : factor, q->graph->arena,
+                           scratch))
         return pith__fail_memory(err, (size_t)(w->source.k * w->source.n));
     return PITH_OK;
 }
 
 /* ---- constants; each is made once ---- */
 
-static pith__value *quantized_constant(pith__maker *m, const pith__value *of, const char *what, void *data, int dtype,
-                                       int rank, const int64_t *dims, size_t bytes) {
+static pith__value *quantized_constant(pith__maker *m, const pith__value *of, const char *what,
+                                       void *data, int dtype, int rank, const int64_t *dims,
+                                       size_t bytes) {
     pith_tensor t = { .data = data, .dtype = dtype, .rank = rank, .bytes = bytes };
     if (m->status) return NULL;
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
     const pith_str base = of->name.size ? of->name : m->place;
-    pith_str name = pith__arena_printf(m->graph->arena, PITH_STR_FMT "%s", PITH_STR_ALL(base), what);
+    pith_str name =
+        pith__arena_printf(m->graph->arena, PITH_STR_FMT "%s", PITH_STR_ALL(base), what);
     pith__value *v = data && name.data ? pith__graph_add_const(m->graph, name, &t) : NULL;
     if (!v) m->status = pith__fail_memory(m->err, bytes);
     return v;
@@ -203,19 +226,21 @@ static pith__value *quantized_int8(pith__maker *m, const pith__quantized_weight 
     return quantized_constant(m, w->value, "_quantized", to, PITH_I8, 2, dims, bytes);
 }
 
-static pith__value *quantized_packed(pith__maker *m, const pith__quantized_weight *w, const pith__code_form *form) {
+static pith__value *quantized_packed(pith__maker *m, const pith__quantized_weight *w,
+                                     const pith__code_form *form) {
     const pith__codes *c = &w->codes;
     size_t bytes = 0;
     const int64_t size = w->table ? c->k : c->blocks * c->block;
     uint8_t *data = pith__codes_pack(&bytes, c, size, form->bits, m->graph->arena);
     const int64_t matmul[] = { c->n, c->blocks, c->block * form->bits / 8 };
     const int64_t table[] = { c->n, c->k * form->bits / 8 };
-    return quantized_constant(m, w->value, form->bits == 4 ? "_q4" : "_q8", data, PITH_U8, w->table ? 2 : 3,
-                              w->table ? table : matmul, bytes);
+    return quantized_constant(m, w->value, form->bits == 4 ? "_q4" : "_q8", data, PITH_U8,
+                              w->table ? 2 : 3, w->table ? table : matmul, bytes);
 }
 
 /* NULL if the zero points are the middle. */
-static pith__value *quantized_zeros(pith__maker *m, const pith__quantized_weight *w, const pith__code_form *form) {
+static pith__value *quantized_zeros(pith__maker *m, const pith__quantized_weight *w,
+                                    const pith__code_form *form) {
     size_t bytes = 0;
     if (form->symmetric) return NULL;
     uint8_t *data = pith__codes_pack_zeros(&bytes, &w->codes, form->bits, m->graph->arena);
@@ -230,8 +255,8 @@ typedef struct quantized_made {
     pith__value *codes, *scales, *zeros; /* zeros: with rows the sums of columns */
 } quantized_made;
 
-/* The inputs of matmuls as int8, which the matmuls of one input share; by id of the value. The first matmul's node
- * stands before those of the others. */
+/* The inputs of matmuls as int8, which the matmuls of one input share; by id of the value. The
+ * first matmul's node stands before those of the others. */
 typedef struct quantized_input {
     pith__value *codes, *scale, *zero, *middle; /* middle: of rows */
     const float *smooth;                        /* that the inputs were divided by */
@@ -245,11 +270,13 @@ typedef struct quantized_rewriter {
     pith__maker m;
 } quantized_rewriter;
 
-static pith__node *quantized_node(quantized_rewriter *r, const char *domain, const char *op, pith__value *const *inputs,
-                                  int count, int outputs) {
+static pith__node *quantized_node(quantized_rewriter *r, const char *domain, const char *op,
+                                  pith__value *const *inputs, int count, int outputs) {
     if (r->m.status) return NULL;
-    pith__node *node = pith__graph_add_node(r->m.graph, r->m.before, domain, op, inputs, count, NULL, outputs);
-    pith_str name = pith__arena_printf(r->m.graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(r->m.place), op);
+    pith__node *node =
+        pith__graph_add_node(r->m.graph, r->m.before, domain, op, inputs, count, NULL, outputs);
+    pith_str name =
+        pith__arena_printf(r->m.graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(r->m.place), op);
     if (!node || !name.data) {
         r->m.status = pith__fail_memory(r->m.err, 0);
         return NULL;
@@ -262,7 +289,8 @@ static const quantized_input *quantized_input_of(quantized_rewriter *r, pith__va
     quantized_input *in = &r->inputs[x->id];
     if (in->codes) return in;
     pith__node *node = quantized_node(r, "", "DynamicQuantizeLinear", &x, 1, 3);
-    if (node) *in = (quantized_input){ node->outputs[0], node->outputs[1], node->outputs[2], NULL, NULL };
+    if (node)
+        *in = (quantized_input){ node->outputs[0], node->outputs[1], node->outputs[2], NULL, NULL };
     return node ? in : NULL;
 }
 
@@ -275,7 +303,8 @@ static pith__value *quantized_byte(pith__maker *m, uint8_t number) {
     return v;
 }
 
-/* The largest or smallest number of each row; reductions have their axes as an input from opset 18 on. */
+/* The largest or smallest number of each row; reductions have their axes as an input from opset 18
+ * on. */
 static pith__value *quantized_end(quantized_rewriter *r, pith__value *x, const char *op) {
     pith__maker *m = &r->m;
     if (r->q->form->opset >= 18) return PITH_MAKE(m, op, x, pith__make_i64(m, -1));
@@ -285,18 +314,19 @@ static pith__value *quantized_end(quantized_rewriter *r, pith__value *x, const c
 }
 
 /* x with its channels brought nearer to each other, if the weight says how. */
-static pith__value *quantized_smooth(quantized_rewriter *r, pith__value *x, const pith__quantized_weight *w) {
+static pith__value *quantized_smooth(quantized_rewriter *r, pith__value *x,
+                                     const pith__quantized_weight *w) {
     const int64_t k = w->source.k;
     if (!w->smooth) return x;
     float *inverse = pith__arena_array(r->m.graph->arena, (size_t)k, sizeof *inverse);
     for (int64_t i = 0; inverse && i < k; i++) inverse[i] = 1.0f / w->smooth[i];
-    return PITH_MAKE(
-        &r->m, "Mul", x,
-        quantized_constant(&r->m, w->value, "_smooth", inverse, PITH_F32, 1, &k, (size_t)k * sizeof *inverse));
+    return PITH_MAKE(&r->m, "Mul", x,
+                     quantized_constant(&r->m, w->value, "_smooth", inverse, PITH_F32, 1, &k,
+                                        (size_t)k * sizeof *inverse));
 }
 
-/* Rows as codes of 1 to 255 around the middle of the row's numbers: x = (code - 128) scale + middle. A row of equal
- * numbers has a scale above 0. */
+/* Rows as codes of 1 to 255 around the middle of the row's numbers: x = (code - 128) scale +
+ * middle. A row of equal numbers has a scale above 0. */
 static const quantized_input *quantized_rows_of(quantized_rewriter *r, pith__value *given,
                                                 const pith__quantized_weight *w) {
     pith__maker *m = &r->m;
@@ -305,10 +335,13 @@ static const quantized_input *quantized_rows_of(quantized_rewriter *r, pith__val
     if (in->codes && in->smooth == w->smooth) return in;
     pith__value *x = quantized_smooth(r, given, w);
     pith__value *high = quantized_end(r, x, "ReduceMax"), *low = quantized_end(r, x, "ReduceMin");
-    pith__value *middle = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", high, low), pith__make_f32(m, 0.5f));
-    pith__value *range = PITH_MAKE(m, "Max", PITH_MAKE(m, "Sub", high, low), pith__make_f32(m, 1e-30f));
+    pith__value *middle =
+        PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", high, low), pith__make_f32(m, 0.5f));
+    pith__value *range =
+        PITH_MAKE(m, "Max", PITH_MAKE(m, "Sub", high, low), pith__make_f32(m, 1e-30f));
     pith__value *scale = PITH_MAKE(m, "Mul", range, pith__make_f32(m, 1.0f / 254.0f));
-    pith__value *codes = PITH_MAKE(m, "Round", PITH_MAKE(m, "Div", PITH_MAKE(m, "Sub", x, middle), scale));
+    pith__value *codes =
+        PITH_MAKE(m, "Round", PITH_MAKE(m, "Div", PITH_MAKE(m, "Sub", x, middle), scale));
     codes = pith__make_cast(m, PITH_MAKE(m, "Add", codes, pith__make_f32(m, 128.0f)), PITH_U8);
     pith__value *zero = quantized_byte(m, 128);
     *in = (quantized_input){ codes, scale, zero, middle, w->smooth };
@@ -324,33 +357,36 @@ static pith__value *quantized_sums(pith__maker *m, const pith__quantized_weight 
         for (int64_t i = 0; i < c->k; i++) sum += c->codes[j * c->k + i] - 128;
         sums[j] = (float)sum * c->scales[j];
     }
-    return quantized_constant(m, w->value, "_sums", sums, PITH_F32, 1, &c->n, (size_t)c->n * sizeof *sums);
+    return quantized_constant(m, w->value, "_sums", sums, PITH_F32, 1, &c->n,
+                              (size_t)c->n * sizeof *sums);
 }
 
 /* Codes and scales in 8 bits, made for the first matmul with these weights. */
-static void quantized_make_int8(pith__maker *m, quantized_made *made, const pith__quantized_weight *w) {
+static void quantized_make_int8(pith__maker *m, quantized_made *made,
+                                const pith__quantized_weight *w) {
     if (made->codes) return;
     made->codes = quantized_int8(m, w, false);
     made->scales = quantized_scales(m, w, false);
 }
 
 /* x w = (xq - 128) wq * w's scales * x's scale + x's middle * sums of w's columns */
-static pith__value *quantized_by_rows(quantized_rewriter *r, pith__value *x, const pith__quantized_weight *w,
-                                      quantized_made *made) {
+static pith__value *quantized_by_rows(quantized_rewriter *r, pith__value *x,
+                                      const pith__quantized_weight *w, quantized_made *made) {
     pith__maker *m = &r->m;
     const bool first = !made->codes;
     quantized_make_int8(m, made, w);
     if (first) made->zeros = quantized_sums(m, w);
     const quantized_input *in = quantized_rows_of(r, x, w);
     if (!in || m->status) return NULL;
-    pith__value *y = pith__make_cast(m, PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero), PITH_F32);
+    pith__value *y = pith__make_cast(
+        m, PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero), PITH_F32);
     y = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Mul", y, made->scales), in->scale);
     return PITH_MAKE(m, "Add", y, PITH_MAKE(m, "Mul", in->middle, made->zeros));
 }
 
 /* x w = (xq - zero) wq * (x's scale * w's scales) */
-static pith__value *quantized_dynamic(quantized_rewriter *r, pith__value *x, const pith__quantized_weight *w,
-                                      quantized_made *made) {
+static pith__value *quantized_dynamic(quantized_rewriter *r, pith__value *x,
+                                      const pith__quantized_weight *w, quantized_made *made) {
     pith__maker *m = &r->m;
     quantized_make_int8(m, made, w);
     const quantized_input *in = quantized_input_of(r, x);
@@ -368,15 +404,17 @@ static const quantized_input *quantized_fixed_of(quantized_rewriter *r, pith__va
     quantized_input *in = &r->inputs[x->id];
     if (in->codes || m->status) return in->codes ? in : NULL;
     const float range = w->high - w->low, scale = range > 0 ? range / 255 : 1;
-    pith__value *s = pith__make_f32(m, scale), *zero = quantized_byte(m, (uint8_t)rintf(-w->low / scale));
-    pith__value *y = PITH_MAKE(m, "DequantizeLinear", PITH_MAKE(m, "QuantizeLinear", x, s, zero), s, zero);
+    pith__value *s = pith__make_f32(m, scale),
+                *zero = quantized_byte(m, (uint8_t)rintf(-w->low / scale));
+    pith__value *y =
+        PITH_MAKE(m, "DequantizeLinear", PITH_MAKE(m, "QuantizeLinear", x, s, zero), s, zero);
     if (y) *in = (quantized_input){ y, s, zero, NULL, NULL };
     return y ? in : NULL;
 }
 
 /* The MatMul stays, on numbers that were rounded; engines compute it in integers. */
-static pith__value *quantized_static(quantized_rewriter *r, pith__value *x, const pith__quantized_weight *w,
-                                     quantized_made *made) {
+static pith__value *quantized_static(quantized_rewriter *r, pith__value *x,
+                                     const pith__quantized_weight *w, quantized_made *made) {
     pith__maker *m = &r->m;
     quantized_make_int8(m, made, w);
     const quantized_input *in = quantized_fixed_of(r, x, w);
@@ -386,13 +424,15 @@ static pith__value *quantized_static(quantized_rewriter *r, pith__value *x, cons
     return PITH_MAKE(m, "MatMul", in->codes, weight);
 }
 
-static bool quantized_set_int(quantized_rewriter *r, pith__node *node, const char *name, int64_t number) {
-    if (node && pith__node_set_int(node, name, number)) r->m.status = pith__fail_memory(r->m.err, 0);
+static bool quantized_set_int(quantized_rewriter *r, pith__node *node, const char *name,
+                              int64_t number) {
+    if (node && pith__node_set_int(node, name, number))
+        r->m.status = pith__fail_memory(r->m.err, 0);
     return node && !r->m.status;
 }
 
-static pith__value *quantized_blocks(quantized_rewriter *r, pith__value *x, const pith__quantized_weight *w,
-                                     quantized_made *made) {
+static pith__value *quantized_blocks(quantized_rewriter *r, pith__value *x,
+                                     const pith__quantized_weight *w, quantized_made *made) {
     const pith__quantized_form *form = r->q->form;
     if (!made->codes) {
         made->codes = quantized_packed(&r->m, w, &form->weights);
@@ -400,8 +440,10 @@ static pith__value *quantized_blocks(quantized_rewriter *r, pith__value *x, cons
         made->zeros = quantized_zeros(&r->m, w, &form->weights);
     }
     pith__value *inputs[] = { x, made->codes, made->scales, made->zeros };
-    pith__node *node = quantized_node(r, "com.microsoft", "MatMulNBits", inputs, made->zeros ? 4 : 3, 1);
-    bool set = quantized_set_int(r, node, "K", w->codes.k) && quantized_set_int(r, node, "N", w->codes.n) &&
+    pith__node *node =
+        quantized_node(r, "com.microsoft", "MatMulNBits", inputs, made->zeros ? 4 : 3, 1);
+    bool set = quantized_set_int(r, node, "K", w->codes.k) &&
+               quantized_set_int(r, node, "N", w->codes.n) &&
                quantized_set_int(r, node, "bits", form->weights.bits) &&
                quantized_set_int(r, node, "block_size", w->codes.block) &&
                (!form->accuracy || quantized_set_int(r, node, "accuracy_level", form->accuracy));
@@ -409,8 +451,8 @@ static pith__value *quantized_blocks(quantized_rewriter *r, pith__value *x, cons
 }
 
 /* Rows with a scale each, in standard operators. */
-static pith__value *quantized_rows(quantized_rewriter *r, pith__value *ids, const pith__quantized_weight *w,
-                                   quantized_made *made) {
+static pith__value *quantized_rows(quantized_rewriter *r, pith__value *ids,
+                                   const pith__quantized_weight *w, quantized_made *made) {
     pith__maker *m = &r->m;
     if (!made->codes) {
         made->codes = quantized_int8(m, w, true);
@@ -420,8 +462,8 @@ static pith__value *quantized_rows(quantized_rewriter *r, pith__value *ids, cons
     return PITH_MAKE(m, "Mul", rows, PITH_MAKE(m, "Gather", made->scales, ids));
 }
 
-static pith__value *quantized_lookup(quantized_rewriter *r, pith__value *ids, const pith__quantized_weight *w,
-                                     quantized_made *made) {
+static pith__value *quantized_lookup(quantized_rewriter *r, pith__value *ids,
+                                     const pith__quantized_weight *w, quantized_made *made) {
     const pith__code_form *form = &r->q->form->tables;
     if (!form->block) return quantized_rows(r, ids, w, made);
     if (!made->codes) {
@@ -430,9 +472,11 @@ static pith__value *quantized_lookup(quantized_rewriter *r, pith__value *ids, co
         made->zeros = quantized_zeros(&r->m, w, form);
     }
     pith__value *inputs[] = { made->codes, ids, made->scales, made->zeros };
-    pith__node *node = quantized_node(r, "com.microsoft", "GatherBlockQuantized", inputs, made->zeros ? 4 : 3, 1);
+    pith__node *node =
+        quantized_node(r, "com.microsoft", "GatherBlockQuantized", inputs, made->zeros ? 4 : 3, 1);
     bool set = quantized_set_int(r, node, "bits", form->bits) &&
-               quantized_set_int(r, node, "block_size", form->block) && quantized_set_int(r, node, "gather_axis", 0) &&
+               quantized_set_int(r, node, "block_size", form->block) &&
+               quantized_set_int(r, node, "gather_axis", 0) &&
                quantized_set_int(r, node, "quantize_axis", 1);
     return set ? node->outputs[0] : NULL;
 }
@@ -448,8 +492,8 @@ static pith_status quantized_replace(quantized_rewriter *r, pith__node *node, pi
     return PITH_OK;
 }
 
-typedef pith__value *(*product_maker)(quantized_rewriter *r, pith__value *x, const pith__quantized_weight *w,
-                                      quantized_made *made);
+typedef pith__value *(*product_maker)(quantized_rewriter *r, pith__value *x,
+                                      const pith__quantized_weight *w, quantized_made *made);
 
 /* All readers of a weight get it as codes that are dequantised in each run. */
 static pith_status quantized_dequantize(quantized_rewriter *r, pith__quantized_weight *w) {
@@ -458,12 +502,13 @@ static pith_status quantized_dequantize(quantized_rewriter *r, pith__quantized_w
     char place[256];
     r->m.before = r->q->graph->first;
     r->m.place = w->label;
-    pith__value *y =
-        PITH_MAKE(&r->m, "DequantizeLinear", quantized_int8(&r->m, w, by_row), quantized_scales(&r->m, w, false));
+    pith__value *y = PITH_MAKE(&r->m, "DequantizeLinear", quantized_int8(&r->m, w, by_row),
+                               quantized_scales(&r->m, w, false));
     pith__make_int(&r->m, y, "axis", by_row ? 0 : 1);
     if (r->m.status) return r->m.status;
     pith__log_write(r->q->graph->log, PITH_LOG_WARNING,
-                    "weight '" PITH_STR_FMT "' gets 8 bits and is dequantised in each run: %s reads it too",
+                    "weight '" PITH_STR_FMT
+                    "' gets 8 bits and is dequantised in each run: %s reads it too",
                     PITH_STR_ARG(w->label), pith__node_place(w->other, place, sizeof place));
     y->type = v->type;
     y->type.data = NULL;
@@ -478,7 +523,8 @@ static pith_status quantized_rewrite_node(quantized_rewriter *r, pith__node *nod
     const pith__value *constant = w ? w : table;
     const pith__quantized_weight *found =
         constant ? quantized_find_weight(r->q, constant, table != NULL, table || transposed) : NULL;
-    const bool changes = found && found->codes.codes && !quantized_is_kept(r->q->form, node, constant);
+    const bool changes =
+        found && found->codes.codes && !quantized_is_kept(r->q->form, node, constant);
     r->q->kept += w && !changes;
     if (!changes) return PITH_OK;
     (*(table ? &r->q->tables : &r->q->matmuls))++;

@@ -1,4 +1,5 @@
-/* replace_pith_ops.c - see replace_pith_ops.h. Each operator of the domain "pith" is a line of the table `forms`.
+/* replace_pith_ops.c - see replace_pith_ops.h. Each operator of the domain "pith" is a line of the
+ * table `forms`.
  *
  * Sources of the forms: ONNX's operators, and ONNX Runtime's ContribOperators.md. */
 #include "formats/export/replace_pith_ops.h"
@@ -44,7 +45,8 @@ static pith__value *back_quick_gelu(pith__back *b, pith__value *x, float alpha) 
     return PITH_BACK(b, "Mul", x, PITH_BACK(b, "Sigmoid", inner));
 }
 
-static pith__value *back_activation(pith__back *b, pith__value *x, pith__value *bias, int64_t activation) {
+static pith__value *back_activation(pith__back *b, pith__value *x, pith__value *bias,
+                                    int64_t activation) {
     switch (activation) {
     case PITH_ACT_NONE: return back_sum(b, x, bias);
     case PITH_ACT_GELU_ERF:
@@ -66,23 +68,28 @@ enum { BACK_SHARED_LEAST = 4096 };
 /* Pairs of weight and bias, [k, n_i] or [n_i, k], and [n_i]. */
 static int back_pairs(const pith__node *node) { return node->input_count / 2; }
 
-static bool back_is_float(int dtype) { return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16; }
+static bool back_is_float(int dtype) {
+    return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16;
+}
 
-static bool back_linear_fits(const pith__node *node, const pith__write_back *how, const char **why) {
+static bool back_linear_fits(const pith__node *node, const pith__write_back *how,
+                             const char **why) {
     (void)how;
     for (int i = 0; i < back_pairs(node); i++) {
         const pith__value *w = node->inputs[1 + 2 * i], *bias = pith__node_input(node, 2 + 2 * i);
         *why = "a weight or bias has no contents";
         if (!w || !w->type.data || (bias && !bias->type.data)) return false;
         *why = "a weight or bias is not f32, f16 or bf16";
-        if (!back_is_float(w->type.data->dtype) || (bias && !back_is_float(bias->type.data->dtype))) return false;
+        if (!back_is_float(w->type.data->dtype) || (bias && !back_is_float(bias->type.data->dtype)))
+            return false;
         *why = "its weights have different types";
         if (w->type.data->dtype != node->inputs[1]->type.data->dtype) return false;
     }
     return true;
 }
 
-static pith__value *back_constant(pith__back *b, pith_str name, float *data, int rank, const int64_t *dims) {
+static pith__value *back_constant(pith__back *b, pith_str name, float *data, int rank,
+                                  const int64_t *dims) {
     pith__value *v = pith__make_constant(&b->m, data, rank, dims);
     if (v) v->name = name;
     return v;
@@ -90,7 +97,8 @@ static pith__value *back_constant(pith__back *b, pith_str name, float *data, int
 
 /* The columns of a weight, beside each other in rows of `width` elements. */
 static void back_copy_weight(char *to, int64_t width, const pith_tensor *t, bool transposed) {
-    const int64_t k = t->dims[transposed], n = t->dims[!transposed], size = pith__dtype_bits(t->dtype) / 8;
+    const int64_t k = t->dims[transposed], n = t->dims[!transposed],
+                  size = pith__dtype_bits(t->dtype) / 8;
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = 0; j < n; j++) {
             const int64_t from = transposed ? j * k + i : i * n + j;
@@ -99,7 +107,8 @@ static void back_copy_weight(char *to, int64_t width, const pith_tensor *t, bool
 }
 
 static int64_t back_columns(const pith__node *node, int pair) {
-    return node->inputs[1 + 2 * pair]->type.data->dims[!(pith__node_int(node, "transposed", 0) >> pair & 1)];
+    return node->inputs[1 + 2 * pair]
+        ->type.data->dims[!(pith__node_int(node, "transposed", 0) >> pair & 1)];
 }
 
 static int64_t back_all_columns(const pith__node *node) {
@@ -115,8 +124,8 @@ static pith__value *back_widened(pith__back *b, pith__value *w) {
     return pith__back_shape(pith__make_cast(&b->m, w, PITH_F32), PITH_F32, t.rank, t.dims);
 }
 
-/* A weight that others read too, such as a table of words, is transposed in each run: a copy would be stored beside it.
- */
+/* A weight that others read too, such as a table of words, is transposed in each run: a copy would
+ * be stored beside it. */
 static pith__value *back_shared_weight(pith__back *b, pith__value *w) {
     const pith_tensor *t = w->type.data;
     pith__value *y = PITH_MAKE(&b->m, "Transpose", w);
@@ -126,7 +135,8 @@ static pith__value *back_shared_weight(pith__back *b, pith__value *w) {
 
 /* The weights as one constant of their type. */
 static pith__value *back_joined_weights(pith__back *b, const pith__node *node) {
-    const int64_t transposed = pith__node_int(node, "transposed", 0), width = back_all_columns(node);
+    const int64_t transposed = pith__node_int(node, "transposed", 0),
+                  width = back_all_columns(node);
     const pith__value *first = node->inputs[1];
     const size_t size = (size_t)pith__dtype_bits(first->type.data->dtype) / 8;
     pith_tensor made = { .dtype = first->type.data->dtype, .rank = 2 };
@@ -172,7 +182,8 @@ static pith__value *back_bias(pith__back *b, const pith__node *node) {
     pith__value *only = back_pairs(node) == 1 ? pith__node_input(node, 2) : NULL;
     if (back_pairs(node) == 1 && (!only || only->type.data->dtype == PITH_F32)) return only;
     for (int i = 0; i < back_pairs(node) && !first; i++) first = pith__node_input(node, 2 + 2 * i);
-    float *data = first ? pith__arena_array(b->m.graph->arena, (size_t)n, sizeof *data) : NULL, *to = data;
+    float *data = first ? pith__arena_array(b->m.graph->arena, (size_t)n, sizeof *data) : NULL,
+          *to = data;
     if (first && !data) b->m.status = pith__fail_memory(b->m.err, (size_t)n * sizeof *data);
     for (int i = 0; data && i < back_pairs(node); to += back_columns(node, i++)) {
         const pith__value *bias = pith__node_input(node, 2 + 2 * i);
@@ -190,25 +201,29 @@ static pith__value *back_linear(pith__back *b, pith__node *node) {
 
 /* ---- pith.SkipNorm ---- */
 
-pith__value *pith__back_norm(pith__back *b, pith__value *x, pith__value *gamma, pith__value *beta, float epsilon,
-                             bool rms) {
+pith__value *pith__back_norm(pith__back *b, pith__value *x, pith__value *gamma, pith__value *beta,
+                             float epsilon, bool rms) {
     pith__value *inputs[] = { x, gamma, beta };
     pith__value *y =
-        pith__back_typed(b, pith__make(&b->m, rms ? "RMSNormalization" : "LayerNormalization", inputs, beta ? 3 : 2));
+        pith__back_typed(b, pith__make(&b->m, rms ? "RMSNormalization" : "LayerNormalization",
+                                       inputs, beta ? 3 : 2));
     pith__make_int(&b->m, y, "axis", -1);
     pith__back_set_float(b, y, "epsilon", epsilon);
     return y;
 }
 
-/* The constant vector that was added to v last, if nothing else reads the sum; *v becomes what it was added to. */
+/* The constant vector that was added to v last, if nothing else reads the sum; *v becomes what it
+ * was added to. */
 static pith__value *back_last_bias(pith__value **v) {
     const pith__node *add = (*v)->producer;
-    if (!add || add->domain.size || !pith__str_is(add->op_type, "Add") || (*v)->user_count != 1 || (*v)->output_uses)
+    if (!add || add->domain.size || !pith__str_is(add->op_type, "Add") || (*v)->user_count != 1 ||
+        (*v)->output_uses)
         return NULL;
     pith__value *bias = add->inputs[1];
     const pith__type *t = &(*v)->type;
     if (!bias->type.data || bias->type.rank != 1 || t->rank < 1 ||
-        !pith__dim_equal(bias->type.dims[0], t->dims[t->rank - 1]) || add->inputs[0]->type.rank != t->rank)
+        !pith__dim_equal(bias->type.dims[0], t->dims[t->rank - 1]) ||
+        add->inputs[0]->type.rank != t->rank)
         return NULL;
     *v = add->inputs[0];
     return bias;
@@ -229,21 +244,24 @@ static pith__value *back_skip_norm(pith__back *b, pith__node *node) {
         pith__value *bias = x == skip ? NULL : back_last_bias(&x);
         if (!bias && x != skip) bias = back_last_bias(&skip);
         pith__value *inputs[] = { x, skip, gamma, rms ? bias : beta, rms ? NULL : bias };
-        y = pith__back_contrib(b, rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization", inputs,
-                               inputs[4]   ? 5
-                               : inputs[3] ? 4
-                                           : 3,
-                               sum ? 4 : 1);
+        y = pith__back_contrib(
+            b, rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization", inputs,
+            inputs[4]   ? 5
+            : inputs[3] ? 4
+                        : 3,
+            sum ? 4 : 1);
         pith__back_set_float(b, y, "epsilon", epsilon);
         total = y && sum ? y->producer->outputs[3] : NULL;
     }
-    if (sum && total && pith__value_replace(node->outputs[1], total)) b->m.status = pith__fail_memory(b->m.err, 0);
+    if (sum && total && pith__value_replace(node->outputs[1], total))
+        b->m.status = pith__fail_memory(b->m.err, 0);
     return y;
 }
 
 /* ---- what upgrades make ---- */
 
-static bool back_score_mask_fits(const pith__node *node, const pith__write_back *how, const char **why) {
+static bool back_score_mask_fits(const pith__node *node, const pith__write_back *how,
+                                 const char **why) {
     (void)how;
     *why = "its mask is not one number per key";
     return node->inputs[0]->type.rank == 2 && !pith__node_input(node, 3);
@@ -262,7 +280,8 @@ static pith__value *back_score_mask(pith__back *b, pith__node *node) {
     return PITH_BACK(b, "Unsqueeze", y, places);
 }
 
-static bool back_move_axis_fits(const pith__node *node, const pith__write_back *how, const char **why) {
+static bool back_move_axis_fits(const pith__node *node, const pith__write_back *how,
+                                const char **why) {
     (void)how;
     *why = "the rank of its input is not known";
     return node->inputs[0]->type.rank > 0;
@@ -290,21 +309,26 @@ static pith__value *back_move_axis(pith__back *b, pith__node *node) {
 
 typedef struct back_form {
     const char *op;
-    bool (*fits)(const pith__node *node, const pith__write_back *how, const char **why); /* NULL: always */
+    /* NULL: always */
+    bool (*fits)(const pith__node *node, const pith__write_back *how, const char **why);
     pith__value *(*write)(pith__back *b, pith__node *node);
 } back_form;
 
-/* Passes whose operators are not here do not run when a graph is to be written (formats/export/optimize_model.c). */
+/* Passes whose operators are not here do not run when a graph is to be written
+ * (formats/export/optimize_model.c). */
 static const back_form forms[] = {
     { "Attention", pith__back_attention_fits, pith__back_attention },
     { "EmbedNorm", NULL, pith__back_embed_norm }, /* EmbedLayerNormalization; or lowered */
-    { "Linear", back_linear_fits, back_linear },  /* MatMul, then BiasGelu, FastGelu, QuickGelu, or Add, Relu, … */
-    { "MoveAxis", back_move_axis_fits, back_move_axis },     /* Transpose */
-    { "QuantizedLSTM", NULL, pith__back_quantized_lstm },    /* DynamicQuantizeLSTM, which it was */
-    { "QuantizedAdd", NULL, pith__back_quantized_add },      /* QLinearAdd, or as pass_qdq.c found it */
+    { "Linear", back_linear_fits, back_linear },  /* MatMul, then BiasGelu, FastGelu, QuickGelu, or
+                                                     Add, Relu, … */
+    { "MoveAxis", back_move_axis_fits, back_move_axis },  /* Transpose */
+    { "QuantizedLSTM", NULL, pith__back_quantized_lstm }, /* DynamicQuantizeLSTM, which it was */
+    /* QLinearAdd, or as pass_qdq.c found it */
+    { "QuantizedAdd", NULL, pith__back_quantized_add },
     { "Rotary", pith__back_rotary_fits, pith__back_rotary }, /* RotaryEmbedding */
     { "ScoreMask", back_score_mask_fits, back_score_mask },  /* Cast, Where, Unsqueeze */
-    { "SkipNorm", NULL, back_skip_norm }, /* SkipLayerNormalization, SkipSimplifiedLayerNormalization; or lowered */
+    { "SkipNorm", NULL, back_skip_norm },                    /* SkipLayerNormalization,
+                                             SkipSimplifiedLayerNormalization; or lowered */
 };
 
 static const back_form *back_form_of(const pith__node *node) {
@@ -313,17 +337,19 @@ static const back_form *back_form_of(const pith__node *node) {
     return NULL;
 }
 
-static pith_status back_check_node(const pith__node *node, const pith__write_back *how, pith_error *err) {
+static pith_status back_check_node(const pith__node *node, const pith__write_back *how,
+                                   pith_error *err) {
     char place[256];
     const char *why = "it has no form in ONNX";
     if (!pith__str_is(node->domain, "pith")) return PITH_OK;
     const back_form *form = back_form_of(node);
     if (form && (!form->fits || form->fits(node, how, &why))) return PITH_OK;
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: %s", pith__node_place(node, place, sizeof place), why);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: %s",
+                      pith__node_place(node, place, sizeof place), why);
 }
 
-pith_status pith__export_check_write_back(const pith__graph *graph, const pith__write_back *how, const pith__node **at,
-                                          pith_error *err) {
+pith_status pith__export_check_write_back(const pith__graph *graph, const pith__write_back *how,
+                                          const pith__node **at, pith_error *err) {
     for (const pith__node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++)
             if (node->attrs[a].kind == PITH_ATTR_GRAPH)
@@ -336,7 +362,8 @@ pith_status pith__export_check_write_back(const pith__graph *graph, const pith__
 
 /* A Gelu that is newer than the opset is one of com.microsoft's. */
 static bool back_is_new(const pith__node *node, const char *op, const pith__write_back *how) {
-    return !how->standard && !node->domain.size && pith__str_is(node->op_type, op) && node->op->since > how->opset;
+    return !how->standard && !node->domain.size && pith__str_is(node->op_type, op) &&
+           node->op->since > how->opset;
 }
 
 /* RMSNormalization under the name that ONNX Runtime had for it before opset 23. */
@@ -353,7 +380,8 @@ static pith__value *back_old_rms_norm(pith__back *b, pith__node *node) {
 static pith_status back_write(pith__value **y, pith__back *b, pith__node *node) {
     *y = node->outputs[0];
     if (back_is_new(node, "Gelu", b->how)) {
-        *y = back_gelu(b, node->inputs[0], NULL, pith__str_is(pith__node_str(node, "approximate", "none"), "tanh"));
+        *y = back_gelu(b, node->inputs[0], NULL,
+                       pith__str_is(pith__node_str(node, "approximate", "none"), "tanh"));
     } else if (b->how->all && back_is_new(node, "RMSNormalization", b->how)) {
         *y = back_old_rms_norm(b, node);
     } else if (pith__back_is_odd_conv(node)) {
@@ -365,10 +393,14 @@ static pith_status back_write(pith__value **y, pith__back *b, pith__node *node) 
     return b->m.status || *y ? b->m.status : pith__fail_memory(b->m.err, 0);
 }
 
-static pith_status back_node(pith__node *node, const pith__write_back *how, pith__back_memo *memo, pith_error *err) {
+static pith_status back_node(pith__node *node, const pith__write_back *how, pith__back_memo *memo,
+                             pith_error *err) {
     pith__value *y;
-    if (!node->output_count || !node->outputs[0]) return PITH_OK; /* such as GRU that gives its last state only */
-    pith__back b = { { node->graph, node, node->name, PITH_OK, err }, how, &node->outputs[0]->type, memo };
+    /* such as GRU that gives its last state only */
+    if (!node->output_count || !node->outputs[0]) return PITH_OK;
+    pith__back b = {
+        { node->graph, node, node->name, PITH_OK, err }, how, &node->outputs[0]->type, memo
+    };
     PITH_TRY(back_write(&y, &b, node));
     if (y == node->outputs[0]) return PITH_OK;
     if (pith__value_replace(node->outputs[0], y)) return pith__fail_memory(err, 0);
@@ -376,7 +408,8 @@ static pith_status back_node(pith__node *node, const pith__write_back *how, pith
     return PITH_OK;
 }
 
-pith_status pith__export_write_back(pith__graph *graph, const pith__write_back *how, pith_error *err) {
+pith_status pith__export_write_back(pith__graph *graph, const pith__write_back *how,
+                                    pith_error *err) {
     pith__back_memo memo = { NULL, 0, 0 };
     for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;

@@ -1,6 +1,5 @@
-/* replace_pith_ops.h - operators of the domain "pith", which passes and upgrades make, as operators that other engines
- * have.
- */
+/* replace_pith_ops.h - operators of the domain "pith", which passes and upgrades make, as operators
+ * that other engines have. */
 #ifndef PITH_FORMATS_EXPORT_REPLACE_PITH_OPS_H
 #define PITH_FORMATS_EXPORT_REPLACE_PITH_OPS_H
 
@@ -8,20 +7,20 @@
 
 typedef struct pith__write_back {
     bool standard; /* only operators of ai.onnx; else those of com.microsoft, too */
-    bool
-        all; /* of com.microsoft: also RotaryEmbedding, GroupQueryAttention, EmbedLayerNormalization, attention whose
-                mask has to be spread over all pairs of tokens, and SimplifiedLayerNormalization for opsets before 23 */
+    bool all;      /* of com.microsoft: also RotaryEmbedding, GroupQueryAttention,
+                EmbedLayerNormalization, attention whose mask has to be spread over all pairs of
+                tokens, and SimplifiedLayerNormalization for opsets before 23 */
     int32_t opset; /* of ai.onnx: newer operators have forms of com.microsoft, or are lowered later
                       (formats/export/older_opset.h) */
 } pith__write_back;
 
-/* Rewrites the nodes of the main graph and of its subgraphs. Types are inferred, and are set for what is made; they
- * cannot be inferred any more. PITH_ERR_UNSUPPORTED names a node that has no such form, and why; the graph is then
- * unspecified.
- */
-pith_status pith__export_write_back(pith__graph *graph, const pith__write_back *how, pith_error *err);
+/* Rewrites the nodes of the main graph and of its subgraphs. Types are inferred, and are set for
+ * what is made; they cannot be inferred any more. PITH_ERR_UNSUPPORTED names a node that has no
+ * such form, and why; the graph is then unspecified. */
+pith_status pith__export_write_back(pith__graph *graph, const pith__write_back *how,
+                                    pith_error *err);
 /* The same check without a change. *at: the node at fault. */
-pith_status pith__export_check_write_back(const pith__graph *graph, const pith__write_back *how, const pith__node **at,
-                                          pith_error *err);
+pith_status pith__export_check_write_back(const pith__graph *graph, const pith__write_back *how,
+                                          const pith__node **at, pith_error *err);
 
 #endif

@@ -1,11 +1,12 @@
 /* weight_codes.c - see weight_codes.h.
  *
- * A panel of 16 columns is one part for the threads. Scales come first, from the numbers as they are; then the codes
- * are rounded from the last of the factor's order to the first. Sums are plain loops in a fixed order, without fused
- * operations.
+ * A panel of 16 columns is one part for the threads. Scales come first, from the numbers as they
+ * are; then the codes are rounded from the last of the factor's order to the first. Sums are plain
+ * loops in a fixed order, without fused operations.
  *
- * The scale of given codes with the least error is sum(w q) / sum(q q); codes are tried for several scales. Rounding
- * with compensation: Frantar et al., GPTQ, in the form of Babai's nearest plane. */
+ * The scale of given codes with the least error is sum(w q) / sum(q q); codes are tried for several
+ * scales. Rounding with compensation: Frantar et al., GPTQ, in the form of Babai's nearest
+ * plane. */
 #include "formats/export/weight_codes.h"
 
 #include <math.h>
@@ -17,8 +18,8 @@
 #include "engine/kernels/quantize.h"
 
 enum { PANEL = 16 };
-/* Scales that are tried for codes of 4 bits: from the one that reaches the largest number down to 1 - 0.02 * 20 of it.
- * More find little; codes of 8 bits gain nothing. */
+/* Scales that are tried for codes of 4 bits: from the one that reaches the largest number down to 1
+ * - 0.02 * 20 of it. More find little; codes of 8 bits gain nothing. */
 enum { TRIES = 20 };
 #define TRY_STEP 0.02f
 
@@ -48,8 +49,10 @@ static float code_of(float x, float inverse, const code_range *r) {
     return q < r->low ? r->low : q > r->high ? r->high : q;
 }
 
-/* Sets *scale to the best one for the codes that `from` gives, and *gain to what they take off the squared error. */
-static void code_try(float *scale, double *gain, float from, const float *w, int64_t m, const code_range *r) {
+/* Sets *scale to the best one for the codes that `from` gives, and *gain to what they take off the
+ * squared error. */
+static void code_try(float *scale, double *gain, float from, const float *w, int64_t m,
+                     const code_range *r) {
     const float inverse = 1.0f / from;
     double wq = 0, qq = 0;
     *gain = -1;
@@ -71,9 +74,10 @@ static code_range code_symmetric_range(const pith__code_form *form) {
     return (code_range){ -half, half - 1.0f, half };
 }
 
-/* The scale and zero point of one block. The number farthest from 0 takes the end of the range that has one code more.
- */
-static void code_choose(float *scale, float *zero, const pith__code_form *form, const float *w, int64_t m) {
+/* The scale and zero point of one block. The number farthest from 0 takes the end of the range that
+ * has one code more. */
+static void code_choose(float *scale, float *zero, const pith__code_form *form, const float *w,
+                        int64_t m) {
     const int tries = form->bits == 4 ? TRIES : 0;
     const float codes = (float)((1 << form->bits) - 1);
     code_range r = code_symmetric_range(form);
@@ -156,7 +160,8 @@ static void code_feed_back(const code_job *j, int64_t first, int64_t count, floa
 static void code_panel(void *context, size_t part, int worker) {
     const code_job *j = context;
     const pith__code_source *s = j->source;
-    const int64_t first = (int64_t)part * PANEL, count = s->n - first < PANEL ? s->n - first : PANEL;
+    const int64_t first = (int64_t)part * PANEL,
+                  count = s->n - first < PANEL ? s->n - first : PANEL;
     float *work = j->work + worker * j->work_size;
     for (int64_t p = 0; p < count; p++) {
         for (int64_t i = 0; i < s->k; i++) work[i] = code_load(s, i, first + p);
@@ -166,17 +171,21 @@ static void code_panel(void *context, size_t part, int worker) {
     if (j->factor) code_feed_back(j, first, count, work);
 }
 
-bool pith__codes_round(pith__codes *codes, const pith__code_form *form, const pith__code_source *source,
-                       const pith__factor *factor, pith__arena *arena, pith__arena *scratch) {
+bool pith__codes_round(pith__codes *codes, const pith__code_form *form,
+                       const pith__code_source *source, const pith__factor *factor,
+                       pith__arena *arena, pith__arena *scratch) {
     const int threads = pith__cpu_get()->threads;
     const int64_t block = form->block && form->block < source->k ? form->block : source->k;
     code_job j = { .codes = codes, .form = form, .source = source, .factor = factor };
     size_t count;
-    *codes = (pith__codes){ .k = source->k, .n = source->n, .block = form->block ? form->block : source->k };
+    *codes = (pith__codes){ .k = source->k,
+                            .n = source->n,
+                            .block = form->block ? form->block : source->k };
     codes->blocks = (source->k + block - 1) / block;
     if (pith__mul_overflows((size_t)source->k, (size_t)source->n, &count)) return false;
     codes->codes = pith__arena_alloc64(arena, count);
-    codes->scales = pith__arena_array(arena, (size_t)codes->blocks, (size_t)source->n * sizeof *codes->scales);
+    codes->scales =
+        pith__arena_array(arena, (size_t)codes->blocks, (size_t)source->n * sizeof *codes->scales);
     codes->zeros = pith__arena_array(arena, (size_t)codes->blocks, (size_t)source->n);
     j.work_size = source->k * (factor ? PANEL : 1);
     j.work = pith__arena_array(scratch, (size_t)threads, (size_t)j.work_size * sizeof *j.work);
@@ -185,7 +194,8 @@ bool pith__codes_round(pith__codes *codes, const pith__code_form *form, const pi
     return true;
 }
 
-uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *c, int64_t size, int32_t bits, pith__arena *arena) {
+uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *c, int64_t size, int32_t bits,
+                          pith__arena *arena) {
     const int64_t row = size * bits / 8;
     uint8_t *packed;
     if (pith__mul_overflows((size_t)row, (size_t)c->n, bytes)) return NULL;
@@ -203,7 +213,8 @@ uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *c, int64_t size, int
     return packed;
 }
 
-uint8_t *pith__codes_pack_zeros(size_t *bytes, const pith__codes *c, int32_t bits, pith__arena *arena) {
+uint8_t *pith__codes_pack_zeros(size_t *bytes, const pith__codes *c, int32_t bits,
+                                pith__arena *arena) {
     const int64_t row = (c->blocks * bits + 7) / 8;
     uint8_t *packed;
     *bytes = (size_t)(row * c->n);

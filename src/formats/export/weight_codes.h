@@ -1,4 +1,5 @@
-/* weight_codes.h - the columns of a weight as codes of few bits, with a scale for every block of a column. */
+/* weight_codes.h - the columns of a weight as codes of few bits, with a scale for every block of a
+ * column. */
 #ifndef PITH_FORMATS_EXPORT_WEIGHT_CODES_H
 #define PITH_FORMATS_EXPORT_WEIGHT_CODES_H
 
@@ -10,12 +11,14 @@ struct pith__factor; /* engine/kernels/quantize.h */
 typedef struct pith__code_form {
     int32_t bits;   /* 4 or 8 */
     int64_t block;  /* elements of a column that share a scale; 0: all of them */
-    bool symmetric; /* the zero point is the middle of the range, 8 or 128; else it is chosen for each block */
-    int32_t reach;  /* symmetric only: codes are at most this far from the middle; 0: all are used */
+    bool symmetric; /* the zero point is the middle of the range, 8 or 128; else it is chosen for
+                       each block */
+    int32_t reach;  /* symmetric only: codes are at most this far from the middle; 0: all are
+                       used */
 } pith__code_form;
 
-/* Numbers that become codes: element i of column j is float i * row + j * column of data, at any address. Their numbers
- * must be finite. */
+/* Numbers that become codes: element i of column j is float i * row + j * column of data, at any
+ * address. Their numbers must be finite. */
 typedef struct pith__code_source {
     const void *data;
     int64_t k, n; /* elements of a column, columns */
@@ -30,19 +33,22 @@ typedef struct pith__codes {
     uint8_t *zeros;       /* [n, blocks] */
 } pith__codes;
 
-/* Rounds all columns. Without a factor each number is rounded to nearest, on the scale that makes the sum of squared
- * errors of its block small. With a factor the errors are weighted by the inputs that the matmul gets, and compensated
- * in the numbers not yet rounded (engine/kernels/quantize.h). The same numbers give the same codes on every processor
- * and any number of threads. The arena gets the result; scratch is freed by the caller. Returns false if memory is out.
- */
-bool pith__codes_round(pith__codes *codes, const pith__code_form *form, const pith__code_source *source,
-                       const struct pith__factor *factor, pith__arena *arena, pith__arena *scratch);
+/* Rounds all columns. Without a factor each number is rounded to nearest, on the scale that makes
+ * the sum of squared errors of its block small. With a factor the errors are weighted by the inputs
+ * that the matmul gets, and compensated in the numbers not yet rounded (engine/kernels/quantize.h).
+ * The same numbers give the same codes on every processor and any number of threads. The arena gets
+ * the result; scratch is freed by the caller. Returns false if memory is out. */
+bool pith__codes_round(pith__codes *codes, const pith__code_form *form,
+                       const pith__code_source *source, const struct pith__factor *factor,
+                       pith__arena *arena, pith__arena *scratch);
 
-/* Packs the codes of each column into bytes, those of 4 bits with the low bits first: [n, size * bits / 8]. size is the
- * number of codes of a column, at least k, and even; those behind k are zero points of the last block. *bytes is the
- * size. NULL: memory is out. */
-uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *codes, int64_t size, int32_t bits, pith__arena *arena);
+/* Packs the codes of each column into bytes, those of 4 bits with the low bits first: [n, size *
+ * bits / 8]. size is the number of codes of a column, at least k, and even; those behind k are zero
+ * points of the last block. *bytes is the size. NULL: memory is out. */
+uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *codes, int64_t size, int32_t bits,
+                          pith__arena *arena);
 /* The same for the zero points: [n, ceil(blocks * bits / 8)]. */
-uint8_t *pith__codes_pack_zeros(size_t *bytes, const pith__codes *codes, int32_t bits, pith__arena *arena);
+uint8_t *pith__codes_pack_zeros(size_t *bytes, const pith__codes *codes, int32_t bits,
+                                pith__arena *arena);
 
 #endif

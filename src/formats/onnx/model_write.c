@@ -1,7 +1,8 @@
 /* model_write.c - see model_write.h. Format: onnx/onnx.proto.
  *
- * First every value gets a name that is its own in the whole model, and every large constant a place in the data file.
- * Then the messages are walked (formats/onnx/wire_out.h), which only reads. */
+ * First every value gets a name that is its own in the whole model, and every large constant a
+ * place in the data file. Then the messages are walked (formats/onnx/wire_out.h), which only
+ * reads. */
 #include "formats/onnx/model_write.h"
 
 #include <stdio.h>
@@ -12,22 +13,56 @@
 #include "base/memory/span_map.h"
 #include "formats/onnx/onnx_write.h"
 
-enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8 };
+enum {
+    MODEL_IR = 1,
+    MODEL_PRODUCER = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET = 8
+};
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_CONSTANT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
-enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTR = 5, NODE_DOMAIN = 7 };
+enum {
+    NODE_INPUT = 1,
+    NODE_OUTPUT = 2,
+    NODE_NAME = 3,
+    NODE_OP = 4,
+    NODE_ATTR = 5,
+    NODE_DOMAIN = 7
+};
 enum { PORT_NAME = 1, PORT_TYPE = 2 };
-enum { TYPE_TENSOR = 1, TYPE_SEQUENCE = 4, TYPE_MAP = 5, TYPE_OPTIONAL = 9, MAP_KEY = 1, MAP_VALUE = 2 };
-enum { TENSOR_ELEM = 1, TENSOR_SHAPE = 2, ITEM_TYPE = 1, SHAPE_DIM = 1, DIM_NUMBER = 1, DIM_NAME = 2 };
-enum { CONSTANT_DIMS = 1, CONSTANT_DTYPE = 2, CONSTANT_NAME = 8, CONSTANT_PLACE = 13, CONSTANT_LOCATION = 14 };
+enum {
+    TYPE_TENSOR = 1,
+    TYPE_SEQUENCE = 4,
+    TYPE_MAP = 5,
+    TYPE_OPTIONAL = 9,
+    MAP_KEY = 1,
+    MAP_VALUE = 2
+};
+enum {
+    TENSOR_ELEM = 1,
+    TENSOR_SHAPE = 2,
+    ITEM_TYPE = 1,
+    SHAPE_DIM = 1,
+    DIM_NUMBER = 1,
+    DIM_NAME = 2
+};
+enum {
+    CONSTANT_DIMS = 1,
+    CONSTANT_DTYPE = 2,
+    CONSTANT_NAME = 8,
+    CONSTANT_PLACE = 13,
+    CONSTANT_LOCATION = 14
+};
 enum { PLACE_KEY = 1, PLACE_VALUE = 2, LOCATION_EXTERNAL = 1 };
 enum { ATTR_NAME = 1, ATTR_KIND = 20 };
 
 /* The fields of AttributeProto by kind. */
 static const uint8_t attr_fields[] = {
-    [PITH_ATTR_FLOAT] = 2,    [PITH_ATTR_INT] = 3,     [PITH_ATTR_STRING] = 4, [PITH_ATTR_TENSOR] = 5,
-    [PITH_ATTR_GRAPH] = 6,    [PITH_ATTR_FLOATS] = 7,  [PITH_ATTR_INTS] = 8,   [PITH_ATTR_STRINGS] = 9,
-    [PITH_ATTR_TENSORS] = 10, [PITH_ATTR_GRAPHS] = 11, [PITH_ATTR_TYPE] = 14,
+    [PITH_ATTR_FLOAT] = 2,   [PITH_ATTR_INT] = 3,     [PITH_ATTR_STRING] = 4,
+    [PITH_ATTR_TENSOR] = 5,  [PITH_ATTR_GRAPH] = 6,   [PITH_ATTR_FLOATS] = 7,
+    [PITH_ATTR_INTS] = 8,    [PITH_ATTR_STRINGS] = 9, [PITH_ATTR_TENSORS] = 10,
+    [PITH_ATTR_GRAPHS] = 11, [PITH_ATTR_TYPE] = 14,
 };
 
 /* The constants of a graph that are written. */
@@ -65,7 +100,8 @@ static pith_status writer_name(model_writer *w, pith__value *v) {
     if (v->name.size && !writer_take_name(w, v->name, &new)) return pith__fail_memory(w->err, 0);
     while (!new) {
         v->name = pith__arena_printf(w->arena, "v%zu", w->made++);
-        if (!v->name.data || !writer_take_name(w, v->name, &new)) return pith__fail_memory(w->err, 0);
+        if (!v->name.data || !writer_take_name(w, v->name, &new))
+            return pith__fail_memory(w->err, 0);
     }
     return PITH_OK;
 }
@@ -75,7 +111,9 @@ static pith_status writer_name_node(model_writer *w, pith__node *node) {
     const pith_str base = node->name;
     uint32_t old = 0;
     for (size_t i = 1; base.size && old != UINT32_MAX; i++) {
-        if (i > 1) node->name = pith__arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ALL(base), w->made++);
+        if (i > 1)
+            node->name =
+                pith__arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ALL(base), w->made++);
         if (!node->name.data || !pith__map_put(&w->node_names, node->name, 0, &old))
             return pith__fail_memory(w->err, 0);
     }
@@ -85,7 +123,8 @@ static pith_status writer_name_node(model_writer *w, pith__node *node) {
 static bool value_is_used(const pith__value *v) { return v->user_count || v->output_uses; }
 
 /* Puts an Identity between the output and its value, which is no node's or another output's too. */
-static pith_status writer_separate_output(model_writer *w, pith__graph *graph, size_t i, pith_str name) {
+static pith_status writer_separate_output(model_writer *w, pith__graph *graph, size_t i,
+                                          pith_str name) {
     pith__value *v = graph->outputs[i];
     pith__node *node = pith__graph_add_node(graph, NULL, "", "Identity", &v, 1, NULL, 1);
     if (!node) return pith__fail_memory(w->err, 0);
@@ -129,7 +168,8 @@ static pith_status writer_name_subgraphs(model_writer *w, const pith__node *node
         const pith__attr *attr = &node->attrs[a];
         if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(writer_name_subgraph(w, node, attr->graph));
         if (attr->kind != PITH_ATTR_GRAPHS) continue;
-        for (size_t i = 0; i < attr->count; i++) PITH_TRY(writer_name_subgraph(w, node, attr->graphs[i]));
+        for (size_t i = 0; i < attr->count; i++)
+            PITH_TRY(writer_name_subgraph(w, node, attr->graphs[i]));
     }
     return PITH_OK;
 }
@@ -141,7 +181,8 @@ static pith_status writer_check_ports(const model_writer *w, const pith__graph *
         const pith__value *v = in ? graph->inputs[i] : graph->outputs[i - graph->input_count];
         if (v->type.dtype != PITH_UNDEFINED && v->type.dtype != PITH_NONE) continue;
         return pith__fail(w->err, PITH_ERR_UNSUPPORTED,
-                          "%s '" PITH_STR_FMT "' is an optional or of no known type, and cannot be written",
+                          "%s '" PITH_STR_FMT
+                          "' is an optional or of no known type, and cannot be written",
                           in ? "input" : "output", PITH_STR_ARG(v->name));
     }
     return PITH_OK;
@@ -149,12 +190,15 @@ static pith_status writer_check_ports(const model_writer *w, const pith__graph *
 
 static pith_status writer_name_graph(model_writer *w, pith__graph *graph) {
     const bool main = !graph->parent;
-    for (size_t i = 0; i < graph->input_count && main; i++) PITH_TRY(writer_name(w, graph->inputs[i]));
+    for (size_t i = 0; i < graph->input_count && main; i++)
+        PITH_TRY(writer_name(w, graph->inputs[i]));
     PITH_TRY(writer_name_outputs(w, graph));
     for (size_t i = 0; i < graph->value_count; i++) {
         pith__value *v = graph->values[i];
-        bool named = v->kind == PITH_VALUE_CAPTURE || (main && (v->kind == PITH_VALUE_INPUT || v->output_uses));
-        bool written = value_is_used(v) || v->kind == PITH_VALUE_INPUT || (v->producer && v->name.size);
+        bool named = v->kind == PITH_VALUE_CAPTURE ||
+                     (main && (v->kind == PITH_VALUE_INPUT || v->output_uses));
+        bool written =
+            value_is_used(v) || v->kind == PITH_VALUE_INPUT || (v->producer && v->name.size);
         if (!named && written) PITH_TRY(writer_name(w, v));
     }
     for (pith__node *node = graph->first; node; node = node->next) {
@@ -173,12 +217,14 @@ static pith_status writer_place_constant(model_writer *w, written_graph *g, pith
     uint64_t *offset = &g->offsets[g->count];
     if (!t)
         return pith__fail(w->err, PITH_ERR_UNSUPPORTED,
-                          "constant '" PITH_STR_FMT "' has no contents: a compiled model cannot be written as ONNX",
+                          "constant '" PITH_STR_FMT
+                          "' has no contents: a compiled model cannot be written as ONNX",
                           PITH_STR_ARG(v->name));
     *offset = UINT64_MAX;
     g->constants[g->count++] = v;
     if (!w->apart || t->dtype == PITH_STRING || t->bytes < PITH_ONNX_DATA_LEAST) return PITH_OK;
-    *offset = (w->data_size + PITH_ONNX_DATA_ALIGNMENT - 1) / PITH_ONNX_DATA_ALIGNMENT * PITH_ONNX_DATA_ALIGNMENT;
+    *offset = (w->data_size + PITH_ONNX_DATA_ALIGNMENT - 1) / PITH_ONNX_DATA_ALIGNMENT *
+              PITH_ONNX_DATA_ALIGNMENT;
     w->data_size = *offset + t->bytes;
     return PITH_OK;
 }
@@ -198,7 +244,8 @@ static pith_status writer_place_graph(model_writer *w, const pith__graph *graph)
     g.offsets = pith__arena_array(w->arena, graph->value_count + 1, sizeof *g.offsets);
     if (!g.constants || !g.offsets) return pith__fail_memory(w->err, 0);
     for (size_t i = 0; i < graph->value_count; i++)
-        if (value_is_constant(graph->values[i])) PITH_TRY(writer_place_constant(w, &g, graph->values[i]));
+        if (value_is_constant(graph->values[i]))
+            PITH_TRY(writer_place_constant(w, &g, graph->values[i]));
     w->graphs[w->graph_count++] = g;
     for (const pith__node *node = graph->first; node; node = node->next)
         for (size_t a = 0; a < node->attr_count; a++) {
@@ -267,7 +314,8 @@ static void write_shape(pith__wire_out *out, const void *message) {
 
 static void write_tensor_type(pith__wire_out *out, const void *message) {
     const put_type *m = message;
-    pith__wire_put_varint(out, TENSOR_ELEM, (uint64_t)(m->item ? m->type->item_dtype : m->type->dtype));
+    pith__wire_put_varint(out, TENSOR_ELEM,
+                          (uint64_t)(m->item ? m->type->item_dtype : m->type->dtype));
     if (!m->item && m->type->rank >= 0) pith__wire_put_message(out, TENSOR_SHAPE, write_shape, m);
 }
 
@@ -277,7 +325,8 @@ static void write_type(pith__wire_out *out, const void *message);
 static void write_map_type(pith__wire_out *out, const void *message) {
     const put_type *m = message;
     const pith__type number = { .dtype = PITH_F32, .rank = -1 };
-    pith__wire_put_varint(out, MAP_KEY, m->type->item_dtype == PITH_MAP_I64 ? PITH_I64 : PITH_STRING);
+    pith__wire_put_varint(out, MAP_KEY,
+                          m->type->item_dtype == PITH_MAP_I64 ? PITH_I64 : PITH_STRING);
     pith__wire_put_message(out, MAP_VALUE, write_type, &(put_type){ m->dims, &number, false });
 }
 
@@ -298,7 +347,9 @@ static void write_type(pith__wire_out *out, const void *message) {
         pith__wire_put_message(out, TYPE_MAP, write_map_type, m);
         return;
     }
-    int field = !list ? TYPE_TENSOR : m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE : TYPE_OPTIONAL;
+    int field = !list                             ? TYPE_TENSOR
+                : m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE
+                                                  : TYPE_OPTIONAL;
     pith__wire_put_message(out, field, list ? write_items : write_tensor_type, m);
 }
 
@@ -306,7 +357,8 @@ static void write_port(pith__wire_out *out, const void *message) {
     const put_value *m = message;
     put_type type = { m->graph->dims, &m->value->type, false };
     put_text(out, PORT_NAME, m->name);
-    if (m->value->type.dtype != PITH_UNDEFINED) pith__wire_put_message(out, PORT_TYPE, write_type, &type);
+    if (m->value->type.dtype != PITH_UNDEFINED)
+        pith__wire_put_message(out, PORT_TYPE, write_type, &type);
 }
 
 typedef struct put_place {
@@ -335,7 +387,8 @@ static void write_constant(pith__wire_out *out, const void *message) {
         put_text(out, CONSTANT_NAME, m->value->name);
         return;
     }
-    for (int i = 0; i < t->rank; i++) pith__wire_put_varint(out, CONSTANT_DIMS, (uint64_t)t->dims[i]);
+    for (int i = 0; i < t->rank; i++)
+        pith__wire_put_varint(out, CONSTANT_DIMS, (uint64_t)t->dims[i]);
     pith__wire_put_varint(out, CONSTANT_DTYPE, (uint64_t)t->dtype);
     put_text(out, CONSTANT_NAME, m->value->name);
     int a = snprintf(numbers[0], sizeof numbers[0], "%llu", (unsigned long long)m->offset);
@@ -348,7 +401,9 @@ static void write_constant(pith__wire_out *out, const void *message) {
     pith__wire_put_varint(out, CONSTANT_LOCATION, LOCATION_EXTERNAL);
 }
 
-static void write_plain_tensor(pith__wire_out *out, const void *message) { pith__onnx_put_tensor(out, message, NULL); }
+static void write_plain_tensor(pith__wire_out *out, const void *message) {
+    pith__onnx_put_tensor(out, message, NULL);
+}
 
 static void write_graph(pith__wire_out *out, const void *message);
 
@@ -358,9 +413,15 @@ static void write_attr_list(pith__wire_out *out, const put_attr *m, int field) {
         switch (a->kind) {
         case PITH_ATTR_FLOATS: pith__wire_put_float(out, field, a->floats[i]); break;
         case PITH_ATTR_INTS: pith__wire_put_varint(out, field, (uint64_t)a->ints[i]); break;
-        case PITH_ATTR_STRINGS: pith__wire_put_bytes(out, field, a->strings[i].data, a->strings[i].size); break;
-        case PITH_ATTR_TENSORS: pith__wire_put_message(out, field, write_plain_tensor, a->tensors[i]); break;
-        default: pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graphs[i] }); break;
+        case PITH_ATTR_STRINGS:
+            pith__wire_put_bytes(out, field, a->strings[i].data, a->strings[i].size);
+            break;
+        case PITH_ATTR_TENSORS:
+            pith__wire_put_message(out, field, write_plain_tensor, a->tensors[i]);
+            break;
+        default:
+            pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graphs[i] });
+            break;
         }
     }
 }
@@ -376,9 +437,12 @@ static void write_attr(pith__wire_out *out, const void *message) {
     case PITH_ATTR_INT: pith__wire_put_varint(out, field, (uint64_t)a->i); break;
     case PITH_ATTR_STRING: pith__wire_put_bytes(out, field, a->s.data, a->s.size); break;
     case PITH_ATTR_TENSOR: pith__wire_put_message(out, field, write_plain_tensor, a->tensor); break;
-    case PITH_ATTR_GRAPH: pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graph }); break;
+    case PITH_ATTR_GRAPH:
+        pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graph });
+        break;
     case PITH_ATTR_TYPE:
-        pith__wire_put_message(out, field, write_type, &(put_type){ m->w->model->graph->dims, a->type, false });
+        pith__wire_put_message(out, field, write_type,
+                               &(put_type){ m->w->model->graph->dims, a->type, false });
         break;
     default: write_attr_list(out, m, field); break;
     }
@@ -388,7 +452,8 @@ static void write_attr(pith__wire_out *out, const void *message) {
 static void write_ports(pith__wire_out *out, int field, pith__value *const *ports, int count) {
     while (count && !ports[count - 1]) count--;
     for (int i = 0; i < count; i++)
-        pith__wire_put_bytes(out, field, ports[i] ? ports[i]->name.data : "", ports[i] ? ports[i]->name.size : 0);
+        pith__wire_put_bytes(out, field, ports[i] ? ports[i]->name.data : "",
+                             ports[i] ? ports[i]->name.size : 0);
 }
 
 static void write_node(pith__wire_out *out, const void *message) {
@@ -435,9 +500,11 @@ static void write_model(pith__wire_out *out, const model_writer *w) {
     const pith__onnx_model *m = w->model;
     pith__wire_put_varint(out, MODEL_IR, (uint64_t)m->ir_version);
     if (m->producer) put_text(out, MODEL_PRODUCER, pith__str_of(m->producer));
-    if (m->producer_version) put_text(out, MODEL_PRODUCER_VERSION, pith__str_of(m->producer_version));
+    if (m->producer_version)
+        put_text(out, MODEL_PRODUCER_VERSION, pith__str_of(m->producer_version));
     pith__wire_put_message(out, MODEL_GRAPH, write_graph, &(put_graph){ w, m->graph });
-    for (size_t i = 0; i < m->opset_count; i++) pith__wire_put_message(out, MODEL_OPSET, write_opset, &m->opsets[i]);
+    for (size_t i = 0; i < m->opset_count; i++)
+        pith__wire_put_message(out, MODEL_OPSET, write_opset, &m->opsets[i]);
 }
 
 /* ---- files ---- */
@@ -468,8 +535,8 @@ static bool file_put_data(written_file *f, const model_writer *w) {
     return !f->failed;
 }
 
-pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__onnx_sinks *sinks, pith__arena *arena,
-                                   pith_error *err) {
+pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__onnx_sinks *sinks,
+                                   pith__arena *arena, pith_error *err) {
     model_writer w = { .model = model, .arena = arena, .err = err };
     pith__wire_out counted = { NULL, NULL, 0 };
     if (pith__map_init(&w.names, arena, model->graph->value_count) ||
@@ -489,12 +556,15 @@ pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__on
     }
     if (counted.size > PITH_ONNX_FILE_MOST)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model has %zu bytes; a file of ONNX may have 2 GB, so give it a second file for its "
+                          "the model has %zu bytes; a file of ONNX may have 2 GB, so give it a "
+                          "second file for its "
                           "weights (external data)",
                           counted.size);
-    written_file data = { sinks->data, sinks->user, false }, file = { sinks->model, sinks->user, false };
+    written_file data = { sinks->data, sinks->user, false },
+                 file = { sinks->model, sinks->user, false };
     pith__wire_out out = { file_put, &file, 0 };
     if (!w.data_size || file_put_data(&data, &w)) write_model(&out, &w);
-    if (data.failed || file.failed) return pith__fail(err, PITH_ERR_IO, "the file cannot be written");
+    if (data.failed || file.failed)
+        return pith__fail(err, PITH_ERR_IO, "the file cannot be written");
     return PITH_OK;
 }

@@ -4,9 +4,11 @@
 #include "base/error.h"
 #include "formats/onnx/onnx_reader.h"
 
-/* A subgraph of the node that is being read. The scope is kept for the captures that later subgraphs bring. */
-static pith_status read_subgraph(pith__onnx_reader *r, pith__graph **graph, pith_str bytes, pith__onnx_scope *outer,
-                                 pith__onnx_owner *o, pith__onnx_scope **kept) {
+/* A subgraph of the node that is being read. The scope is kept for the captures that later
+ * subgraphs bring. */
+static pith_status read_subgraph(pith__onnx_reader *r, pith__graph **graph, pith_str bytes,
+                                 pith__onnx_scope *outer, pith__onnx_owner *o,
+                                 pith__onnx_scope **kept) {
     pith__onnx_scope *s = pith__arena_array(r->source.arena, 1, sizeof *s);
     if (!s) return pith__onnx_no_memory(r);
     *s = (pith__onnx_scope){ .outer = outer, .owner = o, .depth = outer->depth + 1 };
@@ -17,18 +19,21 @@ static pith_status read_subgraph(pith__onnx_reader *r, pith__graph **graph, pith
     return PITH_OK;
 }
 
-static pith_status add_subgraph(pith__onnx_reader *r, pith__graph **graph, pith_str bytes, pith__onnx_scope *s,
-                                pith__onnx_subgraphs *subs) {
-    if (!subs->started && pith__map_init(&subs->owner.places, r->source.arena, 0)) return pith__onnx_no_memory(r);
+static pith_status add_subgraph(pith__onnx_reader *r, pith__graph **graph, pith_str bytes,
+                                pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
+    if (!subs->started && pith__map_init(&subs->owner.places, r->source.arena, 0))
+        return pith__onnx_no_memory(r);
     subs->started = true;
     if (subs->count == PITH_ONNX_SUBGRAPHS_MAX)
-        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "more than %d subgraphs", PITH_ONNX_SUBGRAPHS_MAX);
+        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "more than %d subgraphs",
+                          PITH_ONNX_SUBGRAPHS_MAX);
     PITH_TRY(read_subgraph(r, graph, bytes, s, &subs->owner, &subs->scopes[subs->count]));
     subs->count++;
     return PITH_OK;
 }
 
-static pith_status onnx_attr_read_tensor(pith__onnx_reader *r, const pith_tensor **tensor, pith_str bytes) {
+static pith_status onnx_attr_read_tensor(pith__onnx_reader *r, const pith_tensor **tensor,
+                                         pith_str bytes) {
     pith_tensor *t = pith__arena_alloc(r->source.arena, sizeof *t);
     if (!t) return pith__onnx_no_memory(r);
     *tensor = t;
@@ -52,8 +57,8 @@ static pith_status count_items(pith__onnx_reader *r, pith__attr *attr, pith_str 
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_status onnx_attr_read_list(pith__onnx_reader *r, pith__attr *attr, pith_str bytes, pith__onnx_scope *s,
-                                       pith__onnx_subgraphs *subs) {
+static pith_status onnx_attr_read_list(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,
+                                       pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
     static const size_t sizes[] = {
         [PITH_ATTR_FLOATS] = sizeof(float),         [PITH_ATTR_INTS] = sizeof(int64_t),
         [PITH_ATTR_STRINGS] = sizeof(pith_str),     [PITH_ATTR_TENSORS] = sizeof(pith_tensor *),
@@ -89,7 +94,9 @@ static pith_status onnx_attr_read_list(pith__onnx_reader *r, pith__attr *attr, p
         case PITH_WIRE_BYTES(10):
             PITH_TRY(onnx_attr_read_tensor(r, &((const pith_tensor **)items)[n++], f.bytes));
             break;
-        case PITH_WIRE_BYTES(11): PITH_TRY(add_subgraph(r, &((pith__graph **)items)[n++], f.bytes, s, subs)); break;
+        case PITH_WIRE_BYTES(11):
+            PITH_TRY(add_subgraph(r, &((pith__graph **)items)[n++], f.bytes, s, subs));
+            break;
         default: return pith__fail(r->source.err, PITH_ERR_FORMAT, "an item of the wrong kind");
         }
     }
@@ -97,8 +104,8 @@ static pith_status onnx_attr_read_list(pith__onnx_reader *r, pith__attr *attr, p
     return PITH_OK;
 }
 
-static pith_status read_attr_value(pith__onnx_reader *r, pith__attr *attr, pith_str bytes, pith__onnx_scope *s,
-                                   pith__onnx_subgraphs *subs) {
+static pith_status read_attr_value(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,
+                                   pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
     pith__wire w;
     pith__wire_field f;
     uint64_t number = 0;
@@ -135,8 +142,8 @@ static pith_status read_attr_value(pith__onnx_reader *r, pith__attr *attr, pith_
 }
 
 /* Files before IR version 3 have no type field: the field that is there tells. */
-pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_str bytes, pith__onnx_scope *s,
-                                 pith__onnx_subgraphs *subs) {
+pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,
+                                 pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
     pith__wire w;
     pith__wire_field f;
     uint64_t kind = 0, seen = 0;
@@ -155,14 +162,18 @@ pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_st
     bool known = (kind >= PITH_ATTR_FLOAT && kind <= PITH_ATTR_GRAPHS) || kind == PITH_ATTR_TYPE;
     pith_status status = PITH_OK;
     if (!known && !attr->reference.size) {
-        status = pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "attribute type %llu", (unsigned long long)kind);
+        status = pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "attribute type %llu",
+                            (unsigned long long)kind);
     } else if (!attr->reference.size) {
         attr->kind = (pith__attr_kind)kind;
         bool list = kind >= PITH_ATTR_FLOATS && kind <= PITH_ATTR_GRAPHS;
-        status = list ? onnx_attr_read_list(r, attr, bytes, s, subs) : read_attr_value(r, attr, bytes, s, subs);
+        status = list ? onnx_attr_read_list(r, attr, bytes, s, subs)
+                      : read_attr_value(r, attr, bytes, s, subs);
     } else if (known) {
         attr->kind = (pith__attr_kind)kind;
     }
-    if (status) return pith__fail_at(r->source.err, status, "attribute '" PITH_STR_FMT "': ", PITH_STR_ARG(attr->name));
+    if (status)
+        return pith__fail_at(r->source.err, status,
+                             "attribute '" PITH_STR_FMT "': ", PITH_STR_ARG(attr->name));
     return PITH_OK;
 }

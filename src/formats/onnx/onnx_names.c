@@ -1,19 +1,22 @@
 /* onnx_names.c - what a name means in a graph.
  *
- * Names are resolved once, while a graph is read. A name of the outer graph becomes a capture: a trailing input of the
- * node that owns the subgraph, and a value in each of its subgraphs. */
+ * Names are resolved once, while a graph is read. A name of the outer graph becomes a capture: a
+ * trailing input of the node that owns the subgraph, and a value in each of its subgraphs. */
 #include "base/error.h"
 #include "formats/onnx/onnx_reader.h"
 
-pith_status pith__onnx_define(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, const pith__value *value) {
+pith_status pith__onnx_define(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
+                              const pith__value *value) {
     uint32_t old;
     if (!value || !pith__map_put(&s->names, name, value->id, &old)) return pith__onnx_no_memory(r);
     if (old == UINT32_MAX) return PITH_OK;
-    return pith__fail(r->source.err, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is defined twice", PITH_STR_ARG(name));
+    return pith__fail(r->source.err, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is defined twice",
+                      PITH_STR_ARG(name));
 }
 
 /* Gives the scope's graph the value that stands for owner->captures[place]. */
-static pith_status add_capture(pith__onnx_reader *r, pith__onnx_scope *s, size_t place, pith__value **value) {
+static pith_status add_capture(pith__onnx_reader *r, pith__onnx_scope *s, size_t place,
+                               pith__value **value) {
     pith__graph *graph = s->graph;
     const pith__value *outer = s->owner->captures[place];
     *value = pith__graph_add_value(graph, outer->name, PITH_VALUE_CAPTURE);
@@ -30,7 +33,8 @@ static pith_status add_capture(pith__onnx_reader *r, pith__onnx_scope *s, size_t
     return PITH_OK;
 }
 
-pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, pith__value **value) {
+pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
+                               pith__value **value) {
     uint32_t id = pith__map_get(&s->names, name);
     *value = NULL;
     if (id != UINT32_MAX) {
@@ -46,7 +50,8 @@ pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_s
     if (place == UINT32_MAX) {
         void *items = o->captures;
         place = (uint32_t)o->count;
-        if (!pith__arena_grow(r->source.arena, &items, o->count, &o->capacity, sizeof *o->captures) ||
+        if (!pith__arena_grow(r->source.arena, &items, o->count, &o->capacity,
+                              sizeof *o->captures) ||
             !pith__map_put(&o->places, name, place, NULL)) {
             return pith__onnx_no_memory(r);
         }

@@ -1,8 +1,8 @@
 /* onnx_parse.c - models in ONNX's text syntax to ModelProto: models, functions, graphs, nodes.
  *
- * The text is read once, and each message is written as it is read. Field numbers are those of onnx.proto. A few things
- * are read that onnx's own parser drops or refuses: lists of tensors, graphs and types, and quoted names of subgraphs
- * and of tensors in attributes. */
+ * The text is read once, and each message is written as it is read. Field numbers are those of
+ * onnx.proto. A few things are read that onnx's own parser drops or refuses: lists of tensors,
+ * graphs and types, and quoted names of subgraphs and of tensors in attributes. */
 #include <string.h>
 
 #include "base/error.h"
@@ -42,8 +42,8 @@ enum {
 
 bool pith__syntax_enter(pith__syntax_parser *t) {
     if (t->depth == PITH_ONNX_DEPTH_MAX) {
-        pith__scan_fail(&t->scan, PITH_ERR_UNSUPPORTED, "graphs and types are nested more than %d deep",
-                        PITH_ONNX_DEPTH_MAX);
+        pith__scan_fail(&t->scan, PITH_ERR_UNSUPPORTED,
+                        "graphs and types are nested more than %d deep", PITH_ONNX_DEPTH_MAX);
         return false;
     }
     t->depth++;
@@ -52,8 +52,8 @@ bool pith__syntax_enter(pith__syntax_parser *t) {
 
 static bool parse_failed(const pith__syntax_parser *t) { return t->scan.failed || t->out->failed; }
 
-void pith__syntax_list(pith__syntax_parser *t, const char *close, void (*item)(pith__syntax_parser *t, int number),
-                       int number) {
+void pith__syntax_list(pith__syntax_parser *t, const char *close,
+                       void (*item)(pith__syntax_parser *t, int number), int number) {
     if (pith__scan_take(&t->scan, *close)) return;
     do { item(t, number); } while (pith__scan_take(&t->scan, ',') && !parse_failed(t));
     pith__scan_need(&t->scan, close);
@@ -138,15 +138,18 @@ static void parse_operator(pith__syntax_parser *t) {
     }
     pith__wire_build_bytes(t->out, NODE_OP, name);
     if (s->failed) return;
-    if (dot) pith__wire_build_bytes(t->out, NODE_DOMAIN, (pith_str){ begin, (size_t)(dot - begin) });
-    if (pith__scan_take(s, ':')) pith__wire_build_bytes(t->out, NODE_OVERLOAD, pith__scan_identifier(s, "an overload"));
+    if (dot)
+        pith__wire_build_bytes(t->out, NODE_DOMAIN, (pith_str){ begin, (size_t)(dot - begin) });
+    if (pith__scan_take(s, ':'))
+        pith__wire_build_bytes(t->out, NODE_OVERLOAD, pith__scan_identifier(s, "an overload"));
 }
 
 static void parse_node(pith__syntax_parser *t, int number) {
     pith__syntax_scan *s = &t->scan;
     const size_t place = pith__wire_build_open(t->out, number);
     if (pith__scan_take(s, '[')) {
-        if (pith__scan_peek(s) != ']') pith__wire_build_bytes(t->out, NODE_NAME, pith__scan_name(s, "a node's name"));
+        if (pith__scan_peek(s) != ']')
+            pith__wire_build_bytes(t->out, NODE_NAME, pith__scan_name(s, "a node's name"));
         pith__scan_need(s, "]");
     }
     parse_names(t, NODE_OUTPUT);
@@ -163,13 +166,15 @@ static void parse_node(pith__syntax_parser *t, int number) {
 static void parse_nodes(pith__syntax_parser *t, int number) {
     pith__scan_need(&t->scan, "{");
     while (!parse_failed(t) && !pith__scan_take(&t->scan, '}')) {
-        if (!pith__scan_peek(&t->scan) && t->scan.p == t->scan.end) pith__scan_expected(&t->scan, "'}'");
+        if (!pith__scan_peek(&t->scan) && t->scan.p == t->scan.end)
+            pith__scan_expected(&t->scan, "'}'");
         parse_node(t, number);
     }
 }
 
 /* "(inputs) => (outputs)": each item is read by its function, which is given the field's number. */
-static void parse_signature(pith__syntax_parser *t, void (*input)(pith__syntax_parser *t, int number), int in,
+static void parse_signature(pith__syntax_parser *t,
+                            void (*input)(pith__syntax_parser *t, int number), int in,
                             void (*output)(pith__syntax_parser *t, int number), int out) {
     pith__scan_need(&t->scan, "(");
     pith__syntax_list(t, ")", input, in);
@@ -211,11 +216,14 @@ static void parse_header(pith__syntax_parser *t, const parse_key *keys) {
         pith__scan_word(s);
         pith__scan_need(s, ":");
         switch (key->kind) {
-        case 's': pith__wire_build_bytes(t->out, key->number, pith__scan_string(s, "a string")); break;
+        case 's':
+            pith__wire_build_bytes(t->out, key->number, pith__scan_string(s, "a string"));
+            break;
         case 'i': pith__wire_build_varint(t->out, key->number, (uint64_t)pith__scan_int(s)); break;
         default:
             pith__scan_need(s, "[");
-            pith__syntax_list(t, "]", key->kind == 'o' ? parse_opset : pith__syntax_pair, key->number);
+            pith__syntax_list(t, "]", key->kind == 'o' ? parse_opset : pith__syntax_pair,
+                              key->number);
         }
     } while (pith__scan_take(s, ',') && !parse_failed(t));
     pith__scan_need(s, ">");
@@ -278,12 +286,15 @@ static void parse_model(pith__syntax_parser *t) {
     while (!parse_failed(t) && (pith__scan_peek(s) || s->p < s->end)) parse_function(t);
 }
 
-pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch, pith_error *err) {
+pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch,
+                             pith_error *err) {
     pith__syntax_parser t = { .out = model };
     if (!text.data) text = PITH_STR("");
-    t.scan = (pith__syntax_scan){
-        .p = text.data, .begin = text.data, .end = text.data + text.size, .arena = scratch, .err = err
-    };
+    t.scan = (pith__syntax_scan){ .p = text.data,
+                                  .begin = text.data,
+                                  .end = text.data + text.size,
+                                  .arena = scratch,
+                                  .err = err };
     PITH_TRY(pith__decimal_begin(&t.scan.decimal, err));
     parse_model(&t);
     pith__decimal_end(&t.scan.decimal);

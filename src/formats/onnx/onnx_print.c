@@ -1,8 +1,8 @@
 /* onnx_print.c - ModelProto to ONNX's text syntax: models, functions, graphs, nodes.
  *
- * The message is walked where it lies, once for each kind of field, because protobuf promises no order. All of it is
- * walked twice: the first time nothing is written, so that faults are found before a file has begun. Field numbers are
- * those of onnx.proto. */
+ * The message is walked where it lies, once for each kind of field, because protobuf promises no
+ * order. All of it is walked twice: the first time nothing is written, so that faults are found
+ * before a file has begun. Field numbers are those of onnx.proto. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,9 @@ void pith__syntax_write(pith__syntax_printer *t, pith_str text) {
     }
 }
 
-void pith__syntax_words(pith__syntax_printer *t, const char *text) { pith__syntax_write(t, pith__str_of(text)); }
+void pith__syntax_words(pith__syntax_printer *t, const char *text) {
+    pith__syntax_write(t, pith__str_of(text));
+}
 
 void pith__syntax_int(pith__syntax_printer *t, int64_t number) {
     char text[24];
@@ -76,7 +78,9 @@ void pith__syntax_line(pith__syntax_printer *t) {
     for (int i = 0; i < t->indent; i++) pith__syntax_words(t, " ");
 }
 
-void pith__syntax_omit(pith__syntax_printer *t, pith__syntax_omission what) { t->sink->omitted[what] += t->checking; }
+void pith__syntax_omit(pith__syntax_printer *t, pith__syntax_omission what) {
+    t->sink->omitted[what] += t->checking;
+}
 
 void pith__syntax_walk(pith__wire *w, pith_str bytes, const pith__syntax_printer *t) {
     pith__wire_init(w, bytes, t->base, t->err);
@@ -122,9 +126,10 @@ static pith_status print_name(pith__syntax_printer *t, pith_str bytes) {
     return PITH_OK;
 }
 
-/* Calls the function for each field of that number; `first` comes before them if there is any, ", " between. */
-static pith_status print_each(pith__syntax_printer *t, pith_str message, int number, print_item *item,
-                              const char *first, size_t *count) {
+/* Calls the function for each field of that number; `first` comes before them if there is any, ", "
+ * between. */
+static pith_status print_each(pith__syntax_printer *t, pith_str message, int number,
+                              print_item *item, const char *first, size_t *count) {
     pith__wire w;
     pith__wire_field f;
     pith__syntax_walk(&w, message, t);
@@ -136,8 +141,8 @@ static pith_status print_each(pith__syntax_printer *t, pith_str message, int num
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_status print_list(pith__syntax_printer *t, pith_str message, int number, print_item *item, const char *open,
-                              const char *close) {
+static pith_status print_list(pith__syntax_printer *t, pith_str message, int number,
+                              print_item *item, const char *open, const char *close) {
     size_t count = 0;
     pith__syntax_words(t, open);
     PITH_TRY(print_each(t, message, number, item, "", &count));
@@ -224,10 +229,11 @@ static bool print_is_dotted(pith_str s) {
 static pith_status print_operator(pith__syntax_printer *t, const print_node_head *h) {
     if (!pith__syntax_is_identifier(h->op) || (h->domain.size && !print_is_dotted(h->domain)) ||
         (h->overload.size && !pith__syntax_is_identifier(h->overload)))
-        return pith__fail(t->err, PITH_ERR_UNSUPPORTED,
-                          "the text syntax has no form for an operator whose name, domain ('" PITH_STR_FMT
-                          "') or overload is no identifier",
-                          PITH_STR_ARG(h->domain));
+        return pith__fail(
+            t->err, PITH_ERR_UNSUPPORTED,
+            "the text syntax has no form for an operator whose name, domain ('" PITH_STR_FMT
+            "') or overload is no identifier",
+            PITH_STR_ARG(h->domain));
     if (h->domain.size) {
         pith__syntax_write(t, h->domain);
         pith__syntax_words(t, ".");
@@ -267,7 +273,8 @@ static pith_status print_nodes(pith__syntax_printer *t, pith_str message, int nu
         PITH_TRY(print_read_head(t, &h, f.bytes));
         pith_status status = print_parts(t, &h, f.bytes);
         if (status)
-            return pith__fail_at(t->err, status, "node %zu '" PITH_STR_FMT "' (" PITH_STR_FMT "): ", index,
+            return pith__fail_at(t->err, status,
+                                 "node %zu '" PITH_STR_FMT "' (" PITH_STR_FMT "): ", index,
                                  PITH_STR_ARG(h.name), PITH_STR_ARG(h.op));
         index++;
     }
@@ -304,7 +311,9 @@ static pith_status print_check_graph(pith__syntax_printer *t, pith_str *name, pi
         case 13: break;
         case 10: pith__syntax_omit(t, PITH_OMIT_DOCS); break;
         case 14: pith__syntax_omit(t, PITH_OMIT_QUANTIZATION); break;
-        case 15: return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "the text syntax has no form for sparse initializers");
+        case 15:
+            return pith__fail(t->err, PITH_ERR_UNSUPPORTED,
+                              "the text syntax has no form for sparse initializers");
         case 16: pith__syntax_omit(t, PITH_OMIT_METADATA); break;
         default: pith__syntax_omit(t, PITH_OMIT_UNKNOWN);
         }
@@ -316,7 +325,8 @@ static pith_status print_check_graph(pith__syntax_printer *t, pith_str *name, pi
 static pith_status print_graph(pith__syntax_printer *t, pith_str bytes) {
     size_t count = 0;
     if (t->depth++ == PITH_ONNX_DEPTH_MAX)
-        return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "graphs are nested more than %d deep", PITH_ONNX_DEPTH_MAX);
+        return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "graphs are nested more than %d deep",
+                          PITH_ONNX_DEPTH_MAX);
     PITH_TRY(print_list(t, bytes, 11, print_value, " (", ") => "));
     PITH_TRY(print_list(t, bytes, 12, print_value, "(", ")"));
     pith__syntax_line(t);
@@ -333,11 +343,13 @@ static pith_status print_graph(pith__syntax_printer *t, pith_str bytes) {
     return PITH_OK;
 }
 
-/* onnx's parser takes a value for a graph only if it begins with an identifier that is no type and no number. */
+/* onnx's parser takes a value for a graph only if it begins with an identifier that is no type and
+ * no number. */
 pith_status pith__syntax_subgraph(pith__syntax_printer *t, pith_str bytes) {
     pith_str name;
     PITH_TRY(print_check_graph(t, &name, bytes));
-    const bool good = pith__syntax_is_identifier(name) && !pith__syntax_is_type(name) && !pith__syntax_is_float(name);
+    const bool good = pith__syntax_is_identifier(name) && !pith__syntax_is_type(name) &&
+                      !pith__syntax_is_float(name);
     if (!good) pith__syntax_omit(t, PITH_OMIT_NAMES);
     if (good)
         pith__syntax_write(t, name);
@@ -356,10 +368,13 @@ typedef struct print_function_head {
     bool has_doc, values;
 } print_function_head;
 
-static pith_status print_read_function(pith__syntax_printer *t, print_function_head *h, pith_str bytes) {
+static pith_status print_read_function(pith__syntax_printer *t, print_function_head *h,
+                                       pith_str bytes) {
     pith__wire w;
     pith__wire_field f;
-    *h = (print_function_head){ PITH_STR(""), PITH_STR(""), PITH_STR(""), PITH_STR(""), false, false };
+    *h = (print_function_head){
+        PITH_STR(""), PITH_STR(""), PITH_STR(""), PITH_STR(""), false, false
+    };
     pith__syntax_walk(&w, bytes, t);
     while (pith__wire_next(&w, &f)) {
         switch (f.tag >> 3) {
@@ -440,8 +455,8 @@ static void print_field(pith__syntax_printer *t, const pith__wire_field *f) {
     }
 }
 
-static pith_status print_check_model(pith__syntax_printer *t, pith_str *graph, int64_t *version, bool *metadata,
-                                     pith_str model) {
+static pith_status print_check_model(pith__syntax_printer *t, pith_str *graph, int64_t *version,
+                                     bool *metadata, pith_str model) {
     pith__wire w;
     pith__wire_field f;
     *graph = (pith_str){ NULL, 0 };
@@ -487,7 +502,8 @@ static pith_status print_model(pith__syntax_printer *t, pith_str model) {
     PITH_TRY(print_list(t, model, 8, print_opset, ",\n  opset_import: [", "]"));
     pith__syntax_walk(&w, model, t);
     while (pith__wire_next(&w, &f)) print_field(t, &f);
-    if (metadata) PITH_TRY(print_list(t, model, 14, pith__syntax_entry, ",\n  metadata_props: [", "]"));
+    if (metadata)
+        PITH_TRY(print_list(t, model, 14, pith__syntax_entry, ",\n  metadata_props: [", "]"));
     pith__syntax_words(t, "\n>\n");
     PITH_TRY(print_check_graph(t, &name, graph));
     pith__syntax_name(t, name);
@@ -508,7 +524,9 @@ static pith_status print_twice(pith__syntax_printer *t, pith_str model) {
 bool pith__onnx_is_text(pith_str bytes) {
     /* A ModelProto nearly always begins with its version, byte 8, and never with these letters. */
     size_t i = 0;
-    while (i < bytes.size && (bytes.data[i] == ' ' || (bytes.data[i] >= '\t' && bytes.data[i] <= '\r'))) i++;
+    while (i < bytes.size &&
+           (bytes.data[i] == ' ' || (bytes.data[i] >= '\t' && bytes.data[i] <= '\r')))
+        i++;
     if (i == bytes.size) return false;
     if (bytes.data[i] == '<' || bytes.data[i] == '#') return true;
     const size_t first = i;
@@ -521,7 +539,8 @@ bool pith__onnx_is_text(pith_str bytes) {
     return true;
 }
 
-pith_status pith__onnx_print(pith__syntax_sink *sink, pith_str model, pith__arena *scratch, pith_error *err) {
+pith_status pith__onnx_print(pith__syntax_sink *sink, pith_str model, pith__arena *scratch,
+                             pith_error *err) {
     pith__syntax_printer *t = pith__arena_alloc(scratch, sizeof *t);
     if (!t) return pith__fail_memory(err, sizeof *t);
     *t = (pith__syntax_printer){ .sink = sink, .scratch = scratch, .err = err, .base = model.data };

@@ -1,9 +1,10 @@
 /* onnx_read.c - ModelProto to graph.
  *
- * The message of a graph is walked several times, each time for one kind of field (initializers, inputs, names of node
- * outputs, nodes, outputs, declared types), because protobuf promises no order and a name may be used before the node
- * that makes it. A walk is cheap: it touches only the lengths of the fields. Depth of subgraphs and types and number
- * of nodes have limits; everything else is bounded by the size of the file. Source of the field numbers: onnx.proto. */
+ * The message of a graph is walked several times, each time for one kind of field (initializers,
+ * inputs, names of node outputs, nodes, outputs, declared types), because protobuf promises no
+ * order and a name may be used before the node that makes it. A walk is cheap: it touches only the
+ * lengths of the fields. Depth of subgraphs and types and number of nodes have limits; everything
+ * else is bounded by the size of the file. Source of the field numbers: onnx.proto. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,12 +13,14 @@
 #include "formats/onnx/onnx.h"
 #include "formats/onnx/onnx_reader.h"
 
-/* The most nodes of a graph, far above any real model. The most opsets of a file: each node looks its domain up in
- * the list, so a hostile list would cost time. */
+/* The most nodes of a graph, far above any real model. The most opsets of a file: each node looks
+ * its domain up in the list, so a hostile list would cost time. */
 #define NODES_MAX ((size_t)1 << 22)
 #define OPSETS_MAX 256
 
-pith_status pith__onnx_no_memory(pith__onnx_reader *r) { return pith__fail_memory(r->source.err, 0); }
+pith_status pith__onnx_no_memory(pith__onnx_reader *r) {
+    return pith__fail_memory(r->source.err, 0);
+}
 
 void pith__onnx_walk(pith__wire *w, pith_str bytes, const pith__onnx_reader *r) {
     pith__wire_init(w, bytes, r->source.base, r->source.err);
@@ -67,7 +70,8 @@ static int32_t opset_of(const pith__onnx_reader *r, pith_str domain) {
     return 1; /* what a model without the import means */
 }
 
-static pith_status read_outline(pith__onnx_reader *r, node_outline *h, pith_str bytes, int32_t index) {
+static pith_status read_outline(pith__onnx_reader *r, node_outline *h, pith_str bytes,
+                                int32_t index) {
     pith__wire w;
     pith__wire_field f;
     *h = (node_outline){ .head = { { "", 0 }, { "", 0 }, { "", 0 }, { "", 0 }, 0, index } };
@@ -88,28 +92,33 @@ static pith_status read_outline(pith__onnx_reader *r, node_outline *h, pith_str 
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_status resolve_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, pith__value **value) {
+static pith_status resolve_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
+                                 pith__value **value) {
     PITH_TRY(pith__onnx_resolve(r, s, name, value));
     if (*value) return PITH_OK;
     return pith__fail(r->source.err, PITH_ERR_FORMAT,
-                      "input '" PITH_STR_FMT "' is neither the output of a node, nor an input or initializer",
+                      "input '" PITH_STR_FMT
+                      "' is neither the output of a node, nor an input or initializer",
                       PITH_STR_ARG(name));
 }
 
-static pith_status build_node(pith__onnx_reader *r, pith__onnx_scope *s, const node_outline *h, pith_str bytes) {
+static pith_status build_node(pith__onnx_reader *r, pith__onnx_scope *s, const node_outline *h,
+                              pith_str bytes) {
     pith__arena *arena = r->source.arena;
     pith__onnx_subgraphs subs = { 0 };
     pith__wire w;
     pith__wire_field f;
     size_t n = 0;
-    if (!h->head.op_type.size) return pith__fail(r->source.err, PITH_ERR_FORMAT, "has no operator type");
+    if (!h->head.op_type.size)
+        return pith__fail(r->source.err, PITH_ERR_FORMAT, "has no operator type");
     if (++r->node_count > NODES_MAX)
         return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "more than %zu nodes", NODES_MAX);
     pith__attr *attrs = pith__arena_array(arena, h->attrs, sizeof *attrs);
     if (!attrs) return pith__onnx_no_memory(r);
     pith__onnx_walk(&w, bytes, r);
     while (pith__wire_next(&w, &f))
-        if (f.tag == PITH_WIRE_BYTES(5)) PITH_TRY(pith__onnx_read_attr(r, &attrs[n++], f.bytes, s, &subs));
+        if (f.tag == PITH_WIRE_BYTES(5))
+            PITH_TRY(pith__onnx_read_attr(r, &attrs[n++], f.bytes, s, &subs));
     PITH_TRY(pith__onnx_complete_captures(r, &subs));
 
     size_t captures = subs.owner.count, in = 0, out = 0;
@@ -129,8 +138,8 @@ static pith_status build_node(pith__onnx_reader *r, pith__onnx_scope *s, const n
         }
     }
     if (captures) memcpy(inputs + in, subs.owner.captures, captures * sizeof *inputs);
-    pith__node *node =
-        pith__graph_add_headed(s->graph, NULL, &h->head, inputs, (int)(in + captures), outputs, (int)out);
+    pith__node *node = pith__graph_add_headed(s->graph, NULL, &h->head, inputs,
+                                              (int)(in + captures), outputs, (int)out);
     if (!node) return pith__onnx_no_memory(r);
     node->capture_count = (int32_t)captures;
     node->attrs = attrs;
@@ -138,17 +147,21 @@ static pith_status build_node(pith__onnx_reader *r, pith__onnx_scope *s, const n
     return PITH_OK;
 }
 
-static pith_status onnx_read_read_node(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes, int32_t index) {
+static pith_status onnx_read_read_node(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
+                                       int32_t index) {
     node_outline h;
     PITH_TRY(read_outline(r, &h, bytes, index));
     pith_status status = build_node(r, s, &h, bytes);
     if (!status) return PITH_OK;
-    return pith__fail_at(r->source.err, status, "node %d '" PITH_STR_FMT "' (" PITH_STR_FMT "): ", (int)index,
+    return pith__fail_at(r->source.err, status,
+                         "node %d '" PITH_STR_FMT "' (" PITH_STR_FMT "): ", (int)index,
                          PITH_STR_ARG(h.head.name), PITH_STR_ARG(h.head.op_type));
 }
 
-/* Values for all outputs of all nodes. tag: of the node field, which differs between graphs and functions. */
-static pith_status define_node_outputs(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes, uint32_t tag) {
+/* Values for all outputs of all nodes. tag: of the node field, which differs between graphs and
+ * functions. */
+static pith_status define_node_outputs(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
+                                       uint32_t tag) {
     pith__wire w, n;
     pith__wire_field f, g;
     pith__onnx_walk(&w, bytes, r);
@@ -157,14 +170,16 @@ static pith_status define_node_outputs(pith__onnx_reader *r, pith__onnx_scope *s
         pith__onnx_walk(&n, f.bytes, r);
         while (pith__wire_next(&n, &g)) {
             if (g.tag != PITH_WIRE_BYTES(2) || !g.bytes.size) continue;
-            PITH_TRY(pith__onnx_define(r, s, g.bytes, pith__graph_add_value(s->graph, g.bytes, PITH_VALUE_NODE)));
+            PITH_TRY(pith__onnx_define(r, s, g.bytes,
+                                       pith__graph_add_value(s->graph, g.bytes, PITH_VALUE_NODE)));
         }
         if (n.failed) return PITH_ERR_FORMAT;
     }
     return PITH_OK;
 }
 
-static pith_status read_nodes(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes, uint32_t tag) {
+static pith_status read_nodes(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
+                              uint32_t tag) {
     pith__wire w;
     pith__wire_field f;
     int32_t index = 0;
@@ -176,7 +191,8 @@ static pith_status read_nodes(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
 }
 
 /* Declared types of inner values. */
-static pith_status read_hints(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes, uint32_t tag) {
+static pith_status read_hints(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
+                              uint32_t tag) {
     pith__wire w;
     pith__wire_field f;
     pith__onnx_walk(&w, bytes, r);
@@ -211,7 +227,8 @@ static pith_status read_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
     /* Sizes without a name are sizes of their own. */
     for (int i = 0; i < type.rank && type.dtype != PITH_SEQUENCE; i++) {
         if (type.dims[i] != PITH_DIM_UNKNOWN) continue;
-        pith_str symbol = pith__arena_printf(r->source.arena, PITH_STR_FMT "_dim%d", PITH_STR_ALL(name), i);
+        pith_str symbol =
+            pith__arena_printf(r->source.arena, PITH_STR_FMT "_dim%d", PITH_STR_ALL(name), i);
         if (!symbol.data) return pith__onnx_no_memory(r);
         type.dims[i] = pith__dim_symbol(graph->dims, symbol);
         if (type.dims[i] == PITH_DIM_UNKNOWN) return pith__onnx_no_memory(r);
@@ -231,10 +248,12 @@ static pith_status read_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
     return PITH_OK;
 }
 
-static pith_status add_output(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, pith__value **value) {
+static pith_status add_output(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
+                              pith__value **value) {
     PITH_TRY(pith__onnx_resolve(r, s, name, value));
     if (!*value) {
-        return pith__fail(r->source.err, PITH_ERR_FORMAT, "output '" PITH_STR_FMT "' is not the output of any node",
+        return pith__fail(r->source.err, PITH_ERR_FORMAT,
+                          "output '" PITH_STR_FMT "' is not the output of any node",
                           PITH_STR_ARG(name));
     }
     s->graph->outputs[s->graph->output_count++] = *value;
@@ -252,8 +271,10 @@ static pith_status read_output(pith__onnx_reader *r, pith__onnx_scope *s, pith_s
 }
 
 /* Calls read for every field with the tag. */
-static pith_status each_field(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes, uint32_t tag,
-                              pith_status (*read)(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes)) {
+static pith_status each_field(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
+                              uint32_t tag,
+                              pith_status (*read)(pith__onnx_reader *r, pith__onnx_scope *s,
+                                                  pith_str bytes)) {
     pith__wire w;
     pith__wire_field f;
     pith__onnx_walk(&w, bytes, r);
@@ -267,11 +288,12 @@ static pith_status refuse_sparse(pith__onnx_reader *r, pith__onnx_scope *s, pith
     pith_str values = pith__onnx_find(r, bytes, PITH_WIRE_BYTES(1)),
              name = pith__onnx_find(r, values, PITH_WIRE_BYTES(8));
     return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED,
-                      "sparse initializer '" PITH_STR_FMT "' (sparse tensors are not supported)", PITH_STR_ARG(name));
+                      "sparse initializer '" PITH_STR_FMT "' (sparse tensors are not supported)",
+                      PITH_STR_ARG(name));
 }
 
-static pith_status onnx_read_make_ports(pith__onnx_reader *r, pith__graph *graph, pith_str bytes, uint32_t input_tag,
-                                        uint32_t output_tag) {
+static pith_status onnx_read_make_ports(pith__onnx_reader *r, pith__graph *graph, pith_str bytes,
+                                        uint32_t input_tag, uint32_t output_tag) {
     size_t inputs, outputs;
     PITH_TRY(count_fields(r, &inputs, bytes, input_tag));
     PITH_TRY(count_fields(r, &outputs, bytes, output_tag));
@@ -304,8 +326,8 @@ static pith_status read_opsets(pith__onnx_reader *r, pith_str bytes, uint32_t ta
     size_t count, n = 0;
     PITH_TRY(count_fields(r, &count, bytes, tag));
     if (count > OPSETS_MAX)
-        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "imports %zu operator sets, at most %d are supported",
-                          count, OPSETS_MAX);
+        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED,
+                          "imports %zu operator sets, at most %d are supported", count, OPSETS_MAX);
     pith__opset *opsets = pith__arena_array(r->source.arena, count, sizeof *opsets);
     if (!opsets) return pith__onnx_no_memory(r);
     pith__wire w, o;
@@ -322,7 +344,8 @@ static pith_status read_opsets(pith__onnx_reader *r, pith_str bytes, uint32_t ta
         }
         if (o.failed) return PITH_ERR_FORMAT;
         if (opset->version < 1 || opset->version > INT32_MAX)
-            return pith__fail(r->source.err, PITH_ERR_FORMAT, "opset version %lld", (long long)opset->version);
+            return pith__fail(r->source.err, PITH_ERR_FORMAT, "opset version %lld",
+                              (long long)opset->version);
     }
     r->opsets = opsets;
     r->opset_count = count;
@@ -330,7 +353,8 @@ static pith_status read_opsets(pith__onnx_reader *r, pith_str bytes, uint32_t ta
 }
 
 /* The body's inputs and outputs are mere names. */
-static pith_status read_body(pith__onnx_reader *r, pith__function *function, pith__onnx_scope *s, pith_str bytes) {
+static pith_status read_body(pith__onnx_reader *r, pith__function *function, pith__onnx_scope *s,
+                             pith_str bytes) {
     pith__wire w;
     pith__wire_field f;
     pith__onnx_subgraphs subs = { 0 };
@@ -359,7 +383,8 @@ static pith_status read_body(pith__onnx_reader *r, pith__function *function, pit
     function->defaults = attrs;
     PITH_TRY(pith__onnx_complete_captures(r, &subs));
     if (subs.owner.count)
-        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "a default graph that uses outer values");
+        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED,
+                          "a default graph that uses outer values");
     PITH_TRY(read_nodes(r, s, bytes, PITH_WIRE_BYTES(7)));
     pith__onnx_walk(&w, bytes, r);
     while (pith__wire_next(&w, &f))
@@ -367,7 +392,8 @@ static pith_status read_body(pith__onnx_reader *r, pith__function *function, pit
     return read_hints(r, s, bytes, PITH_WIRE_BYTES(12));
 }
 
-static pith_status read_function(pith__onnx_reader *r, pith__function *function, pith__graph *main, pith_str bytes) {
+static pith_status read_function(pith__onnx_reader *r, pith__function *function, pith__graph *main,
+                                 pith_str bytes) {
     const pith__opset *opsets = r->opsets;
     size_t opset_count = r->opset_count;
     pith__onnx_scope s = { 0 };
@@ -383,7 +409,8 @@ static pith_status read_function(pith__onnx_reader *r, pith__function *function,
     r->opsets = opsets;
     r->opset_count = opset_count;
     if (status)
-        return pith__fail_at(r->source.err, status, "function '" PITH_STR_FMT "': ", PITH_STR_ARG(function->name));
+        return pith__fail_at(r->source.err, status,
+                             "function '" PITH_STR_FMT "': ", PITH_STR_ARG(function->name));
     return PITH_OK;
 }
 
@@ -396,7 +423,8 @@ static pith_status read_functions(pith__onnx_reader *r, pith__graph *main, pith_
     pith__wire_field f;
     pith__onnx_walk(&w, bytes, r);
     while (pith__wire_next(&w, &f))
-        if (f.tag == PITH_WIRE_BYTES(25)) PITH_TRY(read_function(r, &functions[n++], main, f.bytes));
+        if (f.tag == PITH_WIRE_BYTES(25))
+            PITH_TRY(read_function(r, &functions[n++], main, f.bytes));
     main->functions = functions;
     main->function_count = n;
     return PITH_OK;
@@ -419,15 +447,18 @@ static pith_status onnx_read_read_model(pith__onnx_reader *r, pith__graph **grap
         default: break;
         }
     }
-    if (w.failed) return pith__fail_at(r->source.err, PITH_ERR_FORMAT, "damaged, or not an ONNX file: ");
+    if (w.failed)
+        return pith__fail_at(r->source.err, PITH_ERR_FORMAT, "damaged, or not an ONNX file: ");
     if (!body.data || r->ir_version < 1)
-        return pith__fail(r->source.err, PITH_ERR_FORMAT, "not an ONNX file: it has no graph or no version");
+        return pith__fail(r->source.err, PITH_ERR_FORMAT,
+                          "not an ONNX file: it has no graph or no version");
     PITH_TRY(read_opsets(r, bytes, PITH_WIRE_BYTES(8)));
     PITH_TRY(pith__graph_create(&s.graph, r->source.arena, NULL, r->source.err));
     s.graph->log = r->log;
     s.graph->ir_version = r->ir_version;
-    s.graph->producer = pith__arena_printf(r->source.arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(producer),
-                                           version.size ? " " : "", PITH_STR_ALL(version));
+    s.graph->producer =
+        pith__arena_printf(r->source.arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(producer),
+                           version.size ? " " : "", PITH_STR_ALL(version));
     if (!s.graph->producer.data) return pith__onnx_no_memory(r);
     PITH_TRY(pith__onnx_read_graph(r, &s, body));
     PITH_TRY(read_functions(r, s.graph, bytes));
@@ -435,11 +466,14 @@ static pith_status onnx_read_read_model(pith__onnx_reader *r, pith__graph **grap
     return PITH_OK;
 }
 
-pith_status pith__onnx_read(pith__graph **graph, pith_str bytes, const char *external_dir, pith__files *files,
-                            pith__arena *arena, const pith_log *log, pith_error *err) {
-    pith__onnx_reader r = {
-        .source = { .base = bytes.data, .arena = arena, .err = err, .files = files, .external_dir = external_dir },
-        .log = log
-    };
+pith_status pith__onnx_read(pith__graph **graph, pith_str bytes, const char *external_dir,
+                            pith__files *files, pith__arena *arena, const pith_log *log,
+                            pith_error *err) {
+    pith__onnx_reader r = { .source = { .base = bytes.data,
+                                        .arena = arena,
+                                        .err = err,
+                                        .files = files,
+                                        .external_dir = external_dir },
+                            .log = log };
     return onnx_read_read_model(&r, graph, bytes);
 }

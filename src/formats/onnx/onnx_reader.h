@@ -1,8 +1,8 @@
 /* onnx_reader.h - shared by the files that turn a ModelProto into a graph.
  *
- * onnx_read.c walks models, functions, graphs and nodes; onnx_type.c reads types, onnx_names.c resolves names,
- * onnx_attr.c reads attributes, and with them subgraphs. All functions report through the reader's error; what they
- * allocate is in its arena. */
+ * onnx_read.c walks models, functions, graphs and nodes; onnx_type.c reads types, onnx_names.c
+ * resolves names, onnx_attr.c reads attributes, and with them subgraphs. All functions report
+ * through the reader's error; what they allocate is in its arena. */
 #ifndef PITH_FORMATS_ONNX_ONNX_READER_H
 #define PITH_FORMATS_ONNX_ONNX_READER_H
 
@@ -53,34 +53,39 @@ typedef struct pith__onnx_subgraphs {
 
 pith_status pith__onnx_no_memory(pith__onnx_reader *r);
 void pith__onnx_walk(pith__wire *w, pith_str bytes, const pith__onnx_reader *r);
-/* The first field with this tag, or "". Faults of the wire format are reported by the walk that follows. */
+/* The first field with this tag, or "". Faults of the wire format are reported by the walk that
+ * follows. */
 pith_str pith__onnx_find(const pith__onnx_reader *r, pith_str bytes, uint32_t tag);
 /* A GraphProto into s->graph, which is empty. */
 pith_status pith__onnx_read_graph(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes);
 
 /* ---- onnx_type.c ---- */
 
-/* Reads a TypeProto. Types that the engine does not have stay unknown; so does an optional, since it may be empty. A
- * map becomes a sequence of its keys and values. */
-pith_status pith__onnx_read_type(pith__onnx_reader *r, pith__type *type, pith_str bytes, pith__graph *graph);
+/* Reads a TypeProto. Types that the engine does not have stay unknown; so does an optional, since
+ * it may be empty. A map becomes a sequence of its keys and values. */
+pith_status pith__onnx_read_type(pith__onnx_reader *r, pith__type *type, pith_str bytes,
+                                 pith__graph *graph);
 /* A ValueInfoProto: its name and type. */
-pith_status pith__onnx_read_value_info(pith__onnx_reader *r, pith_str *name, pith__type *type, pith_str bytes,
-                                       pith__graph *graph);
+pith_status pith__onnx_read_value_info(pith__onnx_reader *r, pith_str *name, pith__type *type,
+                                       pith_str bytes, pith__graph *graph);
 
 /* ---- onnx_names.c ---- */
 
 /* Defines a name. Fails if it is defined already, or if value is NULL because memory was out. */
-pith_status pith__onnx_define(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, const pith__value *value);
-/* Sets *value to the value of a name in this scope, or NULL if it has none. A name of an outer graph becomes a capture.
- */
-pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, pith__value **value);
-/* Gives all subgraphs of a node the same captures, used or not. Call it after the last one was read. */
+pith_status pith__onnx_define(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
+                              const pith__value *value);
+/* Sets *value to the value of a name in this scope, or NULL if it has none. A name of an outer
+ * graph becomes a capture. */
+pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
+                               pith__value **value);
+/* Gives all subgraphs of a node the same captures, used or not. Call it after the last one was
+ * read. */
 pith_status pith__onnx_complete_captures(pith__onnx_reader *r, pith__onnx_subgraphs *subs);
 
 /* ---- onnx_attr.c ---- */
 
 /* An AttributeProto of a node in the scope; its graphs go to subs. */
-pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_str bytes, pith__onnx_scope *s,
-                                 pith__onnx_subgraphs *subs);
+pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,
+                                 pith__onnx_scope *s, pith__onnx_subgraphs *subs);
 
 #endif

@@ -1,8 +1,9 @@
 /* onnx_tensor.c - every form of a TensorProto.
  *
- * The data of a tensor is in raw_data, in a file next to the model, or in the repeated field of its dtype, packed or
- * one number per field. The number of stored elements is always compared with the dims before anything is allocated,
- * so memory is bounded by the size of the file. Source of field numbers and encodings: onnx.proto. */
+ * The data of a tensor is in raw_data, in a file next to the model, or in the repeated field of its
+ * dtype, packed or one number per field. The number of stored elements is always compared with the
+ * dims before anything is allocated, so memory is bounded by the size of the file. Source of field
+ * numbers and encodings: onnx.proto. */
 #include "formats/onnx/onnx_tensor.h"
 
 #include <limits.h>
@@ -16,10 +17,17 @@
 #include "engine/graph/graph.h"
 #include "formats/onnx/wire.h"
 
-enum { FLOAT_DATA = 4, INT32_DATA = 5, STRING_DATA = 6, INT64_DATA = 7, DOUBLE_DATA = 10, UINT64_DATA = 11 };
+enum {
+    FLOAT_DATA = 4,
+    INT32_DATA = 5,
+    STRING_DATA = 6,
+    INT64_DATA = 7,
+    DOUBLE_DATA = 10,
+    UINT64_DATA = 11
+};
 
-/* The repeated field of each dtype, and how many bytes of the tensor one of its numbers fills: a complex number is two
- * numbers, and elements below 8 bits come packed in bytes. */
+/* The repeated field of each dtype, and how many bytes of the tensor one of its numbers fills: a
+ * complex number is two numbers, and elements below 8 bits come packed in bytes. */
 static const struct {
     uint8_t field, unit;
 } typed[PITH_DTYPE_COUNT] = {
@@ -67,7 +75,8 @@ static pith_status decimal(uint64_t *value, pith_str text, const char *key, pith
                !pith__add_overflows(v, (uint64_t)(text.data[i] - '0'), &v);
     }
     if (!good)
-        return pith__fail(err, PITH_ERR_FORMAT, "external data: %s \"" PITH_STR_FMT "\"", key, PITH_STR_ARG(text));
+        return pith__fail(err, PITH_ERR_FORMAT, "external data: %s \"" PITH_STR_FMT "\"", key,
+                          PITH_STR_ARG(text));
     *value = v;
     return PITH_OK;
 }
@@ -92,7 +101,8 @@ static pith_status add_external(proto *t, pith_str bytes, const pith__onnx_sourc
     return PITH_OK;
 }
 
-static pith_status take_apart(proto *t, pith_str bytes, pith_str *name, const pith__onnx_source *source) {
+static pith_status take_apart(proto *t, pith_str bytes, pith_str *name,
+                              const pith__onnx_source *source) {
     pith__wire w, packed;
     pith__wire_field f;
     uint64_t dim;
@@ -138,8 +148,9 @@ static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith__on
     return PITH_OK;
 }
 
-/* use_bytes for external data, which many tensors may share: equal spans are copied once. Spans that differ and lie
- * over each other count each, and all copies together may be as large as the files. */
+/* use_bytes for external data, which many tensors may share: equal spans are copied once. Spans
+ * that differ and lie over each other count each, and all copies together may be as large as the
+ * files. */
 static pith_status use_shared(pith_tensor *tensor, pith_str bytes, pith__onnx_source *source) {
     const struct {
         const char *data;
@@ -159,11 +170,13 @@ static pith_status use_shared(pith_tensor *tensor, pith_str bytes, pith__onnx_so
     source->copy_bytes += bytes.size;
     if (source->copy_bytes > most)
         return pith__fail(source->err, PITH_ERR_UNSUPPORTED,
-                          "tensors that lie over each other in the external data, at places that their type does not "
+                          "tensors that lie over each other in the external data, at places that "
+                          "their type does not "
                           "allow, are larger than the files; write the model again");
     key = pith__arena_str(source->arena, key);
     if (!key.data || (!copied && pith__map_init(&source->copies, source->arena, 16)) ||
-        !pith__arena_grow(source->arena, &copied, source->copy_count, &source->copy_room, sizeof *source->copied) ||
+        !pith__arena_grow(source->arena, &copied, source->copy_count, &source->copy_room,
+                          sizeof *source->copied) ||
         !pith__map_put(&source->copies, key, (uint32_t)source->copy_count, NULL))
         return pith__fail_memory(source->err, bytes.size);
     source->copied = copied;
@@ -177,8 +190,8 @@ static bool lies_in(const char *file, const char *folder, size_t folder_length) 
     return strncmp(file, folder, folder_length) == 0 && file[folder_length] == '/';
 }
 
-/* The model's folder, or where the model file really is if that is a symbolic link: a download cache keeps a folder of
- * links to files that lie side by side elsewhere. */
+/* The model's folder, or where the model file really is if that is a symbolic link: a download
+ * cache keeps a folder of links to files that lie side by side elsewhere. */
 static bool is_allowed(const pith__onnx_source *source, const char *file) {
     char real[PATH_MAX];
     if (realpath(source->external_dir, real) && lies_in(file, real, strlen(real))) return true;
@@ -196,10 +209,11 @@ static pith_status open_external(pith__onnx_source *source, pith_str location) {
         return pith__fail(source->err, PITH_ERR_UNSUPPORTED, "external data is not allowed here");
     PITH_TRY(pith__path_join(&path, source->arena, source->external_dir, location, source->err));
     if (!realpath(path.data, real))
-        return pith__fail(source->err, PITH_ERR_NOT_FOUND, "external data file \"%s\" is missing", path.data);
-    if (!is_allowed(source, real)) {
-        return pith__fail(source->err, PITH_ERR_FORMAT, "external data file \"%s\" is outside the model's folder",
+        return pith__fail(source->err, PITH_ERR_NOT_FOUND, "external data file \"%s\" is missing",
                           path.data);
+    if (!is_allowed(source, real)) {
+        return pith__fail(source->err, PITH_ERR_FORMAT,
+                          "external data file \"%s\" is outside the model's folder", path.data);
     }
     PITH_TRY(pith__files_open(&source->external_data, source->files, real, source->err));
     source->external_location = location;
@@ -208,26 +222,30 @@ static pith_status open_external(pith__onnx_source *source, pith_str location) {
 
 static pith_status use_external(pith_tensor *tensor, const proto *t, pith__onnx_source *source) {
     if (tensor->dtype == PITH_STRING)
-        return pith__fail(source->err, PITH_ERR_UNSUPPORTED, "strings in external data are not supported");
+        return pith__fail(source->err, PITH_ERR_UNSUPPORTED,
+                          "strings in external data are not supported");
     if (!source->external_location.data || !pith__str_eq(source->external_location, t->location))
         PITH_TRY(open_external(source, t->location));
     pith_str file = source->external_data;
     uint64_t length = t->has_length ? t->length : tensor->bytes;
     if (length != tensor->bytes) {
-        return pith__fail(source->err, PITH_ERR_FORMAT, "external data has %llu bytes, but the shape needs %zu",
+        return pith__fail(source->err, PITH_ERR_FORMAT,
+                          "external data has %llu bytes, but the shape needs %zu",
                           (unsigned long long)length, tensor->bytes);
     }
     if (t->offset > file.size || length > file.size - t->offset) {
-        return pith__fail(source->err, PITH_ERR_FORMAT,
-                          "external data begins at byte %llu and has %llu bytes, but \"" PITH_STR_FMT "\" has only %zu",
-                          (unsigned long long)t->offset, (unsigned long long)length, PITH_STR_ARG(t->location),
-                          file.size);
+        return pith__fail(
+            source->err, PITH_ERR_FORMAT,
+            "external data begins at byte %llu and has %llu bytes, but \"" PITH_STR_FMT
+            "\" has only %zu",
+            (unsigned long long)t->offset, (unsigned long long)length, PITH_STR_ARG(t->location),
+            file.size);
     }
     return use_shared(tensor, (pith_str){ file.data + t->offset, (size_t)length }, source);
 }
 
-/* Numbers stored in the repeated field, packed and single ones together; *only is the packed chunk if there is but one
- * and nothing else. */
+/* Numbers stored in the repeated field, packed and single ones together; *only is the packed chunk
+ * if there is but one and nothing else. */
 static pith_status count_typed(uint64_t *count, pith_str *only, const proto *t, int field,
                                const pith__onnx_source *source) {
     pith__wire w;
@@ -257,7 +275,8 @@ static pith_status count_typed(uint64_t *count, pith_str *only, const proto *t, 
 }
 
 /* Copies the repeated field's numbers, whose count was checked, to tensor->data. */
-static pith_status copy_typed(pith_tensor *tensor, const proto *t, int field, const pith__onnx_source *source) {
+static pith_status copy_typed(pith_tensor *tensor, const proto *t, int field,
+                              const pith__onnx_source *source) {
     pith__wire w, packed;
     pith__wire_field f;
     uint64_t value;
@@ -291,8 +310,9 @@ static pith_status use_typed(pith_tensor *tensor, const proto *t, const pith__on
     PITH_TRY(count_typed(&count, &only, t, field, source));
     if (count != want) {
         if (!count) return pith__fail(source->err, PITH_ERR_FORMAT, "has no data");
-        return pith__fail(source->err, PITH_ERR_FORMAT, "has %llu numbers, but the shape needs %llu",
-                          (unsigned long long)count, (unsigned long long)want);
+        return pith__fail(source->err, PITH_ERR_FORMAT,
+                          "has %llu numbers, but the shape needs %llu", (unsigned long long)count,
+                          (unsigned long long)want);
     }
     if (only.data) return use_bytes(tensor, only, source);
     tensor->data = pith__arena_alloc64(source->arena, tensor->bytes);
@@ -300,11 +320,14 @@ static pith_status use_typed(pith_tensor *tensor, const proto *t, const pith__on
     return copy_typed(tensor, t, field, source);
 }
 
-static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t, pith__onnx_source *source) {
+static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t,
+                                      pith__onnx_source *source) {
     char shape[128];
-    if (t->segmented) return pith__fail(source->err, PITH_ERR_UNSUPPORTED, "segmented tensors are not supported");
+    if (t->segmented)
+        return pith__fail(source->err, PITH_ERR_UNSUPPORTED, "segmented tensors are not supported");
     if (t->dtype <= 0 || t->dtype >= PITH_DTYPE_COUNT)
-        return pith__fail(source->err, PITH_ERR_UNSUPPORTED, "data type %lld is not supported", (long long)t->dtype);
+        return pith__fail(source->err, PITH_ERR_UNSUPPORTED, "data type %lld is not supported",
+                          (long long)t->dtype);
     *tensor = (pith_tensor){ .dtype = (int32_t)t->dtype, .rank = t->rank };
     memcpy(tensor->dims, t->dims, sizeof tensor->dims);
     if (!pith__dtype_bytes(tensor->dtype, pith__dims_count(t->dims, t->rank), &tensor->bytes)) {
@@ -316,19 +339,23 @@ static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t, pith_
     if (tensor->dtype == PITH_STRING && t->raw.size)
         return pith__fail(source->err, PITH_ERR_FORMAT, "strings must not be in raw_data");
     if (t->raw.size != tensor->bytes) {
-        return pith__fail(source->err, PITH_ERR_FORMAT, "has %zu bytes, but shape %s of %s needs %zu", t->raw.size,
-                          pith__dims_text(t->dims, t->rank, shape, sizeof shape), pith__dtype_name(tensor->dtype),
-                          tensor->bytes);
+        return pith__fail(source->err, PITH_ERR_FORMAT,
+                          "has %zu bytes, but shape %s of %s needs %zu", t->raw.size,
+                          pith__dims_text(t->dims, t->rank, shape, sizeof shape),
+                          pith__dtype_name(tensor->dtype), tensor->bytes);
     }
     return use_bytes(tensor, t->raw, source);
 }
 
-pith_status pith__onnx_decode_tensor(pith_tensor *tensor, pith_str *name, pith_str bytes, pith__onnx_source *source) {
+pith_status pith__onnx_decode_tensor(pith_tensor *tensor, pith_str *name, pith_str bytes,
+                                     pith__onnx_source *source) {
     proto t;
     pith_tensor decoded;
     pith_status status = take_apart(&t, bytes, name, source);
     if (!status) status = onnx_tensor_decode(&decoded, &t, source);
-    if (status) return pith__fail_at(source->err, status, "tensor '" PITH_STR_FMT "': ", PITH_STR_ARG(t.name));
+    if (status)
+        return pith__fail_at(source->err, status,
+                             "tensor '" PITH_STR_FMT "': ", PITH_STR_ARG(t.name));
     *tensor = decoded;
     return PITH_OK;
 }

@@ -11,15 +11,19 @@ typedef struct pith__onnx_source {
     pith__arena *arena;
     pith_error *err;
     pith__files *files;
-    const char *external_dir;                  /* the only folder that may hold external data; NULL: none */
+    const char *external_dir;                  /* the only folder that may hold external data; NULL:
+                                                  none */
     pith_str external_location, external_data; /* the file that was used last */
-    pith__map copies;                          /* of external data, by address and size, to their place in copied */
+    pith__map copies;                          /* of external data, by address and size, to their
+                                                  place in copied */
     void **copied;
     size_t copy_count, copy_room, copy_bytes;
 } pith__onnx_source;
 
-/* Reads a TensorProto. Data in the engine's layout that is aligned for its type is used in place; other data is copied
- * to the arena. The name (may be NULL) is set as soon as it is known. Messages begin with "tensor 'name': ". */
-pith_status pith__onnx_decode_tensor(pith_tensor *tensor, pith_str *name, pith_str bytes, pith__onnx_source *source);
+/* Reads a TensorProto. Data in the engine's layout that is aligned for its type is used in place;
+ * other data is copied to the arena. The name (may be NULL) is set as soon as it is known. Messages
+ * begin with "tensor 'name': ". */
+pith_status pith__onnx_decode_tensor(pith_tensor *tensor, pith_str *name, pith_str bytes,
+                                     pith__onnx_source *source);
 
 #endif

@@ -1,4 +1,5 @@
-/* onnx_text.h - models in ONNX's own text syntax. Source: onnx/defs/parser.cc and printer.cc of onnx 1.23.2. */
+/* onnx_text.h - models in ONNX's own text syntax. Source: onnx/defs/parser.cc and printer.cc of
+ * onnx 1.23.2. */
 #ifndef PITH_FORMATS_ONNX_ONNX_TEXT_H
 #define PITH_FORMATS_ONNX_ONNX_TEXT_H
 
@@ -10,7 +11,8 @@ typedef enum pith__syntax_omission {
     PITH_OMIT_METADATA,    /* metadata_props, but for those of the model */
     PITH_OMIT_DENOTATIONS, /* of types and sizes */
     PITH_OMIT_TYPES,       /* declared types without an element type */
-    PITH_OMIT_NAMES,       /* of subgraphs and of tensors in attributes, if they are no identifiers */
+    PITH_OMIT_NAMES,       /* of subgraphs and of tensors in attributes, if they are no
+                              identifiers */
     PITH_OMIT_QUANTIZATION,
     PITH_OMIT_TRAINING,
     PITH_OMIT_DEVICES,
@@ -21,7 +23,8 @@ typedef enum pith__syntax_omission {
 extern const char *const pith__syntax_omission_names[PITH_OMISSIONS];
 
 typedef struct pith__syntax_sink {
-    int (*write)(void *user, const void *data, size_t size); /* non-zero ends the work with PITH_ERR_IO */
+    /* non-zero ends the work with PITH_ERR_IO */
+    int (*write)(void *user, const void *data, size_t size);
     void *user;
     uint64_t size;                    /* bytes written */
     uint64_t omitted[PITH_OMISSIONS]; /* how many of each */
@@ -30,14 +33,16 @@ typedef struct pith__syntax_sink {
 /* Whether a file is text rather than a ModelProto. */
 bool pith__onnx_is_text(pith_str bytes);
 
-/* Writes a ModelProto as text. Numbers are read back as they are, but for the payload of NaN. External data is written
- * as the reference that it is. What changes the model's meaning and has no form (sparse tensors, names of operators
- * that are no identifiers) is PITH_ERR_UNSUPPORTED. Nothing is written before all of the model has been checked.
- * scratch: for a tensor's numbers. */
-pith_status pith__onnx_print(pith__syntax_sink *sink, pith_str model, pith__arena *scratch, pith_error *err);
+/* Writes a ModelProto as text. Numbers are read back as they are, but for the payload of NaN.
+ * External data is written as the reference that it is. What changes the model's meaning and has no
+ * form (sparse tensors, names of operators that are no identifiers) is PITH_ERR_UNSUPPORTED.
+ * Nothing is written before all of the model has been checked. scratch: for a tensor's numbers. */
+pith_status pith__onnx_print(pith__syntax_sink *sink, pith_str model, pith__arena *scratch,
+                             pith_error *err);
 
-/* Makes a ModelProto of text: model is empty at first, and the caller frees it, whatever is returned. Errors begin with
- * line and column. scratch: for strings with escapes. */
-pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch, pith_error *err);
+/* Makes a ModelProto of text: model is empty at first, and the caller frees it, whatever is
+ * returned. Errors begin with line and column. scratch: for strings with escapes. */
+pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch,
+                             pith_error *err);
 
 #endif

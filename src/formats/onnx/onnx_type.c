@@ -2,14 +2,16 @@
 #include "base/error.h"
 #include "formats/onnx/onnx_reader.h"
 
-static pith_status read_dim(pith__onnx_reader *r, pith__dim *dim, pith_str bytes, pith__graph *graph) {
+static pith_status read_dim(pith__onnx_reader *r, pith__dim *dim, pith_str bytes,
+                            pith__graph *graph) {
     pith__wire w;
     pith__wire_field f;
     *dim = PITH_DIM_UNKNOWN;
     pith__onnx_walk(&w, bytes, r);
     while (pith__wire_next(&w, &f)) {
         if (f.tag == PITH_WIRE_VARINT(1) && (int64_t)f.value >= 0) *dim = (int64_t)f.value;
-        if (f.tag != PITH_WIRE_BYTES(2) || !f.bytes.size || pith__str_is(f.bytes, "?")) continue; /* no name */
+        /* no name */
+        if (f.tag != PITH_WIRE_BYTES(2) || !f.bytes.size || pith__str_is(f.bytes, "?")) continue;
         *dim = pith__dim_symbol(graph->dims, f.bytes);
         if (*dim == PITH_DIM_UNKNOWN) return pith__onnx_no_memory(r);
     }
@@ -17,7 +19,8 @@ static pith_status read_dim(pith__onnx_reader *r, pith__dim *dim, pith_str bytes
 }
 
 /* A TensorShapeProto; more dimensions than the engine has leave the rank as it was, unknown. */
-static pith_status onnx_type_read_shape(pith__onnx_reader *r, pith__type *type, pith_str bytes, pith__graph *graph) {
+static pith_status onnx_type_read_shape(pith__onnx_reader *r, pith__type *type, pith_str bytes,
+                                        pith__graph *graph) {
     pith__wire w;
     pith__wire_field f;
     int rank = 0;
@@ -31,9 +34,11 @@ static pith_status onnx_type_read_shape(pith__onnx_reader *r, pith__type *type, 
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-/* A TypeProto.Map: keys of int64 or strings, and tensors of f32; of others only that it is a map is known. */
+/* A TypeProto.Map: keys of int64 or strings, and tensors of f32; of others only that it is a map is
+ * known. */
 static pith_status read_map(pith__onnx_reader *r, pith__type *type, pith_str bytes) {
-    const pith_str tensor = pith__onnx_find(r, pith__onnx_find(r, bytes, PITH_WIRE_BYTES(2)), PITH_WIRE_BYTES(1));
+    const pith_str tensor =
+        pith__onnx_find(r, pith__onnx_find(r, bytes, PITH_WIRE_BYTES(2)), PITH_WIRE_BYTES(1));
     pith__wire w;
     pith__wire_field f;
     uint64_t key = 0, value = 0;
@@ -52,13 +57,15 @@ static pith_status read_map(pith__onnx_reader *r, pith__type *type, pith_str byt
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_status read_type(pith__onnx_reader *r, pith__type *type, pith_str bytes, pith__graph *graph, int depth) {
+static pith_status read_type(pith__onnx_reader *r, pith__type *type, pith_str bytes,
+                             pith__graph *graph, int depth) {
     pith__wire w, t;
     pith__wire_field f, g;
     pith__type item;
     pith__type_init(type);
     if (depth > PITH_ONNX_DEPTH_MAX)
-        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "types nested more than %d deep", PITH_ONNX_DEPTH_MAX);
+        return pith__fail(r->source.err, PITH_ERR_UNSUPPORTED, "types nested more than %d deep",
+                          PITH_ONNX_DEPTH_MAX);
     pith__onnx_walk(&w, bytes, r);
     while (pith__wire_next(&w, &f)) {
         bool sequence = f.tag == PITH_WIRE_BYTES(4), optional = f.tag == PITH_WIRE_BYTES(9);
@@ -85,14 +92,18 @@ static pith_status read_type(pith__onnx_reader *r, pith__type *type, pith_str by
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-pith_status pith__onnx_read_type(pith__onnx_reader *r, pith__type *type, pith_str bytes, pith__graph *graph) {
+pith_status pith__onnx_read_type(pith__onnx_reader *r, pith__type *type, pith_str bytes,
+                                 pith__graph *graph) {
     return read_type(r, type, bytes, graph, 0);
 }
 
-pith_status pith__onnx_read_value_info(pith__onnx_reader *r, pith_str *name, pith__type *type, pith_str bytes,
-                                       pith__graph *graph) {
+pith_status pith__onnx_read_value_info(pith__onnx_reader *r, pith_str *name, pith__type *type,
+                                       pith_str bytes, pith__graph *graph) {
     *name = pith__onnx_find(r, bytes, PITH_WIRE_BYTES(1));
-    pith_status status = read_type(r, type, pith__onnx_find(r, bytes, PITH_WIRE_BYTES(2)), graph, 0);
-    if (status) return pith__fail_at(r->source.err, status, "type of '" PITH_STR_FMT "': ", PITH_STR_ARG(*name));
+    pith_status status =
+        read_type(r, type, pith__onnx_find(r, bytes, PITH_WIRE_BYTES(2)), graph, 0);
+    if (status)
+        return pith__fail_at(r->source.err, status,
+                             "type of '" PITH_STR_FMT "': ", PITH_STR_ARG(*name));
     return PITH_OK;
 }

@@ -24,20 +24,24 @@ void pith__onnx_put_tensor(pith__wire_out *out, const pith_tensor *t, const char
     write_name(out, TENSOR_NAME, name);
     const pith_str *strings = t->data;
     if (t->dtype == PITH_STRING) {
-        for (int64_t i = 0; i < count; i++) pith__wire_put_bytes(out, TENSOR_STRINGS, strings[i].data, strings[i].size);
+        for (int64_t i = 0; i < count; i++)
+            pith__wire_put_bytes(out, TENSOR_STRINGS, strings[i].data, strings[i].size);
     } else if (pith__dtype_bytes(t->dtype, count, &size)) {
         pith__wire_put_bytes(out, TENSOR_RAW, t->data, size);
     }
 }
 
-static void write_item(pith__wire_out *out, const void *item) { pith__onnx_put_tensor(out, item, NULL); }
+static void write_item(pith__wire_out *out, const void *item) {
+    pith__onnx_put_tensor(out, item, NULL);
+}
 
 /* Two tensors [n] in a sequence: keys and values. */
 static bool value_is_map(const pith_tensor *t) {
     const pith_tensor *pair = t->data;
     return t->dtype == PITH_SEQUENCE && t->rank == 1 && t->dims[0] == 2 && pair &&
-           (pair[0].dtype == PITH_I64 || pair[0].dtype == PITH_STRING) && pair[0].rank == 1 && pair[1].rank == 1 &&
-           pair[0].dims[0] == pair[1].dims[0] && pith__dtype_bits(pair[1].dtype) >= 8;
+           (pair[0].dtype == PITH_I64 || pair[0].dtype == PITH_STRING) && pair[0].rank == 1 &&
+           pair[1].rank == 1 && pair[0].dims[0] == pair[1].dims[0] &&
+           pith__dtype_bits(pair[1].dtype) >= 8;
 }
 
 /* A SequenceProto of the values, each a tensor without axes. */
@@ -78,15 +82,21 @@ static void write_sequence(pith__wire_out *out, const pith_tensor *t, const char
         pith__wire_put_message(out, VALUE_MAPS, write_inner_map, &items[i]);
     if (maps) return;
     pith__wire_put_varint(out, VALUE_KIND, KIND_TENSOR);
-    for (int64_t i = 0; i < t->dims[0]; i++) pith__wire_put_message(out, VALUE_TENSORS, write_item, &items[i]);
+    for (int64_t i = 0; i < t->dims[0]; i++)
+        pith__wire_put_message(out, VALUE_TENSORS, write_item, &items[i]);
 }
 
-static void write_inner_sequence(pith__wire_out *out, const void *value) { write_sequence(out, value, NULL); }
+static void write_inner_sequence(pith__wire_out *out, const void *value) {
+    write_sequence(out, value, NULL);
+}
 
 static void write_optional(pith__wire_out *out, const pith_tensor *value, const char *name) {
     bool none = value->dtype == PITH_NONE, sequence = value->dtype == PITH_SEQUENCE;
     write_name(out, VALUE_NAME, name);
-    pith__wire_put_varint(out, VALUE_KIND, none ? KIND_UNDEFINED : sequence ? KIND_SEQUENCE : KIND_TENSOR);
+    pith__wire_put_varint(out, VALUE_KIND,
+                          none       ? KIND_UNDEFINED
+                          : sequence ? KIND_SEQUENCE
+                                     : KIND_TENSOR);
     if (sequence)
         pith__wire_put_message(out, VALUE_SEQUENCES, write_inner_sequence, value);
     else if (!none)
@@ -95,14 +105,17 @@ static void write_optional(pith__wire_out *out, const pith_tensor *value, const 
 
 /* A tensor whose bytes are all there. */
 static pith_status write_check_tensor(const pith_tensor *t, pith_error *err) {
-    int64_t count = t->rank >= 0 && t->rank <= PITH_MAX_RANK ? pith__dims_count(t->dims, t->rank) : -1;
+    int64_t count =
+        t->rank >= 0 && t->rank <= PITH_MAX_RANK ? pith__dims_count(t->dims, t->rank) : -1;
     size_t bytes = 0;
     bool known = t->dtype == PITH_STRING ? count >= 0 : pith__dtype_bytes(t->dtype, count, &bytes);
     if (!known)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "a value of dtype %s and rank %d cannot be written",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a value of dtype %s and rank %d cannot be written",
                           pith__dtype_name(t->dtype), t->rank);
     if (bytes > t->bytes || ((bytes || (t->dtype == PITH_STRING && count)) && !t->data))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the value's %zu bytes do not hold its shape", t->bytes);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the value's %zu bytes do not hold its shape",
+                          t->bytes);
     return PITH_OK;
 }
 
@@ -110,7 +123,8 @@ static pith_status write_check_tensor(const pith_tensor *t, pith_error *err) {
 static pith_status write_check_item(const pith_tensor *item, bool map, pith_error *err) {
     if (!map) return write_check_tensor(item, err);
     if (!value_is_map(item))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "an item of a sequence is a sequence, but no map of keys and values");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "an item of a sequence is a sequence, but no map of keys and values");
     const pith_tensor *pair = item->data;
     for (int i = 0; i < 2; i++) PITH_TRY(write_check_tensor(&pair[i], err));
     return PITH_OK;
@@ -118,11 +132,14 @@ static pith_status write_check_item(const pith_tensor *item, bool map, pith_erro
 
 static pith_status write_check(const pith_tensor *value, int32_t kind, pith_error *err) {
     if (value->dtype == PITH_NONE)
-        return kind == PITH_NONE ? PITH_OK : pith__fail(err, PITH_ERR_ARGUMENT, "only an optional value may be empty");
+        return kind == PITH_NONE
+                   ? PITH_OK
+                   : pith__fail(err, PITH_ERR_ARGUMENT, "only an optional value may be empty");
     bool sequence = value->dtype == PITH_SEQUENCE;
     if (kind == PITH_MAP_I64 || kind == PITH_MAP_STRING) return write_check_item(value, true, err);
     if (kind != PITH_NONE && sequence != (kind == PITH_SEQUENCE))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the value is %s sequence", sequence ? "a" : "no");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the value is %s sequence",
+                          sequence ? "a" : "no");
     if (!sequence) return write_check_tensor(value, err);
     if (value->rank != 1 || value->dims[0] < 0 || (value->dims[0] && !value->data))
         return pith__fail(err, PITH_ERR_ARGUMENT, "a sequence has rank 1 and its items as data");
@@ -133,8 +150,8 @@ static pith_status write_check(const pith_tensor *value, int32_t kind, pith_erro
 }
 
 pith_status pith__onnx_write_value(const pith_tensor *value, const char *name, int32_t kind,
-                                   void (*write)(void *user, const char *bytes, size_t size), void *user,
-                                   pith_error *err) {
+                                   void (*write)(void *user, const char *bytes, size_t size),
+                                   void *user, pith_error *err) {
     pith__wire_out sink = { write, user, 0 }, *out = &sink;
     PITH_TRY(write_check(value, kind, err));
     if (kind == PITH_NONE)

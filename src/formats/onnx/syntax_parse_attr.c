@@ -56,8 +56,8 @@ static void type_dim(pith__syntax_parser *t, pith__syntax_type *type) {
     pith__wire_build_close(t->out, place);
 }
 
-/* TypeProto.Tensor or TypeProto.SparseTensor behind the word of its element type. "float" is a scalar, "float[]" a
- * tensor of unknown rank. */
+/* TypeProto.Tensor or TypeProto.SparseTensor behind the word of its element type. "float" is a
+ * scalar, "float[]" a tensor of unknown rank. */
 static void type_tensor(pith__syntax_parser *t, int number, pith__syntax_type *type) {
     pith__syntax_scan *s = &t->scan;
     const size_t place = pith__wire_build_open(t->out, number);
@@ -67,7 +67,9 @@ static void type_tensor(pith__syntax_parser *t, int number, pith__syntax_type *t
     if (type->fixed) {
         const size_t shape = pith__wire_build_open(t->out, 2);
         if (!scalar) {
-            do { type_dim(t, type); } while (pith__scan_take(s, ',') && !s->failed && !t->out->failed);
+            do {
+                type_dim(t, type);
+            } while (pith__scan_take(s, ',') && !s->failed && !t->out->failed);
             pith__scan_need(s, "]");
         }
         pith__wire_build_close(t->out, shape);
@@ -97,7 +99,9 @@ static void type_opaque(pith__syntax_parser *t) {
         const pith_str name = { begin, s->failed ? 0 : (size_t)(s->p - begin) };
         const bool domain = pith__scan_take(s, ',');
         pith__wire_build_bytes(t->out, domain ? 1 : 2, name);
-        if (domain) pith__wire_build_bytes(t->out, 2, pith__scan_identifier(s, "the name of an opaque type"));
+        if (domain)
+            pith__wire_build_bytes(t->out, 2,
+                                   pith__scan_identifier(s, "the name of an opaque type"));
     }
     pith__wire_build_close(t->out, place);
 }
@@ -118,7 +122,8 @@ static void type_container(pith__syntax_parser *t, pith_str word) {
         pith__syntax_type_proto(t, 2, NULL);
         pith__wire_build_close(t->out, place);
     } else {
-        const size_t place = pith__wire_build_open(t->out, pith__str_is(word, "seq") ? TYPE_SEQUENCE : TYPE_OPTIONAL);
+        const size_t place = pith__wire_build_open(
+            t->out, pith__str_is(word, "seq") ? TYPE_SEQUENCE : TYPE_OPTIONAL);
         pith__syntax_type_proto(t, 1, NULL);
         pith__wire_build_close(t->out, place);
     }
@@ -185,17 +190,20 @@ static pith__syntax_attr attr_graph(pith__syntax_parser *t, bool list) {
 }
 
 /* A number or a string. An integer becomes a float where floats are expected. */
-static pith__syntax_attr attr_literal(pith__syntax_parser *t, pith__syntax_attr expected, bool list) {
+static pith__syntax_attr attr_literal(pith__syntax_parser *t, pith__syntax_attr expected,
+                                      bool list) {
     pith__syntax_scan *s = &t->scan;
     pith_str text;
     pith__syntax_literal literal = pith__scan_literal(s, &text);
     if (literal == PITH_LITERAL_INT && expected == PITH_SYNTAX_FLOAT) literal = PITH_LITERAL_FLOAT;
     switch (literal) {
     case PITH_LITERAL_INT:
-        pith__wire_build_varint(t->out, attr_field(PITH_SYNTAX_INT, list), (uint64_t)pith__scan_int_of(s, text));
+        pith__wire_build_varint(t->out, attr_field(PITH_SYNTAX_INT, list),
+                                (uint64_t)pith__scan_int_of(s, text));
         return PITH_SYNTAX_INT;
     case PITH_LITERAL_FLOAT:
-        pith__wire_build_float(t->out, attr_field(PITH_SYNTAX_FLOAT, list), pith__scan_f32_of(s, text));
+        pith__wire_build_float(t->out, attr_field(PITH_SYNTAX_FLOAT, list),
+                               pith__scan_f32_of(s, text));
         return PITH_SYNTAX_FLOAT;
     case PITH_LITERAL_STRING:
         pith__wire_build_bytes(t->out, attr_field(PITH_SYNTAX_STRING, list), text);
@@ -219,8 +227,8 @@ static pith__syntax_attr attr_value(pith__syntax_parser *t, pith__syntax_attr ex
         got = attr_literal(t, expected, list);
     if (s->failed || expected == PITH_SYNTAX_NONE || got == expected) return got;
     s->p = at;
-    pith__scan_fail(s, PITH_ERR_FORMAT, "this is of type %s, and the attribute of type %s", pith__syntax_attr_name(got),
-                    pith__syntax_attr_name(expected));
+    pith__scan_fail(s, PITH_ERR_FORMAT, "this is of type %s, and the attribute of type %s",
+                    pith__syntax_attr_name(got), pith__syntax_attr_name(expected));
     return got;
 }
 
@@ -230,10 +238,13 @@ static pith__syntax_attr attr_values(pith__syntax_parser *t, pith__syntax_attr t
     pith__syntax_attr each = pith__syntax_attr_single(type);
     if (pith__scan_take(s, ']')) {
         if (type == each)
-            pith__scan_fail(s, PITH_ERR_FORMAT, "an empty list needs its type, such as ': ints' before the '='");
+            pith__scan_fail(s, PITH_ERR_FORMAT,
+                            "an empty list needs its type, such as ': ints' before the '='");
         return type;
     }
-    do { each = attr_value(t, each, true); } while (pith__scan_take(s, ',') && !s->failed && !t->out->failed);
+    do {
+        each = attr_value(t, each, true);
+    } while (pith__scan_take(s, ',') && !s->failed && !t->out->failed);
     pith__scan_need(s, "]");
     return pith__syntax_attr_list(each);
 }
@@ -245,12 +256,14 @@ void pith__syntax_attribute(pith__syntax_parser *t, int number, pith_str name) {
     pith__wire_build_bytes(t->out, ATTR_NAME, name);
     if (pith__scan_take(s, ':')) {
         type = pith__syntax_attr_find(pith__scan_peek_word(s));
-        if (type == PITH_SYNTAX_NONE) pith__scan_expected(s, "the type of an attribute, such as int or floats");
+        if (type == PITH_SYNTAX_NONE)
+            pith__scan_expected(s, "the type of an attribute, such as int or floats");
         pith__scan_word(s);
     }
     pith__scan_need(s, "=");
     if (pith__scan_take(s, '@'))
-        pith__wire_build_bytes(t->out, ATTR_REF, pith__scan_name(s, "the name of a function's parameter"));
+        pith__wire_build_bytes(t->out, ATTR_REF,
+                               pith__scan_name(s, "the name of a function's parameter"));
     else if (pith__scan_take(s, '['))
         type = attr_values(t, type);
     else

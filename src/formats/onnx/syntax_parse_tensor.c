@@ -1,5 +1,5 @@
-/* syntax_parse_tensor.c - tensors of ONNX's text syntax. Numbers go to raw_data, which is smaller than the typed fields
- * and can be used where it lies. */
+/* syntax_parse_tensor.c - tensors of ONNX's text syntax. Numbers go to raw_data, which is smaller
+ * than the typed fields and can be used where it lies. */
 #include <string.h>
 
 #include "base/dtype.h"
@@ -9,9 +9,10 @@
 /* Field numbers. */
 enum { DIMS = 1, DTYPE = 2, STRING_DATA = 6, NAME = 8, RAW_DATA = 9, EXTERNAL = 13, LOCATION = 14 };
 
-/* Integers, also those that stand for the bits of a float. Signed ones are taken for any type below 64 bits, as onnx's
- * parser does. */
-static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type, pith__syntax_element e) {
+/* Integers, also those that stand for the bits of a float. Signed ones are taken for any type below
+ * 64 bits, as onnx's parser does. */
+static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type,
+                           pith__syntax_element e) {
     pith__syntax_scan *s = &t->scan;
     pith__scan_peek(s);
     const char *at = s->p;
@@ -23,11 +24,14 @@ static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type
         const int64_t value = pith__scan_int(s);
         const int width = 8 * e.bytes;
         bits = (uint64_t)value;
-        if (width < 64) good = value >= -((int64_t)1 << (width - 1)) && value < (int64_t)1 << (width - (e.kind == 'i'));
+        if (width < 64)
+            good = value >= -((int64_t)1 << (width - 1)) &&
+                   value < (int64_t)1 << (width - (e.kind == 'i'));
     }
     if (!good && !s->failed) {
         s->p = at;
-        pith__scan_fail(s, PITH_ERR_FORMAT, "this number is beyond %s", pith__syntax_dtype_name(type->dtype));
+        pith__scan_fail(s, PITH_ERR_FORMAT, "this number is beyond %s",
+                        pith__syntax_dtype_name(type->dtype));
     }
     pith__wire_build_raw(t->out, &bits, e.bytes);
 }
@@ -43,7 +47,8 @@ static void tensor_float(pith__syntax_parser *t, pith__syntax_element e) {
 }
 
 /* The values behind '{'. Returns their number. */
-static uint64_t tensor_values(pith__syntax_parser *t, const pith__syntax_type *type, pith__syntax_element e) {
+static uint64_t tensor_values(pith__syntax_parser *t, const pith__syntax_type *type,
+                              pith__syntax_element e) {
     pith__syntax_scan *s = &t->scan;
     uint64_t count = 0;
     if (pith__scan_take(s, '}')) return 0;
@@ -73,19 +78,24 @@ static void tensor_data(pith__syntax_parser *t, const pith__syntax_type *type) {
     if (e.kind != 's') pith__wire_build_close(t->out, place);
     if (t->scan.failed || count == bytes / e.bytes) return;
     t->scan.p = at;
-    pith__scan_fail(&t->scan, PITH_ERR_FORMAT, "the tensor has %llu values, but its shape needs %llu",
+    pith__scan_fail(&t->scan, PITH_ERR_FORMAT,
+                    "the tensor has %llu values, but its shape needs %llu",
                     (unsigned long long)count, (unsigned long long)(bytes / e.bytes));
 }
 
-void pith__syntax_tensor(pith__syntax_parser *t, int number, const pith__syntax_type *type, pith_str name) {
+void pith__syntax_tensor(pith__syntax_parser *t, int number, const pith__syntax_type *type,
+                         pith_str name) {
     pith__syntax_scan *s = &t->scan;
     const size_t place = pith__wire_build_open(t->out, number);
     if (!type->dtype || !type->fixed)
-        pith__scan_fail(s, PITH_ERR_FORMAT, "a tensor with values needs a type with all sizes, such as float[2,3]");
+        pith__scan_fail(s, PITH_ERR_FORMAT,
+                        "a tensor with values needs a type with all sizes, such as float[2,3]");
     else if (type->rank > PITH_MAX_RANK)
-        pith__scan_fail(s, PITH_ERR_UNSUPPORTED, "a tensor of more than %d dimensions", PITH_MAX_RANK);
+        pith__scan_fail(s, PITH_ERR_UNSUPPORTED, "a tensor of more than %d dimensions",
+                        PITH_MAX_RANK);
     if (s->failed) return;
-    for (int i = 0; i < type->rank; i++) pith__wire_build_varint(t->out, DIMS, (uint64_t)type->dims[i]);
+    for (int i = 0; i < type->rank; i++)
+        pith__wire_build_varint(t->out, DIMS, (uint64_t)type->dims[i]);
     pith__wire_build_varint(t->out, DTYPE, (uint64_t)type->dtype);
     if (name.size) pith__wire_build_bytes(t->out, NAME, name);
     if (pith__scan_take(s, '[')) {

@@ -1,7 +1,9 @@
-/* syntax_parser.h - shared by the files that turn ONNX's text syntax into messages: onnx_parse.c has models, graphs,
- * functions and nodes; syntax_parse_attr.c has attributes and types; syntax_parse_tensor.c tensors.
+/* syntax_parser.h - shared by the files that turn ONNX's text syntax into messages: onnx_parse.c
+ * has models, graphs, functions and nodes; syntax_parse_attr.c has attributes and types;
+ * syntax_parse_tensor.c tensors.
  *
- * Faults are in scan (syntax_scan.h), or in out.failed if memory was out; all functions return at once then. */
+ * Faults are in scan (syntax_scan.h), or in out.failed if memory was out; all functions return at
+ * once then. */
 #ifndef PITH_FORMATS_ONNX_SYNTAX_PARSER_H
 #define PITH_FORMATS_ONNX_SYNTAX_PARSER_H
 
@@ -28,9 +30,10 @@ typedef struct pith__syntax_type {
 bool pith__syntax_enter(pith__syntax_parser *t);
 /* The rest of a graph behind its name: fields of a GraphProto. */
 void pith__syntax_graph(pith__syntax_parser *t, pith_str name);
-/* Items with commas between, up to the closing bracket, which is taken; nothing if it comes at once. */
-void pith__syntax_list(pith__syntax_parser *t, const char *close, void (*item)(pith__syntax_parser *t, int number),
-                       int number);
+/* Items with commas between, up to the closing bracket, which is taken; nothing if it comes at
+ * once. */
+void pith__syntax_list(pith__syntax_parser *t, const char *close,
+                       void (*item)(pith__syntax_parser *t, int number), int number);
 /* "key": "value", as a field of that number. */
 void pith__syntax_pair(pith__syntax_parser *t, int number);
 
@@ -46,6 +49,7 @@ void pith__syntax_type_proto(pith__syntax_parser *t, int number, pith__syntax_ty
 /* ---- syntax_parse_tensor.c ---- */
 
 /* The contents of a tensor behind type and name, as a field of that number. */
-void pith__syntax_tensor(pith__syntax_parser *t, int number, const pith__syntax_type *type, pith_str name);
+void pith__syntax_tensor(pith__syntax_parser *t, int number, const pith__syntax_type *type,
+                         pith_str name);
 
 #endif

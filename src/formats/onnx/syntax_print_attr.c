@@ -15,7 +15,8 @@ static pith_status type_dim(pith__syntax_printer *t, pith_str bytes) {
         if (f.tag == PITH_WIRE_VARINT(1) || f.tag == PITH_WIRE_BYTES(2))
             last = f;
         else
-            pith__syntax_omit(t, f.tag == PITH_WIRE_BYTES(3) ? PITH_OMIT_DENOTATIONS : PITH_OMIT_UNKNOWN);
+            pith__syntax_omit(t, f.tag == PITH_WIRE_BYTES(3) ? PITH_OMIT_DENOTATIONS
+                                                             : PITH_OMIT_UNKNOWN);
     }
     if (!last.tag)
         pith__syntax_words(t, "?");
@@ -57,7 +58,8 @@ static pith_status type_tensor(pith__syntax_printer *t, pith_str bytes, bool *so
 }
 
 /* The fields 1 and 2 of a message. */
-static pith_status type_fields(const pith__syntax_printer *t, pith__wire_field fields[2], pith_str bytes) {
+static pith_status type_fields(const pith__syntax_printer *t, pith__wire_field fields[2],
+                               pith_str bytes) {
     pith__wire w;
     pith__wire_field f;
     fields[0] = fields[1] = (pith__wire_field){ .tag = 0, .bytes = { "", 0 } };
@@ -70,7 +72,8 @@ static pith_status type_fields(const pith__syntax_printer *t, pith__wire_field f
 static pith_status type_opaque(pith__syntax_printer *t, pith_str bytes, bool *some) {
     pith__wire_field f[2];
     PITH_TRY(type_fields(t, f, bytes));
-    *some = pith__syntax_is_identifier(f[1].bytes) && (!f[0].bytes.size || pith__syntax_is_identifier(f[0].bytes));
+    *some = pith__syntax_is_identifier(f[1].bytes) &&
+            (!f[0].bytes.size || pith__syntax_is_identifier(f[0].bytes));
     if (!*some) return PITH_OK;
     pith__syntax_words(t, "opaque(");
     pith__syntax_write(t, f[0].bytes);
@@ -82,22 +85,25 @@ static pith_status type_opaque(pith__syntax_printer *t, pith_str bytes, bool *so
 
 static pith_status type_put(pith__syntax_printer *t, pith_str bytes, bool *some);
 
-/* seq(…), optional(…), map(key, …). What is inside must have a form, since part of it is written already. */
-static pith_status type_container(pith__syntax_printer *t, const char *word, pith_str bytes, bool map) {
+/* seq(…), optional(…), map(key, …). What is inside must have a form, since part of it is written
+ * already. */
+static pith_status type_container(pith__syntax_printer *t, const char *word, pith_str bytes,
+                                  bool map) {
     pith__wire_field f[2];
     const char *key = NULL;
     bool some = false;
     PITH_TRY(type_fields(t, f, bytes));
     if (map) key = pith__syntax_dtype_name((int64_t)f[0].value);
-    if (map && !key) return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "a map whose keys have no type");
+    if (map && !key)
+        return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "a map whose keys have no type");
     pith__syntax_words(t, word);
     if (key) pith__syntax_words(t, key);
     if (key) pith__syntax_words(t, ", ");
     PITH_TRY(type_put(t, f[map].bytes, &some));
     pith__syntax_words(t, ")");
     if (some) return PITH_OK;
-    return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "the text syntax has no form for %s) of elements without a type",
-                      word);
+    return pith__fail(t->err, PITH_ERR_UNSUPPORTED,
+                      "the text syntax has no form for %s) of elements without a type", word);
 }
 
 static pith_status type_put(pith__syntax_printer *t, pith_str bytes, bool *some) {
@@ -105,7 +111,8 @@ static pith_status type_put(pith__syntax_printer *t, pith_str bytes, bool *some)
     pith__wire_field f, last = { .tag = 0, .bytes = { "", 0 } };
     *some = false;
     if (t->depth++ == PITH_ONNX_DEPTH_MAX)
-        return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "types are nested more than %d deep", PITH_ONNX_DEPTH_MAX);
+        return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "types are nested more than %d deep",
+                          PITH_ONNX_DEPTH_MAX);
     pith__syntax_walk(&w, bytes, t);
     while (pith__wire_next(&w, &f)) {
         if (f.tag == PITH_WIRE_BYTES(6))
@@ -126,7 +133,8 @@ static pith_status type_put(pith__syntax_printer *t, pith_str bytes, bool *some)
         status = type_tensor(t, last.bytes, some);
         pith__syntax_words(t, ")");
         if (!status && !*some)
-            status = pith__fail(t->err, PITH_ERR_UNSUPPORTED, "a sparse tensor without an element type");
+            status =
+                pith__fail(t->err, PITH_ERR_UNSUPPORTED, "a sparse tensor without an element type");
         break;
     case PITH_WIRE_BYTES(9): status = type_container(t, "optional(", last.bytes, false); break;
     default: *some = false;
@@ -149,14 +157,17 @@ typedef struct attr_head {
     bool refers;
 } attr_head;
 
-/* Field numbers of values, with the type of an attribute that has one, for files of 2017 that do not say it. */
+/* Field numbers of values, with the type of an attribute that has one, for files of 2017 that do
+ * not say it. */
 static const struct {
     uint8_t number, type;
-} attr_fields[] = { { 2, PITH_SYNTAX_FLOAT },   { 3, PITH_SYNTAX_INT },     { 4, PITH_SYNTAX_STRING },
-                    { 5, PITH_SYNTAX_TENSOR },  { 6, PITH_SYNTAX_GRAPH },   { 7, PITH_SYNTAX_FLOATS },
-                    { 8, PITH_SYNTAX_INTS },    { 9, PITH_SYNTAX_STRINGS }, { 10, PITH_SYNTAX_TENSORS },
-                    { 11, PITH_SYNTAX_GRAPHS }, { 14, PITH_SYNTAX_TYPE },   { 15, PITH_SYNTAX_TYPES },
-                    { 22, PITH_SYNTAX_SPARSE }, { 23, PITH_SYNTAX_SPARSES } };
+} attr_fields[] = { { 2, PITH_SYNTAX_FLOAT },    { 3, PITH_SYNTAX_INT },
+                    { 4, PITH_SYNTAX_STRING },   { 5, PITH_SYNTAX_TENSOR },
+                    { 6, PITH_SYNTAX_GRAPH },    { 7, PITH_SYNTAX_FLOATS },
+                    { 8, PITH_SYNTAX_INTS },     { 9, PITH_SYNTAX_STRINGS },
+                    { 10, PITH_SYNTAX_TENSORS }, { 11, PITH_SYNTAX_GRAPHS },
+                    { 14, PITH_SYNTAX_TYPE },    { 15, PITH_SYNTAX_TYPES },
+                    { 22, PITH_SYNTAX_SPARSE },  { 23, PITH_SYNTAX_SPARSES } };
 enum { ATTR_FIELDS = sizeof attr_fields / sizeof *attr_fields };
 
 static pith_status attr_read_head(pith__syntax_printer *t, attr_head *h, pith_str bytes) {
@@ -191,7 +202,8 @@ static void attr_float(pith__syntax_printer *t, uint64_t bits) {
     pith__syntax_write(t, (pith_str){ text, pith__decimal_put_f32(&t->decimal, text, x) });
 }
 
-static pith_status attr_value(pith__syntax_printer *t, pith__syntax_attr single, const pith__wire_field *f) {
+static pith_status attr_value(pith__syntax_printer *t, pith__syntax_attr single,
+                              const pith__wire_field *f) {
     bool some = true;
     switch (single) {
     case PITH_SYNTAX_FLOAT: attr_float(t, f->value); return PITH_OK;
@@ -202,17 +214,22 @@ static pith_status attr_value(pith__syntax_printer *t, pith__syntax_attr single,
     case PITH_SYNTAX_TYPE:
         PITH_TRY(pith__syntax_put_type(t, f->bytes, &some));
         return some ? PITH_OK
-                    : pith__fail(t->err, PITH_ERR_UNSUPPORTED, "the text syntax has no form for an empty type");
-    default: return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "the text syntax has no form for sparse tensors");
+                    : pith__fail(t->err, PITH_ERR_UNSUPPORTED,
+                                 "the text syntax has no form for an empty type");
+    default:
+        return pith__fail(t->err, PITH_ERR_UNSUPPORTED,
+                          "the text syntax has no form for sparse tensors");
     }
 }
 
 /* The numbers of a packed field. */
-static pith_status attr_packed(pith__syntax_printer *t, pith__syntax_attr single, pith_str bytes, size_t *count) {
+static pith_status attr_packed(pith__syntax_printer *t, pith__syntax_attr single, pith_str bytes,
+                               size_t *count) {
     pith__wire_field f = { .tag = 0 };
     pith__wire w;
     if (single == PITH_SYNTAX_FLOAT) {
-        if (bytes.size % 4) return pith__fail(t->err, PITH_ERR_FORMAT, "packed numbers are cut short");
+        if (bytes.size % 4)
+            return pith__fail(t->err, PITH_ERR_FORMAT, "packed numbers are cut short");
         for (size_t i = 0; i < bytes.size; i += 4) {
             memcpy(&f.value, bytes.data + i, 4);
             if ((*count)++) pith__syntax_words(t, ", ");
@@ -266,7 +283,8 @@ pith_status pith__syntax_put_attr(pith__syntax_printer *t, pith_str bytes) {
                           "the text syntax has no form for an attribute named '" PITH_STR_FMT "'",
                           PITH_STR_ARG(h.name));
     if (!word && (h.type || !h.refers))
-        return pith__fail(t->err, PITH_ERR_FORMAT, "attribute '" PITH_STR_FMT "' has no value", PITH_STR_ARG(h.name));
+        return pith__fail(t->err, PITH_ERR_FORMAT, "attribute '" PITH_STR_FMT "' has no value",
+                          PITH_STR_ARG(h.name));
     pith__syntax_write(t, h.name);
     pith__syntax_words(t, word ? ": " : "");
     pith__syntax_words(t, word ? word : "");
@@ -277,5 +295,7 @@ pith_status pith__syntax_put_attr(pith__syntax_printer *t, pith_str bytes) {
         return PITH_OK;
     }
     pith_status status = attr_values(t, &h, bytes);
-    return status ? pith__fail_at(t->err, status, "attribute '" PITH_STR_FMT "': ", PITH_STR_ARG(h.name)) : PITH_OK;
+    return status ? pith__fail_at(t->err, status,
+                                  "attribute '" PITH_STR_FMT "': ", PITH_STR_ARG(h.name))
+                  : PITH_OK;
 }

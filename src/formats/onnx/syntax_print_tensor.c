@@ -65,7 +65,8 @@ static size_t tensor_put_unsigned(char *text, uint64_t value) {
     return count;
 }
 
-static size_t tensor_put_number(const pith__syntax_printer *t, char *text, pith__syntax_element e, const char *at) {
+static size_t tensor_put_number(const pith__syntax_printer *t, char *text, pith__syntax_element e,
+                                const char *at) {
     uint64_t bits = 0;
     float x;
     double y;
@@ -101,7 +102,9 @@ static void tensor_put_values(pith__syntax_printer *t, const pith_tensor *tensor
 
 static pith_status tensor_put_data(pith__syntax_printer *t, pith_str bytes) {
     pith__files files = { .arena = t->scratch };
-    pith__onnx_source source = { .base = t->base, .arena = t->scratch, .err = t->err, .files = &files };
+    pith__onnx_source source = {
+        .base = t->base, .arena = t->scratch, .err = t->err, .files = &files
+    };
     const pith__arena_mark mark = pith__arena_get_mark(t->scratch);
     pith_tensor tensor;
     PITH_TRY(pith__onnx_decode_tensor(&tensor, NULL, bytes, &source));
@@ -127,19 +130,21 @@ static pith_status tensor_put_external(pith__syntax_printer *t, pith_str bytes) 
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-/* In an attribute a name must be an identifier, and "=" must stand before external data, for onnx's parser to see a
- * tensor and not a type. */
+/* In an attribute a name must be an identifier, and "=" must stand before external data, for onnx's
+ * parser to see a tensor and not a type. */
 pith_status pith__syntax_put_tensor(pith__syntax_printer *t, pith_str bytes, bool initializer) {
     tensor_head h;
     PITH_TRY(tensor_read_head(t, &h, bytes));
     const char *word = pith__syntax_dtype_name(h.dtype);
     if (!word)
-        return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "tensor '" PITH_STR_FMT "': data type %lld is not supported",
+        return pith__fail(t->err, PITH_ERR_UNSUPPORTED,
+                          "tensor '" PITH_STR_FMT "': data type %lld is not supported",
                           PITH_STR_ARG(h.name), (long long)h.dtype);
     pith__syntax_words(t, word);
     PITH_TRY(tensor_put_dims(t, bytes));
     pith__syntax_words(t, " ");
-    const bool named = initializer || (pith__syntax_is_identifier(h.name) && !pith__syntax_is_type(h.name));
+    const bool named =
+        initializer || (pith__syntax_is_identifier(h.name) && !pith__syntax_is_type(h.name));
     if (named) pith__syntax_name(t, h.name);
     if (!named && h.name.size) pith__syntax_omit(t, PITH_OMIT_NAMES);
     if (named || h.external) pith__syntax_words(t, " = ");

@@ -1,5 +1,6 @@
-/* syntax_printer.h - shared by the files that write ONNX messages as text: onnx_print.c has models, graphs, functions
- * and nodes; syntax_print_attr.c has attributes and types; syntax_print_tensor.c tensors. */
+/* syntax_printer.h - shared by the files that write ONNX messages as text: onnx_print.c has models,
+ * graphs, functions and nodes; syntax_print_attr.c has attributes and types; syntax_print_tensor.c
+ * tensors. */
 #ifndef PITH_FORMATS_ONNX_SYNTAX_PRINTER_H
 #define PITH_FORMATS_ONNX_SYNTAX_PRINTER_H
 
@@ -28,8 +29,9 @@ void pith__syntax_write(pith__syntax_printer *t, pith_str text);
 void pith__syntax_words(pith__syntax_printer *t, const char *text);
 void pith__syntax_int(pith__syntax_printer *t, int64_t number);
 void pith__syntax_quoted(pith__syntax_printer *t, pith_str text);
-void pith__syntax_name(pith__syntax_printer *t, pith_str name); /* in quotes unless it is an identifier and no type */
-void pith__syntax_line(pith__syntax_printer *t);                /* a new line, indented */
+/* in quotes unless it is an identifier and no type */
+void pith__syntax_name(pith__syntax_printer *t, pith_str name);
+void pith__syntax_line(pith__syntax_printer *t); /* a new line, indented */
 void pith__syntax_omit(pith__syntax_printer *t, pith__syntax_omission what);
 void pith__syntax_walk(pith__wire *w, pith_str bytes, const pith__syntax_printer *t);
 /* StringStringEntryProto as "key": "value". */

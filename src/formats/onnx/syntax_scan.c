@@ -16,7 +16,9 @@ enum { NUMBER_MAX = 400 };
 
 static bool scan_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 static bool scan_digit(char c) { return c >= '0' && c <= '9'; }
-bool pith__scan_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool pith__scan_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format, ...) {
     char message[PITH_ERROR_MESSAGE_SIZE];
@@ -65,7 +67,8 @@ void pith__scan_expected(pith__syntax_scan *s, const char *what) {
     size_t n = 1;
     while (s->p + n < s->end && n <= 40 && (unsigned char)s->p[n] >= 0x80) n++;
     if (pith__scan_letter(*s->p))
-        while (s->p + n < s->end && n <= 40 && (pith__scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
+        while (s->p + n < s->end && n <= 40 && (pith__scan_letter(s->p[n]) || scan_digit(s->p[n])))
+            n++;
     pith__scan_fail(s, PITH_ERR_FORMAT, "%s is expected, not '" PITH_CUT_FMT "'", what,
                     PITH_CUT(((pith_str){ s->p, n }), 40));
 }
@@ -132,7 +135,8 @@ pith_str pith__scan_string(pith__syntax_scan *s, const char *what) {
             pith__scan_fail(s, PITH_ERR_MEMORY, "out of memory");
             return PITH_STR("");
         }
-        for (size_t i = 0; i < text.size; i++) copy[n++] = text.data[i] == '\\' ? text.data[++i] : text.data[i];
+        for (size_t i = 0; i < text.size; i++)
+            copy[n++] = text.data[i] == '\\' ? text.data[++i] : text.data[i];
         text = (pith_str){ copy, n };
     }
     s->p = p + 1;
@@ -168,7 +172,8 @@ pith__syntax_literal pith__scan_literal(pith__syntax_scan *s, pith_str *text) {
         kind = scan_number(&end, p, s->end);
     } else if (p < s->end && pith__scan_letter(*p)) {
         while (end < s->end && (pith__scan_letter(*end) || scan_digit(*end))) end++;
-        kind = pith__syntax_is_float((pith_str){ p, (size_t)(end - p) }) ? PITH_LITERAL_FLOAT : PITH_LITERAL_NONE;
+        kind = pith__syntax_is_float((pith_str){ p, (size_t)(end - p) }) ? PITH_LITERAL_FLOAT
+                                                                         : PITH_LITERAL_NONE;
     }
     if (kind == PITH_LITERAL_NONE) return kind;
     if (end - s->p > NUMBER_MAX) {
@@ -201,7 +206,8 @@ static uint64_t scan_digits(pith__syntax_scan *s, pith_str text, uint64_t most, 
 int64_t pith__scan_int_of(pith__syntax_scan *s, pith_str text) {
     const bool negative = text.size && text.data[0] == '-';
     const pith_str digits = { text.data + negative, text.size - negative };
-    const uint64_t value = scan_digits(s, digits, (uint64_t)INT64_MAX + negative, "integer of 64 bits");
+    const uint64_t value =
+        scan_digits(s, digits, (uint64_t)INT64_MAX + negative, "integer of 64 bits");
     return negative ? (int64_t)(0 - value) : (int64_t)value;
 }
 
@@ -226,7 +232,8 @@ float pith__scan_f32_of(pith__syntax_scan *s, pith_str text) {
     if (s->failed) return 0;
     memcpy(copy, text.data, text.size);
     copy[text.size] = 0;
-    if (!pith__decimal_get_f32(&s->decimal, &x, copy)) scan_bad_number(s, text, "number of type float");
+    if (!pith__decimal_get_f32(&s->decimal, &x, copy))
+        scan_bad_number(s, text, "number of type float");
     return s->failed ? 0 : x;
 }
 
@@ -249,6 +256,7 @@ double pith__scan_f64(pith__syntax_scan *s) {
     if (s->failed) return 0;
     memcpy(copy, text.data, text.size);
     copy[text.size] = 0;
-    if (!pith__decimal_get_f64(&s->decimal, &x, copy)) scan_bad_number(s, text, "number of type double");
+    if (!pith__decimal_get_f64(&s->decimal, &x, copy))
+        scan_bad_number(s, text, "number of type double");
     return s->failed ? 0 : x;
 }

@@ -1,8 +1,8 @@
-/* syntax_scan.h - the characters of ONNX's text syntax: white space, comments from # to the end of a line, names,
- * numbers, strings.
+/* syntax_scan.h - the characters of ONNX's text syntax: white space, comments from # to the end of
+ * a line, names, numbers, strings.
  *
- * The first fault is stored in err with its line and column; then `failed` is set, nothing is left to read, every call
- * returns nothing, and so loops end. */
+ * The first fault is stored in err with its line and column; then `failed` is set, nothing is left
+ * to read, every call returns nothing, and so loops end. */
 #ifndef PITH_FORMATS_ONNX_SYNTAX_SCAN_H
 #define PITH_FORMATS_ONNX_SYNTAX_SCAN_H
 
@@ -33,15 +33,21 @@ void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format,
 bool pith__scan_letter(char c); /* that may begin an identifier */
 /* The next character that means something, which is not taken; 0 at the end. */
 unsigned char pith__scan_peek(pith__syntax_scan *s);
-bool pith__scan_take(pith__syntax_scan *s, char c);           /* takes c if it is the next one */
-void pith__scan_need(pith__syntax_scan *s, const char *what); /* takes these characters; fails if they are not there */
-void pith__scan_expected(pith__syntax_scan *s, const char *what); /* fails with "what is expected, not 'x'" */
+bool pith__scan_take(pith__syntax_scan *s, char c); /* takes c if it is the next one */
+/* takes these characters; fails if they are not there */
+void pith__scan_need(pith__syntax_scan *s, const char *what);
+/* fails with "what is expected, not 'x'" */
+void pith__scan_expected(pith__syntax_scan *s, const char *what);
 
-pith_str pith__scan_peek_word(pith__syntax_scan *s); /* an identifier, which is not taken; "" if there is none */
-pith_str pith__scan_word(pith__syntax_scan *s);      /* an identifier; "" if there is none */
-pith_str pith__scan_identifier(pith__syntax_scan *s, const char *what); /* an identifier; fails if there is none */
-pith_str pith__scan_name(pith__syntax_scan *s, const char *what);       /* an identifier or a string likewise */
-pith_str pith__scan_string(pith__syntax_scan *s, const char *what);     /* a string; fails if there is none */
+/* an identifier, which is not taken; "" if there is none */
+pith_str pith__scan_peek_word(pith__syntax_scan *s);
+pith_str pith__scan_word(pith__syntax_scan *s); /* an identifier; "" if there is none */
+/* an identifier; fails if there is none */
+pith_str pith__scan_identifier(pith__syntax_scan *s, const char *what);
+/* an identifier or a string likewise */
+pith_str pith__scan_name(pith__syntax_scan *s, const char *what);
+/* a string; fails if there is none */
+pith_str pith__scan_string(pith__syntax_scan *s, const char *what);
 
 /* A number's text, or a string's contents. A word that is no number is none. */
 pith__syntax_literal pith__scan_literal(pith__syntax_scan *s, pith_str *text);

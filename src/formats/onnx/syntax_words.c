@@ -96,7 +96,9 @@ static bool words_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' &&
 bool pith__syntax_is_identifier(pith_str s) {
     if (!s.size || !(words_letter(s.data[0]) || s.data[0] == '_')) return false;
     for (size_t i = 1; i < s.size; i++)
-        if (!(words_letter(s.data[i]) || s.data[i] == '_' || (s.data[i] >= '0' && s.data[i] <= '9'))) return false;
+        if (!(words_letter(s.data[i]) || s.data[i] == '_' ||
+              (s.data[i] >= '0' && s.data[i] <= '9')))
+            return false;
     return true;
 }
 

@@ -35,8 +35,8 @@ pith__syntax_attr pith__syntax_attr_single(pith__syntax_attr type);
 const char *pith__syntax_dtype_name(int64_t dtype); /* "float" for PITH_F32; NULL if it has none */
 int pith__syntax_dtype_find(pith_str word);         /* PITH_UNDEFINED if it is none */
 
-/* How the elements of a tensor are written: integers of some bytes, or floats. Complex numbers are two of them, and of
- * elements below 8 bits the packed bytes are written. */
+/* How the elements of a tensor are written: integers of some bytes, or floats. Complex numbers are
+ * two of them, and of elements below 8 bits the packed bytes are written. */
 typedef struct pith__syntax_element {
     char kind; /* 'i' integer, 'u' unsigned integer, 'f' float, 's' string */
     unsigned char bytes;
@@ -46,7 +46,8 @@ pith__syntax_element pith__syntax_element_of(int dtype);
 bool pith__syntax_is_identifier(pith_str s);
 /* seq, map, optional, sparse_tensor, opaque, or an element type. */
 bool pith__syntax_is_type(pith_str word);
-/* Begins with nan, inf or infinity in any case, and no digit behind it: onnx's parser reads a number then. */
+/* Begins with nan, inf or infinity in any case, and no digit behind it: onnx's parser reads a
+ * number then. */
 bool pith__syntax_is_float(pith_str word);
 
 #endif

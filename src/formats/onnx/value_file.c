@@ -13,8 +13,8 @@ struct pith_value_file {
     pith__file file;
 };
 
-pith_status pith__value_file_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
-                                  int32_t kind, pith_error *err) {
+pith_status pith__value_file_open(pith_value_file **file, pith_tensor *tensor, const char **name,
+                                  const char *path, int32_t kind, pith_error *err) {
     const pith_allocator *allocator = &pith__allocator_default;
     pith_value_file *f = pith__memory_alloc(allocator, sizeof *f, 64);
     if (!f) return pith__fail_memory(err, sizeof *f);

@@ -1,4 +1,5 @@
-/* wire.c - reads protobuf fields. Every length is compared with what is left of the span; nothing is trusted. */
+/* wire.c - reads protobuf fields. Every length is compared with what is left of the span; nothing
+ * is trusted. */
 #include "formats/onnx/wire.h"
 
 #include <stddef.h>
@@ -6,7 +7,8 @@
 
 #include "base/error.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ONNX data is used in place and is little endian");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "ONNX data is used in place and is little endian");
 
 void pith__wire_init(pith__wire *w, pith_str bytes, const void *base, pith_error *err) {
     const uint8_t *begin = (const uint8_t *)(bytes.data ? bytes.data : "");
@@ -56,7 +58,8 @@ bool pith__wire_next(pith__wire *w, pith__wire_field *field) {
     case 2: {
         uint64_t size;
         if (!wire_read_varint(w, &size)) return false;
-        if (size > (uint64_t)(w->end - w->p)) return wire_fault(w, "a length reaches beyond the end");
+        if (size > (uint64_t)(w->end - w->p))
+            return wire_fault(w, "a length reaches beyond the end");
         field->bytes = (pith_str){ (const char *)w->p, (size_t)size };
         w->p += size;
         return true;

@@ -11,8 +11,9 @@
  *   }
  *   if (w.failed) return PITH_ERR_FORMAT;
  *
- * A field of an unexpected wire type has another tag and is skipped like an unknown one, as protobuf requires.
- * Source: protobuf.dev, "Encoding". Groups are refused: no ONNX message has any. */
+ * A field of an unexpected wire type has another tag and is skipped like an unknown one, as
+ * protobuf requires. Source: protobuf.dev, "Encoding". Groups are refused: no ONNX message has
+ * any. */
 #ifndef PITH_FORMATS_ONNX_WIRE_H
 #define PITH_FORMATS_ONNX_WIRE_H
 

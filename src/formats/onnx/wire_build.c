@@ -22,7 +22,8 @@ static bool build_reserve(pith__wire_build *b, size_t more) {
     if (!pith__add_overflows(b->size, more, &need) && need <= b->capacity && b->bytes) return true;
     capacity = b->capacity ? b->capacity : BUILD_FIRST;
     while (capacity < need && capacity <= SIZE_MAX / 2) capacity *= 2;
-    char *bytes = need >= more && capacity >= need ? pith__memory_alloc(b->allocator, capacity, 16) : NULL;
+    char *bytes =
+        need >= more && capacity >= need ? pith__memory_alloc(b->allocator, capacity, 16) : NULL;
     if (!bytes) {
         b->failed = true;
         return false;
@@ -59,7 +60,8 @@ void pith__wire_build_varint(pith__wire_build *b, int number, uint64_t value) {
 
 void pith__wire_build_float(pith__wire_build *b, int number, float value) {
     build_number(b, PITH_WIRE_FIXED32(number));
-    pith__wire_build_raw(b, &value, sizeof value); /* the wire is little endian, and so are all hosts (wire.c) */
+    pith__wire_build_raw(b, &value, sizeof value); /* the wire is little endian, and so are all
+                                                      hosts (wire.c) */
 }
 
 void pith__wire_build_bytes(pith__wire_build *b, int number, pith_str bytes) {

@@ -1,11 +1,12 @@
-/* wire_build.h - protobuf messages put together in memory, in one pass: a nested message gets its length when it ends.
+/* wire_build.h - protobuf messages put together in memory, in one pass: a nested message gets its
+ * length when it ends.
  *
  *   size_t graph = pith__wire_build_open(&b, 7);
  *   pith__wire_build_bytes(&b, 2, name);
  *   pith__wire_build_close(&b, graph);
  *
- * When memory is out `failed` stays set and calls have no effect. wire_out.h writes messages whose parts can be walked
- * twice, without memory. */
+ * When memory is out `failed` stays set and calls have no effect. wire_out.h writes messages whose
+ * parts can be walked twice, without memory. */
 #ifndef PITH_FORMATS_ONNX_WIRE_BUILD_H
 #define PITH_FORMATS_ONNX_WIRE_BUILD_H
 

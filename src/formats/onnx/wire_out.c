@@ -26,8 +26,8 @@ void pith__wire_put_varint(pith__wire_out *out, int number, uint64_t value) {
 void pith__wire_put_float(pith__wire_out *out, int number, float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    const unsigned char text[] = { (unsigned char)bits, (unsigned char)(bits >> 8), (unsigned char)(bits >> 16),
-                                   (unsigned char)(bits >> 24) };
+    const unsigned char text[] = { (unsigned char)bits, (unsigned char)(bits >> 8),
+                                   (unsigned char)(bits >> 16), (unsigned char)(bits >> 24) };
     wire_put_number(out, PITH_WIRE_FIXED32(number));
     wire_put(out, text, sizeof text);
 }
@@ -38,7 +38,8 @@ void pith__wire_put_bytes(pith__wire_out *out, int number, const void *bytes, si
     wire_put(out, bytes, size);
 }
 
-void pith__wire_put_message(pith__wire_out *out, int number, void (*put)(pith__wire_out *out, const void *message),
+void pith__wire_put_message(pith__wire_out *out, int number,
+                            void (*put)(pith__wire_out *out, const void *message),
                             const void *message) {
     pith__wire_out counted = { NULL, NULL, 0 };
     put(&counted, message);

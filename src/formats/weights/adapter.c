@@ -1,8 +1,8 @@
 /* adapter.c - see adapter.h.
  *
- * Sources: peft 0.21, tuners/lora/config.py (keys), tuners/lora/layer.py (get_delta_weight, scaling) and
- * utils/save_and_load.py (names of tensors). The rank of a matrix is that of its tensors, so rank_pattern needs no
- * reading. */
+ * Sources: peft 0.21, tuners/lora/config.py (keys), tuners/lora/layer.py (get_delta_weight,
+ * scaling) and utils/save_and_load.py (names of tensors). The rank of a matrix is that of its
+ * tensors, so rank_pattern needs no reading. */
 #include "formats/weights/adapter.h"
 
 #include <math.h>
@@ -57,24 +57,26 @@ static bool adapter_value_is_empty(pith_str raw) {
     const bool list = raw.size >= 2 && (raw.data[0] == '{' || raw.data[0] == '[');
     size_t blanks = 0;
     for (size_t i = 1; list && i + 1 < raw.size; i++) blanks += (unsigned char)raw.data[i] <= ' ';
-    return pith__str_is(raw, "null") || pith__str_is(raw, "false") || pith__str_is(raw, "\"none\"") ||
-           (list && blanks + 2 == raw.size);
+    return pith__str_is(raw, "null") || pith__str_is(raw, "false") ||
+           pith__str_is(raw, "\"none\"") || (list && blanks + 2 == raw.size);
 }
 
 /* Ways of beginning a training that leave the weights as they are; others change them. */
 static bool adapter_begins_plainly(pith_str raw) {
-    static const char *const values[] = { "true", "false", "null", "\"gaussian\"", "\"eva\"", "\"orthogonal\"" };
+    static const char *const values[] = { "true",         "false",   "null",
+                                          "\"gaussian\"", "\"eva\"", "\"orthogonal\"" };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (pith__str_is(raw, values[i])) return true;
     return false;
 }
 
 static void adapter_refuse(pith__json *j, pith_str key, pith_str raw) {
-    pith__json_fail(j, PITH_ERR_UNSUPPORTED,
-                    "'" PITH_STR_FMT "' is " PITH_STR_FMT
-                    ", which is not supported: the adapter must be plain LoRA; merge it into the weights with "
-                    "merge_and_unload() of the package peft and save the model again",
-                    PITH_STR_ARG(key), PITH_STR_ARG(raw));
+    pith__json_fail(
+        j, PITH_ERR_UNSUPPORTED,
+        "'" PITH_STR_FMT "' is " PITH_STR_FMT
+        ", which is not supported: the adapter must be plain LoRA; merge it into the weights with "
+        "merge_and_unload() of the package peft and save the model again",
+        PITH_STR_ARG(key), PITH_STR_ARG(raw));
 }
 
 static void adapter_read(pith__json *j, adapter_settings *s) {
@@ -84,11 +86,14 @@ static void adapter_read(pith__json *j, adapter_settings *s) {
             s->alpha = pith__json_double(j);
         } else if (pith__str_is(key, "use_rslora")) {
             s->by_root = !pith__json_null(j) && pith__json_bool(j);
-        } else if (pith__str_is(key, "base_model_name_or_path") && pith__json_peek(j) == PITH_JSON_STRING) {
+        } else if (pith__str_is(key, "base_model_name_or_path") &&
+                   pith__json_peek(j) == PITH_JSON_STRING) {
             s->base = pith__json_copy(j, s->arena, pith__json_string(j));
         } else {
             const pith_str raw = pith__json_raw(j);
-            if (j->failed || adapter_key_is_harmless(key) || pith__str_is(key, "base_model_name_or_path")) continue;
+            if (j->failed || adapter_key_is_harmless(key) ||
+                pith__str_is(key, "base_model_name_or_path"))
+                continue;
             bool good = adapter_value_is_empty(raw);
             if (pith__str_is(key, "peft_type")) good = pith__str_is(raw, "\"LORA\"");
             if (pith__str_is(key, "init_lora_weights")) good = adapter_begins_plainly(raw);
@@ -97,13 +102,14 @@ static void adapter_read(pith__json *j, adapter_settings *s) {
     }
 }
 
-static pith_status adapter_settings_read(adapter_settings *s, const char *path, const pith_allocator *allocator,
-                                         pith_error *err) {
+static pith_status adapter_settings_read(adapter_settings *s, const char *path,
+                                         const pith_allocator *allocator, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
     pith__file file;
     pith__json j;
     PITH_TRY(pith__file_open(&file, path, false, allocator, err));
-    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, adapter_config, s->arena, &fault);
+    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, adapter_config, s->arena,
+                    &fault);
     j.python = true;
     adapter_read(&j, s);
     pith__json_finish(&j);
@@ -111,7 +117,8 @@ static pith_status adapter_settings_read(adapter_settings *s, const char *path, 
     return j.failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith__adapter_base(pith_str *base, bool *there, const char *dir, pith__arena *arena, pith_error *err) {
+pith_status pith__adapter_base(pith_str *base, bool *there, const char *dir, pith__arena *arena,
+                               pith_error *err) {
     adapter_settings s = { .alpha = 8, .base = PITH_STR(""), .arena = arena };
     pith_error fault = PITH_ERROR_INIT;
     bool own;
@@ -126,17 +133,20 @@ pith_status pith__adapter_base(pith_str *base, bool *there, const char *dir, pit
     bool found = false;
     if (named) {
         status = pith__hub_find(base, s.base.data, arena, &fault);
-        if (!status) PITH_TRY(pith__file_find(&found, &config, arena, base->data, "config.json", err));
+        if (!status)
+            PITH_TRY(pith__file_find(&found, &config, arena, base->data, "config.json", err));
         if (found) return PITH_OK;
         *base = pith__str_of(dir);
     }
     if (own) return PITH_OK;
     if (!named)
-        return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "%s: base_model_name_or_path is missing, and no config.json lies beside the adapter",
-                          path.data);
+        return pith__fail(
+            err, PITH_ERR_NOT_FOUND,
+            "%s: base_model_name_or_path is missing, and no config.json lies beside the adapter",
+            path.data);
     return pith__fail(err, PITH_ERR_NOT_FOUND,
-                      "%s: the network that the adapter belongs to is not there: %s; fetch it with 'pith pull', or set "
+                      "%s: the network that the adapter belongs to is not there: %s; fetch it with "
+                      "'pith pull', or set "
                       "base_model_name_or_path to its directory",
                       path.data, status ? fault.message : "its directory has no config.json");
 }
@@ -151,7 +161,8 @@ static bool adapter_ends_in(pith_str name, const char *suffix) {
 static float adapter_number(const pith_tensor *t, size_t i) {
     float number;
     uint16_t half;
-    if (t->dtype == PITH_F32) return memcpy(&number, (const char *)t->data + 4 * i, sizeof number), number;
+    if (t->dtype == PITH_F32)
+        return memcpy(&number, (const char *)t->data + 4 * i, sizeof number), number;
     memcpy(&half, (const char *)t->data + 2 * i, sizeof half);
     return t->dtype == PITH_F16 ? pith__f32_of_f16(half) : pith__f32_of_bf16(half);
 }
@@ -170,8 +181,9 @@ static float *adapter_matrix(const pith_tensor *t, bool turned, pith__arena *are
     return made;
 }
 
-/* The tensor of the network that a name of the adapter means. An adapter may have been made for the network with a task
- * on top, or without: one of the names may have more in front. -1: there is none; -2: there are several. */
+/* The tensor of the network that a name of the adapter means. An adapter may have been made for the
+ * network with a task on top, or without: one of the names may have more in front. -1: there is
+ * none; -2: there are several. */
 static int64_t adapter_find(const pith__weights *weights, pith_str name) {
     for (pith_str rest = name; rest.size;) {
         const uint32_t place = pith__map_get(&weights->names, rest);
@@ -192,21 +204,23 @@ static int64_t adapter_find(const pith__weights *weights, pith_str name) {
     return found;
 }
 
-static pith_status adapter_place(pith_tensor **to, pith__weights *weights, pith_str tensor, pith_str wanted,
-                                 pith_error *err) {
+static pith_status adapter_place(pith_tensor **to, pith__weights *weights, pith_str tensor,
+                                 pith_str wanted, pith_error *err) {
     const int64_t place = adapter_find(weights, wanted);
     if (place < 0)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          "the adapter's tensor '" PITH_STR_FMT "' belongs to '" PITH_STR_FMT "', of which the weights "
+                          "the adapter's tensor '" PITH_STR_FMT "' belongs to '" PITH_STR_FMT
+                          "', of which the weights "
                           "have %s; is this the network that base_model_name_or_path means?",
-                          PITH_STR_ARG(tensor), PITH_STR_ARG(wanted), place == -1 ? "none" : "several");
+                          PITH_STR_ARG(tensor), PITH_STR_ARG(wanted),
+                          place == -1 ? "none" : "several");
     *to = &weights->items[place];
     return PITH_OK;
 }
 
 /* w += scale * b a, of w [out, in], b [out, rank], a [rank, in]. */
-static void adapter_add(float *w, const float *a, const float *b, size_t out, size_t in, size_t rank, float scale,
-                        float *row) {
+static void adapter_add(float *w, const float *a, const float *b, size_t out, size_t in,
+                        size_t rank, float scale, float *row) {
     for (size_t o = 0; o < out; o++) {
         memset(row, 0, in * sizeof *row);
         for (size_t k = 0; k < rank; k++)
@@ -215,21 +229,27 @@ static void adapter_add(float *w, const float *a, const float *b, size_t out, si
     }
 }
 
-/* Merges one pair of tensors. table: a and b are those of a table of vectors, whose matrix is stored turned round. */
-static pith_status adapter_merge(pith_tensor *w, const pith_tensor *a, const pith_tensor *b, bool table, pith_str name,
-                                 const adapter_settings *s, pith__arena *arena, pith_error *err) {
-    const pith_tensor *down = table ? b : a, *up = table ? a : b; /* turned round, the roles change */
-    if (!adapter_is_matrix(w) || !adapter_is_matrix(a) || !adapter_is_matrix(b) || a->dims[0] != b->dims[1] ||
-        a->dims[1] != w->dims[table ? 0 : 1] || b->dims[0] != w->dims[table ? 1 : 0] || a->dims[0] < 1)
-        return pith__fail(err, PITH_ERR_FORMAT,
-                          "the adapter's tensors of '" PITH_STR_FMT
-                          "' do not fit the weights: matrices [rank, in] and [out, rank] of float32, float16 or "
-                          "bfloat16 are needed",
-                          PITH_STR_ARG(name));
+/* Merges one pair of tensors. table: a and b are those of a table of vectors, whose matrix is
+ * stored turned round. */
+static pith_status adapter_merge(pith_tensor *w, const pith_tensor *a, const pith_tensor *b,
+                                 bool table, pith_str name, const adapter_settings *s,
+                                 pith__arena *arena, pith_error *err) {
+    /* turned round, the roles change */
+    const pith_tensor *down = table ? b : a, *up = table ? a : b;
+    if (!adapter_is_matrix(w) || !adapter_is_matrix(a) || !adapter_is_matrix(b) ||
+        a->dims[0] != b->dims[1] || a->dims[1] != w->dims[table ? 0 : 1] ||
+        b->dims[0] != w->dims[table ? 1 : 0] || a->dims[0] < 1)
+        return pith__fail(
+            err, PITH_ERR_FORMAT,
+            "the adapter's tensors of '" PITH_STR_FMT
+            "' do not fit the weights: matrices [rank, in] and [out, rank] of float32, float16 or "
+            "bfloat16 are needed",
+            PITH_STR_ARG(name));
     const size_t rank = (size_t)a->dims[0], out = (size_t)w->dims[0], in = (size_t)w->dims[1];
     const double scale = s->alpha / (s->by_root ? sqrt((double)rank) : (double)rank);
     float *sum = adapter_matrix(w, false, arena), *row = pith__arena_alloc(arena, in * sizeof *row);
-    const float *right = adapter_matrix(down, table, arena), *left = adapter_matrix(up, table, arena);
+    const float *right = adapter_matrix(down, table, arena),
+                *left = adapter_matrix(up, table, arena);
     if (!sum || !row || !right || !left) return pith__fail_memory(err, out * in * sizeof *sum);
     adapter_add(sum, right, left, out, in, rank, (float)scale, row);
     w->data = sum;
@@ -238,10 +258,10 @@ static pith_status adapter_merge(pith_tensor *w, const pith_tensor *a, const pit
     return PITH_OK;
 }
 
-/* A matrix of the adapter by its name without "base_model.model.", or a tensor that takes the place of the network's.
- */
-static pith_status adapter_take(pith__weights *weights, const pith__weights *own, size_t at, pith_str name,
-                                const adapter_settings *s, pith_error *err) {
+/* A matrix of the adapter by its name without "base_model.model.", or a tensor that takes the place
+ * of the network's. */
+static pith_status adapter_take(pith__weights *weights, const pith__weights *own, size_t at,
+                                pith_str name, const adapter_settings *s, pith_error *err) {
     static const char *const pairs[][2] = { { ".lora_A.weight", ".lora_B.weight" },
                                             { ".lora_embedding_A", ".lora_embedding_B" } };
     pith_tensor *to;
@@ -249,9 +269,10 @@ static pith_status adapter_take(pith__weights *weights, const pith__weights *own
         if (adapter_ends_in(name, pairs[i][1])) return PITH_OK; /* taken with the first */
         if (!adapter_ends_in(name, pairs[i][0])) continue;
         const pith_str key = own->keys[at], end = pith__str_of(pairs[i][0]);
-        pith_str wanted = pith__arena_printf(weights->arena, "%.*s.weight", (int)(name.size - end.size), name.data);
-        pith_str second =
-            pith__arena_printf(weights->arena, "%.*s%s", (int)(key.size - end.size), key.data, pairs[i][1]);
+        pith_str wanted = pith__arena_printf(weights->arena, "%.*s.weight",
+                                             (int)(name.size - end.size), name.data);
+        pith_str second = pith__arena_printf(weights->arena, "%.*s%s", (int)(key.size - end.size),
+                                             key.data, pairs[i][1]);
         if (!wanted.data || !second.data) return pith__fail_memory(err, name.size);
         const pith_tensor *b = pith__weights_find(own, second);
         if (!b)
@@ -263,7 +284,8 @@ static pith_status adapter_take(pith__weights *weights, const pith__weights *own
     for (size_t i = 0; i + 5 <= name.size; i++)
         if (!memcmp(name.data + i, "lora_", 5))
             return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "the adapter's tensor '" PITH_STR_FMT "' is not supported; supported are lora_A, lora_B, "
+                              "the adapter's tensor '" PITH_STR_FMT
+                              "' is not supported; supported are lora_A, lora_B, "
                               "lora_embedding_A and lora_embedding_B",
                               PITH_STR_ARG(own->keys[at]));
     PITH_TRY(adapter_place(&to, weights, own->keys[at], name, err));
@@ -271,7 +293,8 @@ static pith_status adapter_take(pith__weights *weights, const pith__weights *own
     return PITH_OK;
 }
 
-pith_status pith__adapter_apply(pith__weights *weights, const char *dir, pith__files *files, pith_error *err) {
+pith_status pith__adapter_apply(pith__weights *weights, const char *dir, pith__files *files,
+                                pith_error *err) {
     static const char *const names[] = { "adapter_model.safetensors", "adapter_model.bin" };
     static const char prefix[] = "base_model.model.";
     adapter_settings s = { .alpha = 8, .base = PITH_STR(""), .arena = weights->arena };
@@ -292,5 +315,6 @@ pith_status pith__adapter_apply(pith__weights *weights, const char *dir, pith__f
         pith_status status = adapter_take(weights, &own, i, name, &s, err);
         if (status) return pith__fail_at(err, status, "%s: ", file);
     }
-    return own.count ? PITH_OK : pith__fail(err, PITH_ERR_FORMAT, "%s: the adapter has no tensors", file);
+    return own.count ? PITH_OK
+                     : pith__fail(err, PITH_ERR_FORMAT, "%s: the adapter has no tensors", file);
 }

@@ -1,4 +1,5 @@
-/* tensor_files.c - finds the files with a directory's tensors and reads them, one file or the shards of an index. */
+/* tensor_files.c - finds the files with a directory's tensors and reads them, one file or the
+ * shards of an index. */
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
 #include "formats/weights/tensor_files.h"
@@ -24,7 +25,8 @@ const pith_tensor *pith__weights_find(const pith__weights *weights, pith_str nam
     return place == UINT32_MAX ? NULL : &weights->items[place];
 }
 
-pith_status pith__weights_put(pith__weights *w, pith_str name, const pith_tensor *tensor, pith_error *err) {
+pith_status pith__weights_put(pith__weights *w, pith_str name, const pith_tensor *tensor,
+                              pith_error *err) {
     uint32_t old;
     void *keys = w->keys, *items = w->items;
     if (!pith__arena_grow(w->arena, &keys, w->count, &w->key_capacity, sizeof *w->keys) ||
@@ -39,7 +41,8 @@ pith_status pith__weights_put(pith__weights *w, pith_str name, const pith_tensor
     return PITH_OK;
 }
 
-pith_status pith__weights_place(pith_tensor *tensor, const char *data, pith__arena *arena, pith_error *err) {
+pith_status pith__weights_place(pith_tensor *tensor, const char *data, pith__arena *arena,
+                                pith_error *err) {
     size_t alignment = (size_t)pith__dtype_bits(tensor->dtype) / 8;
     if (alignment > 8) alignment = 8;
     tensor->data = (void *)(uintptr_t)data;
@@ -55,30 +58,34 @@ static bool tensor_files_name_ends(pith_str name, const char *end) {
     return name.size >= n && !memcmp(name.data + name.size - n, end, n);
 }
 
-static pith_status tensor_files_open_file(pith_str *bytes, pith__files *files, const char *dir, pith_str name,
-                                          pith__arena *arena, pith_error *err) {
+static pith_status tensor_files_open_file(pith_str *bytes, pith__files *files, const char *dir,
+                                          pith_str name, pith__arena *arena, pith_error *err) {
     pith_str path;
     PITH_TRY(pith__path_join(&path, arena, dir, name, err));
     return pith__files_open(bytes, files, path.data, err);
 }
 
-static pith_status tensor_files_add_file(pith__weights *weights, pith__files *files, const char *dir, pith_str name,
-                                         pith_error *err) {
+static pith_status tensor_files_add_file(pith__weights *weights, pith__files *files,
+                                         const char *dir, pith_str name, pith_error *err) {
     pith_str bytes, text = pith__arena_str(weights->arena, name);
     if (!text.data) return pith__fail_memory(err, name.size);
     PITH_TRY(tensor_files_open_file(&bytes, files, dir, name, weights->arena, err));
-    if (tensor_files_name_ends(name, ".safetensors")) return pith__safetensors_read(weights, bytes, text.data, err);
-    if (tensor_files_name_ends(name, ".gguf")) return pith__gguf_read(weights, bytes, text.data, err);
+    if (tensor_files_name_ends(name, ".safetensors"))
+        return pith__safetensors_read(weights, bytes, text.data, err);
+    if (tensor_files_name_ends(name, ".gguf"))
+        return pith__gguf_read(weights, bytes, text.data, err);
     const pith__torch_part *torch = pith__part_find("torch");
     pith__part_used("torch");
     if (torch) return torch->read(weights, bytes, text.data, err);
     PITH_TRY(pith__piece_check("parts", PITH_STR("torch"), err));
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: this build is without files of torch.save", text.data);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: this build is without files of torch.save",
+                      text.data);
 }
 
 /* *.index.json: {"weight_map": {tensor: file}}. */
-static pith_status tensor_files_add_shards(pith__weights *weights, pith__files *files, const char *dir,
-                                           const char *index_name, pith_error *err) {
+static pith_status tensor_files_add_shards(pith__weights *weights, pith__files *files,
+                                           const char *dir, const char *index_name,
+                                           pith_error *err) {
     pith_str text, key, tensor;
     pith__map shards;
     pith__json j;
@@ -103,9 +110,11 @@ static pith_status tensor_files_add_shards(pith__weights *weights, pith__files *
     return j.failed ? j.err->code : PITH_OK;
 }
 
-static pith_status tensor_files_find(const char **file, pith__arena *arena, const char *dir, pith_error *err) {
-    static const char *const names[] = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-                                         "pytorch_model.bin.index.json", "model.gguf" };
+static pith_status tensor_files_find(const char **file, pith__arena *arena, const char *dir,
+                                     pith_error *err) {
+    static const char *const names[] = { "model.safetensors", "model.safetensors.index.json",
+                                         "pytorch_model.bin", "pytorch_model.bin.index.json",
+                                         "model.gguf" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         pith_str path;
         bool there;
@@ -113,14 +122,14 @@ static pith_status tensor_files_find(const char **file, pith__arena *arena, cons
         PITH_TRY(pith__file_find(&there, &path, arena, dir, *file, err));
         if (there) return PITH_OK;
     }
-    return pith__fail(
-        err, PITH_ERR_NOT_FOUND,
-        "%s: no weights; looked for model.safetensors and pytorch_model.bin, the .index.json of each, and model.gguf",
-        dir);
+    return pith__fail(err, PITH_ERR_NOT_FOUND,
+                      "%s: no weights; looked for model.safetensors and pytorch_model.bin, the "
+                      ".index.json of each, and model.gguf",
+                      dir);
 }
 
-pith_status pith__weights_read(pith__weights *weights, const char **file, const char *dir, const char *wanted,
-                               pith__files *files, pith_error *err) {
+pith_status pith__weights_read(pith__weights *weights, const char **file, const char *dir,
+                               const char *wanted, pith__files *files, pith_error *err) {
     if (!wanted) PITH_TRY(tensor_files_find(&wanted, weights->arena, dir, err));
     *file = wanted;
     if (tensor_files_name_ends(pith__str_of(wanted), ".index.json"))

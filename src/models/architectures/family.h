@@ -1,5 +1,5 @@
-/* family.h - the architectures of Hugging Face directories: each is one file family_<name>.c and one line in
- * select/families.def. */
+/* family.h - the architectures of Hugging Face directories: each is one file family_<name>.c and
+ * one line in select/families.def. */
 #ifndef PITH_MODELS_ARCHITECTURES_FAMILY_H
 #define PITH_MODELS_ARCHITECTURES_FAMILY_H
 
@@ -9,12 +9,13 @@
 
 typedef struct pith__hf_family {
     const char *model_type; /* of config.json */
-    /* Adds inputs, nodes and the output last_hidden_state to an empty graph; layout is the one below. weights_name is
-     * for messages. */
+    /* Adds inputs, nodes and the output last_hidden_state to an empty graph; layout is the one
+     * below. weights_name is for messages. */
     pith_status (*build)(pith__graph *graph, const void *layout, const pith__hf_config *config,
                          const pith__weights *weights, const char *weights_name, pith_error *err);
     const void *layout; /* private to build; a pith__hf_encoder_layout for pith__hf_encoder_build */
-    /* For code that goes by another architecture's model_type: is it this one? Asked before families without it. */
+    /* For code that goes by another architecture's model_type: is it this one? Asked before
+     * families without it. */
     bool (*takes)(const pith__hf_config *config);
     const struct pith__hf_keys *keys; /* of config.json; see hf_keys.h */
 } pith__hf_family;

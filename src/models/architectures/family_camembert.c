@@ -2,7 +2,8 @@
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith__hf_encoder_layout camembert_layout = { PITH_HF_BERT_NAMES, .relative_keys = true, .has_types = true,
+static const pith__hf_encoder_layout camembert_layout = { PITH_HF_BERT_NAMES, .relative_keys = true,
+                                                          .has_types = true,
                                                           .padded_positions = true };
 
 static const pith__hf_keys camembert_keys = {
@@ -10,6 +11,7 @@ static const pith__hf_keys camembert_keys = {
     .ignores = PITH_HF_BERT_IGNORES,
 };
 
-const pith__hf_family pith__hf_family_camembert = {
-    .model_type = "camembert", .build = pith__hf_encoder_build, .layout = &camembert_layout, .keys = &camembert_keys
-};
+const pith__hf_family pith__hf_family_camembert = { .model_type = "camembert",
+                                                    .build = pith__hf_encoder_build,
+                                                    .layout = &camembert_layout,
+                                                    .keys = &camembert_keys };

@@ -13,12 +13,15 @@ static const pith__hf_encoder_layout distilbert_layout = { .layer = "transformer
                                                            .norm = "output_layer_norm" };
 
 static const pith__hf_keys distilbert_keys = {
-    .reads = "vocab_size=30522 max_position_embeddings=512 n_layers=6 n_heads=12 dim=768 hidden_dim=3072 "
+    .reads = "vocab_size=30522 max_position_embeddings=512 n_layers=6 n_heads=12 dim=768 "
+             "hidden_dim=3072 "
              "activation=gelu",
-    .ignores = "attention_dropout dropout intermediate_size n_positions qa_dropout seq_classif_dropout "
-               "sinusoidal_pos_embds tie_weights_",
+    .ignores =
+        "attention_dropout dropout intermediate_size n_positions qa_dropout seq_classif_dropout "
+        "sinusoidal_pos_embds tie_weights_",
 };
 
-const pith__hf_family pith__hf_family_distilbert = {
-    .model_type = "distilbert", .build = pith__hf_encoder_build, .layout = &distilbert_layout, .keys = &distilbert_keys
-};
+const pith__hf_family pith__hf_family_distilbert = { .model_type = "distilbert",
+                                                     .build = pith__hf_encoder_build,
+                                                     .layout = &distilbert_layout,
+                                                     .keys = &distilbert_keys };

@@ -1,4 +1,5 @@
-/* family_gemma3_text.c - the text part of Gemma 3, and EmbeddingGemma, which attends in both directions. */
+/* family_gemma3_text.c - the text part of Gemma 3, and EmbeddingGemma, which attends in both
+ * directions. */
 #include "models/architectures/hf_decoder.h"
 #include "models/architectures/hf_keys.h"
 
@@ -23,6 +24,7 @@ static const pith__hf_keys gemma3_keys = {
     .ignores = PITH_HF_DECODER_IGNORES "hidden_act cache_implementation",
 };
 
-const pith__hf_family pith__hf_family_gemma3_text = {
-    .model_type = "gemma3_text", .build = pith__hf_decoder_build, .layout = &gemma3_layout, .keys = &gemma3_keys
-};
+const pith__hf_family pith__hf_family_gemma3_text = { .model_type = "gemma3_text",
+                                                      .build = pith__hf_decoder_build,
+                                                      .layout = &gemma3_layout,
+                                                      .keys = &gemma3_keys };

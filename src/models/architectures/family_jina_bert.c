@@ -1,21 +1,24 @@
 /* family_jina_bert.c - Jina v2: BERT with ALiBi and a gated feed-forward part, in two versions.
  *
- * Their code lies beside their weights: jinaai/jina-bert-implementation and jinaai/jina-bert-v2-qk-post-norm, both
- * modeling_bert.py. The second normalises queries and keys, and adds the layer's input to its attention twice. */
+ * Their code lies beside their weights: jinaai/jina-bert-implementation and
+ * jinaai/jina-bert-v2-qk-post-norm, both modeling_bert.py. The second normalises queries and keys,
+ * and adds the layer's input to its attention twice. */
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith__hf_encoder_layout jina_layout = { PITH_HF_BERT_NAMES, .alibi = true, .type_input = true,
-                                                     .has_types = true };
+static const pith__hf_encoder_layout jina_layout = { PITH_HF_BERT_NAMES, .alibi = true,
+                                                     .type_input = true, .has_types = true };
 
 /* feed_forward_type names a gated form, or says that it is BERT's. */
-static void jina_choose_gate(pith__hf_builder *b, pith__hf_encoder_layout *f, pith__hf_config *c, bool second) {
+static void jina_choose_gate(pith__hf_builder *b, pith__hf_encoder_layout *f, pith__hf_config *c,
+                             bool second) {
     pith_str type = pith__hf_string(b, "feed_forward_type", "original");
     bool gelu = pith__str_is(type, "geglu"), relu = pith__str_is(type, "reglu");
     if (!gelu && !relu) {
         if (second || !pith__str_is(type, "original"))
             pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
-                          "config.json: feed_forward_type \"" PITH_STR_FMT "\" is not supported; supported are geglu, "
+                          "config.json: feed_forward_type \"" PITH_STR_FMT
+                          "\" is not supported; supported are geglu, "
                           "reglu%s",
                           PITH_STR_ARG(type), second ? "" : ", original");
         return;
@@ -29,7 +32,8 @@ static void jina_choose_gate(pith__hf_builder *b, pith__hf_encoder_layout *f, pi
 }
 
 static pith_status jina_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                              const pith__weights *weights, const char *weights_name, pith_error *err) {
+                              const pith__weights *weights, const char *weights_name,
+                              pith_error *err) {
     pith__hf_builder b;
     pith__hf_config c = *config;
     pith__hf_encoder_layout f = *(const pith__hf_encoder_layout *)layout;
@@ -46,7 +50,9 @@ static pith_status jina_build(pith__graph *graph, const void *layout, const pith
     return pith__hf_encoder_make(&b, &f);
 }
 
-static bool jina_takes(const pith__hf_config *config) { return pith__str_is(config->position_embedding_type, "alibi"); }
+static bool jina_takes(const pith__hf_config *config) {
+    return pith__str_is(config->position_embedding_type, "alibi");
+}
 
 static const pith__hf_keys jina_keys = {
     .reads = PITH_HF_BERT_READS "vocab_size=30522 feed_forward_type",
@@ -54,6 +60,8 @@ static const pith__hf_keys jina_keys = {
     .code = "JinaBertModel JinaBertForSequenceClassification",
 };
 
-const pith__hf_family pith__hf_family_jina_bert = {
-    .model_type = "bert", .build = jina_build, .layout = &jina_layout, .takes = jina_takes, .keys = &jina_keys
-};
+const pith__hf_family pith__hf_family_jina_bert = { .model_type = "bert",
+                                                    .build = jina_build,
+                                                    .layout = &jina_layout,
+                                                    .takes = jina_takes,
+                                                    .keys = &jina_keys };

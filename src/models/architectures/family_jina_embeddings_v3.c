@@ -1,5 +1,6 @@
-/* family_jina_embeddings_v3.c - Jina v3 as transformers 5 writes it: without adapters, which are PEFT's then. Source:
- * modeling_jina_embeddings_v3 of transformers; its checkpoints keep the names of the code beside the weights. */
+/* family_jina_embeddings_v3.c - Jina v3 as transformers 5 writes it: without adapters, which are
+ * PEFT's then. Source: modeling_jina_embeddings_v3 of transformers; its checkpoints keep the names
+ * of the code beside the weights. */
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
@@ -14,8 +15,9 @@ static const pith__hf_encoder_layout jina_v3_layout = { .layer = "encoder.layers
                                                         .rotary = true,
                                                         .has_types = true };
 
-static pith_status jina_v3_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                                 const pith__weights *weights, const char *weights_name, pith_error *err) {
+static pith_status jina_v3_build(pith__graph *graph, const void *layout,
+                                 const pith__hf_config *config, const pith__weights *weights,
+                                 const char *weights_name, pith_error *err) {
     pith__hf_builder b;
     pith__hf_encoder_layout f = *(const pith__hf_encoder_layout *)layout;
     PITH_TRY(pith__hf_begin(&b, graph, config, weights, weights_name, "emb_ln.weight", err));
@@ -30,12 +32,14 @@ static pith_status jina_v3_build(pith__graph *graph, const void *layout, const p
 }
 
 static const pith__hf_keys jina_v3_keys = {
-    .reads = PITH_HF_ROPE_READS "vocab_size=250002 hidden_size=1024 num_hidden_layers=24 num_attention_heads=16 "
-                                "intermediate_size=4096 hidden_act=gelu max_position_embeddings=8194 "
-                                "type_vocab_size=1 layer_norm_eps=1e-5 pad_token_id=1 head_dim",
+    .reads = PITH_HF_ROPE_READS
+    "vocab_size=250002 hidden_size=1024 num_hidden_layers=24 num_attention_heads=16 "
+    "intermediate_size=4096 hidden_act=gelu max_position_embeddings=8194 "
+    "type_vocab_size=1 layer_norm_eps=1e-5 pad_token_id=1 head_dim",
     .ignores = PITH_HF_BERT_IGNORES,
 };
 
-const pith__hf_family pith__hf_family_jina_embeddings_v3 = {
-    .model_type = "jina_embeddings_v3", .build = jina_v3_build, .layout = &jina_v3_layout, .keys = &jina_v3_keys
-};
+const pith__hf_family pith__hf_family_jina_embeddings_v3 = { .model_type = "jina_embeddings_v3",
+                                                             .build = jina_v3_build,
+                                                             .layout = &jina_v3_layout,
+                                                             .keys = &jina_v3_keys };

@@ -1,8 +1,10 @@
-/* family_jina_xlm_roberta.c - Jina v3: XLM-RoBERTa with rotary positions and an adapter for each task.
+/* family_jina_xlm_roberta.c - Jina v3: XLM-RoBERTa with rotary positions and an adapter for each
+ * task.
  *
- * Its code lies beside its weights: jinaai/xlm-roberta-flash-implementation, modeling_xlm_roberta.py, modeling_lora.py.
- * Without a task it computes with the weights alone, as that code does. default_task in config.json names an entry of
- * lora_adaptations, whose adapters are then added. */
+ * Its code lies beside its weights: jinaai/xlm-roberta-flash-implementation,
+ * modeling_xlm_roberta.py, modeling_lora.py. Without a task it computes with the weights alone, as
+ * that code does. default_task in config.json names an entry of lora_adaptations, whose adapters
+ * are then added. */
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
@@ -29,12 +31,14 @@ static void jina_xlm_choose_task(pith__hf_builder *b) {
     b->adapter_scale = pith__hf_real(b, "lora_alpha", 1) / (double)b->adapter_rank;
     if (task.size && !b->adapter)
         pith__hf_fail(b, PITH_ERR_FORMAT,
-                      "config.json: default_task \"" PITH_STR_FMT "\" is not an entry of lora_adaptations",
+                      "config.json: default_task \"" PITH_STR_FMT
+                      "\" is not an entry of lora_adaptations",
                       PITH_STR_ARG(task));
 }
 
-static pith_status jina_xlm_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                                  const pith__weights *weights, const char *weights_name, pith_error *err) {
+static pith_status jina_xlm_build(pith__graph *graph, const void *layout,
+                                  const pith__hf_config *config, const pith__weights *weights,
+                                  const char *weights_name, pith_error *err) {
     pith__hf_builder b;
     pith__hf_encoder_layout f = *(const pith__hf_encoder_layout *)layout;
     PITH_TRY(pith__hf_begin(&b, graph, config, weights, weights_name, "emb_ln.weight", err));
@@ -55,12 +59,12 @@ static bool jina_xlm_takes(const pith__hf_config *config) {
 }
 
 static const pith__hf_keys jina_xlm_keys = {
-    .reads =
-        PITH_HF_BERT_READS "vocab_size=30522 pad_token_id=1 rotary_emb_base use_flash_attn lora_adaptations lora_rank "
-                           "lora_alpha default_task",
-    .ignores =
-        PITH_HF_BERT_IGNORES "emb_pooler load_trained_adapters lora_dropout_p lora_main_params_trainable "
-                             "matryoshka_dimensions task_instructions truncate_dim use_reentrant classifier_dropout",
+    .reads = PITH_HF_BERT_READS
+    "vocab_size=30522 pad_token_id=1 rotary_emb_base use_flash_attn lora_adaptations lora_rank "
+    "lora_alpha default_task",
+    .ignores = PITH_HF_BERT_IGNORES
+    "emb_pooler load_trained_adapters lora_dropout_p lora_main_params_trainable "
+    "matryoshka_dimensions task_instructions truncate_dim use_reentrant classifier_dropout",
     .code = "XLMRobertaModel XLMRobertaLoRA XLMRobertaForSequenceClassification",
 };
 

@@ -4,7 +4,8 @@
 static const pith__hf_t5_layout mt5_layout = { .bias_in_each = false };
 
 static const pith__hf_keys mt5_keys = {
-    .reads = PITH_HF_T5_READS "vocab_size=250112 d_ff=1024 num_layers=8 num_heads=6 feed_forward_proj=gated-gelu",
+    .reads = PITH_HF_T5_READS
+    "vocab_size=250112 d_ff=1024 num_layers=8 num_heads=6 feed_forward_proj=gated-gelu",
     .ignores = PITH_HF_T5_IGNORES
 };
 

@@ -1,5 +1,6 @@
-/* family_nomic_native.c - NomicBERT as transformers 5 writes it: the same tensors, under the usual names of settings
- * and without the choices of the code beside the weights. Source: modeling_nomic_bert of transformers. */
+/* family_nomic_native.c - NomicBERT as transformers 5 writes it: the same tensors, under the usual
+ * names of settings and without the choices of the code beside the weights. Source:
+ * modeling_nomic_bert of transformers. */
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
@@ -20,8 +21,9 @@ static const pith__hf_encoder_layout nomic_native_layout = { .layer = "encoder.l
                                                              .no_up_bias = true,
                                                              .no_down_bias = true };
 
-static pith_status nomic_native_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                                      const pith__weights *weights, const char *weights_name, pith_error *err) {
+static pith_status nomic_native_build(pith__graph *graph, const void *layout,
+                                      const pith__hf_config *config, const pith__weights *weights,
+                                      const char *weights_name, pith_error *err) {
     pith__hf_builder b;
     pith__hf_encoder_layout f = *(const pith__hf_encoder_layout *)layout;
     PITH_TRY(pith__hf_begin(&b, graph, config, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
@@ -37,14 +39,16 @@ static pith_status nomic_native_build(pith__graph *graph, const void *layout, co
 
 /* The code beside weights writes the names of GPT-2. */
 static bool nomic_native_takes(const pith__hf_config *config) {
-    return !pith__hf_config_has(config, "n_embd") && !pith__hf_config_has(config, "rotary_emb_fraction") &&
+    return !pith__hf_config_has(config, "n_embd") &&
+           !pith__hf_config_has(config, "rotary_emb_fraction") &&
            !pith__hf_config_has(config, "auto_map");
 }
 
 static const pith__hf_keys nomic_native_keys = {
-    .reads = PITH_HF_ROPE_READS "vocab_size=30528 hidden_size=768 num_hidden_layers=12 num_attention_heads=12 "
-                                "intermediate_size=3072 hidden_act=silu max_position_embeddings=2048 "
-                                "type_vocab_size=2 layer_norm_eps=1e-12 head_dim",
+    .reads = PITH_HF_ROPE_READS
+    "vocab_size=30528 hidden_size=768 num_hidden_layers=12 num_attention_heads=12 "
+    "intermediate_size=3072 hidden_act=silu max_position_embeddings=2048 "
+    "type_vocab_size=2 layer_norm_eps=1e-12 head_dim",
     .ignores = PITH_HF_BERT_IGNORES,
 };
 

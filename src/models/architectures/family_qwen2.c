@@ -1,5 +1,5 @@
-/* family_qwen2.c - Qwen2: Qwen3 without norms of heads, with biases of query, key and value. Source: modeling_qwen2 of
- * transformers. */
+/* family_qwen2.c - Qwen2: Qwen3 without norms of heads, with biases of query, key and value.
+ * Source: modeling_qwen2 of transformers. */
 #include "models/architectures/hf_decoder.h"
 #include "models/architectures/hf_keys.h"
 
@@ -15,6 +15,7 @@ static const pith__hf_keys qwen2_keys = {
     .two_ways = "modeling_qwen.Qwen2Model",
 };
 
-const pith__hf_family pith__hf_family_qwen2 = {
-    .model_type = "qwen2", .build = pith__hf_decoder_build, .layout = &qwen2_layout, .keys = &qwen2_keys
-};
+const pith__hf_family pith__hf_family_qwen2 = { .model_type = "qwen2",
+                                                .build = pith__hf_decoder_build,
+                                                .layout = &qwen2_layout,
+                                                .keys = &qwen2_keys };

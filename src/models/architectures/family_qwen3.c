@@ -2,7 +2,9 @@
 #include "models/architectures/hf_decoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith__hf_decoder_layout qwen3_layout = { .head_size = 128, .theta = 10000, .head_norms = true };
+static const pith__hf_decoder_layout qwen3_layout = { .head_size = 128,
+                                                      .theta = 10000,
+                                                      .head_norms = true };
 
 static const pith__hf_keys qwen3_keys = {
     .reads = PITH_HF_DECODER_READS
@@ -13,6 +15,7 @@ static const pith__hf_keys qwen3_keys = {
     .ignores = PITH_HF_DECODER_IGNORES "use_mrope",
 };
 
-const pith__hf_family pith__hf_family_qwen3 = {
-    .model_type = "qwen3", .build = pith__hf_decoder_build, .layout = &qwen3_layout, .keys = &qwen3_keys
-};
+const pith__hf_family pith__hf_family_qwen3 = { .model_type = "qwen3",
+                                                .build = pith__hf_decoder_build,
+                                                .layout = &qwen3_layout,
+                                                .keys = &qwen3_keys };

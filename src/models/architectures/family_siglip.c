@@ -11,6 +11,7 @@ static const pith__hf_keys siglip_keys = {
     .ignores = "logit_scale_init_value",
 };
 
-const pith__hf_family pith__hf_family_siglip = {
-    .model_type = "siglip", .build = pith__hf_siglip_build, .layout = &siglip_towers, .keys = &siglip_keys
-};
+const pith__hf_family pith__hf_family_siglip = { .model_type = "siglip",
+                                                 .build = pith__hf_siglip_build,
+                                                 .layout = &siglip_towers,
+                                                 .keys = &siglip_keys };

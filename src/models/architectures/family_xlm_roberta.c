@@ -2,8 +2,9 @@
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith__hf_encoder_layout xlm_roberta_layout = { PITH_HF_BERT_NAMES, .relative_keys = true,
-                                                            .has_types = true, .padded_positions = true };
+static const pith__hf_encoder_layout xlm_roberta_layout = {
+    PITH_HF_BERT_NAMES, .relative_keys = true, .has_types = true, .padded_positions = true
+};
 
 static const pith__hf_keys xlm_roberta_keys = {
     .reads = PITH_HF_BERT_READS "vocab_size=30522 pad_token_id=1",

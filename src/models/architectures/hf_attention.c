@@ -1,5 +1,5 @@
-/* hf_attention.c - heads, masks and biases of attention. Scores are scaled and masked as exporters write it, so that
- * the attention pass fuses them. */
+/* hf_attention.c - heads, masks and biases of attention. Scores are scaled and masked as exporters
+ * write it, so that the attention pass fuses them. */
 #include "models/architectures/hf_attention.h"
 
 #include <float.h>
@@ -14,36 +14,42 @@ pith__value *pith__hf_heads(pith__hf_builder *b, pith__value *rows, int64_t head
     return pith__hf_transpose(b, pith__hf_reshape(b, rows, split, 4), heads_first, 4);
 }
 
-pith__value *pith__hf_repeat_heads(pith__hf_builder *b, pith__value *x, int64_t heads, int64_t times, int64_t size) {
+pith__value *pith__hf_repeat_heads(pith__hf_builder *b, pith__value *x, int64_t heads,
+                                   int64_t times, int64_t size) {
     const int64_t repeat[] = { 1, 1, times, 1, 1 }, joined[] = { 0, heads * times, -1, size };
     if (times == 1) return x;
-    pith__value *wide = PITH_HF_PUT(b, "Expand", pith__hf_unsqueeze(b, x, 2), pith__hf_i64s(b, repeat, 5));
+    pith__value *wide =
+        PITH_HF_PUT(b, "Expand", pith__hf_unsqueeze(b, x, 2), pith__hf_i64s(b, repeat, 5));
     return pith__hf_reshape(b, wide, joined, 4);
 }
 
 pith__value *pith__hf_scores(pith__hf_builder *b, pith__value *q, pith__value *k, double scale) {
     pith__value *turned = pith__hf_transpose(b, k, (int64_t[]){ 0, 1, 3, 2 }, 4);
-    return PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "MatMul", q, turned), pith__hf_f32(b, (float)scale));
+    return PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "MatMul", q, turned),
+                       pith__hf_f32(b, (float)scale));
 }
 
-pith__value *pith__hf_attend(pith__hf_builder *b, pith__value *scores, pith__value *const *biases, int bias_count,
-                             pith__value *v, int64_t width) {
+pith__value *pith__hf_attend(pith__hf_builder *b, pith__value *scores, pith__value *const *biases,
+                             int bias_count, pith__value *v, int64_t width) {
     const int64_t joined[] = { 0, 0, width };
     for (int i = 0; i < bias_count; i++)
         if (biases[i]) scores = PITH_HF_PUT(b, "Add", scores, biases[i]);
     pith__value *weights = pith__hf_put_axis(b, "Softmax", scores, -1);
-    pith__value *heads = pith__hf_transpose(b, PITH_HF_PUT(b, "MatMul", weights, v), heads_first, 4);
+    pith__value *heads =
+        pith__hf_transpose(b, PITH_HF_PUT(b, "MatMul", weights, v), heads_first, 4);
     return pith__hf_reshape(b, heads, joined, 3);
 }
 
 const bool *pith__hf_local_layers(pith__hf_builder *b) {
     int64_t count, layers = b->config->layers;
     pith_str *types = pith__hf_strings(b, "layer_types", layers, &count);
-    bool *local = b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)layers, sizeof *local);
+    bool *local =
+        b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)layers, sizeof *local);
     if (!local) pith__hf_made(b, NULL);
     if (!local || !pith__hf_has(b, "layer_types")) return NULL;
     if (count < layers)
-        pith__hf_fail(b, PITH_ERR_FORMAT, "config.json: layer_types has %lld entries; num_hidden_layers is %lld",
+        pith__hf_fail(b, PITH_ERR_FORMAT,
+                      "config.json: layer_types has %lld entries; num_hidden_layers is %lld",
                       (long long)count, (long long)layers);
     for (int64_t i = 0; i < count; i++) {
         local[i] = pith__str_is(types[i], "sliding_attention");
@@ -60,8 +66,10 @@ const bool *pith__hf_local_layers(pith__hf_builder *b) {
 
 pith__value *pith__hf_padding_bias(pith__hf_builder *b, pith__value *mask) {
     pith__hf_go_to(b, "attention_mask");
-    pith__value *real = pith__hf_cast(b, pith__hf_unsqueeze(b, pith__hf_unsqueeze(b, mask, 1), 2), PITH_F32);
-    return PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "Sub", pith__hf_f32(b, 1), real), pith__hf_f32(b, -FLT_MAX));
+    pith__value *real =
+        pith__hf_cast(b, pith__hf_unsqueeze(b, pith__hf_unsqueeze(b, mask, 1), 2), PITH_F32);
+    return PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "Sub", pith__hf_f32(b, 1), real),
+                       pith__hf_f32(b, -FLT_MAX));
 }
 
 pith__value *pith__hf_distances(pith__hf_builder *b, pith__value *ids) {
@@ -69,20 +77,25 @@ pith__value *pith__hf_distances(pith__hf_builder *b, pith__value *ids) {
     return PITH_HF_PUT(b, "Sub", pith__hf_unsqueeze(b, range, 0), pith__hf_unsqueeze(b, range, 1));
 }
 
-pith__value *pith__hf_window_bias(pith__hf_builder *b, pith__value *ids, int64_t before, int64_t after) {
+pith__value *pith__hf_window_bias(pith__hf_builder *b, pith__value *ids, int64_t before,
+                                  int64_t after) {
     pith__value *taken = NULL;
     if (before < 0 && after < 0) return NULL;
     pith__hf_go_to(b, "window");
     pith__value *distance = pith__hf_distances(b, ids);
     if (before >= 0 && before == after) {
-        taken = PITH_HF_PUT(b, "LessOrEqual", PITH_HF_PUT(b, "Abs", distance), pith__hf_i64_scalar(b, after));
+        taken = PITH_HF_PUT(b, "LessOrEqual", PITH_HF_PUT(b, "Abs", distance),
+                            pith__hf_i64_scalar(b, after));
     } else {
-        if (after >= 0) taken = PITH_HF_PUT(b, "LessOrEqual", distance, pith__hf_i64_scalar(b, after));
-        pith__value *late =
-            before < 0 ? NULL : PITH_HF_PUT(b, "GreaterOrEqual", distance, pith__hf_i64_scalar(b, -before));
+        if (after >= 0)
+            taken = PITH_HF_PUT(b, "LessOrEqual", distance, pith__hf_i64_scalar(b, after));
+        pith__value *late = before < 0 ? NULL
+                                       : PITH_HF_PUT(b, "GreaterOrEqual", distance,
+                                                     pith__hf_i64_scalar(b, -before));
         if (late) taken = taken ? PITH_HF_PUT(b, "And", taken, late) : late;
     }
-    pith__value *bias = PITH_HF_PUT(b, "Where", taken, pith__hf_f32(b, 0), pith__hf_f32(b, -FLT_MAX));
+    pith__value *bias =
+        PITH_HF_PUT(b, "Where", taken, pith__hf_f32(b, 0), pith__hf_f32(b, -FLT_MAX));
     return pith__hf_unsqueeze(b, pith__hf_unsqueeze(b, bias, 0), 0);
 }
 
@@ -95,13 +108,17 @@ pith__value *pith__hf_alibi_bias(pith__hf_builder *b, pith__value *ids, int64_t 
     int64_t power = 1;
     while (power * 2 <= heads) power *= 2;
     pith__hf_go_to(b, "alibi");
-    float *slopes = b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)heads, sizeof *slopes);
+    float *slopes =
+        b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)heads, sizeof *slopes);
     if (!slopes) return pith__hf_made(b, NULL);
     for (int64_t i = 0; i < heads; i++)
-        slopes[i] = i < power ? -hf_attention_slope(i, power) : -hf_attention_slope(2 * (i - power), 2 * power);
-    pith__value *distance = pith__hf_cast(b, PITH_HF_PUT(b, "Abs", pith__hf_distances(b, ids)), PITH_F32);
+        slopes[i] = i < power ? -hf_attention_slope(i, power)
+                              : -hf_attention_slope(2 * (i - power), 2 * power);
+    pith__value *distance =
+        pith__hf_cast(b, PITH_HF_PUT(b, "Abs", pith__hf_distances(b, ids)), PITH_F32);
     pith__value *slope = pith__hf_f32s(b, slopes, 4, (int64_t[]){ 1, heads, 1, 1 });
-    return PITH_HF_PUT(b, "Mul", slope, pith__hf_unsqueeze(b, pith__hf_unsqueeze(b, distance, 0), 0));
+    return PITH_HF_PUT(b, "Mul", slope,
+                       pith__hf_unsqueeze(b, pith__hf_unsqueeze(b, distance, 0), 0));
 }
 
 /* The bucket of a key `distance` places after the query. */
@@ -115,15 +132,21 @@ static int64_t hf_attention_bucket(int64_t distance, const pith__hf_relative *r)
     return bucket + (log_bucket < half ? log_bucket : half - 1);
 }
 
-pith__value *pith__hf_relative_bias(pith__hf_builder *b, pith__value *ids, const pith__hf_relative *r) {
+pith__value *pith__hf_relative_bias(pith__hf_builder *b, pith__value *ids,
+                                    const pith__hf_relative *r) {
     const int64_t reach = r->reach;
-    pith__value *learned = pith__hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ r->rows, b->config->heads });
-    int64_t *bucket = b->status ? NULL : pith__arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *bucket);
+    pith__value *learned =
+        pith__hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ r->rows, b->config->heads });
+    int64_t *bucket =
+        b->status ? NULL
+                  : pith__arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *bucket);
     if (!bucket) return pith__hf_made(b, NULL);
     for (int64_t d = -reach; d <= reach; d++) bucket[reach + d] = hf_attention_bucket(d, r);
-    pith__value *bucket_of = pith__hf_i64s(b, bucket, 2 * reach + 1), *distance = pith__hf_distances(b, ids);
+    pith__value *bucket_of = pith__hf_i64s(b, bucket, 2 * reach + 1),
+                *distance = pith__hf_distances(b, ids);
     if (r->clips)
-        distance = PITH_HF_PUT(b, "Clip", distance, pith__hf_i64_scalar(b, -reach), pith__hf_i64_scalar(b, reach));
+        distance = PITH_HF_PUT(b, "Clip", distance, pith__hf_i64_scalar(b, -reach),
+                               pith__hf_i64_scalar(b, reach));
     distance = PITH_HF_PUT(b, "Add", distance, pith__hf_i64(b, reach));
     pith__value *place = PITH_HF_PUT(b, "Gather", bucket_of, distance);
     pith__value *rows = pith__hf_widen(b, learned, PITH_HF_PUT(b, "Gather", learned, place));
@@ -131,27 +154,31 @@ pith__value *pith__hf_relative_bias(pith__hf_builder *b, pith__value *ids, const
 }
 
 /* Entries from .. to of x's shape. */
-static pith__value *hf_attention_sizes(pith__hf_builder *b, pith__value *x, int64_t from, int64_t to) {
+static pith__value *hf_attention_sizes(pith__hf_builder *b, pith__value *x, int64_t from,
+                                       int64_t to) {
     pith__value *sizes = PITH_HF_PUT(b, "Shape", x);
     pith__hf_set_int(b, sizes, "start", from);
     pith__hf_set_int(b, sizes, "end", to);
     return sizes;
 }
 
-/* Batch and heads are one axis here, as exporters write it: the products of all columns, which are many more than the
- * tokens of a short text, are then no value per token, and only exist for one text at a time. */
-pith__value *pith__hf_pick(pith__hf_builder *b, pith__value *x, int64_t heads, int64_t size, pith__value *table,
-                           bool by_head, pith__value *index) {
+/* Batch and heads are one axis here, as exporters write it: the products of all columns, which are
+ * many more than the tokens of a short text, are then no value per token, and only exist for one
+ * text at a time. */
+pith__value *pith__hf_pick(pith__hf_builder *b, pith__value *x, int64_t heads, int64_t size,
+                           pith__value *table, bool by_head, pith__value *index) {
     pith__value *all = pith__hf_i64(b, -1), *length = hf_attention_sizes(b, index, 0, 1),
                 *batch = hf_attention_sizes(b, x, 0, 1);
     pith__value *square = hf_attention_sizes(b, index, 0, 2);
-    pith__value *rows_shape = pith__hf_join(b, pith__hf_join(b, all, length, 0), pith__hf_i64(b, size), 0);
+    pith__value *rows_shape =
+        pith__hf_join(b, pith__hf_join(b, all, length, 0), pith__hf_i64(b, size), 0);
     pith__value *rows = PITH_HF_PUT(b, "Reshape", x, rows_shape);
     if (by_head)
-        table = PITH_HF_PUT(b, "Tile", table, pith__hf_join(b, batch, pith__hf_i64s(b, (int64_t[]){ 1, 1 }, 2), 0));
+        table = PITH_HF_PUT(b, "Tile", table,
+                            pith__hf_join(b, batch, pith__hf_i64s(b, (int64_t[]){ 1, 1 }, 2), 0));
     pith__value *products = PITH_HF_PUT(b, "MatMul", rows, table);
-    pith__value *wide_index =
-        PITH_HF_PUT(b, "Expand", index, pith__hf_join(b, hf_attention_sizes(b, products, 0, 1), square, 0));
+    pith__value *wide_index = PITH_HF_PUT(
+        b, "Expand", index, pith__hf_join(b, hf_attention_sizes(b, products, 0, 1), square, 0));
     pith__value *picked = PITH_HF_PUT(b, "GatherElements", products, wide_index);
     pith__hf_set_int(b, picked, "axis", 2);
     pith__value *back = pith__hf_join(b, pith__hf_i64s(b, (int64_t[]){ -1, heads }, 2), square, 0);

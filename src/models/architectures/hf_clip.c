@@ -1,16 +1,19 @@
-/* hf_clip.c - CLIP: a tower for texts, a tower for pictures, and projections of both into one space.
+/* hf_clip.c - CLIP: a tower for texts, a tower for pictures, and projections of both into one
+ * space.
  *
  * A directory may have both towers or one of them. Source: modeling_clip of transformers. */
 #include "models/architectures/hf_clip.h"
 
 const pith__hf_keys pith__hf_clip_text_keys = {
-    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps "
+             "hidden_act "
              "vocab_size max_position_embeddings projection_dim",
     .ignores = "attention_dropout dropout",
 };
 
 const pith__hf_keys pith__hf_clip_vision_keys = {
-    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps "
+             "hidden_act "
              "projection_dim image_size patch_size num_channels",
     .ignores = "attention_dropout dropout",
 };
@@ -24,19 +27,25 @@ static const pith__hf_tower_defaults clip_text = { .hidden = 512,
                                                    .vocabulary = 49408,
                                                    .eps = 1e-5,
                                                    .act = "quick_gelu" };
-static const pith__hf_tower_defaults clip_vision = {
-    .hidden = 768, .inner = 3072, .layers = 12, .heads = 12, .image = 224, .patch = 32, .eps = 1e-5, .act = "quick_gelu"
-};
+static const pith__hf_tower_defaults clip_vision = { .hidden = 768,
+                                                     .inner = 3072,
+                                                     .layers = 12,
+                                                     .heads = 12,
+                                                     .image = 224,
+                                                     .patch = 32,
+                                                     .eps = 1e-5,
+                                                     .act = "quick_gelu" };
 enum { CLIP_PROJECTION = 512, CLIP_EOS = 49407, CLIP_OLD_EOS = 2 };
 
-/* The place of each text's end token, [batch, 1]. Files from before eos_token_id was right say 2; there, the largest id
- * is the end token. */
+/* The place of each text's end token, [batch, 1]. Files from before eos_token_id was right say 2;
+ * there, the largest id is the end token. */
 static pith__value *clip_end(pith__hf_builder *b, const pith__hf_tower *t, pith__value *ids) {
     int64_t eos = pith__hf_tower_int(b, t, "eos_token_id", CLIP_EOS, 0, INT32_MAX);
     pith__hf_go_to(b, "end_token");
     pith__value *marks = ids;
     if (eos != CLIP_OLD_EOS)
-        marks = pith__hf_cast(b, PITH_HF_PUT(b, "Equal", ids, pith__hf_i64_scalar(b, eos)), PITH_I32);
+        marks =
+            pith__hf_cast(b, PITH_HF_PUT(b, "Equal", ids, pith__hf_i64_scalar(b, eos)), PITH_I32);
     pith__value *place = pith__hf_put_axis(b, "ArgMax", marks, 1);
     pith__hf_set_int(b, place, "keepdims", 1);
     return place;
@@ -47,7 +56,8 @@ static void clip_project(pith__hf_builder *b, pith__value *pooled, const char *n
     pith_str stored;
     pith__hf_go_to(b, name);
     bool projects = pith__hf_find(b, ".weight", &stored);
-    pith__value *y = projects ? pith__hf_linear(b, pooled, b->config->hidden_size, width, false) : pooled;
+    pith__value *y =
+        projects ? pith__hf_linear(b, pooled, b->config->hidden_size, width, false) : pooled;
     pith__hf_output(b, y, projects ? output : "pooler_output");
 }
 
@@ -58,11 +68,12 @@ static void clip_build_text(pith__hf_builder *b, pith__hf_tower *t, int64_t widt
     pith__hf_tower_go_to(b, t, "embeddings.token_embedding");
     pith__value *x = pith__hf_look_up(b, c->vocab_size, c->hidden_size, ids);
     pith__hf_tower_go_to(b, t, "embeddings.position_embedding");
-    pith__value *places =
-        pith__hf_look_up(b, c->positions, c->hidden_size, pith__hf_unsqueeze(b, pith__hf_range(b, ids), 0));
+    pith__value *places = pith__hf_look_up(b, c->positions, c->hidden_size,
+                                           pith__hf_unsqueeze(b, pith__hf_range(b, ids), 0));
     x = PITH_HF_PUT(b, "Add", x, places);
     pith__value *causal = pith__hf_window_bias(b, ids, -1, 0);
-    x = pith__hf_tower_layers(b, t, &pith__hf_clip_names, x, causal, pith__hf_padding_bias(b, mask));
+    x = pith__hf_tower_layers(b, t, &pith__hf_clip_names, x, causal,
+                              pith__hf_padding_bias(b, mask));
     pith__hf_tower_go_to(b, t, "final_layer_norm");
     x = pith__hf_norm(b, x, c->hidden_size, c->layer_norm_eps, true);
     pith__value *end = clip_end(b, t, ids);
@@ -90,15 +101,18 @@ static void clip_build_vision(pith__hf_builder *b, pith__hf_tower *t, int64_t wi
     x = pith__hf_tower_layers(b, t, &pith__hf_clip_names, x, NULL, NULL);
     pith__value *first = pith__hf_row(b, x, 0);
     pith__hf_tower_go_to(b, t, "post_layernorm");
-    clip_project(b, pith__hf_norm(b, first, n, c->layer_norm_eps, true), "visual_projection", width, "image_embeds");
+    clip_project(b, pith__hf_norm(b, first, n, c->layer_norm_eps, true), "visual_projection", width,
+                 "image_embeds");
 }
 
-pith_status pith__hf_clip_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                                const pith__weights *weights, const char *weights_name, pith_error *err) {
+pith_status pith__hf_clip_build(pith__graph *graph, const void *layout,
+                                const pith__hf_config *config, const pith__weights *weights,
+                                const char *weights_name, pith_error *err) {
     const pith__hf_towers *l = layout;
     pith__hf_builder b;
     pith__hf_tower text, vision;
-    PITH_TRY(pith__hf_towers_begin(&b, &text, &vision, l, graph, config, weights, weights_name, err));
+    PITH_TRY(
+        pith__hf_towers_begin(&b, &text, &vision, l, graph, config, weights, weights_name, err));
     int64_t width = pith__hf_int(&b, "projection_dim", CLIP_PROJECTION, 1, 1 << 20);
     if (l->text) clip_build_text(&b, &text, width);
     if (l->vision) clip_build_vision(&b, &vision, width);

@@ -6,10 +6,13 @@
 #include "models/architectures/hf_tower.h"
 
 /* For pith__hf_family.build; layout is a pith__hf_towers. */
-pith_status pith__hf_clip_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                                const pith__weights *weights, const char *weights_name, pith_error *err);
+pith_status pith__hf_clip_build(pith__graph *graph, const void *layout,
+                                const pith__hf_config *config, const pith__weights *weights,
+                                const char *weights_name, pith_error *err);
 
-extern const pith__hf_keys pith__hf_clip_text_keys;   /* of config.json, or of its part text_config */
-extern const pith__hf_keys pith__hf_clip_vision_keys; /* of config.json, or of its part vision_config */
+/* of config.json, or of its part text_config */
+extern const pith__hf_keys pith__hf_clip_text_keys;
+/* of config.json, or of its part vision_config */
+extern const pith__hf_keys pith__hf_clip_vision_keys;
 
 #endif

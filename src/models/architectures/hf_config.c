@@ -68,10 +68,12 @@ static void hf_config_read_keys(pith__json *j, pith__hf_config *config) {
         size_t i = 0, count = sizeof keys / sizeof *keys;
         while (i < count && !pith__str_is(key, keys[i].key)) i++;
         if (pith__str_is(key, "use_flash_attn")) config->flash = true;
-        if (i == count && pith__str_is(key, "architectures") && pith__json_peek(j) == PITH_JSON_ARRAY) {
+        if (i == count && pith__str_is(key, "architectures") &&
+            pith__json_peek(j) == PITH_JSON_ARRAY) {
             for (pith__json_array(j); pith__json_next_item(j);)
                 if (pith__json_peek(j) == PITH_JSON_STRING)
-                    config->classifier |= hf_config_ends_in(pith__json_string(j), "ForSequenceClassification");
+                    config->classifier |=
+                        hf_config_ends_in(pith__json_string(j), "ForSequenceClassification");
                 else
                     pith__json_skip(j);
         } else if (i == count)
@@ -84,8 +86,8 @@ static void hf_config_read_keys(pith__json *j, pith__hf_config *config) {
     pith__json_finish(j);
 }
 
-pith_status pith__hf_config_read(pith__hf_config *config, pith_str text, const char *name, pith__arena *arena,
-                                 pith_error *err) {
+pith_status pith__hf_config_read(pith__hf_config *config, pith_str text, const char *name,
+                                 pith__arena *arena, pith_error *err) {
     pith_error local = PITH_ERROR_INIT;
     pith__json j;
     *config = (pith__hf_config){ .model_type = PITH_STR(""),

@@ -5,7 +5,8 @@
 #include "models/architectures/family.h"
 
 /* For pith__hf_family.build; layout is NULL. */
-pith_status pith__hf_gte_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                               const pith__weights *weights, const char *weights_name, pith_error *err);
+pith_status pith__hf_gte_build(pith__graph *graph, const void *layout,
+                               const pith__hf_config *config, const pith__weights *weights,
+                               const char *weights_name, pith_error *err);
 
 #endif

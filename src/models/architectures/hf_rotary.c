@@ -1,8 +1,10 @@
-/* hf_rotary.c - rotary positions: frequencies with their scalings, tables, and the turning of heads.
+/* hf_rotary.c - rotary positions: frequencies with their scalings, tables, and the turning of
+ * heads.
  *
- * Su et al. 2021, "RoFormer". Frequencies are rounded to f32 where transformers rounds them, because angles grow with
- * the position. The tables are computed for the positions at hand. A scaling that depends on the length of the text
- * takes it from the attention mask, so that a text has the same result whatever stands beside it. */
+ * Su et al. 2021, "RoFormer". Frequencies are rounded to f32 where transformers rounds them,
+ * because angles grow with the position. The tables are computed for the positions at hand. A
+ * scaling that depends on the length of the text takes it from the attention mask, so that a text
+ * has the same result whatever stands beside it. */
 #include <math.h>
 #include <stdio.h>
 
@@ -19,7 +21,8 @@ typedef struct frequencies {
 } frequencies;
 
 /* A number of the scaling object; required ones must be there and above 0. */
-static double hf_rotary_number(pith__hf_builder *b, const char *scaling, const char *name, double fallback) {
+static double hf_rotary_number(pith__hf_builder *b, const char *scaling, const char *name,
+                               double fallback) {
     char key[128];
     snprintf(key, sizeof key, "%s.%s", scaling, name);
     double value = pith__hf_real(b, key, fallback);
@@ -50,26 +53,32 @@ static void hf_rotary_llama3(pith__hf_builder *b, const char *scaling, frequenci
     double factor = hf_rotary_number(b, scaling, "factor", 0);
     double low = hf_rotary_number(b, scaling, "low_freq_factor", 0);
     double high = hf_rotary_number(b, scaling, "high_freq_factor", 0);
-    double old = hf_rotary_number(b, scaling, "original_max_position_embeddings", (double)b->config->positions);
+    double old = hf_rotary_number(b, scaling, "original_max_position_embeddings",
+                                  (double)b->config->positions);
     for (int64_t i = 0; i < f->count; i++) {
         double x = f->items[i], wave = 2 * PI / x;
         if (wave < old / high) continue;
         double smooth = (old / wave - low) / (high - low);
-        f->items[i] = (float)(wave > old / low ? x / factor : (1 - smooth) * x / factor + smooth * x);
+        f->items[i] =
+            (float)(wave > old / low ? x / factor : (1 - smooth) * x / factor + smooth * x);
     }
 }
 
-static double hf_rotary_yarn_scale(double factor, double by) { return factor <= 1 ? 1 : 0.1 * by * log(factor) + 1; }
+static double hf_rotary_yarn_scale(double factor, double by) {
+    return factor <= 1 ? 1 : 0.1 * by * log(factor) + 1;
+}
 
 /* The place in the frequencies at which a wave turns `rotations` times over the old length. */
 static double hf_rotary_yarn_place(const frequencies *f, double rotations, double old) {
     return 2 * (double)f->count * log(old / (rotations * 2 * PI)) / (2 * log(f->theta));
 }
 
-/* Peng et al. 2023, "YaRN": a ramp from frequencies that stay to frequencies that are divided by the factor. */
+/* Peng et al. 2023, "YaRN": a ramp from frequencies that stay to frequencies that are divided by
+ * the factor. */
 static void hf_rotary_yarn(pith__hf_builder *b, const char *scaling, frequencies *f) {
     char key[128];
-    double positions = (double)b->config->positions, factor = hf_rotary_number(b, scaling, "factor", 0);
+    double positions = (double)b->config->positions,
+           factor = hf_rotary_number(b, scaling, "factor", 0);
     double old = hf_rotary_number(b, scaling, "original_max_position_embeddings", positions);
     double low = hf_rotary_yarn_place(f, hf_rotary_number(b, scaling, "beta_fast", 32), old);
     double high = hf_rotary_yarn_place(f, hf_rotary_number(b, scaling, "beta_slow", 1), old);
@@ -89,8 +98,9 @@ static void hf_rotary_yarn(pith__hf_builder *b, const char *scaling, frequencies
     double above = pith__hf_real(b, key, 0);
     snprintf(key, sizeof key, "%s.mscale_all_dim", scaling);
     double below = pith__hf_real(b, key, 0);
-    f->attention = above != 0 && below != 0 ? hf_rotary_yarn_scale(factor, above) / hf_rotary_yarn_scale(factor, below)
-                                            : hf_rotary_yarn_scale(factor, 1);
+    f->attention = above != 0 && below != 0
+                       ? hf_rotary_yarn_scale(factor, above) / hf_rotary_yarn_scale(factor, below)
+                       : hf_rotary_yarn_scale(factor, 1);
     f->attention = hf_rotary_number(b, scaling, "attention_factor", f->attention);
 }
 
@@ -103,7 +113,8 @@ static pith_str hf_rotary_type(pith__hf_builder *b, const char *scaling) {
     return pith__hf_has(b, key) ? pith__hf_string(b, key, "default") : type;
 }
 
-static void hf_rotary_scale(pith__hf_builder *b, const char *scaling, pith_str type, frequencies *f) {
+static void hf_rotary_scale(pith__hf_builder *b, const char *scaling, pith_str type,
+                            frequencies *f) {
     static const struct {
         const char *type;
         void (*scale)(pith__hf_builder *b, const char *scaling, frequencies *f);
@@ -131,14 +142,17 @@ static void hf_rotary_scale(pith__hf_builder *b, const char *scaling, pith_str t
 /* Every key of a scaling object is one that is read here, or refused. */
 static void hf_rotary_check(pith__hf_builder *b, const char *section) {
     static const char known[] =
-        "rope_theta=0 rope_type=0 type=0 factor=0 original_max_position_embeddings=0 beta_fast=0 beta_slow=0 "
-        "truncate=0 mscale=0 mscale_all_dim=0 attention_factor=0 low_freq_factor=0 high_freq_factor=0 "
+        "rope_theta=0 rope_type=0 type=0 factor=0 original_max_position_embeddings=0 beta_fast=0 "
+        "beta_slow=0 "
+        "truncate=0 mscale=0 mscale_all_dim=0 attention_factor=0 low_freq_factor=0 "
+        "high_freq_factor=0 "
         "partial_rotary_factor=0 full_attention=0 sliding_attention=0 mixed_b=0 finetuned=0";
     int64_t count;
     pith_str value, *names = pith__hf_keys_of(b, section, &count);
     for (int64_t i = 0; i < count; i++)
         if (!pith__hf_keys_default(&value, known, names[i]))
-            pith__hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: %s." PITH_STR_FMT " is not supported", section,
+            pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
+                          "config.json: %s." PITH_STR_FMT " is not supported", section,
                           PITH_STR_ARG(names[i]));
 }
 
@@ -148,42 +162,48 @@ static const char *hf_rotary_key(pith__hf_builder *b, const char *section, const
     return key.data ? key.data : name;
 }
 
-void pith__hf_rotary_read(pith__hf_builder *b, pith__hf_rotary_settings *s, const char *layer_type) {
+void pith__hf_rotary_read(pith__hf_builder *b, pith__hf_rotary_settings *s,
+                          const char *layer_type) {
     const char *own = hf_rotary_key(b, "rope_parameters", layer_type);
     const char *now = pith__hf_has(b, own) ? own : "rope_parameters";
     const char *sections[] = { "rope_scaling", now };
     s->theta = pith__hf_real(b, "rope_theta", s->theta);
-    for (int i = 1; i >= 0; i--) s->theta = pith__hf_real(b, hf_rotary_key(b, sections[i], "rope_theta"), s->theta);
+    for (int i = 1; i >= 0; i--)
+        s->theta = pith__hf_real(b, hf_rotary_key(b, sections[i], "rope_theta"), s->theta);
     s->scaling = pith__hf_has(b, "rope_scaling") ? "rope_scaling" : now;
     double part = pith__hf_real(b, "partial_rotary_factor", 1);
     for (int i = 0; i < 2; i++) {
         hf_rotary_check(b, sections[i]);
-        part = fmin(part, pith__hf_real(b, hf_rotary_key(b, sections[i], "partial_rotary_factor"), 1));
+        part =
+            fmin(part, pith__hf_real(b, hf_rotary_key(b, sections[i], "partial_rotary_factor"), 1));
     }
     if (part != 1)
-        pith__hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: partial_rotary_factor is not 1, which alone is supported");
+        pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
+                      "config.json: partial_rotary_factor is not 1, which alone is supported");
 }
 
 /* ---- tables ---- */
 
 /* Angles [.., sequence, count] to a table [.., 1, sequence, 2 * count]. */
-static pith__value *hf_rotary_table(pith__hf_builder *b, const char *op, pith__value *angles, const frequencies *f,
-                                    bool interleaved) {
+static pith__value *hf_rotary_table(pith__hf_builder *b, const char *op, pith__value *angles,
+                                    const frequencies *f, bool interleaved) {
     pith__value *half = PITH_HF_PUT(b, op, angles);
     if (f->attention != 1) half = PITH_HF_PUT(b, "Mul", half, pith__hf_f32(b, (float)f->attention));
     if (!interleaved) return pith__hf_unsqueeze(b, pith__hf_join(b, half, half, -1), 1);
     half = pith__hf_unsqueeze(b, half, -1);
     pith__value *pairs = pith__hf_join(b, half, half, -1);
-    return pith__hf_unsqueeze(b, pith__hf_reshape(b, pairs, (int64_t[]){ 0, 0, 2 * f->count }, 3), 1);
+    return pith__hf_unsqueeze(b, pith__hf_reshape(b, pairs, (int64_t[]){ 0, 0, 2 * f->count }, 3),
+                              1);
 }
 
 /* By how much theta grows for each token's text, a power of 2i/size: [batch, sequence, count]. */
-static pith__value *hf_rotary_stretch(pith__hf_builder *b, pith__value *mask, const frequencies *f, double factor,
-                                      double trained) {
-    float *powers = b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)f->count, sizeof *powers);
+static pith__value *hf_rotary_stretch(pith__hf_builder *b, pith__value *mask, const frequencies *f,
+                                      double factor, double trained) {
+    float *powers =
+        b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)f->count, sizeof *powers);
     if (!powers) return pith__hf_made(b, NULL);
-    for (int64_t i = 0; i < f->count; i++)
-        powers[i] = f->count > 1 ? (float)(-(double)i / (double)(f->count - 1)) : 0; /* d / (d - 2) * -2i / d */
+    for (int64_t i = 0; i < f->count; i++) /* d / (d - 2) * -2i / d */
+        powers[i] = f->count > 1 ? (float)(-(double)i / (double)(f->count - 1)) : 0;
     pith__value *before = PITH_HF_PUT(b, "CumSum", mask, pith__hf_i64_scalar(b, 1));
     pith__value *after = PITH_HF_PUT(b, "CumSum", mask, pith__hf_i64_scalar(b, 1));
     pith__hf_set_int(b, after, "reverse", 1);
@@ -202,14 +222,17 @@ pith__hf_rotary pith__hf_rotary_tables(pith__hf_builder *b, pith__value *ids, pi
     frequencies f = { .count = s->size / 2, .theta = s->theta, .attention = 1 };
     if (s->size < 2 || s->size % 2 || !(s->theta > 0) || !isfinite(s->theta))
         pith__hf_fail(b, PITH_ERR_FORMAT,
-                      "config.json: rotary positions need an even size of heads and a base above 0, not %lld and %g",
+                      "config.json: rotary positions need an even size of heads and a base above "
+                      "0, not %lld and %g",
                       (long long)s->size, s->theta);
-    f.items = b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)f.count, sizeof *f.items);
+    f.items =
+        b->status ? NULL : pith__arena_array(b->graph->arena, (size_t)f.count, sizeof *f.items);
     if (!f.items) {
         pith__hf_made(b, NULL);
         return r;
     }
-    for (int64_t i = 0; i < f.count; i++) f.items[i] = 1 / (float)pow(s->theta, (float)(2 * i) / (float)s->size);
+    for (int64_t i = 0; i < f.count; i++)
+        f.items[i] = 1 / (float)pow(s->theta, (float)(2 * i) / (float)s->size);
     pith_str type = hf_rotary_type(b, s->scaling);
     hf_rotary_scale(b, s->scaling, type, &f);
     double factor = s->stretch, trained = (double)s->trained;
@@ -220,7 +243,9 @@ pith__hf_rotary pith__hf_rotary_tables(pith__hf_builder *b, pith__value *ids, pi
     pith__hf_go_to(b, "rotary");
     pith__value *at = pith__hf_cast(b, pith__hf_unsqueeze(b, pith__hf_range(b, ids), 0), PITH_F32);
     pith__value *frequency = pith__hf_f32s(b, f.items, 3, (int64_t[]){ 1, 1, f.count });
-    if (factor > 0) frequency = PITH_HF_PUT(b, "Mul", frequency, hf_rotary_stretch(b, mask, &f, factor, trained));
+    if (factor > 0)
+        frequency =
+            PITH_HF_PUT(b, "Mul", frequency, hf_rotary_stretch(b, mask, &f, factor, trained));
     pith__value *angles = PITH_HF_PUT(b, "Mul", pith__hf_unsqueeze(b, at, 2), frequency);
     r.cosine = hf_rotary_table(b, "Cos", angles, &f, r.interleaved);
     r.sine = hf_rotary_table(b, "Sin", angles, &f, r.interleaved);
@@ -230,7 +255,8 @@ pith__hf_rotary pith__hf_rotary_tables(pith__hf_builder *b, pith__value *ids, pi
 /* ---- turning ---- */
 
 /* [-b, a] for the halves [a, b]; (-x1, x0) for the pairs (x0, x1). */
-static pith__value *hf_rotary_turned(pith__hf_builder *b, const pith__hf_rotary *r, pith__value *x, int64_t heads) {
+static pith__value *hf_rotary_turned(pith__hf_builder *b, const pith__hf_rotary *r, pith__value *x,
+                                     int64_t heads) {
     const int64_t pairs[] = { 0, heads, -1, r->size / 2, 2 }, joined[] = { 0, heads, -1, r->size };
     int64_t size = r->interleaved ? 1 : r->size / 2, axis = r->interleaved ? 4 : 3;
     pith__value *parts[2];
@@ -240,8 +266,8 @@ static pith__value *hf_rotary_turned(pith__hf_builder *b, const pith__hf_rotary 
     return r->interleaved ? pith__hf_reshape(b, y, joined, 4) : y;
 }
 
-pith__value *pith__hf_turn(pith__hf_builder *b, const pith__hf_rotary *r, pith__value *x, int64_t heads,
-                           int64_t head_size) {
+pith__value *pith__hf_turn(pith__hf_builder *b, const pith__hf_rotary *r, pith__value *x,
+                           int64_t heads, int64_t head_size) {
     pith__value *rest = NULL;
     if (r->size < head_size) {
         rest = pith__hf_slice(b, x, r->size, head_size, 3);

@@ -1,20 +1,22 @@
-/* hf_siglip.c - SigLIP: a tower for texts, which are always filled up to the same length, and one for pictures,
- * whose patches are pooled by attention.
+/* hf_siglip.c - SigLIP: a tower for texts, which are always filled up to the same length, and one
+ * for pictures, whose patches are pooled by attention.
  *
- * SigLIP was trained without an attention mask: every token attends to the fillers, and the last one, a filler in most
- * texts, stands for the text. Source: modeling_siglip of transformers. */
+ * SigLIP was trained without an attention mask: every token attends to the fillers, and the last
+ * one, a filler in most texts, stands for the text. Source: modeling_siglip of transformers. */
 #include "models/architectures/hf_siglip.h"
 
 #include <math.h>
 
 const pith__hf_keys pith__hf_siglip_text_keys = {
-    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps "
+             "hidden_act "
              "vocab_size max_position_embeddings projection_size",
     .ignores = "attention_dropout",
 };
 
 const pith__hf_keys pith__hf_siglip_vision_keys = {
-    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps "
+             "hidden_act "
              "image_size patch_size num_channels",
     .fixed = "vision_use_head=true",
     .ignores = "attention_dropout",
@@ -42,7 +44,8 @@ static const pith__hf_tower_defaults siglip_vision = { .hidden = 768,
 static pith__value *siglip_input(pith__hf_builder *b, int64_t length) {
     pith__value *ids = pith__hf_input(b, "input_ids");
     if (!ids) return NULL;
-    const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")), pith__dim_of(length) };
+    const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")),
+                               pith__dim_of(length) };
     pith__type_set(&ids->type, PITH_I64, 2, dims);
     ids->fixed = true;
     return ids;
@@ -69,13 +72,17 @@ static void siglip_build_text(pith__hf_builder *b, pith__hf_tower *t) {
 }
 
 /* One of query, key and value, which share the rows of in_proj; part: 0, 1, 2. */
-static pith__value *siglip_head_rows(pith__hf_builder *b, const pith__hf_tower *t, pith__value *x, int64_t part) {
+static pith__value *siglip_head_rows(pith__hf_builder *b, const pith__hf_tower *t, pith__value *x,
+                                     int64_t part) {
     const int64_t n = b->config->hidden_size, heads = b->config->heads;
     pith__hf_tower_go_to(b, t, "head.attention.");
     pith__value *stored = pith__hf_tensor(b, "in_proj_weight", NULL, 2, (int64_t[]){ 3 * n, n });
-    pith__value *weight = pith__hf_slice(b, pith__hf_widen(b, stored, stored), part * n, (part + 1) * n, 0);
-    pith__value *bias = pith__hf_slice(b, pith__hf_vector(b, "in_proj_bias", NULL, 3 * n), part * n, (part + 1) * n, 0);
-    pith__value *y = PITH_HF_PUT(b, "MatMul", x, pith__hf_transpose(b, weight, (int64_t[]){ 1, 0 }, 2));
+    pith__value *weight =
+        pith__hf_slice(b, pith__hf_widen(b, stored, stored), part * n, (part + 1) * n, 0);
+    pith__value *bias = pith__hf_slice(b, pith__hf_vector(b, "in_proj_bias", NULL, 3 * n), part * n,
+                                       (part + 1) * n, 0);
+    pith__value *y =
+        PITH_HF_PUT(b, "MatMul", x, pith__hf_transpose(b, weight, (int64_t[]){ 1, 0 }, 2));
     return pith__hf_heads(b, PITH_HF_PUT(b, "Add", y, bias), heads, n / heads);
 }
 
@@ -117,12 +124,14 @@ static void siglip_build_vision(pith__hf_builder *b, pith__hf_tower *t) {
     pith__hf_output(b, siglip_pool(b, t, x), "image_embeds");
 }
 
-pith_status pith__hf_siglip_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
-                                  const pith__weights *weights, const char *weights_name, pith_error *err) {
+pith_status pith__hf_siglip_build(pith__graph *graph, const void *layout,
+                                  const pith__hf_config *config, const pith__weights *weights,
+                                  const char *weights_name, pith_error *err) {
     const pith__hf_towers *l = layout;
     pith__hf_builder b;
     pith__hf_tower text, vision;
-    PITH_TRY(pith__hf_towers_begin(&b, &text, &vision, l, graph, config, weights, weights_name, err));
+    PITH_TRY(
+        pith__hf_towers_begin(&b, &text, &vision, l, graph, config, weights, weights_name, err));
     if (l->text) siglip_build_text(&b, &text);
     if (l->vision) siglip_build_vision(&b, &vision);
     return b.status;

@@ -1,4 +1,5 @@
-/* chat_expression.c - expressions of chat templates: read and computed at once, from the left, by precedence. */
+/* chat_expression.c - expressions of chat templates: read and computed at once, from the left, by
+ * precedence. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +15,14 @@ chat_value pith__chat_fail(chat_run *r, const char *at, const char *format, ...)
     if (r->status) return undefined;
     char what[300];
     int line = 1;
-    for (const char *p = r->text.data; p < at && p < r->text.data + r->text.size; p++) line += *p == '\n';
+    for (const char *p = r->text.data; p < at && p < r->text.data + r->text.size; p++)
+        line += *p == '\n';
     va_list arguments;
     va_start(arguments, format);
     pith__text_format(what, sizeof what, format, arguments);
     va_end(arguments);
-    r->status = pith__fail(r->err, PITH_ERR_UNSUPPORTED, "%s: chat template, line %d: %s", r->source, line, what);
+    r->status = pith__fail(r->err, PITH_ERR_UNSUPPORTED, "%s: chat template, line %d: %s",
+                           r->source, line, what);
     return undefined;
 }
 
@@ -36,11 +39,13 @@ void *pith__chat_alloc(chat_run *r, size_t count, size_t size) {
 }
 
 void pith__chat_want(chat_run *r, chat_value v) {
-    if (v.type == CHAT_UNDEFINED && v.number) pith__chat_fail(r, r->p, "it reads a member of what is not there");
+    if (v.type == CHAT_UNDEFINED && v.number)
+        pith__chat_fail(r, r->p, "it reads a member of what is not there");
 }
 
 void pith__chat_want_list(chat_run *r, chat_value v) {
-    if (v.type == CHAT_LIST && v.number) pith__chat_fail(r, r->p, "it needs '| list' behind a filter");
+    if (v.type == CHAT_LIST && v.number)
+        pith__chat_fail(r, r->p, "it needs '| list' behind a filter");
 }
 
 chat_value pith__chat_flag(bool flag) { return (chat_value){ .type = CHAT_FLAG, .number = flag }; }
@@ -67,7 +72,8 @@ void pith__chat_set(chat_run *r, pith_str name, chat_value value) {
 static bool chat_is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 static bool chat_is_letter(char c, bool first) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (!first && c >= '0' && c <= '9');
 }
 
 static void chat_skip(chat_run *r) {
@@ -136,7 +142,8 @@ bool pith__chat_holds(chat_run *r, chat_value v) {
     case CHAT_OBJECT: return v.count > 0;
     case CHAT_TEXT:
         for (size_t i = 0; i < v.count; i++)
-            if (v.parts[i].kind == PITH_CHAT_WORDS || (v.parts[i].kind == PITH_CHAT_INSTRUCTION && !v.parts[i].trimmed))
+            if (v.parts[i].kind == PITH_CHAT_WORDS ||
+                (v.parts[i].kind == PITH_CHAT_INSTRUCTION && !v.parts[i].trimmed))
                 return true;
         if (v.count) pith__chat_fail(r, r->p, "it asks whether the text of a message is empty");
         return false;
@@ -153,8 +160,8 @@ static bool chat_equal(chat_run *r, chat_value a, chat_value b) {
         pith__chat_fail(r, r->p, "it compares the text of a message");
         return false;
     }
-    const bool numbers =
-        (a.type == CHAT_NUMBER || a.type == CHAT_FLAG) && (b.type == CHAT_NUMBER || b.type == CHAT_FLAG);
+    const bool numbers = (a.type == CHAT_NUMBER || a.type == CHAT_FLAG) &&
+                         (b.type == CHAT_NUMBER || b.type == CHAT_FLAG);
     if (a.type != b.type && !numbers) return false; /* in Python, true is 1 */
     if (a.type == CHAT_LIST || a.type == CHAT_OBJECT) pith__chat_fail(r, r->p, "it compares lists");
     return a.number == b.number;
@@ -197,7 +204,8 @@ static chat_value chat_index(chat_run *r, chat_value v) {
     chat_value key = pith__chat_expression(r);
     pith__chat_want(r, key);
     pith__chat_want_list(r, v);
-    if (!pith__chat_take(r, "]")) return pith__chat_fail(r, r->p, "']' is missing; slices are not run");
+    if (!pith__chat_take(r, "]"))
+        return pith__chat_fail(r, r->p, "']' is missing; slices are not run");
     if (key.type == CHAT_NUMBER && v.type != CHAT_TEXT) return chat_item(v, key.number);
     if (chat_plain(r, key, &name)) return chat_member(v, name);
     return pith__chat_fail(r, r->p, "a key that is no name and no number");
@@ -217,13 +225,15 @@ static void chat_read_arguments(chat_run *r, chat_arguments *a) {
     while (!r->status && !pith__chat_take(r, ")")) {
         const char *before = r->p;
         pith_str name = pith__chat_word(r);
-        const bool named = name.size && r->p < r->end && *r->p == '=' && (r->p + 1 == r->end || r->p[1] != '=');
+        const bool named =
+            name.size && r->p < r->end && *r->p == '=' && (r->p + 1 == r->end || r->p[1] != '=');
         if (!named) r->p = before;
         if (named) r->p++;
         chat_value v = pith__chat_expression(r);
         pith__chat_want(r, v);
         if (named && !(pith__str_is(name, "attribute") && chat_plain(r, v, &a->attribute)))
-            pith__chat_fail(r, before, "the argument '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
+            pith__chat_fail(r, before, "the argument '" PITH_STR_FMT "' is not known",
+                            PITH_STR_ARG(name));
         if (!named && a->count == 4) pith__chat_fail(r, before, "too many arguments");
         if (!named && a->count < 4) a->at[a->count++] = v;
         if (!pith__chat_take(r, ",") && r->p < r->end && *r->p != ')')
@@ -239,9 +249,11 @@ static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a
         (a->count > 1 && !chat_plain(r, a->at[1], &test)))
         return pith__chat_fail(r, r->p, "selectattr needs a list and the name of a member");
     const bool equals =
-        a->count == 3 && (pith__str_is(test, "eq") || pith__str_is(test, "equalto") || pith__str_is(test, "=="));
+        a->count == 3 &&
+        (pith__str_is(test, "eq") || pith__str_is(test, "equalto") || pith__str_is(test, "=="));
     if (!equals && a->count != 1)
-        return pith__chat_fail(r, r->p, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(test));
+        return pith__chat_fail(r, r->p, "the test '" PITH_STR_FMT "' is not known",
+                               PITH_STR_ARG(test));
     chat_value *items = pith__chat_alloc(r, v.count, sizeof *items);
     size_t count = 0;
     if (!items) return undefined;
@@ -254,7 +266,8 @@ static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a
 }
 
 static chat_value chat_map(chat_run *r, chat_value v, const chat_arguments *a) {
-    if (v.type != CHAT_LIST || !a->attribute.size) return pith__chat_fail(r, r->p, "map needs a list and an attribute");
+    if (v.type != CHAT_LIST || !a->attribute.size)
+        return pith__chat_fail(r, r->p, "map needs a list and an attribute");
     chat_value *items = pith__chat_alloc(r, v.count, sizeof *items);
     if (!items) return undefined;
     for (size_t i = 0; i < v.count; i++) items[i] = chat_member(v.items[i], a->attribute);
@@ -262,8 +275,10 @@ static chat_value chat_map(chat_run *r, chat_value v, const chat_arguments *a) {
 }
 
 static pith_str chat_trim_words(pith_str s) {
-    while (s.size && (chat_is_blank(s.data[0]) || s.data[0] == '\v' || s.data[0] == '\f')) s.data++, s.size--;
-    while (s.size && (chat_is_blank(s.data[s.size - 1]) || s.data[s.size - 1] == '\v' || s.data[s.size - 1] == '\f'))
+    while (s.size && (chat_is_blank(s.data[0]) || s.data[0] == '\v' || s.data[0] == '\f'))
+        s.data++, s.size--;
+    while (s.size && (chat_is_blank(s.data[s.size - 1]) || s.data[s.size - 1] == '\v' ||
+                      s.data[s.size - 1] == '\f'))
         s.size--;
     return s;
 }
@@ -298,14 +313,16 @@ static chat_value chat_filter(chat_run *r, chat_value v) {
     if (pith__str_is(name, "last") || pith__str_is(name, "length")) pith__chat_want_list(r, v);
     if (pith__str_is(name, "last") && v.type == CHAT_LIST) return chat_item(v, -1);
     if ((pith__str_is(name, "default") || pith__str_is(name, "d")) && a.count) {
-        const bool replaces = a.count > 1 && pith__chat_holds(r, a.at[1]); /* also what is empty or false */
+        /* also what is empty or false */
+        const bool replaces = a.count > 1 && pith__chat_holds(r, a.at[1]);
         return v.type == CHAT_UNDEFINED || (replaces && !pith__chat_holds(r, v)) ? a.at[0] : v;
     }
     if (pith__str_is(name, "trim") && !a.count) return chat_trim(r, v);
     if (pith__str_is(name, "string") && v.type == CHAT_TEXT) return v;
     if (pith__str_is(name, "length") && v.type == CHAT_LIST)
         return (chat_value){ .type = CHAT_NUMBER, .number = (int64_t)v.count };
-    return pith__chat_fail(r, at, "the filter '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+    return pith__chat_fail(r, at, "the filter '" PITH_STR_FMT "' is not run here",
+                           PITH_STR_ARG(name));
 }
 
 /* ---- operands ---- */
@@ -350,7 +367,8 @@ static chat_value chat_list(chat_run *r) {
     size_t count = 0;
     if (!items) return undefined;
     while (!r->status && !pith__chat_take(r, "]")) {
-        if (count == 16 || r->p == r->end) return pith__chat_fail(r, r->p, "a list that is long or does not end");
+        if (count == 16 || r->p == r->end)
+            return pith__chat_fail(r, r->p, "a list that is long or does not end");
         items[count] = pith__chat_expression(r);
         pith__chat_want(r, items[count]);
         pith__chat_want_list(r, items[count++]);
@@ -365,10 +383,14 @@ static chat_value chat_named(chat_run *r) {
     pith_str name = pith__chat_word(r);
     if (pith__str_is(name, "true") || pith__str_is(name, "True")) return pith__chat_flag(true);
     if (pith__str_is(name, "false") || pith__str_is(name, "False")) return pith__chat_flag(false);
-    if (pith__str_is(name, "none") || pith__str_is(name, "None")) return (chat_value){ .type = CHAT_NONE };
-    if (!name.size) return pith__chat_fail(r, at, "an operand is missing, or is of a kind that is not run here");
+    if (pith__str_is(name, "none") || pith__str_is(name, "None"))
+        return (chat_value){ .type = CHAT_NONE };
+    if (!name.size)
+        return pith__chat_fail(r, at,
+                               "an operand is missing, or is of a kind that is not run here");
     if (r->p < r->end && *r->p == '(')
-        return pith__chat_fail(r, at, "the function '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+        return pith__chat_fail(r, at, "the function '" PITH_STR_FMT "' is not run here",
+                               PITH_STR_ARG(name));
     for (size_t i = 0; i < r->name_count; i++)
         if (pith__str_eq(r->names[i].name, name)) return r->names[i].value;
     return undefined;
@@ -414,25 +436,29 @@ static chat_value chat_test(chat_run *r, chat_value v) {
     else if (pith__str_is(name, "mapping"))
         is = v.type == CHAT_OBJECT;
     else
-        return pith__chat_fail(r, at, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
+        return pith__chat_fail(r, at, "the test '" PITH_STR_FMT "' is not known",
+                               PITH_STR_ARG(name));
     return pith__chat_flag(is != turned);
 }
 
 static chat_value chat_postfix(chat_run *r) {
     const bool minus = pith__chat_take(r, "-");
     chat_value v = chat_operand(r);
-    if (minus && v.type != CHAT_NUMBER) return pith__chat_fail(r, r->p, "'-' before what is no number");
+    if (minus && v.type != CHAT_NUMBER)
+        return pith__chat_fail(r, r->p, "'-' before what is no number");
     if (minus && r->p < r->end && (*r->p == '[' || *r->p == '.'))
         return pith__chat_fail(r, r->p, "a member of a number");
     if (minus) v.number = -v.number;
     bool filtered = false;
     while (chat_step(r)) {
         if (filtered && r->p < r->end && (*r->p == '.' || *r->p == '['))
-            return pith__chat_fail(r, r->p, "a member of what a filter or test gives needs '()' around these");
+            return pith__chat_fail(
+                r, r->p, "a member of what a filter or test gives needs '()' around these");
         if (pith__chat_take(r, ".")) {
             pith_str name = pith__chat_word(r);
             if (r->p < r->end && *r->p == '(')
-                return pith__chat_fail(r, r->p, "the method '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+                return pith__chat_fail(r, r->p, "the method '" PITH_STR_FMT "' is not run here",
+                                       PITH_STR_ARG(name));
             v = chat_member(v, name);
         } else if (pith__chat_take(r, "[")) {
             v = chat_index(r, v);
@@ -465,7 +491,8 @@ static chat_value chat_join(chat_run *r, chat_value a, chat_value b) {
 
 static chat_value chat_sum(chat_run *r) {
     chat_value v = chat_postfix(r);
-    while (!r->status && (pith__chat_take(r, "+") || pith__chat_take(r, "~"))) v = chat_join(r, v, chat_postfix(r));
+    while (!r->status && (pith__chat_take(r, "+") || pith__chat_take(r, "~")))
+        v = chat_join(r, v, chat_postfix(r));
     return v;
 }
 
@@ -518,7 +545,8 @@ static chat_value chat_or(chat_run *r) {
 chat_value pith__chat_operands(chat_run *r) { return chat_or(r); }
 
 chat_value pith__chat_expression(chat_run *r) {
-    if (r->depth == CHAT_DEPTH_MAX) return pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+    if (r->depth == CHAT_DEPTH_MAX)
+        return pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
     chat_value v = chat_or(r);
     if (!r->status && chat_take_word(r, "if")) {

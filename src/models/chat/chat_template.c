@@ -1,5 +1,6 @@
-/* chat_template.c - see chat_template.h. The template is cut into words and tags, which run one after another; a tag
- * that holds others finds its end by counting. Source of the rules for whitespace: Jinja 3.1, "Whitespace Control". */
+/* chat_template.c - see chat_template.h. The template is cut into words and tags, which run one
+ * after another; a tag that holds others finds its end by counting. Source of the rules for
+ * whitespace: Jinja 3.1, "Whitespace Control". */
 #include "models/chat/chat_template.h"
 
 #include <string.h>
@@ -27,7 +28,9 @@ typedef struct chat_program {
 /* The most parts, and bytes of words, that a template writes. */
 enum { CHAT_PARTS_MAX = 1 << 12, CHAT_WORDS_MAX = 1 << 18 };
 
-static bool chat_is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
+static bool chat_is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
+}
 
 /* ---- cutting ---- */
 
@@ -42,18 +45,22 @@ static void chat_add_tag(chat_program *c, chat_tag tag) {
     c->tags[c->count++] = tag;
 }
 
-/* Words up to a tag: without blanks if the tag begins with '-', or, before a block at the beginning of a line, without
- * those of the line. */
-static void chat_add_words(chat_program *c, const char *begin, const char *end, bool stripped, bool block) {
+/* Words up to a tag: without blanks if the tag begins with '-', or, before a block at the beginning
+ * of a line, without those of the line. */
+static void chat_add_words(chat_program *c, const char *begin, const char *end, bool stripped,
+                           bool block) {
     const char *cut = end;
     if (stripped) {
         while (cut > begin && chat_is_space(cut[-1])) cut--;
     } else if (block) {
         while (cut > begin && (cut[-1] == ' ' || cut[-1] == '\t')) cut--;
-        const bool line = cut > begin ? cut[-1] == '\n' : cut == c->run.text.data || cut[-1] == '\n';
+        const bool line =
+            cut > begin ? cut[-1] == '\n' : cut == c->run.text.data || cut[-1] == '\n';
         if (!line) cut = end;
     }
-    if (cut > begin) chat_add_tag(c, (chat_tag){ CHAT_TAG_WORDS, { begin, (size_t)(cut - begin) }, PITH_STR("") });
+    if (cut > begin)
+        chat_add_tag(c,
+                     (chat_tag){ CHAT_TAG_WORDS, { begin, (size_t)(cut - begin) }, PITH_STR("") });
 }
 
 /* The end of a tag's text, which strings may hide; NULL: it has none. */
@@ -81,7 +88,9 @@ static const char *chat_behind(const char *p, const char *end, bool stripped, bo
 
 static void chat_add_code(chat_program *c, const char *begin, const char *end, char mark) {
     chat_run *r = &c->run;
-    chat_tag tag = { mark == '}' ? CHAT_TAG_PUT : CHAT_TAG_BLOCK, { begin, (size_t)(end - begin) }, PITH_STR("") };
+    chat_tag tag = { mark == '}' ? CHAT_TAG_PUT : CHAT_TAG_BLOCK,
+                     { begin, (size_t)(end - begin) },
+                     PITH_STR("") };
     if (mark == '#') return;
     r->p = begin;
     r->end = end;
@@ -108,7 +117,8 @@ static void chat_cut(chat_program *c) {
             return;
         }
         chat_add_words(c, words, p, left, mark != '}' && !kept);
-        const bool right = stop > code && stop[-1] == '-', plus = stop > code && stop[-1] == '+' && mark != '}';
+        const bool right = stop > code && stop[-1] == '-',
+                   plus = stop > code && stop[-1] == '+' && mark != '}';
         const char *from = code + (left || kept), *to = stop - (right || plus);
         chat_add_code(c, from, to > from ? to : from, mark);
         p = words = chat_behind(stop + 2, end, right, mark != '}' && !plus);
@@ -136,20 +146,23 @@ static void chat_emit(chat_program *c, pith__chat_part part) {
 
 static void chat_put(chat_program *c, const chat_tag *tag) {
     chat_value v = pith__chat_expression(&c->run);
-    if (c->run.p < c->run.end) pith__chat_fail(&c->run, c->run.p, "something follows an expression");
+    if (c->run.p < c->run.end)
+        pith__chat_fail(&c->run, c->run.p, "something follows an expression");
     pith__chat_want(&c->run, v);
     if (v.type != CHAT_TEXT && v.type != CHAT_UNDEFINED)
         pith__chat_fail(&c->run, tag->text.data, "it writes something other than a string");
     for (size_t i = 0; v.type == CHAT_TEXT && i < v.count; i++) chat_emit(c, v.parts[i]);
 }
 
-/* The next tag of the same nesting that belongs to the block at `at`: elif, else or its end. count: none. */
+/* The next tag of the same nesting that belongs to the block at `at`: elif, else or its end. count:
+ * none. */
 static size_t chat_next(const chat_program *c, size_t at, const char *end) {
     int depth = 0;
     for (size_t i = at + 1; i < c->count; i++) {
         const pith_str k = c->tags[i].keyword;
         if (c->tags[i].kind != CHAT_TAG_BLOCK) continue;
-        if (!depth && (pith__str_is(k, end) || pith__str_is(k, "elif") || pith__str_is(k, "else"))) return i;
+        if (!depth && (pith__str_is(k, end) || pith__str_is(k, "elif") || pith__str_is(k, "else")))
+            return i;
         if (pith__str_is(k, "if") || pith__str_is(k, "for")) depth++;
         if (pith__str_is(k, "endif") || pith__str_is(k, "endfor")) depth--;
         if (depth < 0) break;
@@ -187,7 +200,9 @@ static size_t chat_if(chat_program *c, size_t at) {
 }
 
 static chat_value chat_loop(chat_run *r, size_t i, size_t count) {
-    static const pith_str keys[] = { { "first", 5 }, { "last", 4 }, { "index", 5 }, { "index0", 6 } };
+    static const pith_str keys[] = {
+        { "first", 5 }, { "last", 4 }, { "index", 5 }, { "index0", 6 }
+    };
     chat_value *items = pith__chat_alloc(r, 4, sizeof *items);
     if (!items) return (chat_value){ .type = CHAT_UNDEFINED };
     items[0] = pith__chat_flag(i == 0);
@@ -197,15 +212,17 @@ static chat_value chat_loop(chat_run *r, size_t i, size_t count) {
     return (chat_value){ .type = CHAT_OBJECT, .items = items, .keys = keys, .count = 4 };
 }
 
-/* Returns the place of endfor. Names that are set within a round are gone behind it, as in Jinja. */
+/* Returns the place of endfor. Names that are set within a round are gone behind it, as in Jinja.
+ */
 static size_t chat_for(chat_program *c, size_t at) {
     chat_run *r = &c->run;
     const size_t end = chat_next(c, at, "endfor");
     pith_str name = pith__chat_word(r), in = pith__chat_word(r);
     chat_value list = pith__chat_operands(r);
-    if (end == c->count || !pith__str_is(c->tags[end].keyword, "endfor") || !name.size || !pith__str_is(in, "in") ||
-        list.type != CHAT_LIST || r->p < r->end)
-        pith__chat_fail(r, c->tags[at].text.data, "a block 'for' is not of the form that is run here: 'for x in list'");
+    if (end == c->count || !pith__str_is(c->tags[end].keyword, "endfor") || !name.size ||
+        !pith__str_is(in, "in") || list.type != CHAT_LIST || r->p < r->end)
+        pith__chat_fail(r, c->tags[at].text.data,
+                        "a block 'for' is not of the form that is run here: 'for x in list'");
     for (size_t i = 0; i < list.count && !r->status; i++) {
         chat_name kept[CHAT_NAMES_MAX];
         const size_t count = r->name_count;
@@ -241,13 +258,15 @@ static size_t chat_run_block(chat_program *c, size_t i) {
     if (pith__str_is(k, "set"))
         chat_assign(c);
     else
-        pith__chat_fail(&c->run, c->tags[i].text.data, "'" PITH_STR_FMT "' is not run here", PITH_STR_ARG(k));
+        pith__chat_fail(&c->run, c->tags[i].text.data, "'" PITH_STR_FMT "' is not run here",
+                        PITH_STR_ARG(k));
     return i;
 }
 
 static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
     chat_run *r = &c->run;
-    if (r->depth == CHAT_DEPTH_MAX) pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+    if (r->depth == CHAT_DEPTH_MAX)
+        pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
     for (size_t i = begin; i < end && !r->status; i++) {
         const chat_tag *tag = &c->tags[i];
@@ -266,7 +285,8 @@ static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
 
 /* ---- messages ---- */
 
-static chat_value chat_object(chat_run *r, const pith_str *keys, chat_value first, chat_value second) {
+static chat_value chat_object(chat_run *r, const pith_str *keys, chat_value first,
+                              chat_value second) {
     chat_value *items = pith__chat_alloc(r, 2, sizeof *items);
     if (!items) return (chat_value){ .type = CHAT_UNDEFINED };
     items[0] = first;
@@ -274,8 +294,10 @@ static chat_value chat_object(chat_run *r, const pith_str *keys, chat_value firs
     return (chat_value){ .type = CHAT_OBJECT, .items = items, .keys = keys, .count = 2 };
 }
 
-static chat_value chat_message(chat_run *r, const char *role, pith__chat_kind kind, bool structured) {
-    static const pith_str keys[] = { { "role", 4 }, { "content", 7 } }, inner[] = { { "type", 4 }, { "text", 4 } };
+static chat_value chat_message(chat_run *r, const char *role, pith__chat_kind kind,
+                               bool structured) {
+    static const pith_str keys[] = { { "role", 4 }, { "content", 7 } },
+                          inner[] = { { "type", 4 }, { "text", 4 } };
     pith__chat_part *part = pith__chat_alloc(r, 1, sizeof *part);
     chat_value *list = pith__chat_alloc(r, 1, sizeof *list);
     if (!part || !list) return (chat_value){ .type = CHAT_UNDEFINED };
@@ -293,22 +315,26 @@ static void chat_begin(chat_program *c, const pith__chat_settings *s) {
     chat_value *messages = pith__chat_alloc(r, 3, sizeof *messages);
     size_t count = 0;
     if (!messages) return;
-    if (s->instructed) messages[count++] = chat_message(r, "system", PITH_CHAT_INSTRUCTION, s->structured);
+    if (s->instructed)
+        messages[count++] = chat_message(r, "system", PITH_CHAT_INSTRUCTION, s->structured);
     messages[count++] = chat_message(r, "query", PITH_CHAT_QUERY, s->structured);
     messages[count++] = chat_message(r, "document", PITH_CHAT_DOCUMENT, s->structured);
     r->p = r->text.data;
-    pith__chat_set(r, PITH_STR("messages"), (chat_value){ .type = CHAT_LIST, .items = messages, .count = count });
+    pith__chat_set(r, PITH_STR("messages"),
+                   (chat_value){ .type = CHAT_LIST, .items = messages, .count = count });
     pith__chat_set(r, PITH_STR("add_generation_prompt"), pith__chat_flag(false));
     pith__chat_set(r, PITH_STR("tools"), (chat_value){ .type = CHAT_NONE });
     pith__chat_set(r, PITH_STR("documents"), (chat_value){ .type = CHAT_NONE });
     for (size_t i = 0; i < s->variable_count; i++) {
         const pith__chat_variable *v = &s->variables[i];
-        pith__chat_set(r, v->name, v->text.data ? pith__chat_text(r, v->text) : pith__chat_flag(v->flag));
+        pith__chat_set(r, v->name,
+                       v->text.data ? pith__chat_text(r, v->text) : pith__chat_flag(v->flag));
     }
 }
 
 /* Jinja reads every end of a line as "\n". */
-static pith_status chat_take_lines(pith_str *lines, pith_str text, pith__arena *arena, pith_error *err) {
+static pith_status chat_take_lines(pith_str *lines, pith_str text, pith__arena *arena,
+                                   pith_error *err) {
     char *to = pith__arena_alloc(arena, text.size + 1);
     size_t n = 0;
     if (!to) return pith__fail_memory(err, text.size);
@@ -321,12 +347,14 @@ static pith_status chat_take_lines(pith_str *lines, pith_str text, pith__arena *
 }
 
 pith_status pith__chat_template_run(pith__chat_form *form, pith_str text, const char *name,
-                                    const pith__chat_settings *settings, pith__arena *arena, pith_error *err) {
+                                    const pith__chat_settings *settings, pith__arena *arena,
+                                    pith_error *err) {
     chat_program *c = pith__arena_array(arena, 1, sizeof *c);
     bool has[PITH_CHAT_KINDS] = { false };
     if (!c) return pith__fail_memory(err, sizeof *c);
     if (text.size > PITH_CHAT_BYTES_MAX)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: chat template: it is longer than %d bytes", name,
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: chat template: it is longer than %d bytes", name,
                           PITH_CHAT_BYTES_MAX);
     PITH_TRY(chat_take_lines(&c->run.text, text, arena, err));
     c->run.source = name;
@@ -339,12 +367,14 @@ pith_status pith__chat_template_run(pith__chat_form *form, pith_str text, const 
     for (size_t i = 0; i < c->part_count; i++) has[c->parts[i].kind] = true;
     for (size_t i = 0; i < c->part_count; i++) places += c->parts[i].kind != PITH_CHAT_WORDS;
     if (!c->run.status && places > PITH_CHAT_PLACES_MAX)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: chat template: it writes messages more than %d times", name,
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: chat template: it writes messages more than %d times", name,
                           PITH_CHAT_PLACES_MAX);
     if (!c->run.status && !(has[PITH_CHAT_QUERY] && has[PITH_CHAT_DOCUMENT]))
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "%s: chat template: it leaves the %s of a pair out, as templates for conversations do", name,
-                          has[PITH_CHAT_QUERY] ? "document" : "query");
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s: chat template: it leaves the %s of a pair out, as templates for conversations do",
+            name, has[PITH_CHAT_QUERY] ? "document" : "query");
     *form = (pith__chat_form){ c->parts, c->part_count };
     return c->run.status;
 }
@@ -355,8 +385,8 @@ bool pith__chat_form_has(const pith__chat_form *form, pith__chat_kind kind) {
     return false;
 }
 
-pith_status pith__chat_form_copy(pith__chat_form *copy, const pith__chat_form *form, pith__arena *arena,
-                                 pith_error *err) {
+pith_status pith__chat_form_copy(pith__chat_form *copy, const pith__chat_form *form,
+                                 pith__arena *arena, pith_error *err) {
     size_t bytes = 0, used = 0, count = 0;
     for (size_t i = 0; i < form->count; i++) bytes += form->parts[i].words.size;
     pith__chat_part *parts = pith__arena_array(arena, form->count, sizeof *parts);

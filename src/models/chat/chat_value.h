@@ -1,4 +1,5 @@
-/* chat_value.h - the inside of chat_template.h: values of a template while it runs, and expressions. */
+/* chat_value.h - the inside of chat_template.h: values of a template while it runs, and
+ * expressions. */
 #ifndef PITH_MODELS_CHAT_CHAT_VALUE_H
 #define PITH_MODELS_CHAT_CHAT_VALUE_H
 
@@ -16,8 +17,9 @@ typedef enum chat_type {
 
 typedef struct chat_value {
     chat_type type;
-    /* Of FLAG and NUMBER; 1 of UNDEFINED: a member of what is not there; 1 of LIST: a stream, as filters make of a
-     * list, which holds even if it is empty, can be read only once, and has no length and no places. */
+    /* Of FLAG and NUMBER; 1 of UNDEFINED: a member of what is not there; 1 of LIST: a stream, as
+     * filters make of a list, which holds even if it is empty, can be read only once, and has no
+     * length and no places. */
     int64_t number;
     const pith__chat_part *parts; /* of TEXT: [count] */
     const struct chat_value *items;
@@ -30,9 +32,14 @@ typedef struct chat_name {
     chat_value value;
 } chat_name;
 
-/* More names than any template sets at once; nested tags and parentheses; tags, operators and filters that run; bytes
- * that a run may take for values. */
-enum { CHAT_NAMES_MAX = 64, CHAT_DEPTH_MAX = 32, CHAT_STEPS_MAX = 20000, CHAT_MEMORY_MAX = 8 << 20 };
+/* More names than any template sets at once; nested tags and parentheses; tags, operators and
+ * filters that run; bytes that a run may take for values. */
+enum {
+    CHAT_NAMES_MAX = 64,
+    CHAT_DEPTH_MAX = 32,
+    CHAT_STEPS_MAX = 20000,
+    CHAT_MEMORY_MAX = 8 << 20
+};
 
 typedef struct chat_run {
     const char *source;  /* name of the template, for messages */
@@ -48,11 +55,12 @@ typedef struct chat_run {
 } chat_run;
 
 /* Notes a fault at the place in the template; returns an undefined value. */
-chat_value pith__chat_fail(chat_run *r, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+chat_value pith__chat_fail(chat_run *r, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Returns zeroed memory for values; NULL after a fault: too much, or none is left. */
 void *pith__chat_alloc(chat_run *r, size_t count, size_t size);
-/* Fails for a member of what is not there, which Jinja refuses as soon as it is read. Here it is refused when it is
- * used, since both sides of "and", "or" and "if" are computed. */
+/* Fails for a member of what is not there, which Jinja refuses as soon as it is read. Here it is
+ * refused when it is used, since both sides of "and", "or" and "if" are computed. */
 void pith__chat_want(chat_run *r, chat_value v);
 /* Fails for a stream where Jinja needs a list, or would read it twice. */
 void pith__chat_want_list(chat_run *r, chat_value v);

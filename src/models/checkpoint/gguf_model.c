@@ -26,7 +26,9 @@ typedef struct gguf_model {
 } gguf_model;
 
 static pith_status gguf_model_note(gguf_model *m, const char *what, pith_str value) {
-    return value.size ? pith__modules_note(m->modules, what, value, pith__str_of(m->name), m->arena, m->err) : PITH_OK;
+    return value.size ? pith__modules_note(m->modules, what, value, pith__str_of(m->name), m->arena,
+                                           m->err)
+                      : PITH_OK;
 }
 
 /* ---- modules ---- */
@@ -43,14 +45,15 @@ static pith_status gguf_model_pooling(gguf_model *m) {
     const uint64_t kind = pith__gguf_setting_count(&m->settings, "pooling_type", GGUF_POOL_NONE);
     if (kind >= GGUF_POOL_RANK)
         return pith__fail(m->err, PITH_ERR_UNSUPPORTED,
-                          "%s: %s.pooling_type %llu; none, mean, cls and last (0 to 3) are known, rerankers are not",
+                          "%s: %s.pooling_type %llu; none, mean, cls and last (0 to 3) are known, "
+                          "rerankers are not",
                           m->name, arch, (unsigned long long)kind);
     if (kind == GGUF_POOL_NONE)
-        pith__log_write(
-            m->log, PITH_LOG_WARNING,
-            "%s: '%s.pooling_type' names no pooling; the mean over a text's tokens is taken, unless another "
-            "pooling is asked for",
-            m->name, arch);
+        pith__log_write(m->log, PITH_LOG_WARNING,
+                        "%s: '%s.pooling_type' names no pooling; the mean over a text's tokens is "
+                        "taken, unless another "
+                        "pooling is asked for",
+                        m->name, arch);
     m->modules->pooling = poolings[kind].pooling;
     return pith__modules_note(m->modules, "pooling", pith__str_of(poolings[kind].name),
                               kind ? pith__str_of(m->name) : PITH_STR(""), m->arena, m->err);
@@ -83,15 +86,17 @@ static pith_status gguf_model_dense(gguf_model *m) {
         const uint64_t in = pith__gguf_setting_count(&m->settings, layers[i].in, 0);
         const uint64_t out = pith__gguf_setting_count(&m->settings, layers[i].out, 0);
         if (!t && !in && !out) continue;
-        if (!t || t->rank != 2 || (uint64_t)t->dims[1] != in || (uint64_t)t->dims[0] != out || in < 1 || out < 1 ||
-            in > PITH_MODULE_WIDTH_MAX || out > PITH_MODULE_WIDTH_MAX)
-            return pith__fail(m->err, PITH_ERR_FORMAT,
-                              "%s: '%s' must be a matrix of the sizes that '%s' and '%s' say (%llu and %llu)", m->name,
-                              layers[i].tensor, layers[i].in, layers[i].out, (unsigned long long)in,
-                              (unsigned long long)out);
+        if (!t || t->rank != 2 || (uint64_t)t->dims[1] != in || (uint64_t)t->dims[0] != out ||
+            in < 1 || out < 1 || in > PITH_MODULE_WIDTH_MAX || out > PITH_MODULE_WIDTH_MAX)
+            return pith__fail(
+                m->err, PITH_ERR_FORMAT,
+                "%s: '%s' must be a matrix of the sizes that '%s' and '%s' say (%llu and %llu)",
+                m->name, layers[i].tensor, layers[i].in, layers[i].out, (unsigned long long)in,
+                (unsigned long long)out);
         pith__vector_step step = { .kind = PITH_STEP_DENSE, .in = t->dims[1], .out = t->dims[0] };
         PITH_TRY(gguf_model_f32(&step.weight, m, t));
-        if (!pith__arena_grow(m->arena, (void **)&to->steps, to->step_count, &to->step_capacity, sizeof *to->steps))
+        if (!pith__arena_grow(m->arena, (void **)&to->steps, to->step_count, &to->step_capacity,
+                              sizeof *to->steps))
             return pith__fail_memory(m->err, sizeof *to->steps);
         to->steps[to->step_count++] = step;
         PITH_TRY(gguf_model_note(m, "module", pith__str_of(layers[i].tensor)));
@@ -108,7 +113,8 @@ static pith_status gguf_model_modules(gguf_model *m) {
     m->modules->max_length_file = pith__str_of(m->name);
     PITH_TRY(gguf_model_pooling(m));
     PITH_TRY(gguf_model_dense(m));
-    return pith__modules_note(m->modules, "normalize", PITH_STR("yes"), PITH_STR(""), m->arena, m->err);
+    return pith__modules_note(m->modules, "normalize", PITH_STR("yes"), PITH_STR(""), m->arena,
+                              m->err);
 }
 
 /* ---- tensors ---- */
@@ -123,11 +129,12 @@ static bool gguf_model_takes(const pith__gguf_arch *arch, pith_str name) {
     if (gguf_model_begins(name, arch->layer)) return true;
     for (const pith__gguf_name *n = arch->plain; n->gguf; n++)
         if (gguf_model_begins(name, n->hf)) return true;
-    return arch->windows && (gguf_model_begins(name, "dense_2.") || gguf_model_begins(name, "dense_3."));
+    return arch->windows &&
+           (gguf_model_begins(name, "dense_2.") || gguf_model_begins(name, "dense_3."));
 }
 
-/* Tensors that no one reads: the matrix that predicts tokens and heads of rerankers change no vector, factors of
- * rotary positions do. */
+/* Tensors that no one reads: the matrix that predicts tokens and heads of rerankers change no
+ * vector, factors of rotary positions do. */
 static pith_status gguf_model_tensors(gguf_model *m) {
     for (size_t i = 0; i < m->weights.count; i++) {
         const pith_str name = m->weights.keys[i];
@@ -136,11 +143,13 @@ static pith_status gguf_model_tensors(gguf_model *m) {
             continue;
         if (gguf_model_begins(name, "rope_"))
             return pith__fail(m->err, PITH_ERR_UNSUPPORTED,
-                              "%s: tensor '" PITH_STR_FMT "', factors of rotary positions, is not supported", m->name,
-                              PITH_STR_ARG(name));
+                              "%s: tensor '" PITH_STR_FMT
+                              "', factors of rotary positions, is not supported",
+                              m->name, PITH_STR_ARG(name));
         pith__log_write(m->log, PITH_LOG_WARNING,
-                        "%s: tensor '" PITH_STR_FMT "' is not known for the architecture %s and is ignored", m->name,
-                        PITH_STR_ARG(name), m->settings.arch->name);
+                        "%s: tensor '" PITH_STR_FMT
+                        "' is not known for the architecture %s and is ignored",
+                        m->name, PITH_STR_ARG(name), m->settings.arch->name);
     }
     return PITH_OK;
 }
@@ -156,13 +165,15 @@ static pith_status gguf_model_graph(pith__graph **graph, gguf_model *m) {
     PITH_TRY(gguf_model_note(m, "settings ignored", ignored));
     PITH_TRY(gguf_model_note(m, "settings not known", unknown));
     PITH_TRY(pith__hf_config_read(&values, config, m->name, m->arena, m->err));
-    PITH_TRY(pith__hf_build_weights(graph, &values, &m->weights, m->name, m->arena, m->log, m->err));
+    PITH_TRY(
+        pith__hf_build_weights(graph, &values, &m->weights, m->name, m->arena, m->log, m->err));
     (*graph)->producer = PITH_STR("gguf");
     return PITH_OK;
 }
 
-pith_status pith__gguf_build(pith__graph **graph, pith__modules *modules, pith_str bytes, const char *name,
-                             pith__arena *arena, const pith_log *log, pith_error *err) {
+pith_status pith__gguf_build(pith__graph **graph, pith__modules *modules, pith_str bytes,
+                             const char *name, pith__arena *arena, const pith_log *log,
+                             pith_error *err) {
     gguf_model m = { .modules = modules, .name = name, .arena = arena, .log = log, .err = err };
     PITH_TRY(pith__weights_init(&m.weights, arena, err));
     PITH_TRY(pith__gguf_read(&m.weights, bytes, name, err));

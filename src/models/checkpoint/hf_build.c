@@ -1,5 +1,5 @@
-/* hf_build.c - a model directory without an ONNX file: config.json names the architecture, safetensors or files of
- * torch.save hold the weights. */
+/* hf_build.c - a model directory without an ONNX file: config.json names the architecture,
+ * safetensors or files of torch.save hold the weights. */
 #include <string.h>
 
 #include "base/error.h"
@@ -13,24 +13,26 @@
 #include "models/modules/config_args.h"
 #include "models/tasks/task.h"
 
-static pith_status open_in(pith_str *bytes, pith__files *files, const char *dir, pith_str name, pith__arena *arena,
-                           pith_error *err) {
+static pith_status open_in(pith_str *bytes, pith__files *files, const char *dir, pith_str name,
+                           pith__arena *arena, pith_error *err) {
     pith_str path;
     PITH_TRY(pith__path_join(&path, arena, dir, name, err));
     return pith__files_open(bytes, files, path.data, err);
 }
 
-/* Families that take some models of another one's model_type, if this build was made without them; their conditions
- * are those of their files. */
+/* Families that take some models of another one's model_type, if this build was made without them;
+ * their conditions are those of their files. */
 static pith_status hf_build_check_left_out(const pith__hf_config *c, pith_error *err) {
-    const bool native = !pith__hf_config_has(c, "n_embd") && !pith__hf_config_has(c, "rotary_emb_fraction") &&
+    const bool native = !pith__hf_config_has(c, "n_embd") &&
+                        !pith__hf_config_has(c, "rotary_emb_fraction") &&
                         !pith__hf_config_has(c, "auto_map");
     const struct {
         const char *family, *model_type;
         bool takes;
     } variants[] = {
         { "jina_bert", "bert", pith__str_is(c->position_embedding_type, "alibi") },
-        { "jina_xlm_roberta", "xlm-roberta", pith__str_is(c->position_embedding_type, "rotary") || c->flash },
+        { "jina_xlm_roberta", "xlm-roberta",
+          pith__str_is(c->position_embedding_type, "rotary") || c->flash },
         { "nomic_native", "nomic_bert", native },
     };
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
@@ -39,12 +41,14 @@ static pith_status hf_build_check_left_out(const pith__hf_config *c, pith_error 
     return PITH_OK;
 }
 
-static pith_status hf_build_find_family(const pith__hf_family **family, const pith__hf_config *config,
-                                        pith__arena *arena, pith_error *err) {
+static pith_status hf_build_find_family(const pith__hf_family **family,
+                                        const pith__hf_config *config, pith__arena *arena,
+                                        pith_error *err) {
     pith_str known = PITH_STR(""), model_type = config->model_type;
     for (size_t i = 0; i < pith__hf_family_count; i++) {
         *family = pith__hf_family_table[i];
-        if ((*family)->takes && pith__str_is(model_type, (*family)->model_type) && (*family)->takes(config))
+        if ((*family)->takes && pith__str_is(model_type, (*family)->model_type) &&
+            (*family)->takes(config))
             return PITH_OK;
     }
     PITH_TRY(hf_build_check_left_out(config, err));
@@ -52,18 +56,21 @@ static pith_status hf_build_find_family(const pith__hf_family **family, const pi
         *family = pith__hf_family_table[i];
         if ((*family)->takes) continue;
         if (pith__str_is(model_type, (*family)->model_type)) return PITH_OK;
-        known = pith__arena_printf(arena, "%s%s%s", known.data, known.size ? ", " : "", (*family)->model_type);
+        known = pith__arena_printf(arena, "%s%s%s", known.data, known.size ? ", " : "",
+                                   (*family)->model_type);
         if (!known.data) return pith__fail_memory(err, 0);
     }
     PITH_TRY(pith__piece_check("families", model_type, err));
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "config.json: architecture \"" PITH_STR_FMT "\" is not supported; supported are %s",
+                      "config.json: architecture \"" PITH_STR_FMT
+                      "\" is not supported; supported are %s",
                       PITH_STR_ARG(model_type), known.data);
 }
 
-/* The tensors of a file that lies beside the network's weights, as "<name>.<tensor>", if there is such a file. */
-static pith_status hf_build_add_beside(pith__weights *weights, const char *name, const char *dir, pith__files *files,
-                                       pith__arena *arena, pith_error *err) {
+/* The tensors of a file that lies beside the network's weights, as "<name>.<tensor>", if there is
+ * such a file. */
+static pith_status hf_build_add_beside(pith__weights *weights, const char *name, const char *dir,
+                                       pith__files *files, pith__arena *arena, pith_error *err) {
     pith__weights own;
     const char *file;
     bool there;
@@ -74,15 +81,17 @@ static pith_status hf_build_add_beside(pith__weights *weights, const char *name,
     PITH_TRY(pith__weights_init(&own, arena, err));
     PITH_TRY(pith__weights_read(&own, &file, dir, wanted.data, files, err));
     for (size_t i = 0; i < own.count; i++) {
-        pith_str full = pith__arena_printf(arena, "%s." PITH_STR_FMT, name, PITH_STR_ALL(own.keys[i]));
+        pith_str full =
+            pith__arena_printf(arena, "%s." PITH_STR_FMT, name, PITH_STR_ALL(own.keys[i]));
         if (!full.data) return pith__fail_memory(err, own.keys[i].size);
         PITH_TRY(pith__weights_put(weights, full, &own.items[i], err));
     }
     return PITH_OK;
 }
 
-static pith_status hf_build_family(pith__graph **graph, const pith__hf_family *family, pith__hf_config *config,
-                                   const pith__weights *weights, const char *weights_name, pith__arena *arena,
+static pith_status hf_build_family(pith__graph **graph, const pith__hf_family *family,
+                                   pith__hf_config *config, const pith__weights *weights,
+                                   const char *weights_name, pith__arena *arena,
                                    const pith_log *log, pith_error *err) {
     static const pith__opset opset = { { "", 0 }, PITH_OPSET_NEWEST };
     pith__graph *built;
@@ -99,8 +108,9 @@ static pith_status hf_build_family(pith__graph **graph, const pith__hf_family *f
     return PITH_OK;
 }
 
-pith_status pith__hf_build_weights(pith__graph **graph, const pith__hf_config *config, const pith__weights *weights,
-                                   const char *weights_name, pith__arena *arena, const pith_log *log, pith_error *err) {
+pith_status pith__hf_build_weights(pith__graph **graph, const pith__hf_config *config,
+                                   const pith__weights *weights, const char *weights_name,
+                                   pith__arena *arena, const pith_log *log, pith_error *err) {
     const pith__hf_family *family;
     pith__hf_config complete = *config;
     PITH_TRY(hf_build_find_family(&family, config, arena, err));
@@ -108,9 +118,10 @@ pith_status pith__hf_build_weights(pith__graph **graph, const pith__hf_config *c
     return hf_build_family(graph, family, &complete, weights, weights_name, arena, log, err);
 }
 
-pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, const char *dir, const char *wanted,
-                                const pith__judge *judge, pith_str task, pith_str args, pith__files *files,
-                                pith__arena *arena, const pith_log *log, pith_error *err) {
+pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, const char *dir,
+                                const char *wanted, const pith__judge *judge, pith_str task,
+                                pith_str args, pith__files *files, pith__arena *arena,
+                                const pith_log *log, pith_error *err) {
     pith__hf_config config;
     const pith__hf_family *family;
     pith__weights weights;
@@ -135,7 +146,8 @@ pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, co
     return hf_build_family(graph, family, &config, &weights, weights_name, arena, log, err);
 }
 
-pith_status pith__hf_build(pith__graph **graph, const char *dir, pith__files *files, pith__arena *arena,
-                           const pith_log *log, pith_error *err) {
-    return pith__hf_build_from(graph, NULL, dir, NULL, NULL, PITH_STR(""), PITH_STR(""), files, arena, log, err);
+pith_status pith__hf_build(pith__graph **graph, const char *dir, pith__files *files,
+                           pith__arena *arena, const pith_log *log, pith_error *err) {
+    return pith__hf_build_from(graph, NULL, dir, NULL, NULL, PITH_STR(""), PITH_STR(""), files,
+                               arena, log, err);
 }

@@ -16,22 +16,23 @@
 #include "models/encode/feed.h"
 #include "models/open/open.h"
 
-/* The difference that is allowed, as a share of the largest number of an output. Sums in another order differ by about
- * 1e-6 of it, a wrong fusion usually by more than 1e-2; ALLOWED_F32 lies between. In half precision and after
- * quantisation, one rounding may go the other way, so ALLOWED_COARSE is larger. */
+/* The difference that is allowed, as a share of the largest number of an output. Sums in another
+ * order differ by about 1e-6 of it, a wrong fusion usually by more than 1e-2; ALLOWED_F32 lies
+ * between. In half precision and after quantisation, one rounding may go the other way, so
+ * ALLOWED_COARSE is larger. */
 #define ALLOWED_F32 1e-3
 #define ALLOWED_COARSE 5e-2
-/* Outputs whose largest number is below this count as if it were this: terms that should cancel to 0 leave rounding
- * errors. */
+/* Outputs whose largest number is below this count as if it were this: terms that should cancel to
+ * 0 leave rounding errors. */
 #define SCALE_LEAST 1e-2
-/* Some models divide by a number that nearly cancels. So a larger difference still counts as rounding if noise of one
- * rounding (NOISE_F32) in every value of the reference moves the output by NOISE_SHARE of that difference, in one of
- * NOISE_RUNS runs. */
+/* Some models divide by a number that nearly cancels. So a larger difference still counts as
+ * rounding if noise of one rounding (NOISE_F32) in every value of the reference moves the output by
+ * NOISE_SHARE of that difference, in one of NOISE_RUNS runs. */
 #define NOISE_SHARE 0.125
 #define NOISE_F32 0x1p-22
 enum { NOISE_RUNS = 4 };
-/* The most passes that one opening leaves out; inputs per level for `pith verify --fusions`, and for a check at open,
- * which should not take long. */
+/* The most passes that one opening leaves out; inputs per level for `pith verify --fusions`, and
+ * for a check at open, which should not take long. */
 enum { WITHOUT_MAX = 8, RUNS = 12, RUNS_AT_OPEN = 6 };
 
 typedef struct check {
@@ -44,7 +45,8 @@ typedef struct check {
     int runs, ran;
     pith_check_finding finding; /* pass is NULL: nothing differs */
     char node[256], output[128], inputs[256];
-    char refusal[PITH_ERROR_MESSAGE_SIZE]; /* why the reference did not run the last inputs it did not run */
+    char refusal[PITH_ERROR_MESSAGE_SIZE]; /* why the reference did not run the last inputs it did
+                                              not run */
     pith_error *err;
 } check;
 
@@ -60,8 +62,9 @@ static double check_element(const pith_tensor *t, int64_t i) {
     }
 }
 
-/* The largest difference as a share of the largest number of `want`; infinite if shapes differ, or if one of the two is
- * not finite and the other is something else. Where `want` is NaN nothing is compared. */
+/* The largest difference as a share of the largest number of `want`; infinite if shapes differ, or
+ * if one of the two is not finite and the other is something else. Where `want` is NaN nothing is
+ * compared. */
 static double check_difference(const pith_tensor *got, const pith_tensor *want) {
     double scale = 0, most = 0;
     if (got->dtype != want->dtype || got->rank != want->rank) return INFINITY;
@@ -69,12 +72,15 @@ static double check_difference(const pith_tensor *got, const pith_tensor *want) 
         if (got->dims[d] != want->dims[d]) return INFINITY;
     if (got->dtype >= PITH_DTYPE_COUNT || got->dtype == PITH_STRING) return 0;
     if (!pith__dtype_is_float(got->dtype)) {
-        bool equal = got->bytes == want->bytes && (!got->bytes || !memcmp(got->data, want->data, got->bytes));
+        bool equal = got->bytes == want->bytes &&
+                     (!got->bytes || !memcmp(got->data, want->data, got->bytes));
         return equal ? 0 : INFINITY;
     }
     for (int64_t i = 0, n = pith__tensor_count(want); i < n; i++) {
         double a = check_element(got, i), b = check_element(want, i);
-        if (isnan(b)) continue; /* fused attention skips masked keys, also those whose NaN would spread */
+        if (isnan(b))
+            continue; /* fused attention skips masked keys, also those whose NaN would
+                                   spread */
         if (a == b) {
             if (isfinite(b) && fabs(b) > scale) scale = fabs(b);
             continue;
@@ -86,7 +92,8 @@ static double check_difference(const pith_tensor *got, const pith_tensor *want) 
     return most / (scale > SCALE_LEAST ? scale : SCALE_LEAST);
 }
 
-static bool check_differs(const check *c, const pith_tensor *got, const pith_tensor *want, double *difference) {
+static bool check_differs(const check *c, const pith_tensor *got, const pith_tensor *want,
+                          double *difference) {
     *difference = check_difference(got, want);
     return !(*difference <= c->allowed);
 }
@@ -99,7 +106,8 @@ static void check_clear_padding(const check *c, pith_tensor *t, const pith_tenso
             memcmp(t->dims, mask->dims, 2 * sizeof *t->dims))
             continue;
         int64_t rows = mask->dims[0] * mask->dims[1];
-        size_t bytes = rows ? t->bytes / (size_t)rows : 0, size = (size_t)pith__dtype_bits(mask->dtype) / 8;
+        size_t bytes = rows ? t->bytes / (size_t)rows : 0,
+               size = (size_t)pith__dtype_bits(mask->dtype) / 8;
         for (int64_t r = 0; r < rows; r++)
             for (size_t b = 0, set = 0; b < size && !set; b++) {
                 set = ((const uint8_t *)mask->data)[(size_t)r * size + b] != 0;
@@ -108,11 +116,11 @@ static void check_clear_padding(const check *c, pith_tensor *t, const pith_tenso
     }
 }
 
-/* In half precision the finite number that masks a key leaves some of its score, and in f32 nothing. So rows of padded
- * tokens, in which every key may be masked, are not compared there: both get zeros. Outputs may share memory, so that
- * is done in copies, and only there. */
-static pith_status check_forget_padding(const check *c, pith_tensor *outputs, const pith_tensor *inputs,
-                                        pith__arena *arena) {
+/* In half precision the finite number that masks a key leaves some of its score, and in f32
+ * nothing. So rows of padded tokens, in which every key may be masked, are not compared there: both
+ * get zeros. Outputs may share memory, so that is done in copies, and only there. */
+static pith_status check_forget_padding(const check *c, pith_tensor *outputs,
+                                        const pith_tensor *inputs, pith__arena *arena) {
     if (c->allowed != ALLOWED_COARSE) return PITH_OK;
     for (size_t i = 0; i < c->reference->graph->output_count; i++) {
         pith_tensor *t = &outputs[i];
@@ -128,11 +136,14 @@ static pith_status check_forget_padding(const check *c, pith_tensor *outputs, co
 
 /* ---- runs ---- */
 
-/* The outputs belong to *executor, which is made here. trace is told of each step, if it is not NULL. */
+/* The outputs belong to *executor, which is made here. trace is told of each step, if it is not
+ * NULL. */
 static pith_status check_run(pith__executor **executor, pith_tensor *outputs, const pith_model *m,
-                             const pith_tensor *inputs, pith__trace_fn *trace, void *context, pith_error *err) {
+                             const pith_tensor *inputs, pith__trace_fn *trace, void *context,
+                             pith_error *err) {
     const pith__plan *plan;
-    pith__executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
+    pith__executor_options options = { .allocator = m->options.allocator,
+                                       .loop_limit = m->options.loop_limit };
     PITH_TRY(pith__model_plan(&plan, m, err));
     PITH_TRY(pith__executor_create(executor, plan, &options, err));
     pith__executor_trace(*executor, trace, context);
@@ -145,12 +156,13 @@ typedef struct check_noise {
     uint64_t seed, run, drawn;
 } check_noise;
 
-/* Numbers without a fraction are left alone: masks, counts and the like are exact. So is what lies in memory that is
- * not the step's own: views, results of subgraphs, items of sequences. */
+/* Numbers without a fraction are left alone: masks, counts and the like are exact. So is what lies
+ * in memory that is not the step's own: views, results of subgraphs, items of sequences. */
 static void check_add_noise(void *context, const pith__trace_event *event) {
     check_noise *noise = context;
     const pith__step *step = event->step;
-    if (!step || event->depth || step->subplan_count || step->node->op->flags & (PITH_OP_VIEW | PITH_OP_SEQUENCES))
+    if (!step || event->depth || step->subplan_count ||
+        step->node->op->flags & (PITH_OP_VIEW | PITH_OP_SEQUENCES))
         return;
     for (int i = 0; i < step->out_count; i++) {
         pith_tensor *t = event->run->out[i];
@@ -164,11 +176,12 @@ static void check_add_noise(void *context, const pith__trace_event *event) {
 }
 
 /* Does noise move this output of the reference about as much? */
-static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_tensor *want, size_t output,
-                              double difference, pith__arena *arena) {
+static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_tensor *want,
+                              size_t output, double difference, pith__arena *arena) {
     bool found = false;
     size_t count = c->reference->graph->output_count;
-    pith_tensor *moved = isfinite(difference) ? pith__arena_array(arena, count, sizeof *moved) : NULL;
+    pith_tensor *moved =
+        isfinite(difference) ? pith__arena_array(arena, count, sizeof *moved) : NULL;
     for (uint64_t run = 0; moved && !found && run < NOISE_RUNS; run++) {
         pith__executor *executor = NULL;
         pith_error ignored = PITH_ERROR_INIT;
@@ -183,10 +196,10 @@ static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_te
     return found;
 }
 
-/* Outputs of the reference and of m for the inputs of a run; *output: the first that differs, -1: none does.
- * Inputs that the reference cannot run tell nothing. */
-static pith_status check_compare(int *output, double *difference, check *c, const pith_model *m, uint64_t run,
-                                 pith__arena *arena) {
+/* Outputs of the reference and of m for the inputs of a run; *output: the first that differs, -1:
+ * none does. Inputs that the reference cannot run tell nothing. */
+static pith_status check_compare(int *output, double *difference, check *c, const pith_model *m,
+                                 uint64_t run, pith__arena *arena) {
     const pith__graph *g = c->reference->graph;
     pith__executor *a = NULL, *b = NULL;
     pith_error ignored = PITH_ERROR_INIT;
@@ -195,7 +208,8 @@ static pith_status check_compare(int *output, double *difference, check *c, cons
     pith_tensor *want = pith__arena_array(arena, g->output_count, sizeof *want);
     pith_tensor *got = pith__arena_array(arena, g->output_count, sizeof *got);
     if (!inputs || !want || !got) return pith__fail_memory(c->err, g->output_count * sizeof *want);
-    PITH_TRY(pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, arena, c->err));
+    PITH_TRY(
+        pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, arena, c->err));
     pith_status status = check_run(&a, want, c->reference, inputs, NULL, NULL, &ignored);
     if (status) {
         snprintf(c->refusal, sizeof c->refusal, "%s", ignored.message);
@@ -227,7 +241,8 @@ static pith_status check_open(pith_model **m, check *c, int level, const pith__o
 }
 
 /* Does the model differ from the reference on this run, with the first `most` runs of passes? */
-static pith_status check_limited(bool *differs, check *c, int level, const pith__opt_limits *limits, uint64_t run) {
+static pith_status check_limited(bool *differs, check *c, int level, const pith__opt_limits *limits,
+                                 uint64_t run) {
     pith_model *m;
     pith__arena arena;
     int output;
@@ -284,12 +299,14 @@ static void check_listen(void *context, const pith__trace_event *event) {
         }
         uint32_t at = pith__map_get(&v->before->by_name, value->name);
         double difference;
-        if (at != UINT32_MAX && check_differs(v->c, run->out[i], &v->before->items[at], &difference))
+        if (at != UINT32_MAX &&
+            check_differs(v->c, run->out[i], &v->before->items[at], &difference))
             v->guilty = event->step->node;
     }
 }
 
-static pith_status check_listened(check_values *v, const pith_model *m, const pith_tensor *inputs, pith_error *err) {
+static pith_status check_listened(check_values *v, const pith_model *m, const pith_tensor *inputs,
+                                  pith_error *err) {
     pith__executor *executor = NULL;
     pith_tensor *outputs = pith__arena_array(v->arena, m->graph->output_count, sizeof *outputs);
     if (!outputs) return pith__fail_memory(err, m->graph->output_count * sizeof *outputs);
@@ -305,20 +322,27 @@ static pith_status check_find_node(check *c, const pith_model *guilty, uint64_t 
     pith__arena_init(&arena, c->options.allocator);
     const pith__graph *g = c->reference->graph;
     pith_tensor *inputs = pith__arena_array(&arena, g->input_count, sizeof *inputs);
-    check_values before = { .arena = &arena, .c = c }, after = { .arena = &arena, .c = c, .before = &before };
+    check_values before = { .arena = &arena, .c = c },
+                 after = { .arena = &arena, .c = c, .before = &before };
     pith_status status = inputs ? PITH_OK : pith__fail_memory(c->err, 0);
-    if (!status && pith__map_init(&before.by_name, &arena, g->value_count)) status = pith__fail_memory(c->err, 0);
-    if (!status) status = pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, &arena, c->err);
+    if (!status && pith__map_init(&before.by_name, &arena, g->value_count))
+        status = pith__fail_memory(c->err, 0);
+    if (!status)
+        status = pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, &arena,
+                                    c->err);
     snprintf(c->node, sizeof c->node, "?");
-    if (!status && !check_listened(&before, c->reference, inputs, &ignored) && !before.out_of_memory &&
+    if (!status && !check_listened(&before, c->reference, inputs, &ignored) &&
+        !before.out_of_memory &&
         (!check_listened(&after, guilty, inputs, &ignored) || after.guilty) && after.guilty)
         pith__node_place(after.guilty, c->node, sizeof c->node);
     pith__arena_free(&arena);
     return status;
 }
 
-/* The first run of a pass with which the results differ: with `good` runs of passes they do not, with `bad` they do. */
-static pith_status check_find_pass(check *c, int level, const pith__opt_limits *limits, uint64_t run) {
+/* The first run of a pass with which the results differ: with `good` runs of passes they do not,
+ * with `bad` they do. */
+static pith_status check_find_pass(check *c, int level, const pith__opt_limits *limits,
+                                   uint64_t run) {
     pith__opt_limits tried = limits ? *limits : (pith__opt_limits){ .runs = SIZE_MAX };
     size_t good = 0, bad = pith__opt_runs_max();
     while (good + 1 < bad) {
@@ -342,8 +366,8 @@ static pith_status check_find_pass(check *c, int level, const pith__opt_limits *
 /* ---- packed texts ---- */
 
 /* The ragged plan on texts packed together against the reference on each text alone. */
-static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pith__arena *arena, bool *differs,
-                                double *difference) {
+static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pith__arena *arena,
+                                bool *differs, double *difference) {
     enum { TEXTS = 4 };
     static const int32_t lengths[TEXTS] = { 5, 1, 12, 3 };
     pith__feed packed, alone;
@@ -360,30 +384,36 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
         int32_t *numbers = pith__arena_array(arena, (size_t)lengths[i], 2 * sizeof *numbers);
         if (!numbers) return pith__fail_memory(c->err, 0);
         for (int32_t k = 0; k < lengths[i]; k++)
-            numbers[k] = (int32_t)(pith__check_random(c->seed, run, (uint64_t)(i * 100 + k)) % (uint64_t)ids);
+            numbers[k] = (int32_t)(pith__check_random(c->seed, run, (uint64_t)(i * 100 + k)) %
+                                   (uint64_t)ids);
         rows[i] = (pith__row){ numbers, numbers + lengths[i], lengths[i], 0 };
         pointers[i] = &rows[i];
     }
     size_t inputs = m->text.ragged->input_count + plan->graph->input_count;
     pith_tensor *in = pith__arena_array(arena, inputs, sizeof *in);
-    pith_tensor *out = pith__arena_array(arena, m->text.ragged->output_count + plan->graph->output_count, sizeof *out);
+    pith_tensor *out = pith__arena_array(
+        arena, m->text.ragged->output_count + plan->graph->output_count, sizeof *out);
     if (!in || !out) return pith__fail_memory(c->err, inputs * sizeof *in);
-    pith__executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
+    pith__executor_options options = { .allocator = m->options.allocator,
+                                       .loop_limit = m->options.loop_limit };
     pith__executor *executor = NULL;
     if (pith__feed_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
-    pith_status status = pith__executor_create(&executor, pith__program_plan(&m->text.program), &options, c->err);
+    pith_status status =
+        pith__executor_create(&executor, pith__program_plan(&m->text.program), &options, c->err);
     if (status) return status;
     int which = m->text.outputs[0], mine = m->text.ragged->output_count > (size_t)which ? which : 0;
     if (!pith__executor_run(executor, out, in, 1, NULL, &ignored)) {
         int64_t at = 0, width = out[mine].rank ? out[mine].dims[out[mine].rank - 1] : 0;
         for (int i = 0; i < TEXTS && !*differs; i++) {
             pith__executor *one = NULL;
-            pith_tensor *ain = in + m->text.ragged->input_count, *aout = out + m->text.ragged->output_count;
+            pith_tensor *ain = in + m->text.ragged->input_count,
+                        *aout = out + m->text.ragged->output_count;
             if (!pith__feed_fill(ain, &alone, &pointers[i], 1, arena, &ignored) &&
                 !check_run(&one, aout, c->reference, ain, NULL, NULL, &ignored)) {
                 pith_tensor want = aout[which], got = out[mine];
                 int64_t rows_here = width ? pith__tensor_count(&want) / width : 0;
-                got.data = (char *)out[mine].data + (size_t)(at * width) * (size_t)pith__dtype_bits(got.dtype) / 8;
+                got.data = (char *)out[mine].data +
+                           (size_t)(at * width) * (size_t)pith__dtype_bits(got.dtype) / 8;
                 got.rank = want.rank;
                 memcpy(got.dims, want.dims, sizeof got.dims);
                 *differs = check_differs(c, &got, &want, difference);
@@ -427,14 +457,17 @@ static pith_status check_level(check *c, int level, const pith__opt_limits *limi
             status = check_compare(&output, &difference, c, m, run, &arena);
         pith__arena_reset(&arena);
     }
-    for (uint64_t i = 0; !status && output < 0 && !ragged && m->text.program.runtime && m->text.ragged && i < 3; i++) {
+    for (uint64_t i = 0;
+         !status && output < 0 && !ragged && m->text.program.runtime && m->text.ragged && i < 3;
+         i++) {
         status = check_ragged(c, m, i, &arena, &ragged, &difference);
         pith__arena_reset(&arena);
     }
     pith__arena_free(&arena);
     if (!status && (output >= 0 || ragged)) {
         int which = output >= 0 ? output : m->text.outputs[0];
-        snprintf(c->output, sizeof c->output, PITH_STR_FMT, PITH_STR_ARG(c->reference->graph->output_names[which]));
+        snprintf(c->output, sizeof c->output, PITH_STR_FMT,
+                 PITH_STR_ARG(c->reference->graph->output_names[which]));
         if (ragged) snprintf(c->inputs, sizeof c->inputs, "four packed texts against each alone");
         c->finding.difference = difference;
         c->finding.pass = "ragged";
@@ -457,11 +490,13 @@ static pith_status check_begin(check *c, const pith_open_options *options) {
     c->options.log = NULL;
     c->options.precision = PITH_PRECISION_F32;
     PITH_TRY(check_open(&c->reference, c, 0, NULL));
-    c->options.allocator = options && options->allocator ? options->allocator : &pith__allocator_default;
+    c->options.allocator =
+        options && options->allocator ? options->allocator : &pith__allocator_default;
     if (c->reference->compiled.writer) {
         pith__model_destroy(c->reference);
         return pith__fail(c->err, PITH_ERR_ARGUMENT,
-                          "a compiled model does not hold the graph as written; check the model it was compiled from");
+                          "a compiled model does not hold the graph as written; check the model it "
+                          "was compiled from");
     }
     c->allowed = check_is_coarse(c->reference->graph) ? ALLOWED_COARSE : ALLOWED_F32;
     return PITH_OK;
@@ -478,20 +513,22 @@ static pith_status check_levels(size_t *findings, check *c) {
         if (c->given->finding) c->given->finding(c->given->user, &c->finding);
     }
     if (!status && !c->ran)
-        status = pith__fail(c->err, PITH_ERR_UNSUPPORTED, "the model as written fails on all made-up inputs: %s",
-                            c->refusal);
+        status = pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                            "the model as written fails on all made-up inputs: %s", c->refusal);
     pith__model_destroy(c->reference);
     return status;
 }
 
-pith_status pith__model_check_passes(size_t *findings, const char *path, const pith_check_options *options,
-                                     pith_error *err) {
+pith_status pith__model_check_passes(size_t *findings, const char *path,
+                                     const pith_check_options *options, pith_error *err) {
     pith_check_options o = PITH_CHECK_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     if (o.runs < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "runs must not be negative");
-    check c = {
-        .origin = pith__origin_path(path), .given = &o, .seed = o.seed, .runs = o.runs ? o.runs : RUNS, .err = err
-    };
+    check c = { .origin = pith__origin_path(path),
+                .given = &o,
+                .seed = o.seed,
+                .runs = o.runs ? o.runs : RUNS,
+                .err = err };
     size_t found = 0;
     PITH_TRY(check_levels(&found, &c));
     *findings = found;
@@ -499,13 +536,14 @@ pith_status pith__model_check_passes(size_t *findings, const char *path, const p
 }
 
 /* Finds guilty passes until what is left holds; *level may fall to 0. */
-static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log, const char **without,
-                                   pith__opt_limits *limits) {
+static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log,
+                                   const char **without, pith__opt_limits *limits) {
     while (*level > 0) {
         PITH_TRY(check_level(c, *level, limits));
         if (!c->finding.pass) break;
         pith__log_write(log, PITH_LOG_WARNING,
-                        "pass %s is left out: with it output '%s' differs by %.3g of its largest number, first at %s",
+                        "pass %s is left out: with it output '%s' differs by %.3g of its largest "
+                        "number, first at %s",
                         c->finding.pass, c->output, c->finding.difference, c->node);
         if (limits->without_count == WITHOUT_MAX)
             *level = 0;
@@ -515,9 +553,10 @@ static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log
     return PITH_OK;
 }
 
-/* pith__model_open_limited with every pass left out whose result does not hold; each is warned about once. */
-static pith_status check_open_checked(pith_model **model, const pith__origin *origin, const pith_open_options *options,
-                                      pith_error *err) {
+/* pith__model_open_limited with every pass left out whose result does not hold; each is warned
+ * about once. */
+static pith_status check_open_checked(pith_model **model, const pith__origin *origin,
+                                      const pith_open_options *options, pith_error *err) {
     check c = { .origin = *origin, .seed = 1, .runs = RUNS_AT_OPEN, .err = err };
     const char *without[WITHOUT_MAX];
     pith__opt_limits limits = { .runs = SIZE_MAX, .without = without };
@@ -531,9 +570,10 @@ static pith_status check_open_checked(pith_model **model, const pith__origin *or
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
     if (!status) status = pith__model_open_limited(model, origin, &o, &limits, err);
     if (!status && (*model)->runtime->as_written)
-        pith__log_write(o.log, PITH_LOG_WARNING,
-                        "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
-                        (*model)->runtime->name);
+        pith__log_write(
+            o.log, PITH_LOG_WARNING,
+            "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
+            (*model)->runtime->name);
     return status;
 }
 

@@ -1,7 +1,8 @@
 /* describe.c - what an open model is: as JSON, as a list of nodes, as DOT.
  *
- * The JSON is written straight to the caller's sink, and its keys are a contract (docs/cli.md). "steps" are those of
- * the plan that does the model's main job: the ragged plan of a text encoder, else the graph's own. */
+ * The JSON is written straight to the caller's sink, and its keys are a contract (docs/cli.md).
+ * "steps" are those of the plan that does the model's main job: the ragged plan of a text encoder,
+ * else the graph's own. */
 #include "models/describe/describe.h"
 
 #include <inttypes.h>
@@ -33,7 +34,8 @@ static void put_ports(pith__json_out *w, const char *name, const pith_port *port
         pith__json_key_string(w, "dtype", pith__str_of(pith__dtype_name(ports[i].dtype)));
         pith__json_key_string(w, "shape", pith__str_of(ports[i].shape));
         pith__json_key_bool(w, "optional", ports[i].optional);
-        if (ports[i].item_dtype) pith__json_key_string(w, "items", pith__str_of(pith__dtype_name(ports[i].item_dtype)));
+        if (ports[i].item_dtype)
+            pith__json_key_string(w, "items", pith__str_of(pith__dtype_name(ports[i].item_dtype)));
         pith__json_close(w, "}");
     }
     pith__json_close(w, "]");
@@ -68,8 +70,8 @@ static void put_report(pith__json_out *w, const char *name, const pith__report *
     pith__json_close(w, "]");
 }
 
-/* Operators, and the backends they run on; a copy has the backend whose memory it fills or reads. Other runtimes
- * than the builtin one have no plan: NULL, and no steps. */
+/* Operators, and the backends they run on; a copy has the backend whose memory it fills or reads.
+ * Other runtimes than the builtin one have no plan: NULL, and no steps. */
 static void put_steps(pith__json_out *w, const pith__plan *plan) {
     pith__json_key(w, "steps");
     pith__json_open(w, "[");
@@ -92,10 +94,12 @@ static void put_parameters(pith__json_out *w, const pith__graph *graph) {
     for (size_t i = 0; i < graph->value_count; i++) {
         const pith__value *v = graph->values[i];
         size_t own;
-        bool constant = v && (v->kind == PITH_VALUE_PACKED || (v->kind == PITH_VALUE_CONST && v->type.data));
+        bool constant =
+            v && (v->kind == PITH_VALUE_PACKED || (v->kind == PITH_VALUE_CONST && v->type.data));
         if (!constant || !v->user_count) continue;
         count += pith__type_count(&v->type);
-        if (pith__dtype_bytes(v->type.dtype, pith__type_count(&v->type), &own)) bytes += (int64_t)own;
+        if (pith__dtype_bytes(v->type.dtype, pith__type_count(&v->type), &own))
+            bytes += (int64_t)own;
     }
     pith__json_key_int(w, "parameters", count);
     pith__json_key_int(w, "parameter_bytes", bytes);
@@ -115,7 +119,8 @@ static void put_embedding(pith__json_out *w, const pith_model *m) {
         pith__json_key(w, "pooling");
         pith__json_open(w, "[");
         for (uint32_t left = m->modules.pooling; left; left >>= PITH_POOL_BITS)
-            pith__json_separate(w), pith__json_put_string(w, pith__str_of(modes[left & ((1u << PITH_POOL_BITS) - 1)]));
+            pith__json_separate(w),
+                pith__json_put_string(w, pith__str_of(modes[left & ((1u << PITH_POOL_BITS) - 1)]));
         pith__json_close(w, "]");
         pith__json_key_bool(w, "normalize", m->modules.normalize);
         pith__json_key_string(w, "default_prompt", m->modules.default_prompt);
@@ -152,8 +157,8 @@ static void put_decisions(pith__json_out *w, const pith__modules *m) {
 /* ---- the plan of memory ---- */
 
 /* A text of so many tokens. */
-static pith_status text_inputs(pith_tensor *inputs, const pith__plan *plan, bool ragged, int32_t tokens,
-                               pith__arena *arena, pith_error *err) {
+static pith_status text_inputs(pith_tensor *inputs, const pith__plan *plan, bool ragged,
+                               int32_t tokens, pith__arena *arena, pith_error *err) {
     pith__feed feed;
     int32_t *zeros = pith__arena_array(arena, (size_t)tokens, sizeof *zeros);
     if (!zeros) return pith__fail_memory(err, (size_t)tokens * sizeof *zeros);
@@ -163,25 +168,31 @@ static pith_status text_inputs(pith_tensor *inputs, const pith__plan *plan, bool
 }
 
 /* Zeros of the declared shapes, 1 where they are free. */
-static pith_status declared_inputs(pith_tensor *inputs, const pith_model *m, pith__arena *arena, pith_error *err) {
+static pith_status declared_inputs(pith_tensor *inputs, const pith_model *m, pith__arena *arena,
+                                   pith_error *err) {
     for (size_t i = 0; i < m->graph->input_count; i++) {
         const pith_port *port = &m->inputs[i];
         pith_tensor *t = &inputs[i];
-        *t = (pith_tensor){ .dtype = port->optional ? PITH_UNDEFINED : port->dtype, .rank = port->rank };
+        *t = (pith_tensor){ .dtype = port->optional ? PITH_UNDEFINED : port->dtype,
+                            .rank = port->rank };
         if (port->optional) continue;
         for (int d = 0; d < port->rank; d++) t->dims[d] = port->dims[d] < 0 ? 1 : port->dims[d];
-        bool settled = port->rank >= 0 && port->dtype != PITH_STRING && port->dtype < PITH_DTYPE_COUNT &&
-                       pith__dtype_bytes(port->dtype, pith__dims_count(t->dims, t->rank), &t->bytes);
-        if (!settled) return pith__fail(err, PITH_ERR_UNSUPPORTED, "input '%s' has no shape to plan with", port->name);
+        bool settled =
+            port->rank >= 0 && port->dtype != PITH_STRING && port->dtype < PITH_DTYPE_COUNT &&
+            pith__dtype_bytes(port->dtype, pith__dims_count(t->dims, t->rank), &t->bytes);
+        if (!settled)
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "input '%s' has no shape to plan with",
+                              port->name);
         t->data = pith__arena_array(arena, t->bytes, 1);
         if (!t->data) return pith__fail_memory(err, t->bytes);
     }
     return PITH_OK;
 }
 
-/* tokens 0: the inputs as declared. Left out where such inputs do not go with the model; only want of memory fails. */
-static pith_status put_activations(pith__json_out *out, const pith_model *m, const pith__plan *plan, int32_t tokens,
-                                   pith_error *err) {
+/* tokens 0: the inputs as declared. Left out where such inputs do not go with the model; only want
+ * of memory fails. */
+static pith_status put_activations(pith__json_out *out, const pith_model *m, const pith__plan *plan,
+                                   int32_t tokens, pith_error *err) {
     pith__executor_options options = { .allocator = m->options.allocator };
     pith__executor *executor = NULL;
     pith__arena arena;
@@ -208,12 +219,14 @@ static pith_status put_activations(pith__json_out *out, const pith_model *m, con
     return status == PITH_ERR_MEMORY ? status : PITH_OK;
 }
 
-static pith_status put_memory(pith__json_out *out, const pith_model *m, const pith__plan *plan, pith_error *err) {
+static pith_status put_memory(pith__json_out *out, const pith_model *m, const pith__plan *plan,
+                              pith_error *err) {
     static const int32_t lengths[] = { 16, 128, 512 };
     pith__json_key(out, "memory");
     pith__json_open(out, "{");
     pith__json_key_int(out, "packed_bytes", plan ? (int64_t)plan->packed_bytes : 0);
-    pith__json_key_int(out, "model_bytes", (int64_t)(m->arena.total + m->text.arena.total + m->program_arena.total));
+    pith__json_key_int(out, "model_bytes",
+                       (int64_t)(m->arena.total + m->text.arena.total + m->program_arena.total));
     pith__json_key(out, "activations");
     pith__json_open(out, "[");
     for (size_t i = 0; plan && m->text.encoder && i < sizeof lengths / sizeof *lengths; i++) {
@@ -261,7 +274,8 @@ static void put_compiled(pith__json_out *w, const pith__compiled *c) {
 static pith_status put_pictures(pith__json_out *w, const pith_model *m, pith_error *err) {
     const pith__picture_view *v;
     bool pixels = false;
-    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
+    for (size_t i = 0; i < m->graph->input_count; i++)
+        pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
     if (!pixels) return PITH_OK;
     pith_error why = PITH_ERROR_INIT;
     pith_status status = pith__picture_view_get(&v, m, false, &why);
@@ -276,8 +290,10 @@ static pith_status put_pictures(pith__json_out *w, const pith_model *m, pith_err
         pith__json_key_int(w, "channels", v->dims[0]);
         pith__json_key_int(w, "height", v->dims[1]);
         pith__json_key_int(w, "width", v->dims[2]);
-        pith__json_key_string(w, "processor", v->processor ? pith__str_of(v->processor->kind->name) : PITH_STR(""));
-        if (!v->processor) pith__json_key_string(w, "reason", pith__str_of(v->no_processor.message));
+        pith__json_key_string(w, "processor",
+                              v->processor ? pith__str_of(v->processor->kind->name) : PITH_STR(""));
+        if (!v->processor)
+            pith__json_key_string(w, "reason", pith__str_of(v->no_processor.message));
     }
     pith__json_close(w, "}");
     return PITH_OK;
@@ -289,7 +305,8 @@ static const char *describe_source(const pith_model *m) {
 }
 
 /* plan: NULL if another runtime than the builtin one runs the model. */
-static pith_status put_model(pith__json_out *w, const pith_model *m, const pith__plan *plan, pith_error *err) {
+static pith_status put_model(pith__json_out *w, const pith_model *m, const pith__plan *plan,
+                             pith_error *err) {
     const pith__graph *g = m->graph;
     pith__json_open(w, "{");
     pith__json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
@@ -344,7 +361,8 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
 }
 
 pith_status pith__model_tell(const pith_model *model, pith_description form,
-                             void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+                             void (*write)(void *user, const char *text, size_t size), void *user,
+                             pith_error *err) {
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
     const pith__plan *plan = pith__program_plan(&model->text.program);
     pith__json_out w = { write, user, false };
@@ -352,11 +370,14 @@ pith_status pith__model_tell(const pith_model *model, pith_description form,
     case PITH_DESCRIBE_NODES: pith__graph_dump(graph, write, user); return PITH_OK;
     case PITH_DESCRIBE_DOT: pith__graph_dump_dot(graph, write, user); return PITH_OK;
     case PITH_DESCRIBE_JSON: break;
-    default: return pith__fail(err, PITH_ERR_ARGUMENT, "form is %d, which is not a PITH_DESCRIBE_* value", (int)form);
+    default:
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "form is %d, which is not a PITH_DESCRIBE_* value", (int)form);
     }
     if (!(model->options.flags & PITH_OPEN_DESCRIBE))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model was opened without PITH_OPEN_DESCRIBE, which this form needs");
-    if (!plan && model->runtime == &pith__runtime_builtin) PITH_TRY(pith__model_plan(&plan, model, err));
+    if (!plan && model->runtime == &pith__runtime_builtin)
+        PITH_TRY(pith__model_plan(&plan, model, err));
     return pith__account_explain(&model->account, put_model(&w, model, plan, err), err);
 }

@@ -1,10 +1,12 @@
-/* describe.h - the implementation of pith_model_describe. The caller has set the floating-point mode. */
+/* describe.h - the implementation of pith_model_describe. The caller has set the floating-point
+ * mode. */
 #ifndef PITH_MODELS_DESCRIBE_DESCRIBE_H
 #define PITH_MODELS_DESCRIBE_DESCRIBE_H
 
 #include "models/model.h"
 
 pith_status pith__model_tell(const pith_model *model, pith_description form,
-                             void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
+                             void (*write)(void *user, const char *text, size_t size), void *user,
+                             pith_error *err);
 
 #endif

@@ -1,10 +1,11 @@
 /* made_up_inputs.c - see made_up_inputs.h.
  *
- * Sizes: a symbol has one size in a run, which the first axis it names decides. The first axis of an input is its
- * batch, and every other one is a length. Both walk through small tables, so that 1, 2, odd and larger sizes meet;
- * pictures get multiples of 32 in every third run, because pyramids halve them five times. Numbers that the file
- * declares are kept. Integers stay below the number of rows of the table they index. An input whose name contains
- * "mask" gets the patterns of mask_kind in turn. */
+ * Sizes: a symbol has one size in a run, which the first axis it names decides. The first axis of
+ * an input is its batch, and every other one is a length. Both walk through small tables, so that
+ * 1, 2, odd and larger sizes meet; pictures get multiples of 32 in every third run, because
+ * pyramids halve them five times. Numbers that the file declares are kept. Integers stay below the
+ * number of rows of the table they index. An input whose name contains "mask" gets the patterns of
+ * mask_kind in turn. */
 #include "models/describe/made_up_inputs.h"
 
 #include <string.h>
@@ -20,11 +21,20 @@
 /* How many nodes are followed from an input to the table that it indexes. */
 enum { DEPTH = 12 };
 
-typedef enum mask_kind { MASK_ONES, MASK_RIGHT, MASK_LEFT, MASK_HOLES, MASK_EMPTY_ROW, MASKS } mask_kind;
-static const char *const mask_names[MASKS] = { "ones", "padded right", "padded left", "holes", "one row of zeros" };
+typedef enum mask_kind {
+    MASK_ONES,
+    MASK_RIGHT,
+    MASK_LEFT,
+    MASK_HOLES,
+    MASK_EMPTY_ROW,
+    MASKS
+} mask_kind;
+static const char *const mask_names[MASKS] = { "ones", "padded right", "padded left", "holes",
+                                               "one row of zeros" };
 
 uint64_t pith__check_random(uint64_t seed, uint64_t run, uint64_t i) {
-    uint64_t z = seed * 0x9E3779B97F4A7C15u + run * 0xBF58476D1CE4E5B9u + i * 0x94D049BB133111EBu + 1;
+    uint64_t z =
+        seed * 0x9E3779B97F4A7C15u + run * 0xBF58476D1CE4E5B9u + i * 0x94D049BB133111EBu + 1;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
@@ -32,10 +42,12 @@ uint64_t pith__check_random(uint64_t seed, uint64_t run, uint64_t i) {
 
 /* ---- ranges ---- */
 
-/* Operators whose output holds the input's integers, or numbers made of them that index the same table. */
+/* Operators whose output holds the input's integers, or numbers made of them that index the same
+ * table. */
 static bool inputs_pass_on(const pith__node *node) {
-    static const char *const names[] = { "Cast",      "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten",
-                                         "Transpose", "Expand",   "Slice",   "Concat",    "Where",   "Clip" };
+    static const char *const names[] = { "Cast",    "Identity", "Reshape",   "Unsqueeze",
+                                         "Squeeze", "Flatten",  "Transpose", "Expand",
+                                         "Slice",   "Concat",   "Where",     "Clip" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (pith__str_is(node->op_type, names[i])) return true;
     return false;
@@ -71,24 +83,30 @@ int64_t pith__check_index_limit(const pith__graph *graph, const char *input) {
 
 /* ---- sizes ---- */
 
-/* The size of an axis in this run. sizes has an entry for each symbol of the graph: 0 before it is chosen. */
-static int64_t inputs_size(int64_t *sizes, const pith__graph *g, const pith__value *v, int axis, uint64_t run) {
-    /* Four, seven and five masks have no common factor, so that each meets each. One batch and one length a run, so
-     * that inputs fit each other. */
+/* The size of an axis in this run. sizes has an entry for each symbol of the graph: 0 before it is
+ * chosen. */
+static int64_t inputs_size(int64_t *sizes, const pith__graph *g, const pith__value *v, int axis,
+                           uint64_t run) {
+    /* Four, seven and five masks have no common factor, so that each meets each. One batch and one
+     * length a run, so that inputs fit each other. */
     static const int64_t batches[] = { 2, 1, 3, 2 }, lengths[] = { 7, 16, 9, 33, 2, 1, 5 };
-    pith__dim declared = v->hint && v->hint->rank == v->type.rank ? v->hint->dims[axis] : v->type.dims[axis];
+    pith__dim declared =
+        v->hint && v->hint->rank == v->type.rank ? v->hint->dims[axis] : v->type.dims[axis];
     if (pith__dim_known(declared) && declared >= 0) return declared;
     int32_t symbol = pith__dim_symbol_index(g->dims, v->type.dims[axis]);
     if (symbol >= 0 && sizes[symbol]) return sizes[symbol];
     bool picture = v->type.rank >= 4 && axis >= 2 && run % 3 == 2;
-    int64_t size = axis == 0 ? batches[run % 4] : picture ? 32 + 32 * (int64_t)(run % 2) : lengths[run % 7];
+    int64_t size = axis == 0 ? batches[run % 4]
+                   : picture ? 32 + 32 * (int64_t)(run % 2)
+                             : lengths[run % 7];
     if (symbol >= 0) sizes[symbol] = size;
     return size;
 }
 
 /* ---- contents ---- */
 
-static bool inputs_kept(mask_kind kind, uint64_t r, int64_t row, int64_t rows, int64_t k, int64_t keys) {
+static bool inputs_kept(mask_kind kind, uint64_t r, int64_t row, int64_t rows, int64_t k,
+                        int64_t keys) {
     int64_t padding = keys > 1 ? 1 + row % (keys - 1) : 0;
     switch (kind) {
     case MASK_RIGHT: return k < keys - padding;
@@ -115,25 +133,32 @@ static void inputs_put(pith_tensor *t, int64_t i, double x) {
     }
 }
 
-bool pith__check_is_mask(pith_str name) { return name.size >= 4 && memmem(name.data, name.size, "mask", 4) != NULL; }
+bool pith__check_is_mask(pith_str name) {
+    return name.size >= 4 && memmem(name.data, name.size, "mask", 4) != NULL;
+}
 
-static void inputs_fill(pith_tensor *t, const pith__value *v, uint64_t seed, uint64_t run, uint64_t input) {
+static void inputs_fill(pith_tensor *t, const pith__value *v, uint64_t seed, uint64_t run,
+                        uint64_t input) {
     int64_t count = pith__tensor_count(t), keys = t->rank ? t->dims[t->rank - 1] : 1;
     int64_t rows = keys ? count / keys : 0, limit = inputs_limit(v);
     bool mask = pith__check_is_mask(v->name), real = pith__dtype_is_float(t->dtype);
     for (int64_t i = 0; i < count; i++) {
         uint64_t r = pith__check_random(seed, run, (input << 40) + (uint64_t)i);
-        double x = real ? (double)(r >> 11) * 0x1p-52 - 1.0 : t->dtype == PITH_BOOL ? (double)(r & 1) : 0.0;
+        double x = real                    ? (double)(r >> 11) * 0x1p-52 - 1.0
+                   : t->dtype == PITH_BOOL ? (double)(r & 1)
+                                           : 0.0;
         if (mask)
             x = inputs_kept((mask_kind)(run % MASKS), r, i / keys, rows, i % keys, keys);
         else if (!real && t->dtype != PITH_BOOL)
-            x = (double)(r % (uint64_t)(limit < 120 || pith__dtype_bits(t->dtype) > 16 ? limit : 120));
+            x = (double)(r %
+                         (uint64_t)(limit < 120 || pith__dtype_bits(t->dtype) > 16 ? limit : 120));
         inputs_put(t, i, x);
     }
 }
 
-pith_status pith__check_inputs(pith_tensor *inputs, const pith__graph *g, uint64_t seed, uint64_t run, char *text,
-                               size_t size, pith__arena *arena, pith_error *err) {
+pith_status pith__check_inputs(pith_tensor *inputs, const pith__graph *g, uint64_t seed,
+                               uint64_t run, char *text, size_t size, pith__arena *arena,
+                               pith_error *err) {
     pith__text_out out = pith__text_begin(text, size);
     size_t symbols = pith__dims_symbol_count(g->dims);
     int64_t *sizes = pith__arena_array(arena, symbols + 1, sizeof *sizes);
@@ -145,10 +170,11 @@ pith_status pith__check_inputs(pith_tensor *inputs, const pith__graph *g, uint64
         *t = (pith_tensor){ .dtype = PITH_UNDEFINED };
         if (v->type.data) continue;
         int dtype = v->type.dtype;
-        if (v->type.rank < 0 || dtype == PITH_UNDEFINED || dtype == PITH_STRING || dtype > PITH_BF16 ||
-            dtype == PITH_C64 || dtype == PITH_C128)
+        if (v->type.rank < 0 || dtype == PITH_UNDEFINED || dtype == PITH_STRING ||
+            dtype > PITH_BF16 || dtype == PITH_C64 || dtype == PITH_C128)
             return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "input '" PITH_STR_FMT "': inputs of this kind cannot be made up", PITH_STR_ARG(v->name));
+                              "input '" PITH_STR_FMT "': inputs of this kind cannot be made up",
+                              PITH_STR_ARG(v->name));
         *t = (pith_tensor){ .dtype = dtype, .rank = v->type.rank };
         for (int d = 0; d < t->rank; d++) t->dims[d] = inputs_size(sizes, g, v, d, run);
         if (!pith__dtype_bytes(dtype, pith__dims_count(t->dims, t->rank), &t->bytes))
@@ -157,7 +183,8 @@ pith_status pith__check_inputs(pith_tensor *inputs, const pith__graph *g, uint64
         if (!t->data) return pith__fail_memory(err, t->bytes);
         inputs_fill(t, v, seed, run, i);
         bool mask = pith__check_is_mask(v->name);
-        pith__text_put(&out, "%s" PITH_STR_FMT " %s%s%s%s", out.used ? ", " : "", PITH_STR_ARG(v->name),
+        pith__text_put(&out, "%s" PITH_STR_FMT " %s%s%s%s", out.used ? ", " : "",
+                       PITH_STR_ARG(v->name),
                        pith__dims_text(t->dims, t->rank, shape, sizeof shape), mask ? " (" : "",
                        mask ? mask_names[run % MASKS] : "", mask ? ")" : "");
     }

@@ -7,11 +7,11 @@
 #include "base/str.h"
 #include "models/model.h"
 
-static pith_status count_node(pith_model *m, pith__map *places, size_t *capacity, const pith__node *node,
-                              pith_error *err) {
+static pith_status count_node(pith_model *m, pith__map *places, size_t *capacity,
+                              const pith__node *node, pith_error *err) {
     pith_str domain = pith__str_is(node->domain, "ai.onnx") ? PITH_STR("") : node->domain;
-    pith_str key =
-        pith__arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT, PITH_STR_ALL(domain), PITH_STR_ALL(node->op_type));
+    pith_str key = pith__arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT,
+                                      PITH_STR_ALL(domain), PITH_STR_ALL(node->op_type));
     if (!key.data) return pith__fail_memory(err, node->op_type.size);
     uint32_t at = pith__map_get(places, key);
     if (at == UINT32_MAX) {
@@ -25,14 +25,15 @@ static pith_status count_node(pith_model *m, pith__map *places, size_t *capacity
     return PITH_OK;
 }
 
-static pith_status count_graph(pith_model *m, pith__map *places, size_t *capacity, const pith__graph *g,
-                               pith_error *err) {
+static pith_status count_graph(pith_model *m, pith__map *places, size_t *capacity,
+                               const pith__graph *g, pith_error *err) {
     for (const pith__node *n = g->first; n; n = n->next) {
         PITH_TRY(count_node(m, places, capacity, n, err));
         for (size_t a = 0; a < n->attr_count; a++) {
             const pith__attr *attr = &n->attrs[a];
             if (attr->reference.size) continue;
-            if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(count_graph(m, places, capacity, attr->graph, err));
+            if (attr->kind == PITH_ATTR_GRAPH)
+                PITH_TRY(count_graph(m, places, capacity, attr->graph, err));
             for (size_t i = 0; attr->kind == PITH_ATTR_GRAPHS && i < attr->count; i++)
                 PITH_TRY(count_graph(m, places, capacity, attr->graphs[i], err));
         }

@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "base/formats/json_write.h"
 
-pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err) {
+pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model,
+                                        pith_error *err) {
     pith_statistics s = PITH_STATISTICS_INIT;
     size_t theirs = statistics->size;
     if (theirs < sizeof theirs)
@@ -23,7 +24,8 @@ pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_
     s.peak_bytes = atomic_load_explicit(&a->peak, memory_order_relaxed);
     s.pool_bytes = atomic_load_explicit(&a->pool.bytes, memory_order_relaxed);
     s.pool_blocks = pith__pool_count(&a->pool);
-    s.sessions_idle = pith__text_views_idle(model) + atomic_load_explicit(&model->pooled_idle, memory_order_relaxed);
+    s.sessions_idle = pith__text_views_idle(model) +
+                      atomic_load_explicit(&model->pooled_idle, memory_order_relaxed);
     s.size = theirs;
     memcpy(statistics, &s, theirs < sizeof s ? theirs : sizeof s);
     return PITH_OK;
@@ -32,8 +34,10 @@ pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_
 void pith__model_clear_statistics(const pith_model *model) {
     pith__account *a = (pith__account *)&model->account;
     pith__counters *c = &a->counters;
-    atomic_store_explicit(&a->peak, atomic_load_explicit(&a->held, memory_order_relaxed), memory_order_relaxed);
-    for (int i = 0; i < PITH_COUNTER_COUNT; i++) atomic_store_explicit(&c->values[i], 0, memory_order_relaxed);
+    atomic_store_explicit(&a->peak, atomic_load_explicit(&a->held, memory_order_relaxed),
+                          memory_order_relaxed);
+    for (int i = 0; i < PITH_COUNTER_COUNT; i++)
+        atomic_store_explicit(&c->values[i], 0, memory_order_relaxed);
 }
 
 /* ---- writing ---- */
@@ -90,8 +94,8 @@ static void stat_put_ratio(stat_writer *w, const stat_ratio *r) {
 }
 
 pith_status pith__statistics_put(const pith_statistics *theirs, pith_statistics_form form,
-                                 void (*write)(void *user, const char *text, size_t size), void *user,
-                                 pith_error *err) {
+                                 void (*write)(void *user, const char *text, size_t size),
+                                 void *user, pith_error *err) {
     pith_statistics s = PITH_STATISTICS_INIT;
     PITH_TAKE_OPTIONS(s, theirs, err);
     if (form != PITH_STATISTICS_JSON && form != PITH_STATISTICS_TEXT)

@@ -5,9 +5,11 @@
 #include "models/model.h"
 #include "pith/statistics.h"
 
-pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err);
+pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model,
+                                        pith_error *err);
 void pith__model_clear_statistics(const pith_model *model);
 pith_status pith__statistics_put(const pith_statistics *statistics, pith_statistics_form form,
-                                 void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
+                                 void (*write)(void *user, const char *text, size_t size),
+                                 void *user, pith_error *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* call_state.h - one call of an encoder while it runs, shared by the files that do its parts: encode_call.c goes
- * through the windows, text_tokens.c makes tokens of texts, chunk_run.c runs chunks of them through the model. */
+/* call_state.h - one call of an encoder while it runs, shared by the files that do its parts:
+ * encode_call.c goes through the windows, text_tokens.c makes tokens of texts, chunk_run.c runs
+ * chunks of them through the model. */
 #ifndef PITH_MODELS_ENCODE_CALL_STATE_H
 #define PITH_MODELS_ENCODE_CALL_STATE_H
 
@@ -9,10 +10,11 @@
 #include "models/encode/pace.h"
 #include "text/token_rows.h"
 
-/* The most threads of a call: as many as base/os/threads.c starts. It bounds the array of workers. */
+/* The most threads of a call: as many as base/os/threads.c starts. It bounds the array of workers.
+ */
 #define THREADS_MAX 512
-/* When fewer chunks than threads remain, this many threads share a chunk. With more than two, the pieces would be too
- * small if the helpers never arrive. */
+/* When fewer chunks than threads remain, this many threads share a chunk. With more than two, the
+ * pieces would be too small if the helpers never arrive. */
 #define LAST_CHUNK_THREADS 2
 
 typedef struct encode_worker {
@@ -37,7 +39,8 @@ typedef struct encode_call {
     const void **states; /* of the heads */
     pith_str prompt;
     int64_t prompt_rows; /* rows of a text that pooling leaves out */
-    uint64_t began; /* pith__clock_thread_ns of the calling thread, so that a busy machine does not make calls longer */
+    uint64_t began; /* pith__clock_thread_ns of the calling thread, so that a busy machine does not
+                       make calls longer */
     pith__executor_options executor; /* for runners, and the allocator of the call */
     pith_batching batching;
     int threads, inner_threads;
@@ -65,10 +68,11 @@ typedef struct encode_call {
     pith__pace pace;
 } encode_call;
 
-/* Begins a call, which pith__encode_end ends, and checks the job. Memory comes from the allocator. */
+/* Begins a call, which pith__encode_end ends, and checks the job. Memory comes from the allocator.
+ */
 pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__encode_job *job,
-                               const pith__head_use *uses, size_t count, const pith_allocator *allocator,
-                               pith_error *err);
+                               const pith__head_use *uses, size_t count,
+                               const pith_allocator *allocator, pith_error *err);
 /* Opens the heads and makes room for workers and for a window. */
 pith_status pith__encode_open(encode_call *c, pith_error *err);
 void pith__encode_end(encode_call *c);
@@ -86,9 +90,10 @@ pith_status pith__encode_count_prompt(encode_call *c, pith_error *err);
 void pith__encode_text_part(void *call, size_t part, int worker);
 
 /* The inputs of a chunk are made in the worker's arena, and a runner is borrowed for it. */
-pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w, const encode_chunk *k,
-                                    pith_error *err);
-/* Returns whether the memory that the window's chunks need is there, as far as can be told before they run. */
+pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w,
+                                    const encode_chunk *k, pith_error *err);
+/* Returns whether the memory that the window's chunks need is there, as far as can be told before
+ * they run. */
 bool pith__encode_fits(encode_call *c);
 /* A task of threads: runs a chunk, and hands its rows to the heads. */
 void pith__encode_chunk_part(void *call, size_t chunk, int worker);

@@ -1,4 +1,5 @@
-/* chunk_run.c - runs a chunk of tokens through the model, and hands the rows of each text to the heads. */
+/* chunk_run.c - runs a chunk of tokens through the model, and hands the rows of each text to the
+ * heads. */
 #include "base/cancel.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -8,8 +9,9 @@
 #include "engine/exec/profile.h"
 #include "models/encode/call_state.h"
 
-/* Memory that is given back must be mapped and cleared by the system when it is needed again, at about 4 GB/s. A call
- * keeps its buffers for the next one if that price exceeds PRICE_SHARE of the time that its thread worked. */
+/* Memory that is given back must be mapped and cleared by the system when it is needed again, at
+ * about 4 GB/s. A call keeps its buffers for the next one if that price exceeds PRICE_SHARE of the
+ * time that its thread worked. */
 #define SECONDS_PER_BYTE 0.25e-9
 #ifndef PITH_SANITIZED
 #define PRICE_SHARE 0.002
@@ -38,18 +40,21 @@ void pith__encode_return_runner(encode_call *c, encode_worker *w) {
     c->gives_back = true;
 }
 
-/* An output as f32 rows of its width. The output's shape is checked, since it depends on the inputs. Sets *missing to
- * the number of rows that are not there at the beginning: a graph for one text may leave out its first tokens. */
-static pith_status encode_output_rows(const float **x, int64_t *missing, const pith_tensor *out, int64_t rows,
-                                      const pith__head_model *model, bool ragged, pith__arena *arena, pith_error *err) {
+/* An output as f32 rows of its width. The output's shape is checked, since it depends on the
+ * inputs. Sets *missing to the number of rows that are not there at the beginning: a graph for one
+ * text may leave out its first tokens. */
+static pith_status encode_output_rows(const float **x, int64_t *missing, const pith_tensor *out,
+                                      int64_t rows, const pith__head_model *model, bool ragged,
+                                      pith__arena *arena, pith_error *err) {
     const int64_t width = model->width, count = pith__dims_count(out->dims, out->rank);
     bool fits = out->rank >= 1 && out->dims[out->rank - 1] == width && count % width == 0;
     *missing = fits ? rows - count / width : 0;
     if (!fits || (*missing && (*missing < 0 || ragged || model->pooled))) {
         char shape[128];
-        return pith__fail(err, PITH_ERR_RUN, "the model's output has shape %s; %lld rows of %lld numbers are needed",
-                          pith__dims_text(out->dims, out->rank, shape, sizeof shape), (long long)rows,
-                          (long long)width);
+        return pith__fail(err, PITH_ERR_RUN,
+                          "the model's output has shape %s; %lld rows of %lld numbers are needed",
+                          pith__dims_text(out->dims, out->rank, shape, sizeof shape),
+                          (long long)rows, (long long)width);
     }
     *x = out->data;
     if (out->dtype == PITH_F32) return PITH_OK;
@@ -69,10 +74,11 @@ static int encode_threads_within(const encode_call *c) {
     return last && !c->executor.tight ? LAST_CHUNK_THREADS : c->inner_threads;
 }
 
-/* Hands the rows of each text of the chunk to a head. x: all of them, or NULL; missing: the first so many of a text are
- * not there. */
-static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k, const float *x, int64_t missing,
-                               pith__arena *scratch, pith_error *err) {
+/* Hands the rows of each text of the chunk to a head. x: all of them, or NULL; missing: the first
+ * so many of a text are not there. */
+static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k,
+                               const float *x, int64_t missing, pith__arena *scratch,
+                               pith_error *err) {
     const pith__head_model *model = &c->e->models[c->uses[use].output];
     for (size_t i = 0; i < k->count; i++) {
         size_t text = c->first_text + c->order[k->first + i];
@@ -80,7 +86,8 @@ static pith_status encode_emit(const encode_call *c, size_t use, const encode_ch
         int64_t skipped = missing < row->count ? missing : row->count;
         int64_t count = model->pooled ? 1 : row->count - skipped;
         pith__arena_mark mark = pith__arena_get_mark(scratch);
-        pith__head_rows rows = { text, x, count, model->width, c->prompt_rows, row->ids + skipped, scratch };
+        pith__head_rows rows = { text,   x, count, model->width, c->prompt_rows, row->ids + skipped,
+                                 scratch };
         pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
         if (status) return pith__fail_at(err, status, "text %zu: ", text);
         pith__arena_rewind(scratch, mark);
@@ -89,9 +96,11 @@ static pith_status encode_emit(const encode_call *c, size_t use, const encode_ch
     return PITH_OK;
 }
 
-/* Reads the outputs of a chunk of so many tokens, padding included, and hands their rows to the heads. */
-static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k, const pith_tensor *outputs, int64_t fed,
-                                   pith__arena *arena, pith_error *err) {
+/* Reads the outputs of a chunk of so many tokens, padding included, and hands their rows to the
+ * heads. */
+static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k,
+                                   const pith_tensor *outputs, int64_t fed, pith__arena *arena,
+                                   pith_error *err) {
     pith__encoder *e = c->e;
     pith__lane *lane = pith__profile_lane(c->job->profile);
     for (size_t use = 0; use < c->use_count; use++) {
@@ -99,8 +108,9 @@ static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k, 
         const pith__head_model *model = &e->models[output];
         const float *x = NULL;
         int64_t missing;
-        PITH_TRY(encode_output_rows(&x, &missing, &outputs[e->outputs[output]], model->pooled ? (int64_t)k->count : fed,
-                                    model, e->feed.ragged, arena, err));
+        PITH_TRY(encode_output_rows(&x, &missing, &outputs[e->outputs[output]],
+                                    model->pooled ? (int64_t)k->count : fed, model, e->feed.ragged,
+                                    arena, err));
         uint64_t begin = pith__lane_now(lane);
         PITH_TRY(encode_emit(c, use, k, x, missing, arena, err));
         pith__lane_phase(lane, c->uses[use].head->phase, begin, (int64_t)k->count);
@@ -108,8 +118,8 @@ static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k, 
     return PITH_OK;
 }
 
-pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w, const encode_chunk *k,
-                                    pith_error *err) {
+pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w,
+                                    const encode_chunk *k, pith_error *err) {
     const pith__graph *graph = c->e->parts.program.graph;
     PITH_TRY(encode_borrow_runner(c, w, err));
     pith__arena_reset(&w->chunk);
@@ -118,7 +128,8 @@ pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode
     return pith__feed_fill(*inputs, &c->e->feed, c->ordered + k->first, k->count, &w->chunk, err);
 }
 
-static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const encode_chunk *k, pith_error *err) {
+static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
+                                    pith_error *err) {
     pith__encoder *e = c->e;
     const size_t output_count = e->parts.program.graph->output_count;
     pith__lane *lane = pith__profile_lane(c->job->profile);
@@ -137,7 +148,8 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     pith__count(counters, PITH_COUNT_batches, 1);
     pith__count_most(counters, PITH_COUNT_batch_tokens_most, (uint64_t)fed);
     uint64_t begin = pith__clock_ns();
-    PITH_TRY(pith__runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->cancel, err));
+    PITH_TRY(pith__runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->cancel,
+                              err));
     pith__lane_phase(lane, "run", begin, tokens);
     uint64_t end = pith__clock_ns();
     pith__count(counters, PITH_COUNT_run_ns, end - begin);
@@ -150,9 +162,11 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
 }
 
 /* Hands the ids of the chunk's texts to the heads. */
-static pith_status encode_run_tokens(encode_call *c, encode_worker *w, const encode_chunk *k, pith_error *err) {
+static pith_status encode_run_tokens(encode_call *c, encode_worker *w, const encode_chunk *k,
+                                     pith_error *err) {
     pith__arena_reset(&w->chunk);
-    for (size_t use = 0; use < c->use_count; use++) PITH_TRY(encode_emit(c, use, k, NULL, 0, &w->chunk, err));
+    for (size_t use = 0; use < c->use_count; use++)
+        PITH_TRY(encode_emit(c, use, k, NULL, 0, &w->chunk, err));
     return PITH_OK;
 }
 
@@ -163,7 +177,8 @@ void pith__encode_chunk_part(void *context, size_t part, int index) {
     if (pith__encode_first_failed(c) != SIZE_MAX) return;
     if (pith__is_cancelled(c->job->cancel))
         pith__fail(&fault, PITH_ERR_CANCELLED, "cancelled");
-    else if (!(c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, &c->workers[index], k, &fault))
+    else if (!(c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, &c->workers[index], k,
+                                                                           &fault))
         return;
     pith__encode_fail_text(c, &c->workers[index], &fault, c->order[k->first]);
 }

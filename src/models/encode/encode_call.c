@@ -1,13 +1,14 @@
-/* encode_call.c - one call of an encoder: texts become tokens, tokens become chunks, chunks run, and heads get the
- * rows.
+/* encode_call.c - one call of an encoder: texts become tokens, tokens become chunks, chunks run,
+ * and heads get the rows.
  *
- * A call goes through its texts in windows. All texts of a window are tokenized in parallel. Their tokens are cut into
- * chunks of the token budget, in the order they came. With enough chunks, they run at the same time, each with an
- * runner and a thread of its own; otherwise they run one after another, each on all threads.
+ * A call goes through its texts in windows. All texts of a window are tokenized in parallel. Their
+ * tokens are cut into chunks of the token budget, in the order they came. With enough chunks, they
+ * run at the same time, each with an runner and a thread of its own; otherwise they run one after
+ * another, each on all threads.
  *
- * No choice made here (windows, chunks, threads) can change a bit of a result. So a window that meets the memory limit
- * is run again in smaller pieces. Each worker keeps the failure with the lowest text index it met, and the lowest of
- * all is reported. */
+ * No choice made here (windows, chunks, threads) can change a bit of a result. So a window that
+ * meets the memory limit is run again in smaller pieces. Each worker keeps the failure with the
+ * lowest text index it met, and the lowest of all is reported. */
 #include <string.h>
 
 #include "base/caller_options.h"
@@ -18,25 +19,28 @@
 #include "base/piece_listener.h"
 #include "models/encode/call_state.h"
 
-/* A window holds at most this many texts, and ends after this many bytes of text. The tokens of a window are what a
- * call holds besides activations. Larger windows fill chunks and threads better, up to a point. */
+/* A window holds at most this many texts, and ends after this many bytes of text. The tokens of a
+ * window are what a call holds besides activations. Larger windows fill chunks and threads better,
+ * up to a point. */
 #define WINDOW_TEXTS 1024
 #define WINDOW_BYTES ((size_t)2 << 20)
 /* The most texts that a caller may ask for in a window. */
 #define WINDOW_TEXTS_MOST 65536
 /* A window of a call that prefers latency. */
 #define LATENCY_TEXTS 16
-/* A thread tokenises at most TEXTS_PER_PART texts at a time, fewer where that would give it less than PARTS_PER_THREAD
- * parts. Smaller parts spread better over threads and cost more locking. */
+/* A thread tokenises at most TEXTS_PER_PART texts at a time, fewer where that would give it less
+ * than PARTS_PER_THREAD parts. Smaller parts spread better over threads and cost more locking. */
 #define TEXTS_PER_PART ((size_t)8)
 #define PARTS_PER_THREAD ((size_t)4)
 /* ---- failures ---- */
 
 /* Notes the fault in w->fault for a text of the window. */
-void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text) {
+void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault,
+                            size_t text) {
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
     while (text < first &&
-           !atomic_compare_exchange_weak_explicit(&c->failed, &first, text, memory_order_relaxed, memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(&c->failed, &first, text, memory_order_relaxed,
+                                                  memory_order_relaxed))
         continue;
     if (text >= w->failed_text) return;
     w->failed_text = text;
@@ -51,7 +55,8 @@ static pith_status encode_first_fault(encode_call *c, pith_error *err) {
     const encode_worker *first = NULL;
     for (int i = 0; i < c->threads; i++) {
         const encode_worker *w = &c->workers[i];
-        if (w->failed_text != SIZE_MAX && (!first || w->failed_text < first->failed_text)) first = w;
+        if (w->failed_text != SIZE_MAX && (!first || w->failed_text < first->failed_text))
+            first = w;
     }
     if (!first) return PITH_OK;
     if (err) *err = first->fault;
@@ -60,15 +65,16 @@ static pith_status encode_first_fault(encode_call *c, pith_error *err) {
 
 /* ---- windows ---- */
 
-/* Cuts the window's rows, `total` tokens, into about `wanted` equal chunks; into more where texts do not fill the
- * budget. Without a ragged form a chunk is one text. */
+/* Cuts the window's rows, `total` tokens, into about `wanted` equal chunks; into more where texts
+ * do not fill the budget. Without a ragged form a chunk is one text. */
 static void encode_cut_into(encode_call *c, int64_t total, int64_t wanted) {
     int64_t before = 0, tokens = 0;
     c->chunk_count = 0;
     for (size_t i = 0; i < c->ordered_count; i++) {
         int64_t count = c->ordered[i]->count;
         double end = (double)total / (double)wanted * (double)c->chunk_count;
-        if (i && c->e->feed.ragged && tokens + count <= c->budget && (double)before + (double)count / 2 <= end) {
+        if (i && c->e->feed.ragged && tokens + count <= c->budget &&
+            (double)before + (double)count / 2 <= end) {
             c->chunks[c->chunk_count - 1].count++;
         } else {
             c->chunks[c->chunk_count++] = (encode_chunk){ i, 1 };
@@ -79,9 +85,9 @@ static void encode_cut_into(encode_call *c, int64_t total, int64_t wanted) {
     }
 }
 
-/* Cuts the window so that each thread gets the same number of chunks: a chunk left over would run alone. Texts
- * are not cut, so the number of chunks may come out higher than wanted; then it tries again with one more per thread.
- */
+/* Cuts the window so that each thread gets the same number of chunks: a chunk left over would run
+ * alone. Texts are not cut, so the number of chunks may come out higher than wanted; then it tries
+ * again with one more per thread. */
 static void encode_cut(encode_call *c) {
     enum { TRIES = 4 };
     int64_t total = 0, threads = c->threads;
@@ -106,7 +112,8 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
         }
         for (size_t use = 0; use < c->use_count; use++) {
             int64_t width = c->e->models[c->uses[use].output].width;
-            pith__head_rows rows = { c->first_text + i, NULL, 0, width, 0, NULL, &c->workers[0].chunk };
+            pith__head_rows rows = { c->first_text + i,   NULL, 0, width, 0, NULL,
+                                     &c->workers[0].chunk };
             PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
         }
     }
@@ -140,7 +147,8 @@ static void encode_trim(const encode_call *c) {
     pith__account_trim(c->executor.allocator);
 }
 
-/* After PITH_ERR_MEMORY under a memory limit: makes the pieces smaller and frees what the window held. */
+/* After PITH_ERR_MEMORY under a memory limit: makes the pieces smaller and frees what the window
+ * held. */
 static bool encode_ask_for_less(encode_call *c) {
     if (!encode_shrink(c)) return false;
     encode_trim(c);
@@ -169,11 +177,13 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     for (int i = 0; i < c->threads; i++) pith__arena_reset(&c->workers[i].rows);
     c->texts_per_part = c->count / ((size_t)c->threads * PARTS_PER_THREAD) + 1;
     if (c->texts_per_part > TEXTS_PER_PART) c->texts_per_part = TEXTS_PER_PART;
-    pith__threads_run(pith__encode_text_part, c, (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
+    pith__threads_run(pith__encode_text_part, c,
+                      (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
     PITH_TRY(encode_first_fault(c, err));
 
     PITH_TRY(pith__encode_plan_window(c, err));
-    if (c->e->parts.predicts && !c->job->tokens_only && encode_can_shrink(c) && !pith__encode_fits(c)) {
+    if (c->e->parts.predicts && !c->job->tokens_only && encode_can_shrink(c) &&
+        !pith__encode_fits(c)) {
         pith__count(c->executor.counters, PITH_COUNT_batches_predicted_smaller, 1);
         c->predicted++;
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory");
@@ -189,14 +199,16 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
 static void encode_take_texts(encode_call *c) {
     const size_t left = c->job->count - c->first_text;
     c->bytes = 0;
-    for (c->count = 0; c->count < left && c->count < c->window && c->bytes < WINDOW_BYTES; c->count++) {
+    for (c->count = 0; c->count < left && c->count < c->window && c->bytes < WINDOW_BYTES;
+         c->count++) {
         if (c->count && !pith__pace_admits(&c->pace, c->count, c->bytes)) break;
         c->bytes += c->job->texts[c->first_text + c->count].size;
         if (c->job->pairs) c->bytes += c->job->pairs[c->first_text + c->count].size;
     }
 }
 
-/* While the system is short of memory: frees what is only kept for speed, and makes chunks small. */
+/* While the system is short of memory: frees what is only kept for speed, and makes chunks small.
+ */
 static void encode_heed_pressure(encode_call *c) {
     pith__encoder *e = c->e;
     char why[200];
@@ -204,7 +216,8 @@ static void encode_heed_pressure(encode_call *c) {
     encode_trim(c);
     if (e->feed.ragged && c->budget > PITH_CHUNK_TOKENS_MIN) c->budget = PITH_CHUNK_TOKENS_MIN;
     pith__count(c->executor.counters, PITH_COUNT_pressure_cleanups, 1);
-    pith__log_write(c->executor.log, PITH_LOG_INFO, "%s; kept buffers are freed, and batches made small", why);
+    pith__log_write(c->executor.log, PITH_LOG_INFO,
+                    "%s; kept buffers are freed, and batches made small", why);
 }
 
 static pith_status encode_next_window(encode_call *c, pith_error *err) {
@@ -216,9 +229,11 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
         encode_take_texts(c);
         status = encode_window(c, err);
         if (status != PITH_ERR_MEMORY || !c->executor.tight || !encode_ask_for_less(c)) break;
-        if (c->predicted == predicted) pith__count(c->executor.counters, PITH_COUNT_batches_retried_smaller, 1);
+        if (c->predicted == predicted)
+            pith__count(c->executor.counters, PITH_COUNT_batches_retried_smaller, 1);
     }
-    if (!status) pith__pace_note(&c->pace, c->count, c->bytes, (double)(pith__clock_ns() - begin) * 1e-9);
+    if (!status)
+        pith__pace_note(&c->pace, c->count, c->bytes, (double)(pith__clock_ns() - begin) * 1e-9);
     return status;
 }
 
@@ -235,7 +250,8 @@ pith_status pith__encode_open(encode_call *c, pith_error *err) {
     for (size_t i = 0; i < c->use_count; i++) {
         const pith__head_use *use = &c->uses[i];
         pith__piece_used(use->head);
-        PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena, err));
+        PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena,
+                                 err));
     }
     PITH_TRY(pith__encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
     if (job->frame && job->frame->prompt.data) c->prompt = job->frame->prompt;
@@ -292,25 +308,31 @@ static void encode_count_window(const encode_call *c) {
     stats->texts_done = c->first_text + c->count;
 }
 
-static pith_status encode_check_job(const pith__encoder *e, const pith__encode_job *job, pith_error *err) {
+static pith_status encode_check_job(const pith__encoder *e, const pith__encode_job *job,
+                                    pith_error *err) {
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "threads, max_length and batch_tokens must not be negative");
     PITH_TRY(pith__threads_check(job->threads, err));
     const size_t framed = job->frame ? job->frame->before_count + job->frame->after_count : 0;
     const int32_t limit = pith__encoder_max_length(e, job->max_length);
     if (framed && limit && framed >= (size_t)limit)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "texts are cut at %d tokens, but the model's own words around them are %zu; raise max_length",
+                          "texts are cut at %d tokens, but the model's own words around them are "
+                          "%zu; raise max_length",
                           limit, framed);
-    const size_t specials =
-        pith__encode_is_bare(e, job) ? 0 : pith__tokenizer_specials(e->parts.tokenizer, job->pairs != NULL);
+    const size_t specials = pith__encode_is_bare(e, job)
+                                ? 0
+                                : pith__tokenizer_specials(e->parts.tokenizer, job->pairs != NULL);
     if (limit && specials > (size_t)limit)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; raise max_length",
+                          "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; "
+                          "raise max_length",
                           limit, specials);
     if (job->frame && job->frame->hidden && (e->feed.ragged || !e->feed.masked))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "queries are filled up with mask tokens that no token attends to, but the graph has no input "
+                          "queries are filled up with mask tokens that no token attends to, but "
+                          "the graph has no input "
                           "'attention_mask'");
     return PITH_OK;
 }
@@ -320,17 +342,19 @@ static pith_status encode_take_batching(encode_call *c, pith_error *err) {
     pith_batching b = PITH_BATCHING_INIT;
     PITH_TAKE_OPTIONS(b, c->job->batching, err);
     if (b.prefer != PITH_PREFER_THROUGHPUT && b.prefer != PITH_PREFER_LATENCY)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "prefer is %d, which is not a PITH_PREFER_* value", b.prefer);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "prefer is %d, which is not a PITH_PREFER_* value", b.prefer);
     if (b.least < 0 || b.most < 0 || b.least > WINDOW_TEXTS_MOST || b.most > WINDOW_TEXTS_MOST)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "a window's least (%d) and most (%d) texts must be from 1 to %d",
-                          b.least, b.most, WINDOW_TEXTS_MOST);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a window's least (%d) and most (%d) texts must be from 1 to %d", b.least,
+                          b.most, WINDOW_TEXTS_MOST);
     if (!(b.target_ms >= 0) || b.target_ms > 1e9)
         return pith__fail(err, PITH_ERR_ARGUMENT, "target_ms must be from 0 to 1e9");
     if (!b.most) b.most = b.prefer == PITH_PREFER_LATENCY ? LATENCY_TEXTS : WINDOW_TEXTS;
     if (!b.least) b.least = 1;
     if (b.least > b.most)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "a window's least texts (%d) are above the most (%d)", b.least,
-                          b.most);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a window's least texts (%d) are above the most (%d)", b.least, b.most);
     c->batching = b;
     c->one_by_one = b.prefer == PITH_PREFER_LATENCY;
     pith__pace_begin(&c->pace, b.target_ms / 1000, (size_t)b.least, (size_t)b.most);
@@ -349,10 +373,12 @@ static pith_status encode_windows(encode_call *c, pith_error *err) {
 }
 
 pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__encode_job *job,
-                               const pith__head_use *uses, size_t count, const pith_allocator *allocator,
-                               pith_error *err) {
+                               const pith__head_use *uses, size_t count,
+                               const pith_allocator *allocator, pith_error *err) {
     PITH_TRY(encode_check_job(e, job, err));
-    *c = (encode_call){ .e = e, .job = job, .uses = uses, .use_count = count, .began = pith__clock_thread_ns() };
+    *c = (encode_call){
+        .e = e, .job = job, .uses = uses, .use_count = count, .began = pith__clock_thread_ns()
+    };
     PITH_TRY(encode_take_batching(c, err));
     atomic_init(&c->failed, SIZE_MAX);
     c->executor = e->parts.executor;
@@ -364,8 +390,8 @@ pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__enc
     return PITH_OK;
 }
 
-pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job, const pith__head_use *uses, size_t count,
-                              pith_error *err) {
+pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job,
+                              const pith__head_use *uses, size_t count, pith_error *err) {
     encode_call c;
     if (job->stats) job->stats->texts_done = 0;
     PITH_TRY(pith__encode_begin(&c, e, job, uses, count, e->parts.executor.allocator, err));

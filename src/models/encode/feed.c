@@ -1,7 +1,7 @@
 /* feed.c - token rows to input tensors.
  *
- * Each input of the graph has a role, found by its name in one table. The numbers of a role are written once, directly
- * in the dtype of the input. */
+ * Each input of the graph has a role, found by its name in one table. The numbers of a role are
+ * written once, directly in the dtype of the input. */
 #include "models/encode/feed.h"
 
 #include <string.h>
@@ -10,7 +10,17 @@
 #include "base/dtype.h"
 #include "base/error.h"
 
-typedef enum feed_role { IDS, MASK, TYPES, POSITIONS, OFFSETS, TASK, PAST, NO_CACHE, NO_ROLE } feed_role;
+typedef enum feed_role {
+    IDS,
+    MASK,
+    TYPES,
+    POSITIONS,
+    OFFSETS,
+    TASK,
+    PAST,
+    NO_CACHE,
+    NO_ROLE
+} feed_role;
 
 static const struct {
     const char *name;
@@ -28,7 +38,8 @@ static const struct {
     { "use_cache_branch", NO_CACHE },
 };
 
-/* Exports of language models take the keys and values of earlier tokens, one input for each layer and kind. */
+/* Exports of language models take the keys and values of earlier tokens, one input for each layer
+ * and kind. */
 static const char *const pasts[] = {
     "past_key_values.", "past_key_values_", "past_key_self_", "past_value_self_", "past.", "past_"
 };
@@ -43,9 +54,11 @@ static feed_role feed_role_of(pith_str name) {
     return NO_ROLE;
 }
 
-/* The shape of an input that holds no earlier tokens: one text, and length 0 on the one other axis of no given size. */
+/* The shape of an input that holds no earlier tokens: one text, and length 0 on the one other axis
+ * of no given size. */
 static bool feed_past_shape(int64_t *dims, const pith__value *input) {
-    const pith__type *type = input->hint ? input->hint : &input->type; /* as the file declares it, with its numbers */
+    /* as the file declares it, with its numbers */
+    const pith__type *type = input->hint ? input->hint : &input->type;
     int open = 0;
     for (int i = 0; i < type->rank; i++) {
         const bool known = pith__dim_known(type->dims[i]);
@@ -55,8 +68,8 @@ static bool feed_past_shape(int64_t *dims, const pith__value *input) {
     return type->rank > 1 && open == 1;
 }
 
-pith_status pith__feed_init(pith__feed *feed, const pith__graph *graph, bool ragged, int32_t pad_token_id,
-                            pith__arena *arena, pith_error *err) {
+pith_status pith__feed_init(pith__feed *feed, const pith__graph *graph, bool ragged,
+                            int32_t pad_token_id, pith__arena *arena, pith_error *err) {
     *feed = (pith__feed){ .graph = graph, .ragged = ragged, .pad_token_id = pad_token_id };
     feed->roles = pith__arena_array(arena, graph->input_count, sizeof *feed->roles);
     if (!feed->roles) return pith__fail_memory(err, graph->input_count);
@@ -67,15 +80,16 @@ pith_status pith__feed_init(pith__feed *feed, const pith__graph *graph, bool rag
         const feed_role role = feed_role_of(input->name);
         if (role == NO_ROLE)
             return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "not a text encoder: its input '" PITH_STR_FMT "' cannot be made from text",
+                              "not a text encoder: its input '" PITH_STR_FMT
+                              "' cannot be made from text",
                               PITH_STR_ARG(input->name));
         if (role == PAST && !feed_past_shape(dims, input))
-            return pith__fail(
-                err, PITH_ERR_UNSUPPORTED,
-                "not a text encoder: its input '" PITH_STR_FMT
-                "' must be empty, but its shape does not tell which axis counts earlier tokens; export the "
-                "model without a cache (use_cache=False)",
-                PITH_STR_ARG(input->name));
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "not a text encoder: its input '" PITH_STR_FMT
+                              "' must be empty, but its shape does not tell which axis counts "
+                              "earlier tokens; export the "
+                              "model without a cache (use_cache=False)",
+                              PITH_STR_ARG(input->name));
         feed->roles[i] = (uint8_t)role;
         has_ids |= role == IDS;
         feed->typed |= role == TYPES;
@@ -84,39 +98,42 @@ pith_status pith__feed_init(pith__feed *feed, const pith__graph *graph, bool rag
         if (!ragged && role == IDS && input->type.rank == 2 && pith__dim_known(input->type.dims[1]))
             feed->fixed_length = input->type.dims[1];
     }
-    if (!has_ids) return pith__fail(err, PITH_ERR_UNSUPPORTED, "not a text encoder: it has no input 'input_ids'");
+    if (!has_ids)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "not a text encoder: it has no input 'input_ids'");
     return PITH_OK;
 }
 
-/* Writes the numbers of one role for rows, each padded to at least `length`, as elements of a C type. */
-#define FEED_WRITER(name, type)                                                                                        \
-    static void name(void *to, feed_role what, const pith__feed *feed, const pith__row *const *rows, size_t count,     \
-                     int64_t length) {                                                                                 \
-        type *out = to;                                                                                                \
-        int64_t offset = 0;                                                                                            \
-        if (what == OFFSETS) *out++ = 0;                                                                               \
-        for (size_t r = 0; r < count; r++) {                                                                           \
-            const pith__row *row = rows[r];                                                                            \
-            if (what == OFFSETS) {                                                                                     \
-                *out++ = (type)(offset += row->count);                                                                 \
-                continue;                                                                                              \
-            }                                                                                                          \
-            for (int32_t t = 0; t < row->count; t++)                                                                   \
-                *out++ = (type)(what == IDS     ? row->ids[t]                                                          \
-                                : what == MASK  ? t < row->count - row->hidden                                         \
-                                : what == TYPES ? row->type_ids[t]                                                     \
-                                                : t);                                                                  \
-            for (int64_t t = row->count; t < length; t++)                                                              \
-                *out++ = (type)(what == IDS ? feed->pad_token_id : what == POSITIONS ? t : 0);                         \
-        }                                                                                                              \
+/* Writes the numbers of one role for rows, each padded to at least `length`, as elements of a C
+ * type. */
+#define FEED_WRITER(name, type)                                                                    \
+    static void name(void *to, feed_role what, const pith__feed *feed,                             \
+                     const pith__row *const *rows, size_t count, int64_t length) {                 \
+        type *out = to;                                                                            \
+        int64_t offset = 0;                                                                        \
+        if (what == OFFSETS) *out++ = 0;                                                           \
+        for (size_t r = 0; r < count; r++) {                                                       \
+            const pith__row *row = rows[r];                                                        \
+            if (what == OFFSETS) {                                                                 \
+                *out++ = (type)(offset += row->count);                                             \
+                continue;                                                                          \
+            }                                                                                      \
+            for (int32_t t = 0; t < row->count; t++)                                               \
+                *out++ = (type)(what == IDS     ? row->ids[t]                                      \
+                                : what == MASK  ? t < row->count - row->hidden                     \
+                                : what == TYPES ? row->type_ids[t]                                 \
+                                                : t);                                              \
+            for (int64_t t = row->count; t < length; t++)                                          \
+                *out++ = (type)(what == IDS ? feed->pad_token_id : what == POSITIONS ? t : 0);     \
+        }                                                                                          \
     }
 FEED_WRITER(feed_write_i64, int64_t)
 FEED_WRITER(feed_write_i32, int32_t)
 FEED_WRITER(feed_write_f32, float)
 FEED_WRITER(feed_write_bool, bool)
 
-typedef void feed_write_fn(void *to, feed_role what, const pith__feed *feed, const pith__row *const *rows, size_t count,
-                           int64_t length);
+typedef void feed_write_fn(void *to, feed_role what, const pith__feed *feed,
+                           const pith__row *const *rows, size_t count, int64_t length);
 
 /* NULL: inputs of this dtype cannot be made from text. */
 static feed_write_fn *feed_writer(int dtype) {
@@ -129,10 +146,10 @@ static feed_write_fn *feed_writer(int dtype) {
     }
 }
 
-/* An input that has the same value for every text: the task, no cache, or nothing. Its elements are zero bytes but for
- * the task. */
-static pith_status feed_fill_same(pith_tensor *t, const pith__feed *feed, feed_role what, const pith__value *value,
-                                  pith__arena *arena, pith_error *err) {
+/* An input that has the same value for every text: the task, no cache, or nothing. Its elements are
+ * zero bytes but for the task. */
+static pith_status feed_fill_same(pith_tensor *t, const pith__feed *feed, feed_role what,
+                                  const pith__value *value, pith__arena *arena, pith_error *err) {
     const int dtype = value->type.dtype == PITH_UNDEFINED ? PITH_I64 : value->type.dtype;
     int64_t count = 1;
     *t = (pith_tensor){ .dtype = dtype, .rank = value->type.rank < 0 ? 0 : value->type.rank };
@@ -156,11 +173,13 @@ static pith_status feed_fill_same(pith_tensor *t, const pith__feed *feed, feed_r
     return PITH_OK;
 }
 
-pith_status pith__feed_fill(pith_tensor *inputs, const pith__feed *feed, const pith__row *const *rows, size_t count,
-                            pith__arena *arena, pith_error *err) {
+pith_status pith__feed_fill(pith_tensor *inputs, const pith__feed *feed,
+                            const pith__row *const *rows, size_t count, pith__arena *arena,
+                            pith_error *err) {
     int64_t tokens = 0;
     for (size_t r = 0; r < count; r++)
-        if (pith__add_overflows(tokens, rows[r]->count, &tokens)) return pith__fail_memory(err, SIZE_MAX);
+        if (pith__add_overflows(tokens, rows[r]->count, &tokens))
+            return pith__fail_memory(err, SIZE_MAX);
     if (tokens < feed->fixed_length) tokens = feed->fixed_length;
     for (size_t i = 0; i < feed->graph->input_count; i++) {
         feed_role what = feed->roles[i];
@@ -173,10 +192,11 @@ pith_status pith__feed_fill(pith_tensor *inputs, const pith__feed *feed, const p
         int64_t n = what == OFFSETS ? (int64_t)count + 1 : tokens;
         feed_write_fn *write = feed_writer(dtype);
         if (!write)
-            return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "input '" PITH_STR_FMT
-                              "' has dtype %s; int64, int32, float32 and bool can be made from text",
-                              PITH_STR_ARG(value->name), pith__dtype_name(dtype));
+            return pith__fail(
+                err, PITH_ERR_UNSUPPORTED,
+                "input '" PITH_STR_FMT
+                "' has dtype %s; int64, int32, float32 and bool can be made from text",
+                PITH_STR_ARG(value->name), pith__dtype_name(dtype));
         inputs[i] = (pith_tensor){ .dtype = dtype };
         if (!pith__dtype_bytes(dtype, n, &inputs[i].bytes)) return pith__fail_memory(err, SIZE_MAX);
         inputs[i].data = pith__arena_alloc64(arena, inputs[i].bytes);

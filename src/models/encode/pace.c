@@ -6,11 +6,14 @@
 
 /* What a text costs besides its bytes, such as its special tokens, in bytes. */
 #define BYTES_PER_TEXT 16
-/* Before WARM windows are known, a window is at most GROWTH times the one before. The first takes `least` texts. */
+/* Before WARM windows are known, a window is at most GROWTH times the one before. The first takes
+ * `least` texts. */
 #define WARM 3
 #define GROWTH 4
 
-static double pace_units(size_t texts, size_t bytes) { return (double)bytes + BYTES_PER_TEXT * (double)texts; }
+static double pace_units(size_t texts, size_t bytes) {
+    return (double)bytes + BYTES_PER_TEXT * (double)texts;
+}
 
 static int pace_order(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

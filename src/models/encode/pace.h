@@ -1,7 +1,8 @@
 /* pace.h - how many texts a window takes, so that most windows end within a given time.
  *
- * A window's time is taken to grow with its bytes of text and its number of texts. The cost of a unit is the 90th
- * percentile of the costs of the last windows, so about nine windows of ten end in time. Not thread-safe. */
+ * A window's time is taken to grow with its bytes of text and its number of texts. The cost of a
+ * unit is the 90th percentile of the costs of the last windows, so about nine windows of ten end in
+ * time. Not thread-safe. */
 #ifndef PITH_MODELS_ENCODE_PACE_H
 #define PITH_MODELS_ENCODE_PACE_H
 

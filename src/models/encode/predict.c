@@ -10,7 +10,8 @@ static const encode_chunk *predict_largest(const encode_call *c) {
     int64_t most = -1;
     for (size_t k = 0; k < c->chunk_count; k++) {
         int64_t tokens = 0;
-        for (size_t i = 0; i < c->chunks[k].count; i++) tokens += c->ordered[c->chunks[k].first + i]->count;
+        for (size_t i = 0; i < c->chunks[k].count; i++)
+            tokens += c->ordered[c->chunks[k].first + i]->count;
         if (tokens > most) {
             most = tokens;
             largest = &c->chunks[k];
@@ -47,33 +48,38 @@ static pith_status predict_fill(encode_call *c, size_t tokens, pith_error *err) 
     const size_t columns = c->e->feed.typed ? 2 : 1;
     size_t numbers, limit = c->max_length ? (size_t)c->max_length : tokens;
     if (tokens > limit) tokens = limit;
-    if (tokens > INT32_MAX || pith__mul_overflows(tokens, columns, &numbers)) return pith__fail_memory(err, tokens);
+    if (tokens > INT32_MAX || pith__mul_overflows(tokens, columns, &numbers))
+        return pith__fail_memory(err, tokens);
     for (c->count = 0; c->count < c->window; c->count++) {
         pith__arena *arena = &c->workers[c->count % (size_t)c->threads].rows;
         int32_t *ids = pith__arena_array(arena, numbers, sizeof *ids);
         if (!ids) return pith__fail_memory(err, numbers * sizeof *ids);
-        c->rows[c->count] = (pith__row){ ids, columns == 2 ? ids + tokens : NULL, (int32_t)tokens, 0 };
+        c->rows[c->count] =
+            (pith__row){ ids, columns == 2 ? ids + tokens : NULL, (int32_t)tokens, 0 };
     }
     return pith__encode_plan_window(c, err);
 }
 
-/* What tokenizing takes, for the largest number of threads that do it at once. A word of one letter stands for a token.
- */
-static pith_status predict_tokenizing(pith_memory_need *need, encode_call *c, size_t tokens, pith_error *err) {
+/* What tokenizing takes, for the largest number of threads that do it at once. A word of one letter
+ * stands for a token. */
+static pith_status predict_tokenizing(pith_memory_need *need, encode_call *c, size_t tokens,
+                                      pith_error *err) {
     pith_tokens out = PITH_TOKENS_INIT;
-    size_t size = 2 * tokens, threads = c->window < (size_t)c->threads ? c->window : (size_t)c->threads;
+    size_t size = 2 * tokens,
+           threads = c->window < (size_t)c->threads ? c->window : (size_t)c->threads;
     char *text = pith__arena_alloc(&c->arena, size);
     if (!text) return pith__fail_memory(err, size);
     for (size_t i = 0; i < size; i++) text[i] = i % 2 ? ' ' : 'a';
-    PITH_TRY(pith__tokenizer_encode(&out, c->e->parts.tokenizer, (pith_str){ text, size }, NULL, NULL, err));
+    PITH_TRY(pith__tokenizer_encode(&out, c->e->parts.tokenizer, (pith_str){ text, size }, NULL,
+                                    NULL, err));
     pith__token_rows_free(&out);
     need->total += pith__tokenizer_missing_bytes(c->e->parts.tokenizer, threads);
     return PITH_OK;
 }
 
 /* The activations of a chunk. The last chunks may be shared by more threads than the others. */
-static pith_status predict_chunk(size_t *bytes, const encode_call *c, encode_worker *w, const pith_tensor *inputs,
-                                 pith_error *err) {
+static pith_status predict_chunk(size_t *bytes, const encode_call *c, encode_worker *w,
+                                 const pith_tensor *inputs, pith_error *err) {
     size_t shared = 0;
     PITH_TRY(pith__runner_plan_bytes(&w->runner, bytes, inputs, c->inner_threads, err));
     if (c->side_by_side && c->threads > 1 && !c->executor.tight)
@@ -82,8 +88,8 @@ static pith_status predict_chunk(size_t *bytes, const encode_call *c, encode_wor
     return PITH_OK;
 }
 
-/* Plans every chunk. Any worker may take any of them, so that at most each of the largest ones has a worker of its own:
- * the workers' peaks are kept in descending order. */
+/* Plans every chunk. Any worker may take any of them, so that at most each of the largest ones has
+ * a worker of its own: the workers' peaks are kept in descending order. */
 static pith_status predict_window(pith_memory_need *need, encode_call *c, pith_error *err) {
     for (size_t k = 0; k < c->chunk_count; k++) {
         encode_worker *w = &c->workers[c->side_by_side ? k % (size_t)c->threads : 0];
@@ -102,8 +108,8 @@ static pith_status predict_window(pith_memory_need *need, encode_call *c, pith_e
     return PITH_OK;
 }
 
-pith_status pith__encoder_predict(pith_memory_need *need, pith__encoder *e, const pith__encode_job *job, size_t tokens,
-                                  pith_error *err) {
+pith_status pith__encoder_predict(pith_memory_need *need, pith__encoder *e,
+                                  const pith__encode_job *job, size_t tokens, pith_error *err) {
     encode_call c;
     pith__account account; /* whose peak is what the call holds besides its activations */
     *need = (pith_memory_need){ 0, 0 };

@@ -9,7 +9,8 @@
 #include "models/encode/call_state.h"
 #include "text/model_habits.h"
 
-pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *m, const char *name, pith_error *err) {
+pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *m, const char *name,
+                                pith_error *err) {
     pith_str wanted = name ? pith__str_of(name) : m->default_prompt;
     *prompt = PITH_STR("");
     if (!wanted.size) return PITH_OK;
@@ -17,14 +18,16 @@ pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *m, const 
     while (i < m->prompt_count && !pith__str_eq(m->prompts[i].name, wanted)) i++;
     if (i == m->prompt_count) {
         char known[300] = "";
-        for (size_t p = 0, used = 0; p < m->prompt_count && used + m->prompts[p].name.size + 3 < sizeof known; p++) {
+        for (size_t p = 0, used = 0;
+             p < m->prompt_count && used + m->prompts[p].name.size + 3 < sizeof known; p++) {
             memcpy(known + used, p ? ", " : "", p ? 2 : 0);
             used += p ? 2 : 0;
             memcpy(known + used, m->prompts[p].name.data, m->prompts[p].name.size);
             used += m->prompts[p].name.size;
             known[used] = 0;
         }
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no prompt '" PITH_STR_FMT "' (it has: %s)",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the model has no prompt '" PITH_STR_FMT "' (it has: %s)",
                           PITH_STR_ARG(wanted), known[0] ? known : "none");
     }
     *prompt = m->prompts[i].text;
@@ -46,13 +49,14 @@ static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
     return options;
 }
 
-/* Counts the rows that belong to the prompt: those of the prompt alone, without a special token at its end. Source:
- * sentence-transformers, Transformer._get_prompt_length. */
+/* Counts the rows that belong to the prompt: those of the prompt alone, without a special token at
+ * its end. Source: sentence-transformers, Transformer._get_prompt_length. */
 pith_status pith__encode_count_prompt(encode_call *c, pith_error *err) {
     const pith_tokenize_options options = encode_tokenize_options(c);
     pith_tokens tokens = PITH_TOKENS_INIT;
     if (c->e->parts.modules->include_prompt || !c->prompt.size) return PITH_OK;
-    pith_status status = pith__tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL, &options, err);
+    pith_status status =
+        pith__tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL, &options, err);
     if (!status) c->prompt_rows = (int64_t)tokens.count;
     if (!status && tokens.count && tokens.special[tokens.count - 1]) c->prompt_rows--;
     pith__token_rows_free(&tokens);
@@ -60,10 +64,12 @@ pith_status pith__encode_count_prompt(encode_call *c, pith_error *err) {
 }
 
 /* *text with the prompt in front of it. */
-static pith_status encode_add_prompt(pith_str *text, const encode_call *c, pith__arena *arena, pith_error *err) {
+static pith_status encode_add_prompt(pith_str *text, const encode_call *c, pith__arena *arena,
+                                     pith_error *err) {
     size_t size;
     if (!c->prompt.size) return PITH_OK;
-    if (pith__add_overflows(c->prompt.size, text->size, &size)) return pith__fail_memory(err, text->size);
+    if (pith__add_overflows(c->prompt.size, text->size, &size))
+        return pith__fail_memory(err, text->size);
     char *both = pith__arena_alloc(arena, size);
     if (!both) return pith__fail_memory(err, size);
     memcpy(both, c->prompt.data, c->prompt.size);
@@ -96,8 +102,9 @@ static size_t encode_count_fillers(const encode_call *c, size_t tokens) {
 }
 
 /* Copies n numbers, with the marker behind the first and fillers at the end. */
-static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n, const pith__encode_frame *f,
-                                 size_t fillers, int32_t marker, int32_t filler) {
+static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n,
+                                 const pith__encode_frame *f, size_t fillers, int32_t marker,
+                                 int32_t filler) {
     size_t head = f && f->marker >= 0 ? n > 0 : n;
     if (head) memcpy(to, from, head * sizeof *to);
     if (f && f->marker >= 0) {
@@ -109,11 +116,13 @@ static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n, con
 }
 
 /* The worker's tokens become a row of the window, with others before and after them. */
-static pith_status encode_keep_between(const encode_call *c, encode_worker *w, pith__row *row, pith_error *err) {
+static pith_status encode_keep_between(const encode_call *c, encode_worker *w, pith__row *row,
+                                       pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
     const size_t n = w->tokens.count, count = f->before_count + n + f->after_count;
     const size_t columns = c->e->feed.typed ? 2 : 1;
-    int32_t *ids = count <= INT32_MAX ? pith__arena_array(&w->rows, count * columns, sizeof *ids) : NULL;
+    int32_t *ids =
+        count <= INT32_MAX ? pith__arena_array(&w->rows, count * columns, sizeof *ids) : NULL;
     if (!ids) return pith__fail_memory(err, count * columns * sizeof *ids);
     if (f->before_count) memcpy(ids, f->before, f->before_count * sizeof *ids);
     if (n) memcpy(ids + f->before_count, w->tokens.ids, n * sizeof *ids);
@@ -123,13 +132,15 @@ static pith_status encode_keep_between(const encode_call *c, encode_worker *w, p
 }
 
 /* The worker's tokens become a row of the window. */
-static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row, pith_error *err) {
+static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
+                                   pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
     const size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1;
     if (f && (f->before_count || f->after_count)) return encode_keep_between(c, w, row, err);
     const size_t framed = n + (f && f->marker >= 0);
     const size_t fillers = encode_count_fillers(c, framed), count = framed + fillers;
-    int32_t *ids = count <= INT32_MAX ? pith__arena_alloc(&w->rows, count * columns * sizeof *ids) : NULL;
+    int32_t *ids =
+        count <= INT32_MAX ? pith__arena_alloc(&w->rows, count * columns * sizeof *ids) : NULL;
     if (!ids) return pith__fail_memory(err, count * columns * sizeof *ids);
     encode_frame_numbers(ids, w->tokens.ids, n, f, fillers, f ? f->marker : 0, f ? f->filler : 0);
     if (columns == 2) encode_frame_numbers(ids + count, w->tokens.type_ids, n, f, fillers, 0, 0);
@@ -138,8 +149,8 @@ static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith_
     return PITH_OK;
 }
 
-/* What a text that is cut has at its end is kept. Source: sentence-transformers 6.2, base/modules/transformer.py,
- * _restore_chat_template_suffix. */
+/* What a text that is cut has at its end is kept. Source: sentence-transformers 6.2,
+ * base/modules/transformer.py, _restore_chat_template_suffix. */
 static void encode_keep_end(const encode_call *c, pith_tokens *tokens) {
     const pith__encode_frame *f = c->job->frame;
     if (!f || !f->end_count || !c->max_length || tokens->count < (size_t)c->max_length) return;
@@ -153,7 +164,8 @@ static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_
     pith_str text = pith__encode_cut_characters(c->e, c->max_length, c->job->texts[number]);
     PITH_TRY(encode_add_prompt(&text, c, &w->rows, err));
     const pith_str *pair = c->job->pairs ? &c->job->pairs[number] : NULL;
-    pith_status status = pith__tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options, err);
+    pith_status status =
+        pith__tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options, err);
     if (status) return pith__fail_at(err, status, "text %zu: ", number);
     encode_drop(&w->tokens, c->e->dropped);
     encode_keep_end(c, &w->tokens);
@@ -168,7 +180,8 @@ void pith__encode_text_part(void *context, size_t part, int index) {
     const size_t count = left < c->texts_per_part ? left : c->texts_per_part;
     pith__lane *lane = pith__profile_lane(c->job->profile);
     uint64_t begin = pith__clock_ns();
-    /* Texts before one that has failed are still tried, so that the first of those that fail is named. */
+    /* Texts before one that has failed are still tried, so that the first of those that fail is
+     * named. */
     for (size_t i = first; i < first + count && i < pith__encode_first_failed(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
         if (encode_text(c, w, i, &fault)) pith__encode_fail_text(c, w, &fault, i);

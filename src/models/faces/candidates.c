@@ -42,18 +42,22 @@ static candidate_box candidate_box_of(const pith_face *f) {
 }
 
 static double candidate_area(const candidate_box *b) {
-    return b->right > b->left && b->bottom > b->top ? (double)(b->right - b->left) * (double)(b->bottom - b->top) : 0;
+    return b->right > b->left && b->bottom > b->top
+               ? (double)(b->right - b->left) * (double)(b->bottom - b->top)
+               : 0;
 }
 
 /* The area of both divided by the area of either; 1 for two boxes without area, as in OpenCV. */
 static float candidate_overlap(const candidate_box *a, const candidate_box *b) {
     candidate_box both = { a->left > b->left ? a->left : b->left, a->top > b->top ? a->top : b->top,
-                           a->right < b->right ? a->right : b->right, a->bottom < b->bottom ? a->bottom : b->bottom };
+                           a->right < b->right ? a->right : b->right,
+                           a->bottom < b->bottom ? a->bottom : b->bottom };
     double sum = candidate_area(a) + candidate_area(b), common = candidate_area(&both);
     return sum > 0 ? (float)(common / (sum - common)) : 1;
 }
 
-pith_status pith__candidates_choose(pith__candidates *c, float threshold, size_t top_k, pith_error *err) {
+pith_status pith__candidates_choose(pith__candidates *c, float threshold, size_t top_k,
+                                    pith_error *err) {
     if (c->count < 2) return PITH_OK;
     const size_t most = c->count < top_k ? c->count : top_k;
     candidate_rank *ranks = pith__arena_array(c->arena, c->count, sizeof *ranks);
@@ -67,7 +71,8 @@ pith_status pith__candidates_choose(pith__candidates *c, float threshold, size_t
         const pith_face *face = &c->items[ranks[i].index];
         candidate_box box = candidate_box_of(face);
         bool keep = true;
-        for (size_t k = 0; k < count && keep; k++) keep = candidate_overlap(&box, &boxes[k]) <= threshold;
+        for (size_t k = 0; k < count && keep; k++)
+            keep = candidate_overlap(&box, &boxes[k]) <= threshold;
         if (!keep) continue;
         boxes[count] = box;
         kept[count++] = *face;

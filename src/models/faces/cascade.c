@@ -11,7 +11,8 @@
 #include "models/open/open.h"
 #include "models/open/reader.h"
 
-/* The most .onnx files of a directory that are looked at. A directory with more is none of a cascade. */
+/* The most .onnx files of a directory that are looked at. A directory with more is none of a
+ * cascade. */
 enum { CASCADE_FILES = 8 };
 
 typedef struct cascade_files {
@@ -20,7 +21,9 @@ typedef struct cascade_files {
     size_t count;
 } cascade_files;
 
-static bool cascade_is_onnx(pith_str name) { return name.size > 5 && !memcmp(name.data + name.size - 5, ".onnx", 5); }
+static bool cascade_is_onnx(pith_str name) {
+    return name.size > 5 && !memcmp(name.data + name.size - 5, ".onnx", 5);
+}
 
 /* The fewest networks that a detector with several has; 0: this build has no such detector. */
 static size_t cascade_least(void) {
@@ -33,7 +36,8 @@ static size_t cascade_least(void) {
     return least;
 }
 
-static pith_status cascade_list(cascade_files *f, const char *dir, pith__arena *arena, pith_error *err) {
+static pith_status cascade_list(cascade_files *f, const char *dir, pith__arena *arena,
+                                pith_error *err) {
     pith_str *names;
     size_t count;
     PITH_TRY(pith__dir_names(&names, &count, dir, arena, err));
@@ -49,8 +53,8 @@ static pith_status cascade_list(cascade_files *f, const char *dir, pith__arena *
 }
 
 /* Only names, sizes and nodes are read; weights stay where they are. */
-static pith_status cascade_read(cascade_files *f, pith__files *files, const char *dir, pith__arena *arena,
-                                pith_error *err) {
+static pith_status cascade_read(cascade_files *f, pith__files *files, const char *dir,
+                                pith__arena *arena, pith_error *err) {
     for (size_t i = 0; i < f->count; i++) {
         pith__graph *graph;
         pith_str bytes;
@@ -70,7 +74,8 @@ static bool cascade_fits(size_t *chosen, const pith__detector *d, const cascade_
         chosen[n] = CASCADE_FILES;
         for (size_t i = 0; i < f->count && chosen[n] == CASCADE_FILES; i++) {
             int places[PITH_DETECTOR_OUTPUTS];
-            bool is_free = f->graphs[i] && pith__detector_takes(places, &d->networks[n], f->graphs[i]);
+            bool is_free =
+                f->graphs[i] && pith__detector_takes(places, &d->networks[n], f->graphs[i]);
             for (int k = 0; k < n; k++) is_free = is_free && chosen[k] != i;
             if (is_free) chosen[n] = i;
         }
@@ -79,8 +84,8 @@ static bool cascade_fits(size_t *chosen, const pith__detector *d, const cascade_
     return true;
 }
 
-static pith_status cascade_keep(pith_model *m, const pith__head *head, const size_t *chosen, const cascade_files *f,
-                                pith_error *err) {
+static pith_status cascade_keep(pith_model *m, const pith__head *head, const size_t *chosen,
+                                const cascade_files *f, pith_error *err) {
     const size_t count = (size_t)pith__detector_count(head->detector);
     m->cascade_files = pith__arena_array(&m->arena, count, sizeof *m->cascade_files);
     if (!m->cascade_files) return pith__fail_memory(err, count * sizeof *m->cascade_files);
@@ -92,7 +97,8 @@ static pith_status cascade_keep(pith_model *m, const pith__head *head, const siz
     return PITH_OK;
 }
 
-static pith_status cascade_look(pith_model *m, const char *dir, pith__files *files, pith_error *err) {
+static pith_status cascade_look(pith_model *m, const char *dir, pith__files *files,
+                                pith_error *err) {
     cascade_files f = { .count = 0 };
     size_t chosen[PITH_DETECTOR_NETWORKS];
     PITH_TRY(cascade_list(&f, dir, files->arena, err));
@@ -100,7 +106,8 @@ static pith_status cascade_look(pith_model *m, const char *dir, pith__files *fil
     PITH_TRY(cascade_read(&f, files, dir, files->arena, err));
     for (size_t i = 0; i < pith__head_table_count; i++) {
         const pith__detector *d = pith__head_table[i]->detector;
-        if (d && d->find && cascade_fits(chosen, d, &f)) return cascade_keep(m, pith__head_table[i], chosen, &f, err);
+        if (d && d->find && cascade_fits(chosen, d, &f))
+            return cascade_keep(m, pith__head_table[i], chosen, &f, err);
     }
     return PITH_OK;
 }
@@ -132,8 +139,11 @@ pith_status pith__cascade_open(pith_model **parts, const pith_model *m, pith_err
     o.pool_blocks = -1; /* the model's own pool is below them */
     o.pressure_percent = -1;
     for (int i = 1; i < count; i++) {
-        const pith__origin route = { .open = cascade_open_route, .bytes = m->compiled.file, .network = (uint32_t)i };
-        const pith__origin origin = m->cascade_files ? pith__origin_path(m->cascade_files[i].data) : route;
+        const pith__origin route = { .open = cascade_open_route,
+                                     .bytes = m->compiled.file,
+                                     .network = (uint32_t)i };
+        const pith__origin origin =
+            m->cascade_files ? pith__origin_path(m->cascade_files[i].data) : route;
         PITH_TRY(pith__model_open_limited(&parts[i], &origin, &o, NULL, err));
     }
     return PITH_OK;
@@ -148,9 +158,11 @@ pith_status pith__cascade_load(pith_model *m, pith_error *err) {
         return PITH_OK;
     }
     PITH_TRY(pith__piece_check("heads", name, err));
-    return pith__fail(err, PITH_ERR_FORMAT, "networks: there is no detector of several networks '" PITH_STR_FMT "'",
+    return pith__fail(err, PITH_ERR_FORMAT,
+                      "networks: there is no detector of several networks '" PITH_STR_FMT "'",
                       PITH_STR_ARG(name));
 }
 
 const pith__part pith__part_cascades = { "cascades", &(const pith__cascade_part){
-                                                         pith__cascade_find, pith__cascade_open, pith__cascade_load } };
+                                                         pith__cascade_find, pith__cascade_open,
+                                                         pith__cascade_load } };

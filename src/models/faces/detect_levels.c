@@ -1,10 +1,11 @@
 /* detect_levels.c - see detect_levels.h.
  *
- * YuNet's scores fall for faces of less than 30 and of more than about 400 pixels. A picture that fits into 640x640 is
- * looked at in its own size, and at half of it if there is a large face with a low score. A larger one is looked at
- * scaled to fit into 320x320, for large faces, and in its own size if that is no more than full HD, else at the size
- * that three runs of 640x640 leave. What is small at one of them is large enough at the other.
- * With windows, which may cut faces off, there is a size of 640x640 between them. */
+ * YuNet's scores fall for faces of less than 30 and of more than about 400 pixels. A picture that
+ * fits into 640x640 is looked at in its own size, and at half of it if there is a large face with a
+ * low score. A larger one is looked at scaled to fit into 320x320, for large faces, and in its own
+ * size if that is no more than full HD, else at the size that three runs of 640x640 leave. What is
+ * small at one of them is large enough at the other. With windows, which may cut faces off, there
+ * is a size of 640x640 between them. */
 #include "models/faces/detect_levels.h"
 
 #include <math.h>
@@ -12,11 +13,14 @@
 enum { LEVEL_SIDE = 640, LEVEL_COARSE = 320, LEVEL_FACE_LARGEST = 400 };
 /* Pictures of no more than full HD are looked at in their own size. */
 enum { LEVEL_OWN_WIDE = 1920, LEVEL_OWN_PIXELS = 1920 * 1080 };
-/* The pixels of the fine level of others: three runs without the coarse level, a quarter of one at most. */
+/* The pixels of the fine level of others: three runs without the coarse level, a quarter of one at
+ * most. */
 enum { LEVEL_FINE_PIXELS = LEVEL_SIDE * LEVEL_SIDE / 4 * 11 };
 
-void pith__detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t most_width, int64_t most_height) {
-    const bool wide = (int64_t)width * most_height > (int64_t)height * most_width; /* the tighter side decides */
+void pith__detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t most_width,
+                      int64_t most_height) {
+    /* the tighter side decides */
+    const bool wide = (int64_t)width * most_height > (int64_t)height * most_width;
     const int64_t other = wide ? height * most_width / width : width * most_height / height;
     size[0] = (int32_t)(wide ? most_width : other > 0 ? other : 1);
     size[1] = (int32_t)(wide ? other > 0 ? other : 1 : most_height);
@@ -26,7 +30,8 @@ static int64_t level_multiple(int64_t x, int64_t of) { return (x + of - 1) / of 
 
 /* The size of the fine level, at most the picture's own. */
 static void level_fine(int32_t size[2], int32_t width, int32_t height, int stride) {
-    if (width <= LEVEL_OWN_WIDE && height <= LEVEL_OWN_WIDE && (int64_t)width * height <= LEVEL_OWN_PIXELS) {
+    if (width <= LEVEL_OWN_WIDE && height <= LEVEL_OWN_WIDE &&
+        (int64_t)width * height <= LEVEL_OWN_PIXELS) {
         size[0] = width;
         size[1] = height;
         return;
@@ -38,7 +43,8 @@ static void level_fine(int32_t size[2], int32_t width, int32_t height, int strid
         size[1] = (int32_t)(height * factor) > 1 ? (int32_t)(height * factor) : 1;
         const int64_t pixels = level_multiple(size[0], stride) * level_multiple(size[1], stride);
         if (pixels <= LEVEL_FINE_PIXELS || size[0] * (int64_t)size[1] == 1) return;
-        if (size[0] == 1 || size[1] == 1 || size[0] <= stride || size[1] <= stride) /* a strip: its padding counts */
+        /* a strip: its padding counts */
+        if (size[0] == 1 || size[1] == 1 || size[0] <= stride || size[1] <= stride)
             if (pixels <= 2 * (int64_t)LEVEL_FINE_PIXELS) return;
     }
 }
@@ -48,24 +54,30 @@ static int level_count(int32_t side, int64_t window) {
     return side <= window ? 1 : 1 + (int)((side - window + window * 3 / 4 - 1) / (window * 3 / 4));
 }
 
-/* Where window i of count begins: at a cell of the network's grids, so that windows give the numbers of the whole. */
+/* Where window i of count begins: at a cell of the network's grids, so that windows give the
+ * numbers of the whole. */
 static int32_t level_begin(int32_t side, int64_t window, int i, int count, int stride) {
     return count == 1 ? 0 : (int32_t)level_multiple((side - window) * i / (count - 1), stride);
 }
 
 /* The part of a side that is window i's own: up to the middle of what it shares with the next. */
-static void level_part(int32_t *from, int32_t *to, int32_t side, int64_t window, int i, int count, int stride) {
+static void level_part(int32_t *from, int32_t *to, int32_t side, int64_t window, int i, int count,
+                       int stride) {
     const int64_t begin = level_begin(side, window, i, count, stride);
-    *from = i ? (int32_t)((level_begin(side, window, i - 1, count, stride) + window + begin) / 2) : INT32_MIN;
-    *to = i + 1 < count ? (int32_t)((begin + window + level_begin(side, window, i + 1, count, stride)) / 2) : INT32_MAX;
+    *from = i ? (int32_t)((level_begin(side, window, i - 1, count, stride) + window + begin) / 2)
+              : INT32_MIN;
+    *to = i + 1 < count
+              ? (int32_t)((begin + window + level_begin(side, window, i + 1, count, stride)) / 2)
+              : INT32_MAX;
 }
 
-static bool level_add(pith__detect_levels *l, const int32_t size[2], const int64_t *input, int stride,
-                      int32_t largest) {
+static bool level_add(pith__detect_levels *l, const int32_t size[2], const int64_t *input,
+                      int stride, int32_t largest) {
     const int64_t wide = input ? input[1] : level_multiple(size[0], stride),
                   high = input ? input[0] : level_multiple(size[1], stride);
     const int columns = level_count(size[0], wide), rows = level_count(size[1], high);
-    if (columns > PITH_DETECT_WINDOWS || rows > PITH_DETECT_WINDOWS || columns * rows > PITH_DETECT_WINDOWS - l->count)
+    if (columns > PITH_DETECT_WINDOWS || rows > PITH_DETECT_WINDOWS ||
+        columns * rows > PITH_DETECT_WINDOWS - l->count)
         return false;
     for (int i = 0; i < columns * rows; i++) {
         const int x = i % columns, y = i / columns;
@@ -85,10 +97,11 @@ static bool level_add(pith__detect_levels *l, const int32_t size[2], const int64
     return true;
 }
 
-bool pith__detect_levels_of(pith__detect_levels *levels, int32_t width, int32_t height, const int64_t *input,
-                            int stride, int64_t side_most) {
+bool pith__detect_levels_of(pith__detect_levels *levels, int32_t width, int32_t height,
+                            const int64_t *input, int stride, int64_t side_most) {
     const bool small = width <= LEVEL_SIDE && height <= LEVEL_SIDE;
-    int32_t fine[2] = { width, height }, coarse[2] = { width > 1 ? width / 2 : 1, height > 1 ? height / 2 : 1 };
+    int32_t fine[2] = { width, height },
+            coarse[2] = { width > 1 ? width / 2 : 1, height > 1 ? height / 2 : 1 };
     int32_t middle[2] = { width, height }; /* for faces that are cut off by windows */
     levels->count = 0;
     levels->weak_only = small;

@@ -1,7 +1,7 @@
 /* detection.c - see detection.h.
  *
- * Each picture runs by itself. With at least as many pictures as threads, each thread takes pictures of its own;
- * otherwise all threads share the work on each. */
+ * Each picture runs by itself. With at least as many pictures as threads, each thread takes
+ * pictures of its own; otherwise all threads share the work on each. */
 #include "models/faces/detection.h"
 
 #include <math.h>
@@ -55,18 +55,21 @@ static const pith__head *detect_find(const pith_model *m) {
     int places[PITH_DETECTOR_OUTPUTS];
     for (size_t i = 0; i < pith__head_table_count && !m->cascade; i++) {
         const pith__detector *d = pith__head_table[i]->detector;
-        if (d && d->decode && pith__detector_takes(places, &d->networks[0], m->graph)) return pith__head_table[i];
+        if (d && d->decode && pith__detector_takes(places, &d->networks[0], m->graph))
+            return pith__head_table[i];
     }
     return m->cascade;
 }
 
-static pith_status detect_make_network(pith__detection *d, int index, const pith_model *m, pith_error *err) {
+static pith_status detect_make_network(pith__detection *d, int index, const pith_model *m,
+                                       pith_error *err) {
     pith__detection_network *n = &d->networks[index];
     const pith_model *part = index ? d->parts[index] : m;
     PITH_TRY(pith__model_program(&n->program, part, err));
     if (!pith__detector_takes(n->places, &d->head->detector->networks[index], part->graph))
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "network %d of %s has other types than its file declares",
-                          index + 1, d->head->name);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "network %d of %s has other types than its file declares", index + 1,
+                          d->head->name);
     return pith__idle_runners_init(&n->idle, (size_t)m->options.sessions,
                                    (uint64_t)m->options.session_idle_ms * 1000000,
                                    (pith__counters *)&m->account.counters, &d->arena, err);
@@ -89,12 +92,17 @@ static pith_status detect_make(pith__detection *d, const pith_model *m, pith_err
     if (!d->head) PITH_TRY(detect_check_left_out(err));
     if (!d->head)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the model is no detector that is known: YuNet has an input [batch, 3, height, width] of "
-                          "float32 and the outputs cls_8 to kps_32; MTCNN is a directory with its three networks");
+                          "the model is no detector that is known: YuNet has an input [batch, 3, "
+                          "height, width] of "
+                          "float32 and the outputs cls_8 to kps_32; MTCNN is a directory with its "
+                          "three networks");
     pith__piece_used(d->head);
-    const pith__type *declared = graph->inputs[0]->hint ? graph->inputs[0]->hint : &graph->inputs[0]->type;
+    const pith__type *declared =
+        graph->inputs[0]->hint ? graph->inputs[0]->hint : &graph->inputs[0]->type;
     for (int i = 0; i < 2; i++)
-        d->dims[i] = declared->rank == 4 && pith__dim_known(declared->dims[2 + i]) ? declared->dims[2 + i] : -1;
+        d->dims[i] = declared->rank == 4 && pith__dim_known(declared->dims[2 + i])
+                         ? declared->dims[2 + i]
+                         : -1;
     const pith__cascade_part *cascades = m->cascade ? pith__part_find("cascades") : NULL;
     if (cascades) PITH_TRY(cascades->open(d->parts, m, err));
     for (const int count = pith__detector_count(d->head->detector); d->count < count; d->count++)
@@ -112,9 +120,12 @@ void pith__detection_free(pith__detection *d, const pith_allocator *allocator) {
     pith__memory_free(allocator, d);
 }
 
-static void detect_close(pith_model *m) { pith__detection_free(m->detection, m->options.allocator); }
+static void detect_close(pith_model *m) {
+    pith__detection_free(m->detection, m->options.allocator);
+}
 
-static pith_status detect_get(pith__detection **detection, const pith_model *model, pith_error *err) {
+static pith_status detect_get(pith__detection **detection, const pith_model *model,
+                              pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->view_lock);
@@ -141,8 +152,8 @@ static pith_status detect_get(pith__detection **detection, const pith_model *mod
 static int64_t detect_multiple(int64_t x, int64_t of) { return (x + of - 1) / of * of; }
 
 /* The whole picture as one window: at its own size, or at the one that the options give. */
-static pith_status detect_whole(pith__detect_window *w, const detect_call *c, const pith_image *image,
-                                pith_error *err) {
+static pith_status detect_whole(pith__detect_window *w, const detect_call *c,
+                                const pith_image *image, pith_error *err) {
     const pith_detect_options *o = c->options;
     const pith__detector *d = c->detection->head->detector;
     const int stride = d->find ? 1 : d->stride;
@@ -152,12 +163,15 @@ static pith_status detect_whole(pith__detect_window *w, const detect_call *c, co
                                 .scaled_height = size[1],
                                 .width = size[0],
                                 .height = size[1],
-                                .whole_width = detect_multiple(o->width > 0 ? o->width : size[0], stride),
-                                .whole_height = detect_multiple(o->width > 0 ? o->height : size[1], stride) };
+                                .whole_width =
+                                    detect_multiple(o->width > 0 ? o->width : size[0], stride),
+                                .whole_height =
+                                    detect_multiple(o->width > 0 ? o->height : size[1], stride) };
     if (w->whole_width <= DETECT_SIDE_MOST && w->whole_height <= DETECT_SIDE_MOST) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "the picture has %dx%d pixels; sides are at most %d, so have it scaled (--size)", image->width,
-                      image->height, DETECT_SIDE_MOST);
+    return pith__fail(
+        err, PITH_ERR_ARGUMENT,
+        "the picture has %dx%d pixels; sides are at most %d, so have it scaled (--size)",
+        image->width, image->height, DETECT_SIDE_MOST);
 }
 
 /* A picture on its way to the input. Its rows are shared out to threads. */
@@ -175,15 +189,21 @@ typedef struct detect_rows {
 
 static void detect_lay_row(const detect_rows *d, const uint8_t *pixels, int32_t y) {
     const pith__detect_window *s = d->size;
-    const size_t channels = (size_t)d->image->channels, plane = (size_t)(s->whole_height * s->whole_width);
+    const size_t channels = (size_t)d->image->channels,
+                 plane = (size_t)(s->whole_height * s->whole_width);
     const size_t used = y < s->height ? (size_t)s->width : 0;
     float *rows[3];
-    for (size_t p = 0; p < 3; p++) rows[p] = d->planes + p * plane + (size_t)y * (size_t)s->whole_width;
-    if (used) pith__planes_of_row(rows, pixels + (size_t)y * used * channels, d->image->channels, d->order, used);
-    for (int p = 0; p < 3; p++) memset(rows[p] + used, 0, ((size_t)s->whole_width - used) * sizeof(float));
+    for (size_t p = 0; p < 3; p++)
+        rows[p] = d->planes + p * plane + (size_t)y * (size_t)s->whole_width;
+    if (used)
+        pith__planes_of_row(rows, pixels + (size_t)y * used * channels, d->image->channels,
+                            d->order, used);
+    for (int p = 0; p < 3; p++)
+        memset(rows[p] + used, 0, ((size_t)s->whole_width - used) * sizeof(float));
 }
 
-/* Some rows of the scaled picture, and of the input; the last part also has the rows below the picture. */
+/* Some rows of the scaled picture, and of the input; the last part also has the rows below the
+ * picture. */
 static void detect_rows_part(void *context, size_t part, int worker) {
     detect_rows *d = context;
     const pith__detect_window *s = d->size;
@@ -196,8 +216,8 @@ static void detect_rows_part(void *context, size_t part, int worker) {
                                              s->top + begin,  s->width,         end - begin };
         uint8_t *made = d->scaled + (size_t)begin * (size_t)s->width * (size_t)d->image->channels;
         pixels = d->scaled;
-        d->status[part] = pith__resize_run(made, d->image, &window, PITH_IMAGE_BILINEAR, PITH_IMAGE_MAX_PIXELS,
-                                           d->allocator, &d->faults[part]);
+        d->status[part] = pith__resize_run(made, d->image, &window, PITH_IMAGE_BILINEAR,
+                                           PITH_IMAGE_MAX_PIXELS, d->allocator, &d->faults[part]);
         if (d->status[part]) return;
     }
     const int32_t last = part + 1 == d->parts ? (int32_t)s->whole_height : end;
@@ -207,18 +227,24 @@ static void detect_rows_part(void *context, size_t part, int worker) {
 /* Fewer bytes than this are not worth waking another thread. */
 enum { DETECT_BYTES_SHARED = 1 << 18 };
 
-/* The picture's pixels at the size of the input, with as many channels as it has, and as planes if there are any. */
-static pith_status detect_prepare(const uint8_t **pixels, float *planes, const pith__detect_window *s,
-                                  const detect_call *c, const pith_image *image, pith__arena *arena, pith_error *err) {
+/* The picture's pixels at the size of the input, with as many channels as it has, and as planes if
+ * there are any. */
+static pith_status detect_prepare(const uint8_t **pixels, float *planes,
+                                  const pith__detect_window *s, const detect_call *c,
+                                  const pith_image *image, pith__arena *arena, pith_error *err) {
     const bool scales = s->scaled_width != image->width || s->scaled_height != image->height ||
                         s->width != image->width || s->height != image->height;
     const size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
-    detect_rows d = { s, image, c->detection->head->detector->planes, arena->allocator, NULL, planes, 1, NULL, NULL };
+    detect_rows d = {
+        s,    image, c->detection->head->detector->planes, arena->allocator, NULL, planes, 1,
+        NULL, NULL
+    };
     *pixels = image->pixels;
     if (!scales && !planes) return PITH_OK;
     if (scales) {
         size_t made;
-        if (pith__mul_overflows((size_t)s->width * (size_t)s->height, (size_t)image->channels, &made))
+        if (pith__mul_overflows((size_t)s->width * (size_t)s->height, (size_t)image->channels,
+                                &made))
             return pith__fail_memory(err, SIZE_MAX);
         *pixels = d.scaled = pith__arena_alloc(arena, made);
         if (!d.scaled) return pith__fail_memory(err, made);
@@ -234,11 +260,15 @@ static pith_status detect_prepare(const uint8_t **pixels, float *planes, const p
     return PITH_OK;
 }
 
-static pith_status detect_input(pith_tensor *input, const pith__detect_window *s, const detect_call *c,
-                                const pith_image *image, pith__arena *arena, pith_error *err) {
+static pith_status detect_input(pith_tensor *input, const pith__detect_window *s,
+                                const detect_call *c, const pith_image *image, pith__arena *arena,
+                                pith_error *err) {
     const uint8_t *pixels;
-    *input = (pith_tensor){ .dtype = PITH_F32, .rank = 4, .dims = { 1, 3, s->whole_height, s->whole_width } };
-    const size_t plane = (size_t)(s->whole_height * s->whole_width); /* both at most DETECT_SIDE_MOST */
+    *input = (pith_tensor){ .dtype = PITH_F32,
+                            .rank = 4,
+                            .dims = { 1, 3, s->whole_height, s->whole_width } };
+    /* both at most DETECT_SIDE_MOST */
+    const size_t plane = (size_t)(s->whole_height * s->whole_width);
     input->bytes = 3 * plane * sizeof(float);
     float *data = pith__arena_alloc64(arena, input->bytes);
     if (!data) return pith__fail_memory(err, input->bytes);
@@ -263,12 +293,12 @@ static void detect_scale_back(pith__candidates *found, size_t from, const pith__
     }
 }
 
-static pith_status detect_give(pith_faces *faces, const pith__candidates *found, const pith_allocator *allocator,
-                               pith_error *err) {
+static pith_status detect_give(pith_faces *faces, const pith__candidates *found,
+                               const pith_allocator *allocator, pith_error *err) {
     *faces = (pith_faces){ .allocator = allocator };
     if (!found->count) return PITH_OK;
-    faces->faces =
-        pith__memory_alloc(allocator ? allocator : &pith__allocator_default, found->count * sizeof *faces->faces, 16);
+    faces->faces = pith__memory_alloc(allocator ? allocator : &pith__allocator_default,
+                                      found->count * sizeof *faces->faces, 16);
     if (!faces->faces) return pith__fail_memory(err, found->count * sizeof *faces->faces);
     memcpy(faces->faces, found->items, found->count * sizeof *faces->faces);
     faces->count = found->count;
@@ -286,17 +316,19 @@ static pith_status detect_borrow(detect_call *c, detect_worker *w, int network, 
 }
 
 /* Runs a network; all outputs of its graph are in the picture's arena. */
-static pith_status detect_network(pith__detector_outputs *o, detect_call *c, detect_worker *w, int network,
-                                  const pith_tensor *input, pith_error *err) {
+static pith_status detect_network(pith__detector_outputs *o, detect_call *c, detect_worker *w,
+                                  int network, const pith_tensor *input, pith_error *err) {
     const pith__detection_network *n = &c->detection->networks[network];
     const pith__detector_output *wanted = c->detection->head->detector->networks[network].outputs;
     pith__lane *lane = pith__profile_lane(c->options->profile);
-    pith_tensor *outputs = pith__arena_array(&w->arena, n->program->graph->output_count, sizeof *outputs);
+    pith_tensor *outputs =
+        pith__arena_array(&w->arena, n->program->graph->output_count, sizeof *outputs);
     if (!outputs) return pith__fail_memory(err, n->program->graph->output_count * sizeof *outputs);
     PITH_TRY(detect_borrow(c, w, network, err));
     pith__runner_trace(&w->runners[network], pith__lane_trace(lane), lane);
     const uint64_t begin = pith__clock_ns();
-    PITH_TRY(pith__runner_run(&w->runners[network], outputs, input, c->inner_threads, c->options->cancel, err));
+    PITH_TRY(pith__runner_run(&w->runners[network], outputs, input, c->inner_threads,
+                              c->options->cancel, err));
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
     *o = (pith__detector_outputs){ .width = input->dims[3], .height = input->dims[2] };
@@ -313,7 +345,8 @@ static pith_status detect_once(pith__candidates *found, detect_call *c, detect_w
     pith__lane *lane = pith__profile_lane(c->options->profile);
     pith__detector_outputs outputs;
     pith_tensor input;
-    bool warned = !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES); /* other sizes are what is asked for here */
+    /* other sizes are what is asked for here */
+    bool warned = !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES);
     uint64_t begin = pith__clock_ns();
     PITH_TRY(detect_input(&input, size, c, image, &w->arena, err));
     PITH_TRY(pith__model_check_input(c->m, 0, &input, &warned, err));
@@ -333,15 +366,17 @@ typedef struct detect_cascade {
     detect_worker *worker;
 } detect_cascade;
 
-static pith_status detect_cascade_run(pith__detector_run *self, pith__detector_outputs *outputs, int network,
-                                      const pith_tensor *input, pith_error *err) {
+static pith_status detect_cascade_run(pith__detector_run *self, pith__detector_outputs *outputs,
+                                      int network, const pith_tensor *input, pith_error *err) {
     detect_cascade *d = (detect_cascade *)self;
-    if (pith__is_cancelled(d->call->options->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith__is_cancelled(d->call->options->cancel))
+        return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
     return detect_network(outputs, d->call, d->worker, network, input, err);
 }
 
 static pith_status detect_cascaded(pith__candidates *found, detect_call *c, detect_worker *w,
-                                   const pith__detect_window *size, const pith_image *image, pith_error *err) {
+                                   const pith__detect_window *size, const pith_image *image,
+                                   pith_error *err) {
     pith_image scaled = *image;
     const uint8_t *pixels;
     PITH_TRY(detect_prepare(&pixels, NULL, size, c, image, &w->arena, err));
@@ -360,19 +395,22 @@ static pith_status detect_cascaded(pith__candidates *found, detect_call *c, dete
 
 /* ---- levels ---- */
 
-/* Of the faces from index `from` on, in pixels of the window: those that are the window's own stay. Returns whether
- * there is a large one whose score is below the threshold; it does not stay. */
-static bool detect_own(pith__candidates *found, size_t from, const pith__detect_window *w, float threshold) {
+/* Of the faces from index `from` on, in pixels of the window: those that are the window's own stay.
+ * Returns whether there is a large one whose score is below the threshold; it does not stay. */
+static bool detect_own(pith__candidates *found, size_t from, const pith__detect_window *w,
+                       float threshold) {
     const float largest = w->largest ? (float)w->largest : HUGE_VALF;
     const bool across = w->width < w->scaled_width, along = w->height < w->scaled_height;
     /* A face that is larger than what windows share may be cut off in each. */
-    const int64_t narrow = across && (!along || w->whole_width < w->whole_height) ? w->whole_width : w->whole_height;
+    const int64_t narrow =
+        across && (!along || w->whole_width < w->whole_height) ? w->whole_width : w->whole_height;
     const float shared = (float)(narrow / 4);
     size_t count = from;
     bool weak = false;
     for (size_t i = from; i < found->count; i++) {
         const pith_face *f = &found->items[i];
-        const float x = (float)w->left + f->box[0] + f->box[2] / 2, y = (float)w->top + f->box[1] + f->box[3] / 2;
+        const float x = (float)w->left + f->box[0] + f->box[2] / 2,
+                    y = (float)w->top + f->box[1] + f->box[3] / 2;
         const float side = f->box[2] > f->box[3] ? f->box[2] : f->box[3];
         if (f->score < threshold) {
             weak = weak || side > DETECT_LARGE;
@@ -388,17 +426,18 @@ static bool detect_own(pith__candidates *found, size_t from, const pith__detect_
 }
 
 /* The picture at several sizes; where boxes of two of them overlap, the better score decides. */
-static pith_status detect_at_levels(pith__candidates *found, detect_call *c, detect_worker *w, const pith_image *image,
-                                    pith_error *err) {
+static pith_status detect_at_levels(pith__candidates *found, detect_call *c, detect_worker *w,
+                                    const pith_image *image, pith_error *err) {
     const pith__detection *d = c->detection;
     const bool fixed = c->m->runtime->as_written && d->dims[0] > 0 && d->dims[1] > 0;
     pith_detect_options options = *c->options;
     pith__detect_levels levels;
     bool weak = false;
-    if (!pith__detect_levels_of(&levels, image->width, image->height, fixed ? d->dims : NULL, d->head->detector->stride,
-                                DETECT_SIDE_MOST))
+    if (!pith__detect_levels_of(&levels, image->width, image->height, fixed ? d->dims : NULL,
+                                d->head->detector->stride, DETECT_SIDE_MOST))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the picture has %dx%d pixels, which is too narrow to be looked at; have it scaled (--size)",
+                          "the picture has %dx%d pixels, which is too narrow to be looked at; have "
+                          "it scaled (--size)",
                           image->width, image->height);
     if (levels.weak_only) options.score_threshold /= 3;
     for (int i = 0; i < levels.count; i++) {
@@ -409,19 +448,21 @@ static pith_status detect_at_levels(pith__candidates *found, detect_call *c, det
         weak = detect_own(found, from, window, c->options->score_threshold) || weak;
         detect_scale_back(found, from, window, image);
     }
-    return pith__candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k, err);
+    return pith__candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k,
+                                   err);
 }
 
 /* The picture at one size. */
-static pith_status detect_at_size(pith__candidates *found, detect_call *c, detect_worker *w, const pith_image *image,
-                                  pith_error *err) {
+static pith_status detect_at_size(pith__candidates *found, detect_call *c, detect_worker *w,
+                                  const pith_image *image, pith_error *err) {
     pith__detect_window size;
     PITH_TRY(detect_whole(&size, c, image, err));
     if (c->detection->head->detector->find)
         PITH_TRY(detect_cascaded(found, c, w, &size, image, err));
     else
         PITH_TRY(detect_once(found, c, w, &size, image, c->options, err));
-    PITH_TRY(pith__candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k, err));
+    PITH_TRY(
+        pith__candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k, err));
     detect_scale_back(found, 0, &size, image);
     return PITH_OK;
 }
@@ -433,8 +474,8 @@ static pith_status detect_picture(detect_call *c, detect_worker *w, size_t index
     if (pith__is_cancelled(o->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(pith__picture_check(image, err));
     pith__arena_reset(&w->arena);
-    const bool any =
-        !o->width && !c->detection->head->detector->find && !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES);
+    const bool any = !o->width && !c->detection->head->detector->find &&
+                     !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES);
     PITH_TRY((any ? detect_at_levels : detect_at_size)(&found, c, w, image, err));
     return detect_give(&c->faces[index], &found, o->allocator, err);
 }
@@ -445,8 +486,9 @@ static void detect_part(void *context, size_t part, int index) {
     pith_error fault = PITH_ERROR_INIT;
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
     if (part > first || !detect_picture(c, w, part, &fault)) return;
-    while (part < first && !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
-                                                                  memory_order_relaxed)) {}
+    while (part < first &&
+           !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
+                                                  memory_order_relaxed)) {}
     if (part >= w->failed) return;
     w->failed = part;
     w->fault = fault;
@@ -455,17 +497,20 @@ static void detect_part(void *context, size_t part, int index) {
 /* ---- the call ---- */
 
 static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
-    if (!(o->score_threshold >= 0 && o->score_threshold <= 1 && o->nms_threshold >= 0 && o->nms_threshold <= 1))
+    if (!(o->score_threshold >= 0 && o->score_threshold <= 1 && o->nms_threshold >= 0 &&
+          o->nms_threshold <= 1))
         return pith__fail(err, PITH_ERR_ARGUMENT, "thresholds must be between 0 and 1");
     if (o->top_k < 1) return pith__fail(err, PITH_ERR_ARGUMENT, "top_k must be at least 1");
     if (o->score != PITH_FACE_SCORE_ROOT && o->score != PITH_FACE_SCORE_PRODUCT)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "score is %d, which is not a PITH_FACE_SCORE_* value", o->score);
-    const bool own = o->width == PITH_DETECT_OWN_SIZE && o->height == PITH_DETECT_OWN_SIZE;
-    if (!own && (o->width < 0 || o->height < 0 || o->width > DETECT_SIDE_MOST || o->height > DETECT_SIDE_MOST ||
-                 !o->width != !o->height))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "width and height must both be 0, both PITH_DETECT_OWN_SIZE, or both from 1 to %d",
-                          DETECT_SIDE_MOST);
+                          "score is %d, which is not a PITH_FACE_SCORE_* value", o->score);
+    const bool own = o->width == PITH_DETECT_OWN_SIZE && o->height == PITH_DETECT_OWN_SIZE;
+    if (!own && (o->width < 0 || o->height < 0 || o->width > DETECT_SIDE_MOST ||
+                 o->height > DETECT_SIDE_MOST || !o->width != !o->height))
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "width and height must both be 0, both PITH_DETECT_OWN_SIZE, or both from 1 to %d",
+            DETECT_SIDE_MOST);
     PITH_TRY(pith__threads_check(o->threads, err));
     return PITH_OK;
 }
@@ -486,12 +531,14 @@ static pith_status detect_finish(detect_call *c, size_t count, int threads, pith
         detect_worker *w = &c->workers[i];
         if (w->failed != SIZE_MAX && (!first || w->failed < first->failed)) first = w;
         for (int k = 0; k < PITH_DETECTOR_NETWORKS; k++)
-            if (w->runners[k].runtime) pith__idle_runners_give(&c->detection->networks[k].idle, &w->runners[k]);
+            if (w->runners[k].runtime)
+                pith__idle_runners_give(&c->detection->networks[k].idle, &w->runners[k]);
         pith__arena_free(&w->arena);
     }
     if (!first) return PITH_OK;
     for (size_t i = 0; i < count; i++) pith__faces_release(&c->faces[i]);
-    return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed, first->fault.message);
+    return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
+                      first->fault.message);
 }
 
 static pith_status detect_all(detect_call *c, size_t count, pith__arena *arena, pith_error *err) {
@@ -513,19 +560,23 @@ static pith_status detect_all(detect_call *c, size_t count, pith__arena *arena, 
 
 void pith__faces_release(pith_faces *faces) {
     if (!faces) return;
-    if (faces->faces) pith__memory_free(faces->allocator ? faces->allocator : &pith__allocator_default, faces->faces);
+    if (faces->faces)
+        pith__memory_free(faces->allocator ? faces->allocator : &pith__allocator_default,
+                          faces->faces);
     *faces = (pith_faces){ 0 };
 }
 
-pith_status pith__model_detect(pith_faces *faces, const pith_model *m, const pith_image *images, size_t count,
-                               const pith_detect_options *options, pith_error *err) {
+pith_status pith__model_detect(pith_faces *faces, const pith_model *m, const pith_image *images,
+                               size_t count, const pith_detect_options *options, pith_error *err) {
     pith_detect_options o = PITH_DETECT_OPTIONS_INIT;
     pith__arena arena;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(detect_check(&o, err));
-    detect_call c = {
-        .m = m, .images = images, .faces = faces, .options = &o, .executor = pith__model_executor_options(m)
-    };
+    detect_call c = { .m = m,
+                      .images = images,
+                      .faces = faces,
+                      .options = &o,
+                      .executor = pith__model_executor_options(m) };
     atomic_init(&c.failed, SIZE_MAX);
     pith__arena_init(&arena, m->options.allocator);
     pith_status status = detect_all(&c, count, &arena, err);

@@ -13,7 +13,8 @@ typedef struct pith__detection_network {
     pith__idle_runners idle;
 } pith__detection_network;
 
-/* The way of pictures through a detector; made when it is first asked for, and kept by the model. */
+/* The way of pictures through a detector; made when it is first asked for, and kept by the model.
+ */
 typedef struct pith__detection {
     pith__arena arena;
     const pith__head *head;
@@ -23,8 +24,8 @@ typedef struct pith__detection {
     pith_model *parts[PITH_DETECTOR_NETWORKS]; /* of networks after the first */
 } pith__detection;
 
-pith_status pith__model_detect(pith_faces *faces, const pith_model *model, const pith_image *images, size_t count,
-                               const pith_detect_options *options, pith_error *err);
+pith_status pith__model_detect(pith_faces *faces, const pith_model *model, const pith_image *images,
+                               size_t count, const pith_detect_options *options, pith_error *err);
 /* NULL is allowed. */
 void pith__faces_release(pith_faces *faces);
 void pith__detection_free(pith__detection *detection, const pith_allocator *allocator);

@@ -7,7 +7,8 @@ static bool network_is_last(const pith__detector_output *o) { return !o->name &&
 
 int pith__detector_count(const pith__detector *d) {
     int count = 0;
-    while (count < PITH_DETECTOR_NETWORKS && !network_is_last(&d->networks[count].outputs[0])) count++;
+    while (count < PITH_DETECTOR_NETWORKS && !network_is_last(&d->networks[count].outputs[0]))
+        count++;
     return count;
 }
 
@@ -19,7 +20,8 @@ static bool network_is_f32(const pith__value *v) {
 static bool network_takes_input(const pith__detector_network *n, const pith__graph *graph) {
     if (graph->input_count != 1) return false;
     const pith__value *v = graph->inputs[0];
-    const pith__type *t = v->hint ? v->hint : &v->type; /* inferred types have symbols for declared sizes */
+    /* inferred types have symbols for declared sizes */
+    const pith__type *t = v->hint ? v->hint : &v->type;
     if (!network_is_f32(v) || t->rank != 4) return false;
     for (int i = 0; i < 4; i++)
         if (n->input[i] && t->dims[i] != n->input[i]) return false;
@@ -31,7 +33,8 @@ static bool network_has_form(const pith__type *t, const pith__detector_output *o
 }
 
 /* The place of an output that is not in places[0 .. found] yet; -1 if there is none. */
-static int network_place(const int *places, int found, const pith__detector_output *o, const pith__graph *graph) {
+static int network_place(const int *places, int found, const pith__detector_output *o,
+                         const pith__graph *graph) {
     if (o->name) {
         int place = pith__graph_find_output(graph, o->name);
         return place >= 0 && network_is_f32(graph->outputs[place]) ? place : -1;

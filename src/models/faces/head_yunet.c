@@ -1,9 +1,12 @@
-/* head_yunet.c - the face detector YuNet (Wu, Peng and Yu, "YuNet: A Tiny Millisecond-level Face Detector", 2023).
+/* head_yunet.c - the face detector YuNet (Wu, Peng and Yu, "YuNet: A Tiny Millisecond-level Face
+ * Detector", 2023).
  *
- * The network looks at the picture on three grids, with cells of 8, 16 and 32 pixels. For each cell there are: whether
- * there is a face, how well the box fits it, the box and five landmarks. Source of the formulas: face_detect.cpp of
- * OpenCV's modules/objdetect, and libfacedetection.train. For the cell in column c and row r of stride s:
- *   box: centre ((c + b0) s, (r + b1) s), width exp(b2) s, height exp(b3) s; landmark i: ((c + k2i) s, (r + k2i+1) s).
+ * The network looks at the picture on three grids, with cells of 8, 16 and 32 pixels. For each cell
+ * there are: whether there is a face, how well the box fits it, the box and five landmarks. Source
+ * of the formulas: face_detect.cpp of OpenCV's modules/objdetect, and libfacedetection.train. For
+ * the cell in column c and row r of stride s:
+ *   box: centre ((c + b0) s, (r + b1) s), width exp(b2) s, height exp(b3) s; landmark i: ((c + k2i)
+ *   s, (r + k2i+1) s).
  */
 #include <math.h>
 
@@ -34,7 +37,8 @@ static float yunet_score(const yunet_grid *g, int64_t cell, int how) {
 /* False if a number of the cell is not finite. */
 static bool yunet_face(pith_face *face, const yunet_grid *g, int64_t column, int64_t row) {
     const int64_t cell = row * g->columns + column;
-    const float *b = g->of[YUNET_BOX] + cell * 4, *k = g->of[YUNET_POINTS] + cell * 2 * PITH_FACE_LANDMARKS;
+    const float *b = g->of[YUNET_BOX] + cell * 4,
+                *k = g->of[YUNET_POINTS] + cell * 2 * PITH_FACE_LANDMARKS;
     const float c = (float)column, r = (float)row, s = g->stride;
     float cx = (c + b[0]) * s, cy = (r + b[1]) * s;
     float w = (float)exp((double)b[2]) * s, h = (float)exp((double)b[3]) * s;
@@ -52,19 +56,23 @@ static bool yunet_face(pith_face *face, const yunet_grid *g, int64_t column, int
     return finite;
 }
 
-static pith_status yunet_grid_of(yunet_grid *g, const pith__detector_outputs *o, int level, pith_error *err) {
+static pith_status yunet_grid_of(yunet_grid *g, const pith__detector_outputs *o, int level,
+                                 pith_error *err) {
     const int stride = yunet_strides[level];
-    *g = (yunet_grid){ .columns = o->width / stride, .rows = o->height / stride, .stride = (float)stride };
+    *g = (yunet_grid){ .columns = o->width / stride,
+                       .rows = o->height / stride,
+                       .stride = (float)stride };
     for (int kind = 0; kind < YUNET_KINDS; kind++) {
         const pith_tensor *t = o->tensors[kind * YUNET_LEVELS + level];
         if (pith__dims_count(t->dims, t->rank) != g->columns * g->rows * yunet_widths[kind]) {
             char shape[128];
-            return pith__fail(
-                err, PITH_ERR_RUN,
-                "an output of stride %d has shape %s; %lld cells of %d numbers are needed for an input of "
-                "%lldx%lld",
-                stride, pith__dims_text(t->dims, t->rank, shape, sizeof shape), (long long)(g->columns * g->rows),
-                yunet_widths[kind], (long long)o->width, (long long)o->height);
+            return pith__fail(err, PITH_ERR_RUN,
+                              "an output of stride %d has shape %s; %lld cells of %d numbers are "
+                              "needed for an input of "
+                              "%lldx%lld",
+                              stride, pith__dims_text(t->dims, t->rank, shape, sizeof shape),
+                              (long long)(g->columns * g->rows), yunet_widths[kind],
+                              (long long)o->width, (long long)o->height);
         }
         g->of[kind] = t->data;
     }
@@ -104,4 +112,6 @@ static const pith__detector yunet_detector = {
     .decode = yunet_decode,
 };
 
-const pith__head pith__head_yunet = { .name = "yunet", .phase = "faces", .outputs = "", .detector = &yunet_detector };
+const pith__head pith__head_yunet = {
+    .name = "yunet", .phase = "faces", .outputs = "", .detector = &yunet_detector
+};

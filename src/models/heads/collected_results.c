@@ -4,8 +4,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-pith_status pith__collected_put(void **data, pith__collected *c, size_t text, size_t items, size_t item_bytes,
-                                pith_error *err) {
+pith_status pith__collected_put(void **data, pith__collected *c, size_t text, size_t items,
+                                size_t item_bytes, pith_error *err) {
     pith__collected_piece *piece = &c->pieces[text];
     size_t bytes;
     pith__memory_free(c->allocator, piece->data);

@@ -15,10 +15,10 @@ typedef struct pith__collected {
     size_t count;
 } pith__collected;
 
-/* Sets *data to new memory for the result of a text, in place of one it may have. Threads may call this at the same
- * time for different texts. */
-pith_status pith__collected_put(void **data, pith__collected *collected, size_t text, size_t items, size_t item_bytes,
-                                pith_error *err);
+/* Sets *data to new memory for the result of a text, in place of one it may have. Threads may call
+ * this at the same time for different texts. */
+pith_status pith__collected_put(void **data, pith__collected *collected, size_t text, size_t items,
+                                size_t item_bytes, pith_error *err);
 /* The number of items of all texts. */
 size_t pith__collected_items(const pith__collected *collected);
 /* Frees the pieces, not the array. */

@@ -19,8 +19,9 @@ pith_status pith__head_find(const pith__head **head, const char *name, pith_erro
 }
 
 static bool head_takes(const pith__head *head, const pith__value *v) {
-    return pith__dtype_is_float(v->type.dtype) && ((v->type.rank == 2 && head->takes & PITH_HEAD_TEXTS) ||
-                                                   (v->type.rank == 3 && head->takes & PITH_HEAD_TOKENS));
+    return pith__dtype_is_float(v->type.dtype) &&
+           ((v->type.rank == 2 && head->takes & PITH_HEAD_TEXTS) ||
+            (v->type.rank == 3 && head->takes & PITH_HEAD_TOKENS));
 }
 
 static bool head_names(const pith__graph *graph, size_t output, pith_str name) {
@@ -40,7 +41,9 @@ int pith__head_output(const pith__head *head, const pith__graph *graph) {
     for (const char *name = head->outputs; *name;) {
         size_t size = strcspn(name, " ");
         for (size_t i = 0; i < graph->output_count; i++)
-            if (head_names(graph, i, (pith_str){ name, size }) && head_takes(head, graph->outputs[i])) return (int)i;
+            if (head_names(graph, i, (pith_str){ name, size }) &&
+                head_takes(head, graph->outputs[i]))
+                return (int)i;
         name += size + strspn(name + size, " ");
     }
     for (size_t i = 0; i < graph->output_count; i++)

@@ -1,8 +1,9 @@
-/* head_bm42.c - BM42: words weighed by the attention that the first token pays to them. Source: fastembed 0.9,
- * sparse/bm42.py.
+/* head_bm42.c - BM42: words weighed by the attention that the first token pays to them. Source:
+ * fastembed 0.9, sparse/bm42.py.
  *
- * The weight of a word is the sum of those of its pieces. Stop words and ASCII punctuation are left out. A stem has the
- * largest weight of its words, x, and the number log(1 + x)^alpha; in a query it has 1. */
+ * The weight of a word is the sum of those of its pieces. Stop words and ASCII punctuation are left
+ * out. A stem has the largest weight of its words, x, and the number log(1 + x)^alpha; in a query
+ * it has 1. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,13 @@ typedef struct bm42_state {
     pith__unary_f32_fn *log, *exp;
 } bm42_state;
 
-static pith_status bm42_open(const void **state, const pith__head_model *model, const void *request, pith__arena *arena,
-                             pith_error *err) {
+static pith_status bm42_open(const void **state, const pith__head_model *model, const void *request,
+                             pith__arena *arena, pith_error *err) {
     bm42_state *s = pith__arena_array(arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(err, sizeof *s);
     pith__lacks lacks = { .count = 0 };
-    *s = (bm42_state){ request, PITH_KERNEL_NEED(pith__unary_f32_fn, "log", PITH_F32, model->isa, &lacks),
+    *s = (bm42_state){ request,
+                       PITH_KERNEL_NEED(pith__unary_f32_fn, "log", PITH_F32, model->isa, &lacks),
                        PITH_KERNEL_NEED(pith__unary_f32_fn, "exp", PITH_F32, model->isa, &lacks) };
     PITH_TRY(pith__lacks_check(&lacks, err));
     *state = s;
@@ -39,8 +41,9 @@ static bool bm42_is_left_out(const bm42_state *s, pith_str word) {
 }
 
 /* The distinct stems, in the order in which they first occur, and the largest weight of each. */
-static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const bm42_state *s, const pith__head_rows *x,
-                              const pith__pieces *p, pith__stemmer *stemmer, pith_error *err) {
+static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const bm42_state *s,
+                              const pith__head_rows *x, const pith__pieces *p,
+                              pith__stemmer *stemmer, pith_error *err) {
     pith__map places;
     *count = 0;
     if (pith__map_init(&places, x->scratch, p->count)) return pith__fail_memory(err, p->count);
@@ -56,8 +59,10 @@ static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const b
         uint32_t place = pith__map_get(&places, stem);
         if (place == UINT32_MAX) {
             place = (uint32_t)(*count)++;
-            if (!pith__map_put(&places, stem, place, NULL)) return pith__fail_memory(err, stem.size);
-            stems[place].index = (int32_t)pith__murmur3_number(pith__murmur3_32(stem.data, stem.size, 0));
+            if (!pith__map_put(&places, stem, place, NULL))
+                return pith__fail_memory(err, stem.size);
+            stems[place].index =
+                (int32_t)pith__murmur3_number(pith__murmur3_32(stem.data, stem.size, 0));
             stems[place].value = 0;
         }
         if (weight > stems[place].value) stems[place].value = weight;
@@ -65,9 +70,10 @@ static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const b
     return PITH_OK;
 }
 
-/* log(1 + x)^alpha. The rounding of 1 + x, which is large beside a small x, is taken out of the logarithm again: by the
- * factor x / ((1 + x) - 1), as Kahan does. */
-static void bm42_rescore(const bm42_state *s, pith__sparse_weight *stems, float *logs, size_t count) {
+/* log(1 + x)^alpha. The rounding of 1 + x, which is large beside a small x, is taken out of the
+ * logarithm again: by the factor x / ((1 + x) - 1), as Kahan does. */
+static void bm42_rescore(const bm42_state *s, pith__sparse_weight *stems, float *logs,
+                         size_t count) {
     for (size_t i = 0; i < count; i++) logs[i] = 1 + stems[i].value;
     s->log(logs, logs, count);
     for (size_t i = 0; i < count; i++) {
@@ -90,7 +96,8 @@ static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_e
     pith__pieces p;
     pith__stemmer stemmer;
     size_t count;
-    PITH_TRY(pith__pieces_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false, x->scratch, err));
+    PITH_TRY(pith__pieces_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false, x->scratch,
+                               err));
     pith__sparse_weight *stems = pith__arena_array(x->scratch, p.count, sizeof *stems);
     float *logs = pith__arena_array(x->scratch, p.count, sizeof *logs);
     if (!stems || !logs) return pith__fail_memory(err, p.count * sizeof *stems);
@@ -114,8 +121,9 @@ static int hybrid_compare(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text, pith__sparse_weight *weights,
-                             size_t count, pith__arena *scratch, pith_error *err) {
+pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text,
+                             pith__sparse_weight *weights, size_t count, pith__arena *scratch,
+                             pith_error *err) {
     hybrid_sorted *sorted = pith__arena_array(scratch, count, sizeof *sorted);
     size_t kept = 0, last = 0;
     void *data;
@@ -124,7 +132,8 @@ pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text, p
     qsort(sorted, count, sizeof *sorted, hybrid_compare);
     for (size_t i = 0; i < count; i++) {
         last = i + 1 == count || sorted[i + 1].weight.index != sorted[i].weight.index;
-        if (last && !(sorted[i].weight.value <= 0 && sorted[i].weight.value >= 0)) weights[kept++] = sorted[i].weight;
+        if (last && !(sorted[i].weight.value <= 0 && sorted[i].weight.value >= 0))
+            weights[kept++] = sorted[i].weight;
     }
     PITH_TRY(pith__collected_put(&data, request->weights, text, kept, sizeof *weights, err));
     if (kept) memcpy(data, weights, kept * sizeof *weights);

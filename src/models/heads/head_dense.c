@@ -1,5 +1,5 @@
-/* head_dense.c - one vector per text: rows are pooled, go through the modules behind the pooling, and are cut to the
- * requested dimension and normalised.
+/* head_dense.c - one vector per text: rows are pooled, go through the modules behind the pooling,
+ * and are cut to the requested dimension and normalised.
  *
  * The pooled vector of a text without tokens is zeros. */
 #include <string.h>
@@ -35,11 +35,13 @@ static uint32_t dense_pooling(const pith__head_model *model, const pith__dense *
 static int64_t dense_pool_width(const pith__head_model *model, const pith__dense *request) {
     if (model->pooled) return model->width;
     if (model->modules->bag.words) return model->modules->bag.words;
-    return (model->width - model->modules->weighted) * pith__pool_parts(dense_pooling(model, request));
+    return (model->width - model->modules->weighted) *
+           pith__pool_parts(dense_pooling(model, request));
 }
 
 /* 0: the modules behind the pooling take *needed components. */
-static int64_t dense_full(const pith__head_model *model, const pith__dense *request, int64_t *needed) {
+static int64_t dense_full(const pith__head_model *model, const pith__dense *request,
+                          int64_t *needed) {
     return pith__vector_steps_width(model->steps, dense_pool_width(model, request), needed);
 }
 
@@ -51,45 +53,54 @@ size_t pith__dense_dim(const pith__head_model *model, const pith__dense *request
     return (size_t)(dim ? dim : full);
 }
 
-static pith_status dense_check(const pith__head_model *model, const pith__dense *r, pith_error *err) {
+static pith_status dense_check(const pith__head_model *model, const pith__dense *r,
+                               pith_error *err) {
     int64_t needed, width = dense_pool_width(model, r), full = dense_full(model, r, &needed);
     if (r->pooling < PITH_POOLING_MODEL || r->pooling > PITH_POOLING_LAST)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "pooling is %d, which is not a PITH_POOLING_* value", r->pooling);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "pooling is %d, which is not a PITH_POOLING_* value", r->pooling);
     if (r->pooling != PITH_POOLING_MODEL && model->pooled)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "the model's graph pools already; leave pooling at PITH_POOLING_MODEL (--pooling: leave it out)");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the model's graph pools already; leave pooling at PITH_POOLING_MODEL "
+                          "(--pooling: leave it out)");
     if (r->pooling != PITH_POOLING_MODEL && model->modules->bag.words)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model counts words, so there is nothing to pool; leave pooling at PITH_POOLING_MODEL "
+                          "the model counts words, so there is nothing to pool; leave pooling at "
+                          "PITH_POOLING_MODEL "
                           "(--pooling: leave it out)");
     if (!width && model->modules->judge.only)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the modules make scores of pairs of texts, not vectors: ask for those (rerank), or name a "
+                          "the modules make scores of pairs of texts, not vectors: ask for those "
+                          "(rerank), or name a "
                           "pooling of the network's rows (--pooling)");
     if (!width && model->modules->sparse.only)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the modules make sparse vectors, not dense ones: ask for those (--sparse, "
-                          "PITH_ENCODE_SPARSE), or name a pooling of the network's rows (--pooling)");
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "the modules make sparse vectors, not dense ones: ask for those (--sparse, "
+            "PITH_ENCODE_SPARSE), or name a pooling of the network's rows (--pooling)");
     if (!width)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "modules.json lists no Pooling, so the model gives a vector for each token; name a pooling "
+                          "modules.json lists no Pooling, so the model gives a vector for each "
+                          "token; name a pooling "
                           "(--pooling) to make one of them");
     if (!full)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the pooled vectors have %lld numbers, but a module behind the pooling takes %lld; use the "
+                          "the pooled vectors have %lld numbers, but a module behind the pooling "
+                          "takes %lld; use the "
                           "model's own pooling",
                           (long long)width, (long long)needed);
     if (pith__dense_dim(model, r)) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld", r->dim, (long long)full);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld",
+                      r->dim, (long long)full);
 }
 
 static bool dense_normalizes(const pith__head_model *model, const pith__dense *r) {
     return r->normalize < 0 ? model->modules->normalize : r->normalize != 0;
 }
 
-pith_status pith__dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim, const pith__head_model *model,
-                               const pith__dense *request, pith_error *err) {
+pith_status pith__dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim,
+                               const pith__head_model *model, const pith__dense *request,
+                               pith_error *err) {
     int64_t needed;
     PITH_TRY(dense_check(model, request, err));
     *pooling = dense_pooling(model, request);
@@ -100,8 +111,8 @@ pith_status pith__dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim,
 }
 
 /* *normalize is NULL if vectors are not normalised. */
-static pith_status dense_normalizer(pith__row_f32_fn **normalize, const pith__head_model *model, const pith__dense *r,
-                                    pith_error *err) {
+static pith_status dense_normalizer(pith__row_f32_fn **normalize, const pith__head_model *model,
+                                    const pith__dense *r, pith_error *err) {
     *normalize = NULL;
     if (!dense_normalizes(model, r)) return PITH_OK;
     pith__lacks lacks = { .count = 0 };
@@ -109,8 +120,8 @@ static pith_status dense_normalizer(pith__row_f32_fn **normalize, const pith__he
     return pith__lacks_check(&lacks, err);
 }
 
-pith_status pith__dense_mean(float *mean, const pith__head_model *model, const pith__dense *request, const double *sums,
-                             double weight, pith_error *err) {
+pith_status pith__dense_mean(float *mean, const pith__head_model *model, const pith__dense *request,
+                             const double *sums, double weight, pith_error *err) {
     pith__row_f32_fn *normalize;
     PITH_TRY(dense_check(model, request, err));
     PITH_TRY(dense_normalizer(&normalize, model, request, err));
@@ -120,8 +131,8 @@ pith_status pith__dense_mean(float *mean, const pith__head_model *model, const p
     return PITH_OK;
 }
 
-static pith_status dense_open(const void **state, const pith__head_model *model, const void *request,
-                              pith__arena *arena, pith_error *err) {
+static pith_status dense_open(const void **state, const pith__head_model *model,
+                              const void *request, pith__arena *arena, pith_error *err) {
     const pith__dense *r = request;
     PITH_TRY(dense_check(model, r, err));
     size_t dim = pith__dense_dim(model, r);
@@ -150,7 +161,8 @@ static void dense_count_words(float *y, const pith__bag_settings *bag, const pit
 }
 
 /* The text's vector before it is cut and normalised. */
-static pith_status dense_vector(const float **vector, const dense_state *s, const pith__head_rows *x, pith_error *err) {
+static pith_status dense_vector(const float **vector, const dense_state *s,
+                                const pith__head_rows *x, pith_error *err) {
     *vector = x->rows;
     if (!s->pooled || !x->count) {
         float *pooled = pith__arena_array(x->scratch, (size_t)s->pool_width, sizeof *pooled);
@@ -158,7 +170,8 @@ static pith_status dense_vector(const float **vector, const dense_state *s, cons
         if (s->bag->words && !s->pooled)
             dense_count_words(pooled, s->bag, x);
         else if (x->count)
-            pith__pool_rows(pooled, s->pooling, x->rows, x->count, x->width - s->weighted, x->prompt, s->weighted);
+            pith__pool_rows(pooled, s->pooling, x->rows, x->count, x->width - s->weighted,
+                            x->prompt, s->weighted);
         *vector = pooled;
     }
     return pith__vector_steps_run(vector, s->steps, *vector, s->pool_width, x->scratch, err);
@@ -190,16 +203,19 @@ static pith_status dense_emit_code(const void *state, const pith__head_rows *x, 
     return pith__sparse_put_row(s->weights, x->text, vector, s->dim, 0, x->scratch, err);
 }
 
-const pith__head pith__head_dense = { .name = "dense",
-                                      .phase = "pool",
-                                      .outputs = "sentence_embedding text_embeds last_hidden_state token_embeddings",
-                                      .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
-                                      .open = dense_open,
-                                      .emit = dense_emit };
-const pith__head pith__head_sparse_code = { .name = "sparse_code",
-                                            .phase = "pool",
-                                            .outputs =
-                                                "sentence_embedding text_embeds last_hidden_state token_embeddings",
-                                            .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
-                                            .open = dense_open,
-                                            .emit = dense_emit_code };
+const pith__head pith__head_dense = {
+    .name = "dense",
+    .phase = "pool",
+    .outputs = "sentence_embedding text_embeds last_hidden_state token_embeddings",
+    .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
+    .open = dense_open,
+    .emit = dense_emit
+};
+const pith__head pith__head_sparse_code = {
+    .name = "sparse_code",
+    .phase = "pool",
+    .outputs = "sentence_embedding text_embeds last_hidden_state token_embeddings",
+    .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
+    .open = dense_open,
+    .emit = dense_emit_code
+};

@@ -1,9 +1,10 @@
-/* head_minicoil.c - miniCOIL: a few numbers for each word of a vocabulary, which tell its meanings apart, and BM25 for
- * all other words. Source: fastembed 0.9, sparse/minicoil.py and sparse/utils.
+/* head_minicoil.c - miniCOIL: a few numbers for each word of a vocabulary, which tell its meanings
+ * apart, and BM25 for all other words. Source: fastembed 0.9, sparse/minicoil.py and sparse/utils.
  *
- * A word is looked up as it is, then as a stem. The mean of the vectors of its tokens goes through the matrix of the
- * word and tanh, and is scaled to length 1. Words that are not found are cleaned and stemmed. All are weighed by BM25's
- * formula; in a query they are not. Sums are in double and in a fixed order. */
+ * A word is looked up as it is, then as a stem. The mean of the vectors of its tokens goes through
+ * the matrix of the word and tanh, and is scaled to length 1. Words that are not found are cleaned
+ * and stemmed. All are weighed by BM25's formula; in a query they are not. Sums are in double and
+ * in a fixed order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,31 +51,34 @@ typedef struct minicoil_text {
     minicoil_words found, cleaned;
 } minicoil_text;
 
-static pith_status minicoil_open(const void **state, const pith__head_model *model, const void *request,
-                                 pith__arena *arena, pith_error *err) {
+static pith_status minicoil_open(const void **state, const pith__head_model *model,
+                                 const void *request, pith__arena *arena, pith_error *err) {
     minicoil_state *s = pith__arena_array(arena, 1, sizeof *s);
     const pith__hybrid_request *r = request;
     if (!s) return pith__fail_memory(err, sizeof *s);
     pith__lacks lacks = { .count = 0 };
-    *s = (minicoil_state){ request, PITH_KERNEL_NEED(pith__unary_f32_fn, "tanh", PITH_F32, model->isa, &lacks) };
+    *s = (minicoil_state){ request, PITH_KERNEL_NEED(pith__unary_f32_fn, "tanh", PITH_F32,
+                                                     model->isa, &lacks) };
     PITH_TRY(pith__lacks_check(&lacks, err));
     if (model->pooled || r->hybrid->width != model->width)
-        return pith__fail(err, PITH_ERR_FORMAT,
-                          "the matrices of miniCOIL take %lld numbers, but the vectors of the model have %lld",
-                          (long long)r->hybrid->width, (long long)model->width);
+        return pith__fail(
+            err, PITH_ERR_FORMAT,
+            "the matrices of miniCOIL take %lld numbers, but the vectors of the model have %lld",
+            (long long)r->hybrid->width, (long long)model->width);
     *state = s;
     return PITH_OK;
 }
 
 /* Sets *item to the word's, new (count 0) or old; *old says which. */
-static pith_status minicoil_item(minicoil_word **item, bool *old, minicoil_words *words, pith_str word,
-                                 pith__arena *arena, pith_error *err) {
+static pith_status minicoil_item(minicoil_word **item, bool *old, minicoil_words *words,
+                                 pith_str word, pith__arena *arena, pith_error *err) {
     uint32_t place = pith__map_get(&words->places, word);
     *old = place != UINT32_MAX;
     if (!*old) {
         void *grown = words->items;
         place = (uint32_t)words->count;
-        if (!pith__arena_grow(arena, &grown, words->count, &words->capacity, sizeof *words->items) ||
+        if (!pith__arena_grow(arena, &grown, words->count, &words->capacity,
+                              sizeof *words->items) ||
             !pith__map_put(&words->places, word, place, NULL))
             return pith__fail_memory(err, sizeof *words->items);
         words->items = grown;
@@ -107,14 +111,16 @@ static pith_status minicoil_look_up(int64_t *id, minicoil_text *t, pith_str word
 /* ---- words of the vocabulary ---- */
 
 /* tanh of the mean vector of the tokens of a word, times the word's matrix. */
-static pith_status minicoil_numbers(const float **numbers, const minicoil_text *t, int64_t id, pith_error *err) {
+static pith_status minicoil_numbers(const float **numbers, const minicoil_text *t, int64_t id,
+                                    pith_error *err) {
     const int64_t size = t->hybrid->size, width = t->hybrid->width;
     float *result = pith__arena_array(t->x->scratch, (size_t)size, sizeof *result);
     float *row = pith__arena_array(t->x->scratch, (size_t)size, sizeof *row);
     float *mean = pith__arena_array(t->x->scratch, (size_t)width, sizeof *mean);
     double *sums = pith__arena_array(t->x->scratch, (size_t)size, sizeof *sums);
     int64_t tokens = 0;
-    if (!result || !row || !mean || !sums) return pith__fail_memory(err, (size_t)(size + width) * sizeof *sums);
+    if (!result || !row || !mean || !sums)
+        return pith__fail_memory(err, (size_t)(size + width) * sizeof *sums);
     for (int64_t k = 0; k < t->x->count; k++) {
         if (t->ids[k] != id) continue;
         for (int64_t i = 0; i < width; i++) mean[i] += t->x->rows[k * width + i];
@@ -136,7 +142,8 @@ static int minicoil_compare(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Looks all words up: those of the vocabulary by ascending id, then the others as they first occur. */
+/* Looks all words up: those of the vocabulary by ascending id, then the others as they first occur.
+ */
 static pith_status minicoil_find(minicoil_text *t, pith_error *err) {
     pith__arena *arena = t->x->scratch;
     minicoil_words known = { .items = NULL }, other = { .items = NULL };
@@ -151,7 +158,8 @@ static pith_status minicoil_find(minicoil_text *t, pith_error *err) {
         int64_t id = 0;
         PITH_TRY(minicoil_look_up(&id, t, w->word, err));
         for (size_t k = w->begin; k < w->end; k++) t->ids[t->pieces.order[k]] = id;
-        PITH_TRY(minicoil_item(&item, &old, id ? &known : &other, id ? t->hybrid->words[id - 1] : w->word, arena, err));
+        PITH_TRY(minicoil_item(&item, &old, id ? &known : &other,
+                               id ? t->hybrid->words[id - 1] : w->word, arena, err));
         item->id = id;
         item->count++;
     }
@@ -161,7 +169,8 @@ static pith_status minicoil_find(minicoil_text *t, pith_error *err) {
         *item = known.items[i];
         PITH_TRY(minicoil_numbers(&item->numbers, t, item->id, err));
     }
-    for (size_t i = 0; i < other.count; i++) { /* a stop word may be the word of the vocabulary of another one */
+    for (size_t i = 0; i < other.count; i++) { /* a stop word may be the word of the vocabulary of
+                                                  another one */
         PITH_TRY(minicoil_item(&item, &old, &t->found, other.items[i].word, arena, err));
         *item = other.items[i];
     }
@@ -198,17 +207,20 @@ static pith_status minicoil_add(minicoil_text *t, pith_str part, int64_t count, 
 }
 
 /* Cuts a word at all that is no letter and no number, and adds the stems of its parts. */
-static pith_status minicoil_clean_word(minicoil_text *t, const minicoil_word *word, pith_error *err) {
+static pith_status minicoil_clean_word(minicoil_text *t, const minicoil_word *word,
+                                       pith_error *err) {
     const char *p = word->word.data, *end = p + word->word.size, *begin = NULL;
     if (minicoil_is_unwanted(t, word->word)) return PITH_OK;
     while (p < end) {
         const char *at = p;
         const bool has = pith__words_has(pith__utf8_next(&p));
         if (has && !begin) begin = at;
-        if (!has && begin) PITH_TRY(minicoil_add(t, (pith_str){ begin, (size_t)(at - begin) }, word->count, err));
+        if (!has && begin)
+            PITH_TRY(minicoil_add(t, (pith_str){ begin, (size_t)(at - begin) }, word->count, err));
         if (!has) begin = NULL;
     }
-    return begin ? minicoil_add(t, (pith_str){ begin, (size_t)(end - begin) }, word->count, err) : PITH_OK;
+    return begin ? minicoil_add(t, (pith_str){ begin, (size_t)(end - begin) }, word->count, err)
+                 : PITH_OK;
 }
 
 static pith_status minicoil_clean(minicoil_text *t, pith_error *err) {
@@ -248,13 +260,16 @@ static pith_status minicoil_weigh(const minicoil_text *t, pith_error *err) {
         const double times = (double)word->count;
         const double tf = r->query ? 1 : times * (r->k + 1) / (times + length_part);
         if (!word->id) {
-            uint32_t hash = pith__murmur3_abs(pith__murmur3_32(word->word.data, word->word.size, 0));
-            uint32_t index = (uint32_t)h->unknown_from + hash % (uint32_t)(INT32_MAX - h->unknown_from);
+            uint32_t hash =
+                pith__murmur3_abs(pith__murmur3_32(word->word.data, word->word.size, 0));
+            uint32_t index =
+                (uint32_t)h->unknown_from + hash % (uint32_t)(INT32_MAX - h->unknown_from);
             weights[n++] = (pith__sparse_weight){ (int32_t)index, (float)tf };
             continue;
         }
         double squares = 0;
-        for (size_t o = 0; o < size; o++) squares += (double)word->numbers[o] * (double)word->numbers[o];
+        for (size_t o = 0; o < size; o++)
+            squares += (double)word->numbers[o] * (double)word->numbers[o];
         const double length = sqrt(squares), scale = length < 1e-8 ? 1 : length;
         for (size_t o = 0; o < size; o++)
             weights[n++] = (pith__sparse_weight){ (int32_t)((size_t)word->id * size + o),
@@ -272,7 +287,8 @@ static pith_status minicoil_run(minicoil_text *t, pith_error *err) {
 static pith_status minicoil_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const minicoil_state *s = state;
     minicoil_text t = { .s = s, .hybrid = s->request->hybrid, .x = x };
-    PITH_TRY(pith__pieces_join(&t.pieces, &s->request->tokens, x->ids, (size_t)x->count, true, x->scratch, err));
+    PITH_TRY(pith__pieces_join(&t.pieces, &s->request->tokens, x->ids, (size_t)x->count, true,
+                               x->scratch, err));
     t.ids = pith__arena_array(x->scratch, (size_t)x->count, sizeof *t.ids);
     if (!t.ids) return pith__fail_memory(err, (size_t)x->count * sizeof *t.ids);
     PITH_TRY(pith__stemmer_create(&t.stemmer, "english", err));

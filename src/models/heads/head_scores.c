@@ -15,8 +15,8 @@ typedef struct scores_state {
     float *scores;
 } scores_state;
 
-static pith_status scores_open(const void **state, const pith__head_model *model, const void *request,
-                               pith__arena *arena, pith_error *err) {
+static pith_status scores_open(const void **state, const pith__head_model *model,
+                               const void *request, pith__arena *arena, pith_error *err) {
     const pith__scores *r = request;
     scores_state *s = pith__arena_array(arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(err, sizeof *s);

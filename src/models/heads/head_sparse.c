@@ -1,11 +1,13 @@
 /* head_sparse.c - weights of vocabulary entries, from one of three forms of an output:
- *   one row per text, [vocabulary]: the weights as they are (an exported SPLADE model);
- *   one row per token, [vocabulary]: logits of a masked language model. The weight is log(1 + max(0, logit)), at its
- *     largest over the tokens or summed over them (SPLADE, arXiv 2107.05720 and 2109.10086). Some models take that
- *     logarithm twice (sentence-transformers, SpladePooling, log1p_relu);
+ *   one row per text, [vocabulary]: the weights as they are (an exported SPLADE model); one row per
+ *   token, [vocabulary]: logits of a masked language model. The weight is log(1 + max(0, logit)),
+ *   at its
+ *     largest over the tokens or summed over them (SPLADE, arXiv 2107.05720 and 2109.10086). Some
+ *     models take that logarithm twice (sentence-transformers, SpladePooling, log1p_relu);
  *   one number per token: the weight of that token's id, at its largest (BGE-M3, arXiv 2402.03216).
- * Weights that are not greater than 0 are left out, except negative ones of words that stand for themselves
- * (sentence-transformers, SparseStaticEmbedding). A model may keep its largest weights only (max_active_dims). */
+ * Weights that are not greater than 0 are left out, except negative ones of words that stand for
+ * themselves (sentence-transformers, SparseStaticEmbedding). A model may keep its largest weights
+ * only (max_active_dims). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,15 +23,16 @@ typedef struct sparse_state {
     bool pooled;
 } sparse_state;
 
-static pith_status sparse_open(const void **state, const pith__head_model *model, const void *request,
-                               pith__arena *arena, pith_error *err) {
+static pith_status sparse_open(const void **state, const pith__head_model *model,
+                               const void *request, pith__arena *arena, pith_error *err) {
     sparse_state *s = pith__arena_array(arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(err, sizeof *s);
     pith__lacks lacks = { .count = 0 };
     *s = (sparse_state){ .request = request,
                          .settings = model->modules->sparse,
                          .pooled = model->pooled,
-                         .log = PITH_KERNEL_NEED(pith__unary_f32_fn, "log", PITH_F32, model->isa, &lacks) };
+                         .log = PITH_KERNEL_NEED(pith__unary_f32_fn, "log", PITH_F32, model->isa,
+                                                 &lacks) };
     PITH_TRY(pith__lacks_check(&lacks, err));
     *state = s;
     return PITH_OK;
@@ -49,8 +52,8 @@ static int sparse_compare_indices(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse_weight *items, size_t count,
-                             int32_t most, pith_error *err) {
+pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse_weight *items,
+                             size_t count, int32_t most, pith_error *err) {
     void *data;
     if (most && count > (size_t)most) {
         qsort(items, count, sizeof *items, sparse_compare_sizes);
@@ -62,8 +65,9 @@ pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse
     return PITH_OK;
 }
 
-pith_status pith__sparse_put_row(pith__collected *weights, size_t text, const float *row, int64_t width, int32_t most,
-                                 pith__arena *scratch, pith_error *err) {
+pith_status pith__sparse_put_row(pith__collected *weights, size_t text, const float *row,
+                                 int64_t width, int32_t most, pith__arena *scratch,
+                                 pith_error *err) {
     size_t count = 0;
     for (int64_t i = 0; i < width; i++) count += row[i] > 0;
     pith__sparse_weight *items = pith__arena_array(scratch, count, sizeof *items);
@@ -75,9 +79,10 @@ pith_status pith__sparse_put_row(pith__collected *weights, size_t text, const fl
 }
 
 /* weights of all vocabulary entries to items. */
-static pith_status sparse_put(const sparse_state *s, const pith__head_rows *x, const float *weights, int64_t width,
-                              pith_error *err) {
-    return pith__sparse_put_row(s->request->weights, x->text, weights, width, s->settings.most, x->scratch, err);
+static pith_status sparse_put(const sparse_state *s, const pith__head_rows *x, const float *weights,
+                              int64_t width, pith_error *err) {
+    return pith__sparse_put_row(s->request->weights, x->text, weights, width, s->settings.most,
+                                x->scratch, err);
 }
 
 /* log(1 + max(0, x)) of n numbers, once or twice; y may be x. */
@@ -88,7 +93,8 @@ static void sparse_saturate(const sparse_state *s, const float *x, float *y, int
     }
 }
 
-static pith_status sparse_emit_logits(const sparse_state *s, const pith__head_rows *x, pith_error *err) {
+static pith_status sparse_emit_logits(const sparse_state *s, const pith__head_rows *x,
+                                      pith_error *err) {
     const size_t bytes = (size_t)x->width * sizeof(float);
     float *weights = pith__arena_array(x->scratch, (size_t)x->width, sizeof *weights);
     float *row = pith__arena_array(x->scratch, (size_t)x->width, sizeof *row);
@@ -99,7 +105,8 @@ static pith_status sparse_emit_logits(const sparse_state *s, const pith__head_ro
             sparse_saturate(s, logits, row, x->width);
             for (int64_t i = 0; i < x->width; i++) weights[i] += row[i];
         } else {
-            for (int64_t i = 0; i < x->width; i++) weights[i] = logits[i] > weights[i] ? logits[i] : weights[i];
+            for (int64_t i = 0; i < x->width; i++)
+                weights[i] = logits[i] > weights[i] ? logits[i] : weights[i];
         }
     }
     if (!s->settings.sum) sparse_saturate(s, weights, weights, x->width);
@@ -119,12 +126,14 @@ static bool sparse_counts(const sparse_state *s, float weight, int32_t id) {
     return weight > 0 && !pith__id_list_has(r->skip, r->skip_count, id);
 }
 
-static pith_status sparse_emit_tokens(const sparse_state *s, const pith__head_rows *x, pith_error *err) {
+static pith_status sparse_emit_tokens(const sparse_state *s, const pith__head_rows *x,
+                                      pith_error *err) {
     pith__sparse_weight *items = pith__arena_array(x->scratch, (size_t)x->count, sizeof *items);
     size_t count = 0, kept = 0;
     if (!items) return pith__fail_memory(err, (size_t)x->count * sizeof *items);
     for (int64_t t = 0; t < x->count; t++)
-        if (sparse_counts(s, x->rows[t], x->ids[t])) items[count++] = (pith__sparse_weight){ x->ids[t], x->rows[t] };
+        if (sparse_counts(s, x->rows[t], x->ids[t]))
+            items[count++] = (pith__sparse_weight){ x->ids[t], x->rows[t] };
     qsort(items, count, sizeof *items, sparse_compare);
     for (size_t i = 0; i < count; i++)
         if (!kept || items[kept - 1].index != items[i].index) items[kept++] = items[i];
@@ -140,7 +149,8 @@ static pith_status sparse_emit(const void *state, const pith__head_rows *x, pith
 
 const pith__head pith__head_sparse = { .name = "sparse",
                                        .phase = "sparse",
-                                       .outputs = "sparse_vecs sparse_embedding sparse_weights logits",
+                                       .outputs =
+                                           "sparse_vecs sparse_embedding sparse_weights logits",
                                        .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
                                        .open = sparse_open,
                                        .emit = sparse_emit };

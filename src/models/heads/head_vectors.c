@@ -1,4 +1,5 @@
-/* head_vectors.c - a vector per token: normalised for late interaction (multi_vector), or as it is (tokens). */
+/* head_vectors.c - a vector per token: normalised for late interaction (multi_vector), or as it is
+ * (tokens). */
 #include <string.h>
 
 #include "base/error.h"
@@ -13,15 +14,16 @@ typedef struct vectors_state {
     pith__row_f32_fn *normalize_pooled;
 } vectors_state;
 
-static pith_status vectors_open(const void **state, const pith__head_model *model, const void *request,
-                                pith__arena *arena, pith_error *err) {
+static pith_status vectors_open(const void **state, const pith__head_model *model,
+                                const void *request, pith__arena *arena, pith_error *err) {
     vectors_state *s = pith__arena_array(arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(err, sizeof *s);
     s->request = request;
     const bool pooled = s->request->pool && s->request->pool->normalizes;
     if (s->request->normalize || pooled) {
         pith__lacks lacks = { .count = 0 };
-        pith__row_f32_fn *normalize = PITH_KERNEL_NEED(pith__row_f32_fn, "l2_normalize", PITH_F32, model->isa, &lacks);
+        pith__row_f32_fn *normalize =
+            PITH_KERNEL_NEED(pith__row_f32_fn, "l2_normalize", PITH_F32, model->isa, &lacks);
         PITH_TRY(pith__lacks_check(&lacks, err));
         if (s->request->normalize) s->normalize = normalize;
         if (pooled) s->normalize_pooled = normalize;
@@ -36,7 +38,8 @@ static bool vectors_has(const pith__vectors *r, int32_t id) {
 }
 
 /* The ids and vectors of the tokens that have one. */
-static void vectors_fill(int32_t *ids, float *to, const vectors_state *s, const pith__head_rows *x) {
+static void vectors_fill(int32_t *ids, float *to, const vectors_state *s,
+                         const pith__head_rows *x) {
     const pith__vectors *r = s->request;
     const size_t width = (size_t)x->width;
     for (int64_t t = r->skip_first; t < x->count; t++) {
@@ -51,8 +54,8 @@ static void vectors_fill(int32_t *ids, float *to, const vectors_state *s, const 
     }
 }
 
-static pith_status vectors_emit_pooled(const vectors_state *s, const pith__head_rows *x, size_t count,
-                                       pith_error *err) {
+static pith_status vectors_emit_pooled(const vectors_state *s, const pith__head_rows *x,
+                                       size_t count, pith_error *err) {
     const size_t width = (size_t)x->width;
     int32_t *ids = pith__arena_array(x->scratch, count, sizeof *ids);
     float *rows = pith__arena_array(x->scratch, count, width * sizeof *rows);
@@ -75,7 +78,8 @@ static pith_status vectors_emit(const void *state, const pith__head_rows *x, pit
     void *data;
     for (int64_t t = r->skip_first; t < x->count; t++) count += vectors_has(r, x->ids[t]);
     if (r->pool) return vectors_emit_pooled(s, x, count, err);
-    PITH_TRY(pith__collected_put(&data, r->tokens, x->text, count, (1 + (size_t)x->width) * 4, err));
+    PITH_TRY(
+        pith__collected_put(&data, r->tokens, x->text, count, (1 + (size_t)x->width) * 4, err));
     if (data) vectors_fill(data, (float *)data + count, s, x);
     return PITH_OK;
 }

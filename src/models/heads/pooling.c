@@ -1,7 +1,9 @@
-/* pooling.c - cls, max, mean, mean over the square root of the length, position-weighted mean, last.
+/* pooling.c - cls, max, mean, mean over the square root of the length, position-weighted mean,
+ * last.
  *
- * Plain loops with one accumulator per component and rows in ascending order. The compiler may compute several
- * components at once, which changes no bit. Source of the modes: Sentence Transformers, models/Pooling. */
+ * Plain loops with one accumulator per component and rows in ascending order. The compiler may
+ * compute several components at once, which changes no bit. Source of the modes: Sentence
+ * Transformers, models/Pooling. */
 #include "models/heads/pooling.h"
 
 #include <math.h>
@@ -13,7 +15,8 @@ typedef struct pool_input {
     int64_t first, rows, width, stride;
 } pool_input;
 
-/* Of the weights behind all rows. Source: sentence-transformers 6, modules/pooling.py (token_weights_sum). */
+/* Of the weights behind all rows. Source: sentence-transformers 6, modules/pooling.py
+ * (token_weights_sum). */
 static float pooling_weight(const pool_input *p) {
     float sum = 0;
     for (int64_t r = 0; r < p->rows; r++) sum += p->x[r * p->stride + p->width];
@@ -60,20 +63,24 @@ static void pooling_divide(float *y, int64_t width, float by) {
 
 static void pool_mean(float *y, const pool_input *p) {
     sum(y, p);
-    pooling_divide(y, p->width, p->stride > p->width ? pooling_weight(p) : (float)(p->rows - p->first));
+    pooling_divide(y, p->width,
+                   p->stride > p->width ? pooling_weight(p) : (float)(p->rows - p->first));
 }
 
 static void pool_mean_sqrt(float *y, const pool_input *p) {
     sum(y, p);
-    pooling_divide(y, p->width, sqrtf(p->stride > p->width ? pooling_weight(p) : (float)(p->rows - p->first)));
+    pooling_divide(y, p->width,
+                   sqrtf(p->stride > p->width ? pooling_weight(p) : (float)(p->rows - p->first)));
 }
 
 static void pool_weighted(float *y, const pool_input *p) {
     const float a = (float)p->first, n = (float)p->rows;
-    for (int64_t i = 0; i < p->width; i++) y[i] = p->first < p->rows ? p->x[p->first * p->stride + i] * (a + 1) : 0;
+    for (int64_t i = 0; i < p->width; i++)
+        y[i] = p->first < p->rows ? p->x[p->first * p->stride + i] * (a + 1) : 0;
     for (int64_t r = p->first + 1; r < p->rows; r++)
         for (int64_t i = 0; i < p->width; i++) y[i] += p->x[r * p->stride + i] * (float)(r + 1);
-    pooling_divide(y, p->width, p->stride > p->width ? pooling_weight(p) : n * (n + 1) / 2 - a * (a + 1) / 2);
+    pooling_divide(y, p->width,
+                   p->stride > p->width ? pooling_weight(p) : n * (n + 1) / 2 - a * (a + 1) / 2);
 }
 
 int pith__pool_parts(uint32_t pooling) {
@@ -82,8 +89,8 @@ int pith__pool_parts(uint32_t pooling) {
     return parts;
 }
 
-void pith__pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width, int64_t skip,
-                     bool weighted) {
+void pith__pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width,
+                     int64_t skip, bool weighted) {
     static pool_fn *const modes[PITH_POOL_MODES] = {
         [PITH_POOL_CLS] = pool_cls,           [PITH_POOL_MAX] = pool_max,
         [PITH_POOL_MEAN] = pool_mean,         [PITH_POOL_MEAN_SQRT] = pool_mean_sqrt,

@@ -1,5 +1,5 @@
-/* score_request.h - the request of the head "scores": the logits of a classifier, or what an activation makes of them.
- */
+/* score_request.h - the request of the head "scores": the logits of a classifier, or what an
+ * activation makes of them. */
 #ifndef PITH_MODELS_HEADS_SCORE_REQUEST_H
 #define PITH_MODELS_HEADS_SCORE_REQUEST_H
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-/* Two clusters that become one. At first their places in `distances`; then, by linkage_number, their numbers: vectors
- * are 0 to n - 1, and join i is n + i. */
+/* Two clusters that become one. At first their places in `distances`; then, by linkage_number,
+ * their numbers: vectors are 0 to n - 1, and join i is n + i. */
 typedef struct pool_join {
     size_t parts[2];
     double distance;
@@ -52,9 +52,9 @@ static pith_status linkage_measure(linkage *l, const float *rows, int64_t width,
         const float *x = rows + (int64_t)i * width;
         for (int64_t k = 0; k < width; k++)
             if (!isfinite(x[k]))
-                return pith__fail(
-                    err, PITH_ERR_RUN,
-                    "a token has a vector with a component that is no number, so its text cannot be pooled");
+                return pith__fail(err, PITH_ERR_RUN,
+                                  "a token has a vector with a component that is no number, so its "
+                                  "text cannot be pooled");
         for (size_t j = i + 1; j < l->n; j++) {
             const float *y = rows + (int64_t)j * width;
             double product = 0;
@@ -93,9 +93,11 @@ static void linkage_join(linkage *l, size_t x, size_t y, double distance) {
     l->sizes[x] = 0;
     for (size_t i = 0; i < l->n; i++) {
         if (!l->sizes[i] || i == y) continue;
-        const double ni = (double)l->sizes[i], t = 1 / (nx + ny + ni), dx = *linkage_distance(l, i, x);
+        const double ni = (double)l->sizes[i], t = 1 / (nx + ny + ni),
+                     dx = *linkage_distance(l, i, x);
         double *dy = linkage_distance(l, i, y);
-        *dy = sqrt((ni + nx) * t * dx * dx + (ni + ny) * t * *dy * *dy - ni * t * distance * distance);
+        *dy = sqrt((ni + nx) * t * dx * dx + (ni + ny) * t * *dy * *dy -
+                   ni * t * distance * distance);
     }
 }
 
@@ -125,7 +127,8 @@ static void linkage_find_joins(linkage *l) {
 
 static int linkage_compare(const void *a, const void *b) {
     const pool_join *x = a, *y = b;
-    if (x->distance < y->distance || x->distance > y->distance) return x->distance < y->distance ? -1 : 1;
+    if (x->distance < y->distance || x->distance > y->distance)
+        return x->distance < y->distance ? -1 : 1;
     return (x->found > y->found) - (x->found < y->found);
 }
 
@@ -144,7 +147,8 @@ static void linkage_number(linkage *l) {
     for (size_t i = 0; i < 2 * l->n - 1; i++) parents[i] = i;
     for (size_t i = 0; i + 1 < l->n; i++) {
         pool_join *join = &l->joins[i];
-        const size_t x = linkage_root(parents, join->parts[0]), y = linkage_root(parents, join->parts[1]);
+        const size_t x = linkage_root(parents, join->parts[0]),
+                     y = linkage_root(parents, join->parts[1]);
         join->parts[0] = x < y ? x : y;
         join->parts[1] = x < y ? y : x;
         parents[x] = parents[y] = l->n + i;
@@ -172,7 +176,8 @@ static size_t linkage_label(linkage *l, double cut) {
             count++;
         }
         for (int side = 0; side < 2 && below == none; side++)
-            if (join->parts[side] >= n && !l->seen[join->parts[side] - n]) below = join->parts[side] - n;
+            if (join->parts[side] >= n && !l->seen[join->parts[side] - n])
+                below = join->parts[side] - n;
         if (below != none) {
             l->seen[below] = 1;
             stack[depth++] = below;
@@ -190,8 +195,8 @@ static size_t linkage_label(linkage *l, double cut) {
 }
 
 /* The means of the clusters take the place of the rows. */
-static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, size_t clusters, int64_t width,
-                                   pith__arena *scratch, pith_error *err) {
+static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, size_t clusters,
+                                   int64_t width, pith__arena *scratch, pith_error *err) {
     float *sums = pith__arena_array(scratch, clusters * (size_t)width, sizeof *sums);
     int32_t *firsts = pith__arena_array(scratch, clusters, sizeof *firsts);
     size_t *sizes = l->sizes;
@@ -201,7 +206,8 @@ static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, 
     for (size_t i = 0; i < l->n; i++) {
         const size_t label = l->labels[i];
         if (!sizes[label]++) firsts[label] = ids[i];
-        for (int64_t k = 0; k < width; k++) sums[(int64_t)label * width + k] += rows[(int64_t)i * width + k];
+        for (int64_t k = 0; k < width; k++)
+            sums[(int64_t)label * width + k] += rows[(int64_t)i * width + k];
     }
     for (size_t i = 0; i < clusters; i++)
         for (int64_t k = 0; k < width; k++)
@@ -210,19 +216,21 @@ static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, 
     return PITH_OK;
 }
 
-pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width, const pith__hf_token_pool *pool,
-                             pith__arena *scratch, pith_error *err) {
-    const size_t first = (size_t)pool->protects < *count ? (size_t)pool->protects : *count, n = *count - first;
+pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width,
+                             const pith__hf_token_pool *pool, pith__arena *scratch,
+                             pith_error *err) {
+    const size_t first = (size_t)pool->protects < *count ? (size_t)pool->protects : *count,
+                 n = *count - first;
     const double wanted = floor((double)n / pool->factor);
     size_t most = wanted < 1 ? 1 : (size_t)wanted;
     linkage l;
     if (pool->factor <= 1 || most >= n) return PITH_OK;
     if (n > PITH_TOKEN_POOL_MAX)
-        return pith__fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "the text has vectors of %zu tokens; HierarchicalTokenPooling pools at most %d: set max_length "
-            "(--max-length)",
-            n, PITH_TOKEN_POOL_MAX);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the text has vectors of %zu tokens; HierarchicalTokenPooling pools at "
+                          "most %d: set max_length "
+                          "(--max-length)",
+                          n, PITH_TOKEN_POOL_MAX);
     rows += (int64_t)first * width;
     PITH_TRY(linkage_prepare(&l, n, scratch, err));
     PITH_TRY(linkage_measure(&l, rows, width, err));

@@ -10,10 +10,12 @@ typedef struct pith__vectors {
     bool skip_first;     /* the first token has no vector */
     const int32_t *skip; /* [skip_count] ascending ids of tokens that have no vector */
     size_t skip_count;
-    const int32_t *keep; /* [keep_count] ascending ids of the only tokens that have a vector; count 0: all */
+    const int32_t *keep; /* [keep_count] ascending ids of the only tokens that have a vector; count
+                            0: all */
     size_t keep_count;
     const pith__hf_token_pool *pool; /* of the vectors that are left; NULL: none */
-    pith__collected *tokens; /* receives an item of 1 + width 4-byte numbers per token: all ids, then all vectors */
+    pith__collected *tokens; /* receives an item of 1 + width 4-byte numbers per token: all ids,
+                                then all vectors */
 } pith__vectors;
 
 #endif

@@ -1,4 +1,5 @@
-/* vector_steps.c - each step has its kernels and packed weights; a run goes from one buffer to the other. */
+/* vector_steps.c - each step has its kernels and packed weights; a run goes from one buffer to the
+ * other. */
 #include "models/heads/vector_steps.h"
 
 #include <math.h>
@@ -30,11 +31,13 @@ struct pith__vector_steps {
 };
 
 /* weight [out, in] as gemm.h packs [in, out]. */
-static pith_status steps_pack(const float **packed, const pith__vector_steps *s, const float *weight, int64_t in,
-                              int64_t out, pith__arena *arena, pith_error *err) {
+static pith_status steps_pack(const float **packed, const pith__vector_steps *s,
+                              const float *weight, int64_t in, int64_t out, pith__arena *arena,
+                              pith_error *err) {
     int64_t n = pith__gemm_f32_packed_size(in, out);
     size_t bytes;
-    if (n < 0 || pith__mul_overflows((size_t)n, sizeof(float), &bytes)) return pith__fail_memory(err, SIZE_MAX);
+    if (n < 0 || pith__mul_overflows((size_t)n, sizeof(float), &bytes))
+        return pith__fail_memory(err, SIZE_MAX);
     float *to = pith__arena_alloc64(arena, bytes);
     if (!to) return pith__fail_memory(err, bytes);
     s->pack(to, weight, 1, in, in, out, 0, out);
@@ -42,18 +45,22 @@ static pith_status steps_pack(const float **packed, const pith__vector_steps *s,
     return PITH_OK;
 }
 
-static pith_status steps_make_ready(ready_step *r, pith__vector_steps *s, const pith__vector_step *step,
-                                    pith__arena *arena, pith_error *err) {
+static pith_status steps_make_ready(ready_step *r, pith__vector_steps *s,
+                                    const pith__vector_step *step, pith__arena *arena,
+                                    pith_error *err) {
     r->step = step;
     if (step->in > s->widest) s->widest = step->in;
     if (step->out > s->widest) s->widest = step->out;
     s->tops = s->tops || step->kind == PITH_STEP_TOP;
     if (step->kind != PITH_STEP_DENSE) return PITH_OK;
     PITH_TRY(steps_pack(&r->weight, s, step->weight, step->in, step->out, arena, err));
-    return step->shortcut ? steps_pack(&r->shortcut, s, step->shortcut, step->in, step->out, arena, err) : PITH_OK;
+    return step->shortcut
+               ? steps_pack(&r->shortcut, s, step->shortcut, step->in, step->out, arena, err)
+               : PITH_OK;
 }
 
-pith_status pith__vector_steps_prepare(const pith__vector_steps **steps, const pith__modules *modules, pith__isa isa,
+pith_status pith__vector_steps_prepare(const pith__vector_steps **steps,
+                                       const pith__modules *modules, pith__isa isa,
                                        pith__arena *arena, pith_error *err) {
     *steps = NULL;
     if (!modules->step_count) return PITH_OK;
@@ -67,7 +74,8 @@ pith_status pith__vector_steps_prepare(const pith__vector_steps **steps, const p
     s->layer_norm = PITH_KERNEL_NEED(pith__layer_norm_f32_fn, "layer_norm", PITH_F32, isa, &lacks);
     s->normalize = PITH_KERNEL_NEED(pith__row_f32_fn, "l2_normalize", PITH_F32, isa, &lacks);
     PITH_TRY(pith__lacks_check(&lacks, err));
-    for (size_t i = 0; i < s->count; i++) PITH_TRY(steps_make_ready(&ready[i], s, &modules->steps[i], arena, err));
+    for (size_t i = 0; i < s->count; i++)
+        PITH_TRY(steps_make_ready(&ready[i], s, &modules->steps[i], arena, err));
     *steps = s;
     return PITH_OK;
 }
@@ -86,8 +94,9 @@ int64_t pith__vector_steps_width(const pith__vector_steps *s, int64_t in, int64_
 }
 
 /* y [out] = activation(packed weight x + bias); bias may be NULL. */
-static void steps_product(float *y, const pith__vector_steps *s, const float *weight, const float *bias,
-                          pith__step_activation activation, const pith__vector_step *step, const float *x) {
+static void steps_product(float *y, const pith__vector_steps *s, const float *weight,
+                          const float *bias, pith__step_activation activation,
+                          const pith__vector_step *step, const float *x) {
     static const pith_activation activations[PITH_STEP_ACTIVATIONS] = {
         [PITH_STEP_IDENTITY] = PITH_ACT_NONE,   [PITH_STEP_TANH] = PITH_ACT_TANH,
         [PITH_STEP_GELU] = PITH_ACT_GELU_ERF,   [PITH_STEP_RELU] = PITH_ACT_RELU,
@@ -106,7 +115,8 @@ static void steps_product(float *y, const pith__vector_steps *s, const float *we
     s->gemm(&g, 0, 1, 0, step->out);
 }
 
-static void steps_run_dense(float *y, float *beside, const pith__vector_steps *s, const ready_step *r, const float *x) {
+static void steps_run_dense(float *y, float *beside, const pith__vector_steps *s,
+                            const ready_step *r, const float *x) {
     const pith__vector_step *step = r->step;
     steps_product(y, s, r->weight, step->bias, step->activation, step, x);
     if (r->shortcut) steps_product(beside, s, r->shortcut, NULL, PITH_STEP_IDENTITY, step, x);
@@ -139,7 +149,8 @@ void pith__vector_keep_top(float *y, const float *x, int64_t n, int64_t top, con
     for (int64_t i = 0; i < count && i < top; i++) y[order[i] - x] = *order[i];
 }
 
-static void steps_norm(float *y, const pith__vector_steps *s, const pith__vector_step *step, const float *x) {
+static void steps_norm(float *y, const pith__vector_steps *s, const pith__vector_step *step,
+                       const float *x) {
     pith__layer_norm a = { .x = x,
                            .gamma = step->weight,
                            .beta = step->bias,
@@ -150,12 +161,13 @@ static void steps_norm(float *y, const pith__vector_steps *s, const pith__vector
     s->layer_norm(&a);
 }
 
-pith_status pith__vector_steps_run(const float **y, const pith__vector_steps *s, const float *x, int64_t in,
-                                   pith__arena *scratch, pith_error *err) {
+pith_status pith__vector_steps_run(const float **y, const pith__vector_steps *s, const float *x,
+                                   int64_t in, pith__arena *scratch, pith_error *err) {
     *y = x;
     if (!s) return PITH_OK;
     const int64_t widest = in > s->widest ? in : s->widest;
-    float *buffers = pith__arena_array(scratch, (size_t)widest, 3 * sizeof *buffers); /* by turns; for shortcuts */
+    /* by turns; for shortcuts */
+    float *buffers = pith__arena_array(scratch, (size_t)widest, 3 * sizeof *buffers);
     const float **order = pith__arena_array(scratch, s->tops ? (size_t)widest : 0, sizeof *order);
     if (!buffers || !order) return pith__fail_memory(err, (size_t)widest * 3 * sizeof *buffers);
     for (size_t i = 0; i < s->count; i++) {

@@ -13,14 +13,18 @@ typedef struct pith__hybrid_request {
     pith__piece_source tokens;
     bool query;
     double alpha, k, b, avg_len; /* those of pith_encode_options */
-    pith__collected *weights;    /* receives pith__sparse_weight items (models/heads/sparse.h), by ascending index */
+    pith__collected *weights;    /* receives pith__sparse_weight items (models/heads/sparse.h), by
+                                    ascending index */
 } pith__hybrid_request;
 
-/* The output of a graph that head "bm42" reads: one number per token, which models/modules/attention_row.c makes. */
+/* The output of a graph that head "bm42" reads: one number per token, which
+ * models/modules/attention_row.c makes. */
 #define PITH_BM42_OUTPUT "pith.attention_row"
 
-/* Sorts the weights by index and hands them on. Of several with one index the last one counts; zeros are left out. */
-pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text, pith__sparse_weight *weights,
-                             size_t count, pith__arena *scratch, pith_error *err);
+/* Sorts the weights by index and hands them on. Of several with one index the last one counts;
+ * zeros are left out. */
+pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text,
+                             pith__sparse_weight *weights, size_t count, pith__arena *scratch,
+                             pith_error *err);
 
 #endif

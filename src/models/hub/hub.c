@@ -1,9 +1,10 @@
 /* hub.c - names of models to directories of the local cache.
  *
- * A cached model is the directory <cache>/models/<name> in Hugging Face layout. A name may contain one slash
- * ("organisation/model"). Models of the Hugging Face cache are found by the same names and used in place. A directory
- * of that cache stands for its snapshot. Nothing is downloaded, so a name that is in a cache works without a network. A
- * file or directory of the given name wins over the cache. */
+ * A cached model is the directory <cache>/models/<name> in Hugging Face layout. A name may contain
+ * one slash ("organisation/model"). Models of the Hugging Face cache are found by the same names
+ * and used in place. A directory of that cache stands for its snapshot. Nothing is downloaded, so a
+ * name that is in a cache works without a network. A file or directory of the given name wins over
+ * the cache. */
 #include "models/hub/hub.h"
 
 #include <stdlib.h>
@@ -18,7 +19,9 @@ static pith_status hub_out_of_memory(pith_error *err) { return pith__fail_memory
 pith_status pith__hub_cache(pith_str *dir, pith__arena *arena, pith_error *err) {
     static const struct {
         const char *variable, *tail;
-    } places[] = { { "PITH_CACHE", "" }, { "XDG_CACHE_HOME", "/pith" }, { "HOME", "/.cache/pith" } };
+    } places[] = { { "PITH_CACHE", "" },
+                   { "XDG_CACHE_HOME", "/pith" },
+                   { "HOME", "/.cache/pith" } };
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *base = getenv(places[i].variable);
         if (!base || !base[0]) continue;
@@ -27,13 +30,14 @@ pith_status pith__hub_cache(pith_str *dir, pith__arena *arena, pith_error *err) 
         *dir = found;
         return PITH_OK;
     }
-    return pith__fail(
-        err, PITH_ERR_NOT_FOUND,
-        "there is no model cache, since PITH_CACHE, XDG_CACHE_HOME and HOME are all unset; set one of them");
+    return pith__fail(err, PITH_ERR_NOT_FOUND,
+                      "there is no model cache, since PITH_CACHE, XDG_CACHE_HOME and HOME are all "
+                      "unset; set one of them");
 }
 
 /* The name in refs/main; data is NULL if there is none. */
-static pith_status hub_main(pith_str *revision, const char *dir, pith__arena *arena, pith_error *err) {
+static pith_status hub_main(pith_str *revision, const char *dir, pith__arena *arena,
+                            pith_error *err) {
     pith_str path;
     pith__file file;
     bool there;
@@ -48,8 +52,8 @@ static pith_status hub_main(pith_str *revision, const char *dir, pith__arena *ar
     return revision->data ? PITH_OK : hub_out_of_memory(err);
 }
 
-/* A directory of the Hugging Face cache, models--organisation--name, becomes the snapshot that refs/main names, or its
- * only one. */
+/* A directory of the Hugging Face cache, models--organisation--name, becomes the snapshot that
+ * refs/main names, or its only one. */
 static pith_status hub_snapshot(pith_str *path, pith__arena *arena, pith_error *err) {
     pith_str snapshots, revision, *names;
     size_t count;
@@ -62,14 +66,17 @@ static pith_status hub_snapshot(pith_str *path, pith__arena *arena, pith_error *
     if (!revision.data) {
         PITH_TRY(pith__dir_names(&names, &count, snapshots.data, arena, err));
         if (count != 1)
-            return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: %s; give the directory of one of them", snapshots.data,
-                              count ? "there are several snapshots and no refs/main" : "there is no snapshot");
+            return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: %s; give the directory of one of them",
+                              snapshots.data,
+                              count ? "there are several snapshots and no refs/main"
+                                    : "there is no snapshot");
         revision = names[0];
     }
     PITH_TRY(pith__path_join(path, arena, snapshots.data, revision, err));
     if (pith__dir_exists(path->data)) return PITH_OK;
     return pith__fail(err, PITH_ERR_NOT_FOUND,
-                      "%s: refs/main names this snapshot, but it is not there; fetch the model", path->data);
+                      "%s: refs/main names this snapshot, but it is not there; fetch the model",
+                      path->data);
 }
 
 /* The cache of Hugging Face's own tools; data is NULL if no variable says where it is. */
@@ -92,14 +99,16 @@ static pith_status hub_other_cache(pith_str *dir, pith__arena *arena, pith_error
 }
 
 /* The directory models--organisation--name of a model in that cache, if it is there. */
-static pith_status hub_other(bool *there, pith_str *path, const char *name, pith__arena *arena, pith_error *err) {
+static pith_status hub_other(bool *there, pith_str *path, const char *name, pith__arena *arena,
+                             pith_error *err) {
     const char *slash = strchr(name, '/');
     pith_str cache, found;
     *there = false;
     PITH_TRY(hub_other_cache(&cache, arena, err));
     if (!cache.data || (slash && strchr(slash + 1, '/'))) return PITH_OK;
     if (slash)
-        found = pith__arena_printf(arena, "%s/models--%.*s--%s", cache.data, (int)(slash - name), name, slash + 1);
+        found = pith__arena_printf(arena, "%s/models--%.*s--%s", cache.data, (int)(slash - name),
+                                   name, slash + 1);
     else
         found = pith__arena_printf(arena, "%s/models--%s", cache.data, name);
     if (!found.data) return hub_out_of_memory(err);
@@ -109,14 +118,16 @@ static pith_status hub_other(bool *there, pith_str *path, const char *name, pith
     return PITH_OK;
 }
 
-static pith_status hub_look_up(pith_str *path, const char *name, pith__arena *arena, pith_error *err) {
+static pith_status hub_look_up(pith_str *path, const char *name, pith__arena *arena,
+                               pith_error *err) {
     if (!name || !name[0]) return pith__fail(err, PITH_ERR_ARGUMENT, "the model's name is empty");
     if (pith__file_exists(name) || pith__dir_exists(name)) {
         *path = pith__arena_str(arena, pith__str_of(name));
         return path->data ? PITH_OK : hub_out_of_memory(err);
     }
     if (name[0] == '/' || name[0] == '.' || name[0] == '~')
-        return pith__fail(err, PITH_ERR_NOT_FOUND, "no model at '%s': no such file or directory", name);
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "no model at '%s': no such file or directory",
+                          name);
 
     pith_str cache, found;
     PITH_TRY(pith__hub_cache(&cache, arena, err));
@@ -128,7 +139,8 @@ static pith_status hub_look_up(pith_str *path, const char *name, pith__arena *ar
     if (!there) PITH_TRY(hub_other(&there, &found, name, arena, err));
     if (!there)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "no model '%s': there is no file or directory of that name, and no %s in the model cache",
+                          "no model '%s': there is no file or directory of that name, and no %s in "
+                          "the model cache",
                           name, found.data);
     *path = found;
     return PITH_OK;
@@ -143,10 +155,11 @@ pith_status pith__hub_path(char *path, size_t size, const char *name, pith_error
     pith__arena arena;
     pith_str found;
     pith__arena_init(&arena, NULL);
-    pith_status status = name ? pith__hub_find(&found, name, &arena, err) : pith__hub_cache(&found, &arena, err);
+    pith_status status =
+        name ? pith__hub_find(&found, name, &arena, err) : pith__hub_cache(&found, &arena, err);
     if (!status && found.size >= size)
-        status = pith__fail(err, PITH_ERR_ARGUMENT, "%s: a path of %zu bytes does not fit %zu", found.data, found.size,
-                            size);
+        status = pith__fail(err, PITH_ERR_ARGUMENT, "%s: a path of %zu bytes does not fit %zu",
+                            found.data, found.size, size);
     if (!status) memcpy(path, found.data, found.size + 1);
     pith__arena_free(&arena);
     return status;

@@ -29,7 +29,8 @@ pith_status pith__bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *er
         w = pith__memory_alloc(&b->allocator, sizeof *w, 64);
         if (!w) return pith__fail_memory(err, sizeof *w);
         memset(w, 0, sizeof *w);
-        pith_status status = b->stems ? pith__stemmer_create(&w->stemmer, b->language, err) : PITH_OK;
+        pith_status status =
+            b->stems ? pith__stemmer_create(&w->stemmer, b->language, err) : PITH_OK;
         if (status) {
             pith__memory_free(&b->allocator, w);
             return status;
@@ -56,8 +57,10 @@ void pith__bm25_return(pith_bm25 *b, bm25_worker *w) {
 
 /* ---- words to stems ---- */
 
-/* What a word that is not left out becomes; *known.size says of what. An id of UINT32_MAX: nothing. */
-static pith_status bm25_look_up(bm25_known *known, const pith_bm25 *b, bm25_worker *w, pith_error *err) {
+/* What a word that is not left out becomes; *known.size says of what. An id of UINT32_MAX: nothing.
+ */
+static pith_status bm25_look_up(bm25_known *known, const pith_bm25 *b, bm25_worker *w,
+                                pith_error *err) {
     pith_str word = { w->words.word, w->words.size }, stem = word;
     known->id = UINT32_MAX;
     if (w->words.characters > b->longest || (word.size == 1 && *word.data == '_')) return PITH_OK;
@@ -82,8 +85,8 @@ static uint32_t bm25_place(const char *word, size_t size) {
 }
 
 /* The stem of the worker's current word. */
-static pith_status bm25_stem(const bm25_known **stem, const pith_bm25 *b, bm25_worker *w, bm25_known *other,
-                             pith_error *err) {
+static pith_status bm25_stem(const bm25_known **stem, const pith_bm25 *b, bm25_worker *w,
+                             bm25_known *other, pith_error *err) {
     const size_t size = w->words.size;
     *stem = other;
     if (size > BM25_KNOWN_BYTES) return bm25_look_up(other, b, w, err);
@@ -132,7 +135,8 @@ static void bm25_count(bm25_worker *w, uint32_t id, uint32_t check) {
 }
 
 /* The distinct stems of a text, in the order in which they first occur; *count: of all stems. */
-static pith_status bm25_collect(size_t *count, const pith_bm25 *b, bm25_worker *w, pith_str text, pith_error *err) {
+static pith_status bm25_collect(size_t *count, const pith_bm25 *b, bm25_worker *w, pith_str text,
+                                pith_error *err) {
     bm25_known other;
     const bm25_known *stem;
     pith_status status = PITH_OK;
@@ -151,7 +155,8 @@ static pith_status bm25_collect(size_t *count, const pith_bm25 *b, bm25_worker *
     return status;
 }
 
-/* Sorts by number, and keeps the order of equal ones: by each byte of the number in turn. Returns the sorted list. */
+/* Sorts by number, and keeps the order of equal ones: by each byte of the number in turn. Returns
+ * the sorted list. */
 static const bm25_counted *bm25_sort(bm25_worker *w) {
     enum { SHORT = 32, BYTE = 256 };
     bm25_counted *from = w->stems, *to = w->stems + w->stem_capacity;
@@ -174,10 +179,10 @@ static const bm25_counted *bm25_sort(bm25_worker *w) {
     return from;
 }
 
-/* The vector of a text of `count` stems. Of two stems with the same number, the one that first occurs later counts, as
- * in fastembed. Returns the number of entries. */
-static size_t bm25_weigh(int32_t *indices, float *values, const pith_bm25 *b, bm25_worker *w, size_t count,
-                         bool query) {
+/* The vector of a text of `count` stems. Of two stems with the same number, the one that first
+ * occurs later counts, as in fastembed. Returns the number of entries. */
+static size_t bm25_weigh(int32_t *indices, float *values, const pith_bm25 *b, bm25_worker *w,
+                         size_t count, bool query) {
     const bm25_counted *stems = bm25_sort(w);
     const double length = b->k * (1 - b->b + b->b * (double)count / b->avg_len);
     size_t n = 0;
@@ -211,13 +216,15 @@ typedef struct bm25_call {
     pith_error fault;
 } bm25_call;
 
-static pith_status bm25_text_run(bm25_call *c, bm25_worker *w, pith__arena *arena, size_t text, pith_error *err) {
+static pith_status bm25_text_run(bm25_call *c, bm25_worker *w, pith__arena *arena, size_t text,
+                                 pith_error *err) {
     size_t count;
     bm25_text *r = &c->results[text];
     PITH_TRY(bm25_collect(&count, c->b, w, c->texts[text], err));
     r->indices = pith__arena_alloc(arena, w->stem_count * sizeof *r->indices);
     r->values = pith__arena_alloc(arena, w->stem_count * sizeof *r->values);
-    if (!r->indices || !r->values) return pith__fail_memory(err, w->stem_count * sizeof *r->indices);
+    if (!r->indices || !r->values)
+        return pith__fail_memory(err, w->stem_count * sizeof *r->indices);
     r->count = bm25_weigh(r->indices, r->values, c->b, w, count, c->query);
     return PITH_OK;
 }
@@ -240,16 +247,18 @@ static void bm25_part(void *context, size_t part, int index) {
         bm25_note(c, first, &fault);
         return;
     }
-    for (size_t i = first; i < end && i < atomic_load_explicit(&c->failed, memory_order_relaxed); i++)
-        if (bm25_text_run(c, c->workers[index], &c->arenas[index], i, &fault)) bm25_note(c, i, &fault);
+    for (size_t i = first; i < end && i < atomic_load_explicit(&c->failed, memory_order_relaxed);
+         i++)
+        if (bm25_text_run(c, c->workers[index], &c->arenas[index], i, &fault))
+            bm25_note(c, i, &fault);
 }
 
 /* The rows of all texts, in one block. */
 static pith_status bm25_join(pith_bm25_rows *rows, const bm25_call *c, pith_error *err) {
     size_t total = 0, heads, items, bytes;
     for (size_t i = 0; i < c->count; i++) total += c->results[i].count;
-    if (pith__mul_overflows(c->count + 1, sizeof(int64_t), &heads) || pith__mul_overflows(total, 8, &items) ||
-        pith__add_overflows(heads, items, &bytes))
+    if (pith__mul_overflows(c->count + 1, sizeof(int64_t), &heads) ||
+        pith__mul_overflows(total, 8, &items) || pith__add_overflows(heads, items, &bytes))
         return pith__fail_memory(err, SIZE_MAX);
     char *memory = pith__memory_alloc(&c->b->allocator, bytes, 64);
     if (!memory) return pith__fail_memory(err, bytes);
@@ -267,16 +276,20 @@ static pith_status bm25_join(pith_bm25_rows *rows, const bm25_call *c, pith_erro
     return PITH_OK;
 }
 
-static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pith__arena *arena, pith_error *err) {
+static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pith__arena *arena,
+                            pith_error *err) {
     c->results = pith__arena_array(arena, c->count, sizeof *c->results);
     c->arenas = pith__arena_array(arena, (size_t)threads, sizeof *c->arenas);
     c->workers = pith__arena_array(arena, (size_t)threads, sizeof *c->workers);
-    if (!c->results || !c->arenas || !c->workers) return pith__fail_memory(err, c->count * sizeof *c->results);
+    if (!c->results || !c->arenas || !c->workers)
+        return pith__fail_memory(err, c->count * sizeof *c->results);
     for (int i = 0; i < threads; i++) pith__arena_init(&c->arenas[i], &c->b->allocator);
-    pith__threads_run(bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART, threads);
+    pith__threads_run(bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART,
+                      threads);
     size_t failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
     pith_status status = failed == SIZE_MAX ? bm25_join(rows, c, err)
-                                            : pith__fail(err, c->fault.code, "text %zu: %s", failed, c->fault.message);
+                                            : pith__fail(err, c->fault.code, "text %zu: %s", failed,
+                                                         c->fault.message);
     for (int i = 0; i < threads; i++) {
         if (c->workers[i]) pith__bm25_return(c->b, c->workers[i]);
         pith__arena_free(&c->arenas[i]);
@@ -284,11 +297,13 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
     return status;
 }
 
-pith_status pith__lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count,
-                                 int32_t role, int32_t threads, pith_error *err) {
-    pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not change */
+pith_status pith__lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
+                                 size_t count, int32_t role, int32_t threads, pith_error *err) {
+    pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not
+                                                    change */
     if (role != PITH_ROLE_DOCUMENT && role != PITH_ROLE_QUERY)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", role);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value",
+                          role);
     PITH_TRY(pith__threads_check(threads, err));
     if (!threads) threads = pith__cpu_get()->threads;
     if (threads > BM25_THREADS) threads = BM25_THREADS;

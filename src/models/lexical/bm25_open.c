@@ -1,5 +1,5 @@
-/* bm25_open.c - opens BM25: its options, its stop words, and the first worker, whose stemmer shows that there is one.
- */
+/* bm25_open.c - opens BM25: its options, its stop words, and the first worker, whose stemmer shows
+ * that there is one. */
 #include <string.h>
 
 #include "base/caller_options.h"
@@ -16,7 +16,8 @@ static pith_status bm25_check(const pith_bm25_options *o, pith_error *err) {
                           o->language ? o->language : "", pith__stemmer_languages);
     if (!(o->k >= 0) || o->k > 1e6)
         return pith__fail(err, PITH_ERR_ARGUMENT, "k is %g; it must be from 0 to 1e6", o->k);
-    if (!(o->b >= 0) || o->b > 1) return pith__fail(err, PITH_ERR_ARGUMENT, "b is %g; it must be from 0 to 1", o->b);
+    if (!(o->b >= 0) || o->b > 1)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "b is %g; it must be from 0 to 1", o->b);
     if (!(o->avg_len > 0) || o->avg_len > 1e12)
         return pith__fail(err, PITH_ERR_ARGUMENT, "avg_len is %g; it must be above 0", o->avg_len);
     if (o->token_max_length < 1 || o->token_max_length > PITH_WORD_CHARS)
@@ -28,10 +29,13 @@ static pith_status bm25_check(const pith_bm25_options *o, pith_error *err) {
 /* Adds a stop word; its bytes must last as long as the arena. */
 static pith_status bm25_add_stop(pith_bm25 *b, pith_str word, pith_error *err) {
     uint32_t old;
-    return !word.size || pith__map_put(&b->stops, word, 1, &old) ? PITH_OK : pith__fail_memory(err, word.size);
+    return !word.size || pith__map_put(&b->stops, word, 1, &old)
+               ? PITH_OK
+               : pith__fail_memory(err, word.size);
 }
 
-static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *language, pith_error *err) {
+static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *language,
+                                   pith_error *err) {
     pith_str path, folder;
     bool there;
     pith__file file;
@@ -39,7 +43,8 @@ static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *la
     if (!name.data) return pith__fail_memory(err, 64);
     PITH_TRY(pith__hub_find(&folder, dir, &b->arena, err));
     if (!pith__dir_exists(folder.data))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%s: is not a directory with lists of stop words, such as %s", dir,
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "%s: is not a directory with lists of stop words, such as %s", dir,
                           name.data);
     PITH_TRY(pith__file_find(&there, &path, &b->arena, folder.data, name.data, err));
     if (!there) return PITH_OK;
@@ -72,7 +77,8 @@ static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pit
     return PITH_OK;
 }
 
-static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_options *o, pith_error *err) {
+static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_options *o,
+                             pith_error *err) {
     bm25_worker *worker;
     b->language = pith__arena_str(&b->arena, pith__str_of(o->language)).data;
     if (!b->language || pith__map_init(&b->stops, &b->arena, 64)) return pith__fail_memory(err, 64);
@@ -85,7 +91,8 @@ static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_opti
     return PITH_OK;
 }
 
-pith_status pith__lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given, pith_error *err) {
+pith_status pith__lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given,
+                               pith_error *err) {
     pith_bm25_options o = PITH_BM25_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, given, err);
     PITH_TRY(bm25_check(&o, err));

@@ -1,4 +1,5 @@
-/* bm25_state.h - the inside of BM25, shared by bm25_open.c, which makes it, and bm25.c, which encodes. */
+/* bm25_state.h - the inside of BM25, shared by bm25_open.c, which makes it, and bm25.c, which
+ * encodes. */
 #ifndef PITH_MODELS_LEXICAL_BM25_STATE_H
 #define PITH_MODELS_LEXICAL_BM25_STATE_H
 
@@ -9,7 +10,8 @@
 #include "models/lexical/stemmer.h"
 #include "models/lexical/words.h"
 
-/* A worker remembers what became of words: a direct-mapped table, in which a newer word replaces an older one. */
+/* A worker remembers what became of words: a direct-mapped table, in which a newer word replaces an
+ * older one. */
 enum { BM25_KNOWN = 8192, BM25_KNOWN_BYTES = 27, BM25_IDLE = 64 };
 
 typedef struct bm25_known {

@@ -8,17 +8,21 @@
 #include "base/error.h"
 #include "base/os/shared_library.h"
 
-const char pith__stemmer_languages[] = "arabic, danish, dutch, english, finnish, french, german, greek, hungarian, "
-                                       "italian, norwegian, portuguese, romanian, russian, spanish, swedish, tamil, "
-                                       "turkish";
+const char pith__stemmer_languages[] =
+    "arabic, danish, dutch, english, finnish, french, german, greek, hungarian, "
+    "italian, norwegian, portuguese, romanian, russian, spanish, swedish, tamil, "
+    "turkish";
 
-/* Letters of a language that are hidden, and the letter they are hidden behind; all have two bytes. */
+/* Letters of a language that are hidden, and the letter they are hidden behind; all have two bytes.
+ */
 typedef struct stemmer_hidden {
     const char *language, *letters[2], *behind;
 } stemmer_hidden;
 
-/* "ґ" is no vowel and stands in no Russian ending; "û" is a vowel and stands in no French ending. */
-static const stemmer_hidden hidden_letters[] = { { "russian", { "ё", "ё" }, "ґ" }, { "french", { "ï", "ë" }, "û" } };
+/* "ґ" is no vowel and stands in no Russian ending; "û" is a vowel and stands in no French ending.
+ */
+static const stemmer_hidden hidden_letters[] = { { "russian", { "ё", "ё" }, "ґ" },
+                                                 { "french", { "ï", "ë" }, "û" } };
 
 typedef struct stemmer_library {
     struct stemmer_snowball *(*create)(const char *language, const char *encoding);
@@ -37,13 +41,15 @@ static pith_status stemmer_load(pith_error *err) {
     void *handle = pith__library_load(names, sizeof names / sizeof *names);
     if (!handle)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "stemming needs libstemmer, which is not installed; install it (Debian: apt-get install "
+                          "stemming needs libstemmer, which is not installed; install it (Debian: "
+                          "apt-get install "
                           "libstemmer0d), or turn stemming off");
     if (!pith__library_find(&found.create, handle, "sb_stemmer_new") ||
         !pith__library_find(&found.destroy, handle, "sb_stemmer_delete") ||
         !pith__library_find(&found.run, handle, "sb_stemmer_stem") ||
         !pith__library_find(&found.length, handle, "sb_stemmer_length"))
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "libstemmer is here, but lacks a function; install version 2");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "libstemmer is here, but lacks a function; install version 2");
     library = found;
     return PITH_OK;
 }
@@ -65,9 +71,9 @@ pith_status pith__stemmer_create(pith__stemmer *stemmer, const char *language, p
     for (size_t i = 0; i < sizeof hidden_letters / sizeof *hidden_letters; i++)
         if (!strcmp(hidden_letters[i].language, language)) stemmer->hidden = &hidden_letters[i];
     stemmer->snowball = library.create(language, "UTF_8");
-    return stemmer->snowball
-               ? PITH_OK
-               : pith__fail(err, PITH_ERR_ARGUMENT, "libstemmer does not know the language '%s'", language);
+    return stemmer->snowball ? PITH_OK
+                             : pith__fail(err, PITH_ERR_ARGUMENT,
+                                          "libstemmer does not know the language '%s'", language);
 }
 
 void pith__stemmer_destroy(pith__stemmer *stemmer) {
@@ -95,13 +101,16 @@ static bool stemmer_hide(pith__stemmer *stemmer, pith_str word) {
 pith_str pith__stemmer_run(pith__stemmer *stemmer, pith_str word) {
     const bool hidden = stemmer_hide(stemmer, word);
     const char *from = hidden ? stemmer->word : word.data;
-    const unsigned char *stem = library.run(stemmer->snowball, (const unsigned char *)from, (int)word.size);
+    const unsigned char *stem =
+        library.run(stemmer->snowball, (const unsigned char *)from, (int)word.size);
     const size_t size = stem ? (size_t)library.length(stemmer->snowball) : 0;
-    if (!hidden || !stem || size > sizeof stemmer->word) return (pith_str){ (const char *)stem, size };
+    if (!hidden || !stem || size > sizeof stemmer->word)
+        return (pith_str){ (const char *)stem, size };
     memcpy(stemmer->word, stem, size);
     /* Stemming changes endings, so letters stay in their places. */
     for (size_t i = 0; i + 1 < size && i + 1 < word.size; i++)
-        if (stemmer_hides(stemmer->hidden, word.data + i) && !memcmp(stem + i, stemmer->hidden->behind, 2))
+        if (stemmer_hides(stemmer->hidden, word.data + i) &&
+            !memcmp(stem + i, stemmer->hidden->behind, 2))
             memcpy(stemmer->word + i, word.data + i, 2);
     return (pith_str){ stemmer->word, size };
 }

@@ -1,4 +1,5 @@
-/* word_models.c - see word_models.h. The format of .npy files: numpy.lib.format, versions 1 and 2. */
+/* word_models.c - see word_models.h. The format of .npy files: numpy.lib.format, versions 1 and 2.
+ */
 #include "models/lexical/word_models.h"
 
 #include <string.h>
@@ -20,10 +21,12 @@ enum { HYBRID_STEP = 32000 };
 static pith_status hybrid_map_words(pith__hybrid *h, pith__arena *arena, pith_error *err) {
     size_t distinct = 0;
     uint32_t old;
-    if (pith__map_init(&h->ids, arena, h->word_count) || pith__map_init(&h->stems, arena, h->stem_count))
+    if (pith__map_init(&h->ids, arena, h->word_count) ||
+        pith__map_init(&h->stems, arena, h->stem_count))
         return pith__fail_memory(err, h->word_count);
     for (size_t i = 0; i < h->word_count; i++) {
-        if (!pith__map_put(&h->ids, h->words[i], (uint32_t)i + 1, &old)) return pith__fail_memory(err, h->word_count);
+        if (!pith__map_put(&h->ids, h->words[i], (uint32_t)i + 1, &old))
+            return pith__fail_memory(err, h->word_count);
         distinct += old == UINT32_MAX;
     }
     for (size_t i = 0; i < h->stem_count; i++) {
@@ -31,38 +34,47 @@ static pith_status hybrid_map_words(pith__hybrid *h, pith__arena *arena, pith_er
         uint32_t id = pith__map_get(&h->ids, s->word);
         if (id == UINT32_MAX)
             return pith__fail(err, PITH_ERR_FORMAT,
-                              "stem_mapping: '" PITH_STR_FMT "' stands for '" PITH_STR_FMT "', which is not in vocab",
+                              "stem_mapping: '" PITH_STR_FMT "' stands for '" PITH_STR_FMT
+                              "', which is not in vocab",
                               PITH_STR_ARG(s->stem), PITH_STR_ARG(s->word));
-        if (!pith__map_put(&h->stems, s->stem, id, NULL)) return pith__fail_memory(err, h->stem_count);
+        if (!pith__map_put(&h->stems, s->stem, id, NULL))
+            return pith__fail_memory(err, h->stem_count);
     }
     const int64_t places = ((int64_t)distinct + 1) * h->size;
     h->unknown_from = (int32_t)((places / HYBRID_STEP + 2) * HYBRID_STEP);
     return PITH_OK;
 }
 
-static pith_status hybrid_check_matrices(const pith__hybrid *h, pith_str matrices, pith_error *err) {
+static pith_status hybrid_check_matrices(const pith__hybrid *h, pith_str matrices,
+                                         pith_error *err) {
     size_t items, total;
     if (pith__mul_overflows((size_t)h->rows, (size_t)h->width, &items) ||
         pith__mul_overflows(items, (size_t)h->size, &items) ||
         pith__mul_overflows(items, h->dtype == PITH_F32 ? 4 : 2, &total) || matrices.size != total)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_MATRICES ": has %zu bytes behind its header, which its shape does not fit",
+                          HYBRID_MATRICES
+                          ": has %zu bytes behind its header, which its shape does not fit",
                           matrices.size);
     if (h->rows + 1 > (INT32_MAX - 3 * (int64_t)HYBRID_STEP) / h->size)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_MATRICES ": has so many outputs that 32-bit indices do not suffice");
+                          HYBRID_MATRICES
+                          ": has so many outputs that 32-bit indices do not suffice");
     if ((int64_t)h->word_count >= h->rows)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_VOCABULARY ": vocab has %zu words, but " HYBRID_MATRICES
-                                            " has %lld matrices; it needs one for each word and one more in front",
+                          HYBRID_VOCABULARY
+                          ": vocab has %zu words, but " HYBRID_MATRICES
+                          " has %lld matrices; it needs one for each word and one more in front",
                           h->word_count, (long long)h->rows);
     return PITH_OK;
 }
 
-pith_status pith__hybrid_complete(pith__hybrid *h, pith_str matrices, pith__arena *arena, pith_error *err) {
-    if (pith__map_init(&h->stops, arena, h->stop_count + 1)) return pith__fail_memory(err, h->stop_count);
+pith_status pith__hybrid_complete(pith__hybrid *h, pith_str matrices, pith__arena *arena,
+                                  pith_error *err) {
+    if (pith__map_init(&h->stops, arena, h->stop_count + 1))
+        return pith__fail_memory(err, h->stop_count);
     for (size_t i = 0; i < h->stop_count; i++)
-        if (!pith__map_put(&h->stops, h->stop_words[i], 1, NULL)) return pith__fail_memory(err, h->stop_count);
+        if (!pith__map_put(&h->stops, h->stop_words[i], 1, NULL))
+            return pith__fail_memory(err, h->stop_count);
     if (h->kind != PITH_HYBRID_MINICOIL) return PITH_OK;
     PITH_TRY(hybrid_check_matrices(h, matrices, err));
     h->matrices = matrices.data;
@@ -78,7 +90,8 @@ typedef struct hybrid_lists {
     size_t stop_count, stop_capacity, word_count, word_capacity, stem_count, stem_capacity;
 } hybrid_lists;
 
-static bool hybrid_add_word(pith_str **words, size_t *count, size_t *capacity, pith_str word, pith__arena *arena) {
+static bool hybrid_add_word(pith_str **words, size_t *count, size_t *capacity, pith_str word,
+                            pith__arena *arena) {
     void *grown = *words;
     if (!pith__arena_grow(arena, &grown, *count, capacity, sizeof **words)) return false;
     *words = grown;
@@ -86,8 +99,8 @@ static bool hybrid_add_word(pith_str **words, size_t *count, size_t *capacity, p
     return true;
 }
 
-static pith_status hybrid_read_stops(hybrid_lists *l, const char *dir, pith__files *files, pith__arena *arena,
-                                     pith_error *err) {
+static pith_status hybrid_read_stops(hybrid_lists *l, const char *dir, pith__files *files,
+                                     pith__arena *arena, pith_error *err) {
     pith_str path, text;
     bool there;
     PITH_TRY(pith__file_find(&there, &path, arena, dir, "stopwords.txt", err));
@@ -107,7 +120,9 @@ static pith_status hybrid_read_stops(hybrid_lists *l, const char *dir, pith__fil
 
 static void hybrid_read_words(pith__json *j, hybrid_lists *l, pith__arena *arena) {
     for (pith__json_array(j); pith__json_next_item(j);) {
-        if (hybrid_add_word(&l->words, &l->word_count, &l->word_capacity, pith__json_string(j), arena)) continue;
+        if (hybrid_add_word(&l->words, &l->word_count, &l->word_capacity, pith__json_string(j),
+                            arena))
+            continue;
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
@@ -126,8 +141,8 @@ static void hybrid_read_stems(pith__json *j, hybrid_lists *l, pith__arena *arena
     }
 }
 
-static pith_status hybrid_read_vocabulary(hybrid_lists *l, const char *dir, pith__files *files, pith__arena *arena,
-                                          pith_error *err) {
+static pith_status hybrid_read_vocabulary(hybrid_lists *l, const char *dir, pith__files *files,
+                                          pith__arena *arena, pith_error *err) {
     pith__json *j = pith__arena_alloc(arena, sizeof *j);
     pith_str path, text, key;
     if (!j) return pith__fail_memory(err, sizeof *j);
@@ -161,24 +176,28 @@ static int64_t hybrid_number(const char **p) {
     int64_t number = 0;
     int digits = 0;
     while (**p == ' ') ++*p;
-    for (; **p >= '0' && **p <= '9' && digits <= 10; ++*p, digits++) number = 10 * number + (**p - '0');
+    for (; **p >= '0' && **p <= '9' && digits <= 10; ++*p, digits++)
+        number = 10 * number + (**p - '0');
     while (**p == ' ' || **p == ',') ++*p;
     return digits && digits <= 10 ? number : -1;
 }
 
 static bool hybrid_read_header(pith__hybrid *h, const char *header) {
-    const char *type = hybrid_value(header, "'descr'"), *order = hybrid_value(header, "'fortran_order'");
+    const char *type = hybrid_value(header, "'descr'"),
+               *order = hybrid_value(header, "'fortran_order'");
     const char *p = hybrid_value(header, "'shape'");
     if (!type || !order || !p || strncmp(order, "False", 5) || *p++ != '(') return false;
-    h->dtype = !strncmp(type, "'<f4'", 5) ? PITH_F32 : !strncmp(type, "'<f2'", 5) ? PITH_F16 : PITH_UNDEFINED;
+    h->dtype = !strncmp(type, "'<f4'", 5)   ? PITH_F32
+               : !strncmp(type, "'<f2'", 5) ? PITH_F16
+                                            : PITH_UNDEFINED;
     h->rows = hybrid_number(&p);
     h->width = hybrid_number(&p);
     h->size = hybrid_number(&p);
     return h->dtype != PITH_UNDEFINED && h->rows > 0 && h->width > 0 && h->size > 0 && *p == ')';
 }
 
-static pith_status hybrid_read_matrices(pith__hybrid *h, pith_str *matrices, const char *path, pith__files *files,
-                                        pith_error *err) {
+static pith_status hybrid_read_matrices(pith__hybrid *h, pith_str *matrices, const char *path,
+                                        pith__files *files, pith_error *err) {
     pith_str bytes;
     char header[256];
     PITH_TRY(pith__files_open(&bytes, files, path, err));
@@ -193,8 +212,9 @@ static pith_status hybrid_read_matrices(pith__hybrid *h, pith_str *matrices, con
     memcpy(header, bytes.data + begin, shown);
     header[shown] = 0;
     if (!hybrid_read_header(h, header))
-        return pith__fail(err, PITH_ERR_FORMAT,
-                          "%s: is not an array [words, inputs, outputs] of float32 or float16, in C order", path);
+        return pith__fail(
+            err, PITH_ERR_FORMAT,
+            "%s: is not an array [words, inputs, outputs] of float32 or float16, in C order", path);
     *matrices = (pith_str){ bytes.data + begin + length, bytes.size - begin - length };
     return PITH_OK;
 }
@@ -212,8 +232,8 @@ void pith__hybrid_row(float *row, const pith__hybrid *h, int64_t id, int64_t inp
     }
 }
 
-pith_status pith__hybrid_read(pith__hybrid *h, pith__hybrid_kind otherwise, const char *dir, pith__files *files,
-                              pith__arena *arena, pith_error *err) {
+pith_status pith__hybrid_read(pith__hybrid *h, pith__hybrid_kind otherwise, const char *dir,
+                              pith__files *files, pith__arena *arena, pith_error *err) {
     pith_str path, matrices = { NULL, 0 };
     bool there;
     hybrid_lists lists = { .words = NULL };

@@ -1,15 +1,19 @@
-/* word_models.h - what a directory says about words, for sparse vectors that join words with a network: BM42 and
- * miniCOIL.
+/* word_models.h - what a directory says about words, for sparse vectors that join words with a
+ * network: BM42 and miniCOIL.
  *
- * Both put the pieces of a tokenizer together again to words, leave out stop words, and stem the others. Sources:
- * fastembed 0.9, sparse/bm42.py, sparse/minicoil.py and sparse/utils. */
+ * Both put the pieces of a tokenizer together again to words, leave out stop words, and stem the
+ * others. Sources: fastembed 0.9, sparse/bm42.py, sparse/minicoil.py and sparse/utils. */
 #ifndef PITH_MODELS_LEXICAL_WORD_MODELS_H
 #define PITH_MODELS_LEXICAL_WORD_MODELS_H
 
 #include "base/memory/span_map.h"
 #include "base/os/file.h"
 
-typedef enum pith__hybrid_kind { PITH_HYBRID_NONE, PITH_HYBRID_BM42, PITH_HYBRID_MINICOIL } pith__hybrid_kind;
+typedef enum pith__hybrid_kind {
+    PITH_HYBRID_NONE,
+    PITH_HYBRID_BM42,
+    PITH_HYBRID_MINICOIL
+} pith__hybrid_kind;
 
 typedef struct pith__hybrid_stem {
     pith_str stem, word; /* the word that the stem stands for */
@@ -33,16 +37,18 @@ typedef struct pith__hybrid {
     int64_t rows, width, size;
 } pith__hybrid;
 
-/* Reads stopwords.txt (without it there are no stop words); and minicoil.triplet.model.vocab and .npy, if the second is
- * there: then the kind is miniCOIL, else it is `otherwise`. Memory is in the arena, the files stay open in `files`.
- * PITH_ERR_FORMAT names the file and what is wrong. */
-pith_status pith__hybrid_read(pith__hybrid *hybrid, pith__hybrid_kind otherwise, const char *dir, pith__files *files,
-                              pith__arena *arena, pith_error *err);
+/* Reads stopwords.txt (without it there are no stop words); and minicoil.triplet.model.vocab and
+ * .npy, if the second is there: then the kind is miniCOIL, else it is `otherwise`. Memory is in the
+ * arena, the files stay open in `files`. PITH_ERR_FORMAT names the file and what is wrong. */
+pith_status pith__hybrid_read(pith__hybrid *hybrid, pith__hybrid_kind otherwise, const char *dir,
+                              pith__files *files, pith__arena *arena, pith_error *err);
 
-/* Completes a hybrid whose kind, lists, dtype, rows, width and size are set: makes the maps and the first index of
- * words without an id. matrices: the bytes of miniCOIL's matrices. Of equal words, and of equal stems, the last one
- * counts. PITH_ERR_FORMAT names the list or array that does not fit; the caller puts the file in front. */
-pith_status pith__hybrid_complete(pith__hybrid *hybrid, pith_str matrices, pith__arena *arena, pith_error *err);
+/* Completes a hybrid whose kind, lists, dtype, rows, width and size are set: makes the maps and the
+ * first index of words without an id. matrices: the bytes of miniCOIL's matrices. Of equal words,
+ * and of equal stems, the last one counts. PITH_ERR_FORMAT names the list or array that does not
+ * fit; the caller puts the file in front. */
+pith_status pith__hybrid_complete(pith__hybrid *hybrid, pith_str matrices, pith__arena *arena,
+                                  pith_error *err);
 
 /* A matrix of a word at row `input`: [size] numbers. id is below rows. */
 void pith__hybrid_row(float *row, const pith__hybrid *hybrid, int64_t id, int64_t input);

@@ -1,5 +1,5 @@
-/* wordpiece_words.c - see wordpiece_words.h. Source: _reconstruct_bpe of fastembed 0.9. There, tokens whose text so far
- * is empty stay with the next word; so they do here. */
+/* wordpiece_words.c - see wordpiece_words.h. Source: _reconstruct_bpe of fastembed 0.9. There,
+ * tokens whose text so far is empty stay with the next word; so they do here. */
 #include "models/lexical/wordpiece_words.h"
 
 #include <string.h>
@@ -21,15 +21,17 @@ static void pieces_close(pieces_state *s) {
     s->first = s->taken;
 }
 
-pith_status pith__pieces_join(pith__pieces *pieces, const pith__piece_source *source, const int32_t *ids, size_t count,
-                              bool keep_special, pith__arena *arena, pith_error *err) {
+pith_status pith__pieces_join(pith__pieces *pieces, const pith__piece_source *source,
+                              const int32_t *ids, size_t count, bool keep_special,
+                              pith__arena *arena, pith_error *err) {
     pieces_state s = { .pieces = pieces };
     size_t bytes = 0;
     pith_str *tokens = pith__arena_array(arena, count, sizeof *tokens);
     pieces->count = 0;
     pieces->words = pith__arena_array(arena, count, sizeof *pieces->words);
     pieces->order = pith__arena_array(arena, count, sizeof *pieces->order);
-    if (!tokens || !pieces->words || !pieces->order) return pith__fail_memory(err, count * sizeof *pieces->words);
+    if (!tokens || !pieces->words || !pieces->order)
+        return pith__fail_memory(err, count * sizeof *pieces->words);
     for (size_t i = 0; i < count; i++) {
         bool special = false;
         tokens[i] = source->token(source->tokenizer, ids[i], &special);

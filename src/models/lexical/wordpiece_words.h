@@ -1,5 +1,5 @@
-/* wordpiece_words.h - the pieces of a WordPiece tokenizer, put together again to words: "em ##bed ##ding" to
- * "embedding". */
+/* wordpiece_words.h - the pieces of a WordPiece tokenizer, put together again to words: "em ##bed
+ * ##ding" to "embedding". */
 #ifndef PITH_MODELS_LEXICAL_WORDPIECE_WORDS_H
 #define PITH_MODELS_LEXICAL_WORDPIECE_WORDS_H
 
@@ -18,13 +18,16 @@ typedef struct pith__pieces {
 
 /* How the tokens of ids are found. */
 typedef struct pith__piece_source {
-    pith_str (*token)(const void *tokenizer, int32_t id, bool *special); /* data NULL: there is no such id */
+    /* data NULL: there is no such id */
+    pith_str (*token)(const void *tokenizer, int32_t id, bool *special);
     const void *tokenizer;
 } pith__piece_source;
 
-/* The words of a text of `count` tokens; a piece that begins with "##" goes on with the word before it. Special tokens
- * are passed over, or are words if keep_special is set. Memory is in the arena. */
-pith_status pith__pieces_join(pith__pieces *pieces, const pith__piece_source *source, const int32_t *ids, size_t count,
-                              bool keep_special, pith__arena *arena, pith_error *err);
+/* The words of a text of `count` tokens; a piece that begins with "##" goes on with the word before
+ * it. Special tokens are passed over, or are words if keep_special is set. Memory is in the
+ * arena. */
+pith_status pith__pieces_join(pith__pieces *pieces, const pith__piece_source *source,
+                              const int32_t *ids, size_t count, bool keep_special,
+                              pith__arena *arena, pith_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* words.c - see words.h. Sources: re and str.lower of Python; a character is \w if it is a letter, a number of any kind
- * or "_". A capital sigma at the end of a word becomes the final one. */
+/* words.c - see words.h. Sources: re and str.lower of Python; a character is \w if it is a letter,
+ * a number of any kind or "_". A capital sigma at the end of a word becomes the final one. */
 #include "models/lexical/words.h"
 
 #include <string.h>
@@ -10,7 +10,9 @@
 enum { CAPITAL_SIGMA = 0x3A3, SIGMA = 0x3C3, FINAL_SIGMA = 0x3C2, CAPITAL_I_DOT = 0x130 };
 
 bool pith__words_has(uint32_t c) {
-    if (c < 128) return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (c < 128)
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               c == '_';
     switch (pith__character_of(c)->category) {
     case PITH_CATEGORY_LU:
     case PITH_CATEGORY_LL:
@@ -26,7 +28,8 @@ bool pith__words_has(uint32_t c) {
 
 static bool words_cased(uint32_t c) {
     const uint8_t category = pith__character_of(c)->category;
-    return category == PITH_CATEGORY_LU || category == PITH_CATEGORY_LL || category == PITH_CATEGORY_LT;
+    return category == PITH_CATEGORY_LU || category == PITH_CATEGORY_LL ||
+           category == PITH_CATEGORY_LT;
 }
 
 /* Whether a sigma between `before` and what begins at p is the last letter of its word. */

@@ -11,10 +11,12 @@ enum { PITH_WORD_CHARS = 255, PITH_WORD_BYTES = 4 * PITH_WORD_CHARS };
 
 typedef struct pith__words {
     const char *at, *end; /* of the text, which is valid UTF-8 */
-    uint32_t before;      /* the last cased letter or other character, for the final sigma; 0: none */
+    uint32_t before;      /* the last cased letter or other character, for the final sigma; 0:
+                             none */
     char word[PITH_WORD_BYTES];
     size_t size;
-    int32_t characters; /* may be more than PITH_WORD_CHARS: then word holds only the first of them */
+    int32_t characters; /* may be more than PITH_WORD_CHARS: then word holds only the first of
+                           them */
 } pith__words;
 
 /* Whether a character is \w of Python's re: a letter, a number of any kind or "_". */
@@ -22,7 +24,8 @@ bool pith__words_has(uint32_t character);
 void pith__words_begin(pith__words *words, pith_str text);
 /* The next word; false at the end. */
 bool pith__words_next(pith__words *words);
-/* Puts the lower case of a word, without more ado, into `to`, which has room for PITH_WORD_BYTES; returns its size. */
+/* Puts the lower case of a word, without more ado, into `to`, which has room for PITH_WORD_BYTES;
+ * returns its size. */
 size_t pith__words_lower(char *to, pith_str word);
 
 #endif

@@ -7,8 +7,11 @@
 
 #define ANSWER_PLACE PITH_STR("answer")
 
-static pith__value *answer_gather(pith__graph *graph, pith__value *x, const int64_t *index, int rank, int64_t axis) {
-    const pith_tensor scalar = { .data = (void *)(uintptr_t)index, .bytes = sizeof *index, .dtype = PITH_I64 };
+static pith__value *answer_gather(pith__graph *graph, pith__value *x, const int64_t *index,
+                                  int rank, int64_t axis) {
+    const pith_tensor scalar = { .data = (void *)(uintptr_t)index,
+                                 .bytes = sizeof *index,
+                                 .dtype = PITH_I64 };
     pith__value *at = rank ? pith__graph_add_i64s(graph, PITH_STR(""), index, 1)
                            : pith__graph_add_const(graph, PITH_STR(""), &scalar);
     if (!at || !x) return NULL;
@@ -28,14 +31,16 @@ static pith__value *answer_columns(pith__graph *graph, pith__value *x, const pit
     pith__value *y = answer_gather(graph, x, &yes, 1, 1);
     if (no < 0 || !y) return y;
     pith__value *other = answer_gather(graph, x, &no, 1, 1);
-    return other ? pith__row_node(graph, ANSWER_PLACE, "Sub", (pith__value *[]){ y, other }, 2) : NULL;
+    return other ? pith__row_node(graph, ANSWER_PLACE, "Sub", (pith__value *[]){ y, other }, 2)
+                 : NULL;
 }
 
 /* The matmul by a matrix that makes x, perhaps in another dtype; NULL: something else does. */
 static const pith__node *answer_matmul(const pith__value *x) {
     const pith__node *node = x->producer;
     while (node && pith__str_is(node->op_type, "Cast")) node = node->inputs[0]->producer;
-    bool is = node && pith__str_is(node->op_type, "MatMul") && !node->domain.size && node->input_count == 2;
+    bool is = node && pith__str_is(node->op_type, "MatMul") && !node->domain.size &&
+              node->input_count == 2;
     return is && node->inputs[1]->type.rank == 2 ? node : NULL;
 }
 
@@ -60,18 +65,20 @@ static pith__value *answer_make(pith__graph *graph, pith__value *logits, const p
 static bool answer_fits(const pith__type *t, const pith__judge *judge) {
     const int64_t most = judge->yes > judge->no ? judge->yes : judge->no;
     if (t->rank != 2 && t->rank != 3) return false;
-    const pith__dim width = t->dims[t->rank - 1], sequence = t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
+    const pith__dim width = t->dims[t->rank - 1],
+                    sequence = t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
     /* a graph of one length has padding behind the last token */
     if (pith__dim_known(sequence) && sequence != 1) return false;
     return pith__dim_known(width) && width > 1 && width > most;
 }
 
-pith_status pith__answer_logit_append(int *output, int *logits, pith__graph *graph, const pith__judge *judge,
-                                      pith_error *err) {
+pith_status pith__answer_logit_append(int *output, int *logits, pith__graph *graph,
+                                      const pith__judge *judge, pith_error *err) {
     *output = -1;
     *logits = judge->answers ? pith__graph_find_output(graph, "logits") : -1;
     if (*logits >= 0 && !answer_fits(&graph->outputs[*logits]->type, judge)) *logits = -1;
     if (*logits < 0) return PITH_OK;
     pith__value *y = answer_make(graph, graph->outputs[*logits], judge);
-    return y ? pith__row_output(output, graph, y, PITH_STR(PITH_ANSWER_OUTPUT), err) : pith__fail_memory(err, 0);
+    return y ? pith__row_output(output, graph, y, PITH_STR(PITH_ANSWER_OUTPUT), err)
+             : pith__fail_memory(err, 0);
 }

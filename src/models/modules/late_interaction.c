@@ -1,8 +1,9 @@
 /* late_interaction.c - see late_interaction.h.
  *
- * A key that is missing has the default of the program that writes the file. A directory may have both files, one for
- * each program; then that of PyLate counts, as in PyLate.
- * Sources: ColBERT, colbert/infra/config/settings.py, colbert/modeling/tokenization; PyLate 1.6, models/colbert.py. */
+ * A key that is missing has the default of the program that writes the file. A directory may have
+ * both files, one for each program; then that of PyLate counts, as in PyLate. Sources: ColBERT,
+ * colbert/infra/config/settings.py, colbert/modeling/tokenization; PyLate 1.6,
+ * models/colbert.py. */
 #include "models/modules/late_interaction.h"
 
 #include <string.h>
@@ -133,8 +134,9 @@ static void late_read_colbert(pith__json *j, late_file *f) {
     if (masks) late_punctuation(j, f);
 }
 
-static pith_status late_read_file(bool *there, late_file *f, const char *dir, const char *name, late_read_fn *read,
-                                  const pith_allocator *allocator, pith_error *err) {
+static pith_status late_read_file(bool *there, late_file *f, const char *dir, const char *name,
+                                  late_read_fn *read, const pith_allocator *allocator,
+                                  pith_error *err) {
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
     pith__file file;
     pith__json j;
@@ -142,7 +144,8 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
     PITH_TRY(pith__file_find(there, &path, f->arena, dir, name, err));
     if (!*there) return PITH_OK;
     PITH_TRY(pith__file_open(&file, path.data, false, allocator, err));
-    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
+    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena,
+                    &fault);
     j.python = true;
     read(&j, f);
     pith__json_finish(&j);
@@ -151,15 +154,19 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
 }
 
 pith_status pith__hf_late_read(pith__hf_late *late, const pith__hf_late *modules, const char *dir,
-                               const pith_allocator *allocator, pith__arena *arena, pith_error *err) {
+                               const pith_allocator *allocator, pith__arena *arena,
+                               pith_error *err) {
     late_file f = { .late = late, .arena = arena };
     bool there;
     *late = (pith__hf_late){ .expands = false };
-    PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate, allocator, err));
+    PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate,
+                            allocator, err));
     if (f.given && modules->pool.factor > 0)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "modules.json has HierarchicalTokenPooling and config_sentence_transformers.json has keys of "
-                          "PyLate (query_prefix, query_length, …), which has no such module: remove one of both");
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "modules.json has HierarchicalTokenPooling and config_sentence_transformers.json has "
+            "keys of "
+            "PyLate (query_prefix, query_length, …), which has no such module: remove one of both");
     if (f.given) return PITH_OK;
     if (modules->masked) {
         *late = *modules;
@@ -204,8 +211,9 @@ static void late_read_fillers(pith__json *j, late_file *f) {
     }
 }
 
-pith_status pith__hf_late_fillers_read(pith__hf_late_fillers *fillers, const char *dir, const pith_allocator *allocator,
-                                       pith__arena *arena, pith_error *err) {
+pith_status pith__hf_late_fillers_read(pith__hf_late_fillers *fillers, const char *dir,
+                                       const pith_allocator *allocator, pith__arena *arena,
+                                       pith_error *err) {
     static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json" };
     late_file f = { .arena = arena, .fillers = fillers };
     *fillers = (pith__hf_late_fillers){ .no_mask = false };

@@ -1,6 +1,7 @@
-/* model2vec.c - config.json of Model2Vec: normalize and max_length. Texts are cut at a number of characters and then at
- * max_length tokens, and unknown tokens are left out. (sentence-transformers does neither: a directory with
- * modules.json is read as it reads it.) Source: model2vec 0.10, model.py. */
+/* model2vec.c - config.json of Model2Vec: normalize and max_length. Texts are cut at a number of
+ * characters and then at max_length tokens, and unknown tokens are left out. (sentence-transformers
+ * does neither: a directory with modules.json is read as it reads it.) Source: model2vec 0.10,
+ * model.py. */
 #include "models/modules/model2vec.h"
 
 #include "base/error.h"

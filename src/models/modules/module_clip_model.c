@@ -9,4 +9,5 @@ static pith_status clip_model_read(pith__module_reader *r, pith_str folder) {
     return PITH_OK;
 }
 
-const pith__module_class pith__module_class_clip_model = { .name = "CLIPModel", .read = clip_model_read };
+const pith__module_class pith__module_class_clip_model = { .name = "CLIPModel",
+                                                           .read = clip_model_read };

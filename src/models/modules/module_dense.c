@@ -1,5 +1,5 @@
-/* module_dense.c - Dense: a linear layer with an activation, on a text's vector or on the vectors of its tokens.
- * Source: sentence-transformers 6, modules/dense.py. */
+/* module_dense.c - Dense: a linear layer with an activation, on a text's vector or on the vectors
+ * of its tokens. Source: sentence-transformers 6, modules/dense.py. */
 #include <string.h>
 
 #include "base/error.h"
@@ -35,12 +35,14 @@ static void dense_read_activation(pith__json *j, module_dense *d) {
     while (dot && path.data[dot - 1] != '.') dot--;
     pith_str name = { path.data + dot, path.size - dot };
     while (i < ACTIVATIONS && !pith__str_is(name, activations[i].name)) i++;
-    bool known = i < ACTIVATIONS && path.size > sizeof package && !memcmp(path.data, package, sizeof package - 1);
+    bool known = i < ACTIVATIONS && path.size > sizeof package &&
+                 !memcmp(path.data, package, sizeof package - 1);
     d->activation = i;
     if (!known && !j->failed)
         pith__json_fail(j, PITH_ERR_UNSUPPORTED,
                         "activation_function '" PITH_STR_FMT
-                        "' is not supported; supported are Identity, Tanh, GELU, ReLU, Sigmoid and SiLU of torch.nn",
+                        "' is not supported; supported are Identity, Tanh, GELU, ReLU, Sigmoid and "
+                        "SiLU of torch.nn",
                         PITH_STR_ARG(path));
 }
 
@@ -63,13 +65,16 @@ static void dense_read_config(pith__json *j, pith__module_reader *r, void *to) {
             pith__json_skip(j);
     }
     const int64_t in = d->step.in, out = d->step.out;
-    if (!j->failed && (in < 1 || in > PITH_MODULE_WIDTH_MAX || out < 1 || out > PITH_MODULE_WIDTH_MAX))
-        pith__json_fail(j, PITH_ERR_FORMAT, "in_features is %lld and out_features %lld; each must be from 1 to %d",
+    if (!j->failed &&
+        (in < 1 || in > PITH_MODULE_WIDTH_MAX || out < 1 || out > PITH_MODULE_WIDTH_MAX))
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "in_features is %lld and out_features %lld; each must be from 1 to %d",
                         (long long)in, (long long)out, PITH_MODULE_WIDTH_MAX);
 }
 
 /* x [batch, sequence, in] times the transposed weight. */
-static pith__value *dense_product(pith__graph *graph, pith__value *x, const float *weight, int64_t in, int64_t out) {
+static pith__value *dense_product(pith__graph *graph, pith__value *x, const float *weight,
+                                  int64_t in, int64_t out) {
     const pith_str place = PITH_STR("Dense");
     pith__value *w = pith__row_constant(graph, weight, 2, (int64_t[]){ out, in });
     w = pith__row_node(graph, place, "Transpose", &w, 1);
@@ -77,7 +82,8 @@ static pith__value *dense_product(pith__graph *graph, pith__value *x, const floa
     return pith__row_node(graph, place, "MatMul", (pith__value *[]){ x, w }, 2);
 }
 
-static pith__value *dense_append(pith__graph *graph, pith__value *rows, const void *module, pith_error *err) {
+static pith__value *dense_append(pith__graph *graph, pith__value *rows, const void *module,
+                                 pith_error *err) {
     const module_dense *d = module;
     const pith__vector_step *s = &d->step;
     const pith_str place = PITH_STR("Dense");
@@ -87,19 +93,22 @@ static pith__value *dense_append(pith__graph *graph, pith__value *rows, const vo
         pith__value *bias = pith__row_constant(graph, s->bias, 1, &s->out);
         y = pith__row_node(graph, place, "Add", (pith__value *[]){ y, bias }, 2);
     }
-    if (activations[d->activation].op) y = pith__row_node(graph, place, activations[d->activation].op, &y, 1);
+    if (activations[d->activation].op)
+        y = pith__row_node(graph, place, activations[d->activation].op, &y, 1);
     if (!s->residual) return y;
     pith__value *x = s->shortcut ? dense_product(graph, rows, s->shortcut, s->in, s->out) : rows;
     return pith__row_node(graph, place, "Add", (pith__value *[]){ y, x }, 2);
 }
 
-static pith_status dense_weights(pith__module_reader *r, module_dense *d, const char **file, pith_str folder) {
+static pith_status dense_weights(pith__module_reader *r, module_dense *d, const char **file,
+                                 pith_str folder) {
     pith__weights weights;
     pith__vector_step *s = &d->step;
     const int64_t dims[] = { s->out, s->in };
     PITH_TRY(pith__module_weights(&weights, file, r, folder));
     PITH_TRY(pith__module_tensor(&s->weight, r, &weights, *file, "linear.weight", 2, dims));
-    if (d->has_bias) PITH_TRY(pith__module_tensor(&s->bias, r, &weights, *file, "linear.bias", 1, dims));
+    if (d->has_bias)
+        PITH_TRY(pith__module_tensor(&s->bias, r, &weights, *file, "linear.bias", 1, dims));
     if (s->residual && s->in != s->out)
         PITH_TRY(pith__module_tensor(&s->shortcut, r, &weights, *file, "residual.weight", 2, dims));
     return PITH_OK;
@@ -121,13 +130,17 @@ static pith_status module_dense_read(pith__module_reader *r, pith_str folder) {
     else
         PITH_TRY(pith__module_add_step(r, &d->step));
     return pith__module_decide(r, "module", folder, file, "Dense%s, %lld to %lld, %s%s%s",
-                               d->places.rows ? " on tokens" : "", (long long)d->step.in, (long long)d->step.out,
-                               activations[d->activation].name, d->has_bias ? "" : ", no bias",
+                               d->places.rows ? " on tokens" : "", (long long)d->step.in,
+                               (long long)d->step.out, activations[d->activation].name,
+                               d->has_bias ? "" : ", no bias",
                                d->step.residual ? ", residual" : "");
 }
 
 static const pith__module_keys dense_keys = {
     .file = "config.json",
-    .reads = "in_features out_features bias activation_function use_residual module_input_name module_output_name"
+    .reads = "in_features out_features bias activation_function use_residual module_input_name "
+             "module_output_name"
 };
-const pith__module_class pith__module_class_dense = { .name = "Dense", .read = module_dense_read, .keys = &dense_keys };
+const pith__module_class pith__module_class_dense = { .name = "Dense",
+                                                      .read = module_dense_read,
+                                                      .keys = &dense_keys };

@@ -7,7 +7,9 @@ static pith_status module_dropout_read(pith__module_reader *r, pith_str folder) 
     return pith__module_decide(r, "module", folder, NULL, "Dropout, which does nothing here");
 }
 
-static const pith__module_keys dropout_keys = { .file = "config.json", .reads = "", .ignores = "dropout" };
+static const pith__module_keys dropout_keys = { .file = "config.json",
+                                                .reads = "",
+                                                .ignores = "dropout" };
 const pith__module_class pith__module_class_dropout = { .name = "Dropout",
                                                         .read = module_dropout_read,
                                                         .keys = &dropout_keys };

@@ -1,13 +1,13 @@
-/* module_hierarchical_token_pooling.c - HierarchicalTokenPooling: the vectors of a text that are alike become their
- * mean, which the head "multi_vector" does (models/heads/token_pooling.h). Source: sentence-transformers 6.2,
- * multi_vector_encoder/modules/token_pooling.py. */
+/* module_hierarchical_token_pooling.c - HierarchicalTokenPooling: the vectors of a text that are
+ * alike become their mean, which the head "multi_vector" does (models/heads/token_pooling.h).
+ * Source: sentence-transformers 6.2, multi_vector_encoder/modules/token_pooling.py. */
 #include "base/error.h"
 #include "base/str.h"
 #include "models/modules/module_class.h"
 #include "pith/encode.h"
 
 /* As a file without the key is read, which is not as the class is made. */
-#define POOLING_DEFAULTS                                                                                               \
+#define POOLING_DEFAULTS                                                                           \
     { .factor = 1, .protects = 1, .normalizes = false, .roles = 1u << PITH_ROLE_DOCUMENT }
 
 static double pooling_factor(pith__json *j) {
@@ -39,10 +39,11 @@ static void pooling_read_config(pith__json *j, pith__module_reader *r, void *to)
         else if (pith__str_is(key, "tasks"))
             p->roles = pith__json_null(j) ? 1u << PITH_ROLE_DOCUMENT : pith__module_roles(j);
         else
-            pith__json_fail(j, PITH_ERR_UNSUPPORTED,
-                            "HierarchicalTokenPooling has no setting '" PITH_STR_FMT
-                            "'; it has pool_factor, num_protected_tokens, normalize_embeddings and tasks",
-                            PITH_STR_ARG(key));
+            pith__json_fail(
+                j, PITH_ERR_UNSUPPORTED,
+                "HierarchicalTokenPooling has no setting '" PITH_STR_FMT
+                "'; it has pool_factor, num_protected_tokens, normalize_embeddings and tasks",
+                PITH_STR_ARG(key));
     }
 }
 
@@ -53,18 +54,22 @@ static pith_status hierarchical_token_pooling_read(pith__module_reader *r, pith_
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     if (l->expands && !l->masked)
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                          "queries are filled up (query_expansion), which needs a module MultiVectorMask before it");
-    if (folder.size) PITH_TRY(pith__module_json(&there, r, folder, "config.json", pooling_read_config, &pool));
+                          "queries are filled up (query_expansion), which needs a module "
+                          "MultiVectorMask before it");
+    if (folder.size)
+        PITH_TRY(pith__module_json(&there, r, folder, "config.json", pooling_read_config, &pool));
     l->pool = pool;
     l->masked = true; /* the modules say how vectors are made, and nothing else does */
-    return pith__module_decide(r, "module", folder, there ? "config.json" : NULL,
-                               "HierarchicalTokenPooling of %s, factor %g, the first %d not pooled%s",
-                               pool.roles == 3   ? "documents and queries"
-                               : pool.roles == 2 ? "queries"
-                               : pool.roles      ? "documents"
-                                                 : "no texts",
-                               pool.factor, pool.protects, pool.normalizes ? ", of length 1" : "");
+    return pith__module_decide(
+        r, "module", folder, there ? "config.json" : NULL,
+        "HierarchicalTokenPooling of %s, factor %g, the first %d not pooled%s",
+        pool.roles == 3   ? "documents and queries"
+        : pool.roles == 2 ? "queries"
+        : pool.roles      ? "documents"
+                          : "no texts",
+        pool.factor, pool.protects, pool.normalizes ? ", of length 1" : "");
 }
 
-const pith__module_class pith__module_class_hierarchical_token_pooling = { .name = "HierarchicalTokenPooling",
-                                                                           .read = hierarchical_token_pooling_read };
+const pith__module_class pith__module_class_hierarchical_token_pooling = {
+    .name = "HierarchicalTokenPooling", .read = hierarchical_token_pooling_read
+};

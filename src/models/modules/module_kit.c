@@ -1,5 +1,5 @@
-/* module_kit.c - what the classes of modules share: reading JSON and weights of a folder, adding steps, making nodes.
- */
+/* module_kit.c - what the classes of modules share: reading JSON and weights of a folder, adding
+ * steps, making nodes. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +17,8 @@ pith_str pith__module_path(const pith__module_reader *r, pith_str folder, const 
     return pith__arena_printf(r->arena, "%s%s%s", here ? "" : folder.data, here ? "" : "/", name);
 }
 
-pith_status pith__module_json(bool *there, pith__module_reader *r, pith_str folder, const char *name,
-                              pith__module_json_fn *fn, void *to) {
+pith_status pith__module_json(bool *there, pith__module_reader *r, pith_str folder,
+                              const char *name, pith__module_json_fn *fn, void *to) {
     pith_str path, relative = pith__module_path(r, folder, name);
     bool found;
     if (!relative.data) return pith__fail_memory(r->err, folder.size);
@@ -35,7 +35,8 @@ pith_status pith__module_json(bool *there, pith__module_reader *r, pith_str fold
     pith_error fault = PITH_ERROR_INIT; /* the scanner's own: r->err may be NULL */
     pith__json *j = pith__arena_alloc(r->arena, sizeof *j);
     if (j) {
-        pith__json_init(j, (pith_str){ (const char *)file.data, file.size }, path.data, r->arena, &fault);
+        pith__json_init(j, (pith_str){ (const char *)file.data, file.size }, path.data, r->arena,
+                        &fault);
         j->python = true;
         fn(j, r, to);
         pith__json_finish(j);
@@ -49,13 +50,15 @@ void pith__module_expect(pith__json *j, const char *key, const char *known) {
     if (pith__json_null(j)) return;
     pith_str word = pith__json_string(j);
     if (!j->failed && !pith__str_is(word, known))
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is not supported; supported is '%s'", key,
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                        "%s '" PITH_STR_FMT "' is not supported; supported is '%s'", key,
                         PITH_STR_ARG(word), known);
 }
 
 /* ---- weights ---- */
 
-pith_status pith__module_weights(pith__weights *weights, const char **file, pith__module_reader *r, pith_str folder) {
+pith_status pith__module_weights(pith__weights *weights, const char **file, pith__module_reader *r,
+                                 pith_str folder) {
     PITH_TRY(pith__weights_init(weights, r->arena, r->err));
     *file = "";
     if (!r->source->files) return PITH_OK;
@@ -72,29 +75,33 @@ static float module_number(const char *at, int dtype) {
     return dtype == PITH_F16 ? pith__f32_of_f16(half) : pith__f32_of_bf16(half);
 }
 
-pith_status pith__module_tensor(const float **data, pith__module_reader *r, const pith__weights *weights,
-                                const char *file, const char *name, int rank, const int64_t *dims) {
+pith_status pith__module_tensor(const float **data, pith__module_reader *r,
+                                const pith__weights *weights, const char *file, const char *name,
+                                int rank, const int64_t *dims) {
     char want[128], found[128];
     *data = NULL;
     if (!r->source->files) return PITH_OK;
     const pith_tensor *t = pith__weights_find(weights, pith__str_of(name));
     pith__dims_text(dims, rank, want, sizeof want);
     if (!t)
-        return pith__fail(r->err, PITH_ERR_NOT_FOUND, "%s: tensor '%s' is missing; the config asks for shape %s", file,
-                          name, want);
+        return pith__fail(r->err, PITH_ERR_NOT_FOUND,
+                          "%s: tensor '%s' is missing; the config asks for shape %s", file, name,
+                          want);
     if (t->rank != rank || memcmp(t->dims, dims, (size_t)rank * sizeof *dims))
-        return pith__fail(r->err, PITH_ERR_FORMAT, "%s: tensor '%s' has shape %s; the config asks for %s", file, name,
+        return pith__fail(r->err, PITH_ERR_FORMAT,
+                          "%s: tensor '%s' has shape %s; the config asks for %s", file, name,
                           pith__dims_text(t->dims, t->rank, found, sizeof found), want);
     if (t->dtype != PITH_F32 && t->dtype != PITH_F16 && t->dtype != PITH_BF16)
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                          "%s: tensor '%s' is %s; float32, float16 and bfloat16 are supported", file, name,
-                          pith__dtype_name(t->dtype));
+                          "%s: tensor '%s' is %s; float32, float16 and bfloat16 are supported",
+                          file, name, pith__dtype_name(t->dtype));
     *data = t->data;
     if (t->dtype == PITH_F32 && (uintptr_t)t->data % _Alignof(float) == 0) return PITH_OK;
     const size_t n = (size_t)pith__dims_count(dims, rank), size = t->dtype == PITH_F32 ? 4 : 2;
     float *wide = pith__arena_alloc64(r->arena, n * sizeof *wide);
     if (!wide) return pith__fail_memory(r->err, n * sizeof *wide);
-    for (size_t i = 0; i < n; i++) wide[i] = module_number((const char *)t->data + i * size, t->dtype);
+    for (size_t i = 0; i < n; i++)
+        wide[i] = module_number((const char *)t->data + i * size, t->dtype);
     *data = wide;
     return PITH_OK;
 }
@@ -135,21 +142,22 @@ pith_status pith__module_add_rows(pith__module_reader *r, const pith__row_step *
     return PITH_OK;
 }
 
-pith_status pith__modules_note(pith__modules *m, const char *what, pith_str value, pith_str file, pith__arena *arena,
-                               pith_error *err) {
+pith_status pith__modules_note(pith__modules *m, const char *what, pith_str value, pith_str file,
+                               pith__arena *arena, pith_error *err) {
     void *decisions = m->decisions;
     value = pith__arena_str(arena, value);
     file = pith__arena_str(arena, file);
     if (!value.data || !file.data ||
-        !pith__arena_grow(arena, &decisions, m->decision_count, &m->decision_capacity, sizeof *m->decisions))
+        !pith__arena_grow(arena, &decisions, m->decision_count, &m->decision_capacity,
+                          sizeof *m->decisions))
         return pith__fail_memory(err, sizeof *m->decisions);
     m->decisions = decisions;
     m->decisions[m->decision_count++] = (pith__decision){ what, value, file };
     return PITH_OK;
 }
 
-pith_status pith__module_decide(pith__module_reader *r, const char *what, pith_str folder, const char *name,
-                                const char *format, ...) {
+pith_status pith__module_decide(pith__module_reader *r, const char *what, pith_str folder,
+                                const char *name, const char *format, ...) {
     char value[512];
     va_list arguments;
     va_start(arguments, format);
@@ -163,13 +171,15 @@ pith_status pith__module_decide(pith__module_reader *r, const char *what, pith_s
 pith_status pith__module_needs(const pith__module_reader *r, pith__module_stage stage) {
     static const char *const made[] = { "of texts", "of tokens' vectors", "of a text's vector" };
     if (r->stage == stage) return PITH_OK;
-    return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "it is a module %s, but stands where %s", made[stage],
+    return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "it is a module %s, but stands where %s",
+                      made[stage],
                       r->stage == PITH_STAGE_TEXT   ? "no module has made vectors yet"
                       : r->stage == PITH_STAGE_ROWS ? "there are tokens' vectors"
                                                     : "there is one vector of the text already");
 }
 
-bool pith__module_place(pith__json *j, pith__module_reader *r, pith_str key, pith__module_places *places) {
+bool pith__module_place(pith__json *j, pith__module_reader *r, pith_str key,
+                        pith__module_places *places) {
     bool input = pith__str_is(key, "module_input_name");
     if (!input && !pith__str_is(key, "module_output_name")) return false;
     if (pith__json_null(j)) return true;
@@ -178,7 +188,8 @@ bool pith__module_place(pith__json *j, pith__module_reader *r, pith_str key, pit
     return true;
 }
 
-pith_status pith__module_check_places(const pith__module_reader *r, pith_str folder, pith__module_places *p) {
+pith_status pith__module_check_places(const pith__module_reader *r, pith_str folder,
+                                      pith__module_places *p) {
     static const char vector[] = "sentence_embedding", rows[] = "token_embeddings";
     pith_str input = p->input.data ? p->input : pith__str_of(r->of_tokens ? rows : vector),
              output = p->output.data ? p->output : input;
@@ -190,30 +201,35 @@ pith_status pith__module_check_places(const pith__module_reader *r, pith_str fol
                           PITH_STR_ARG(folder), PITH_STR_ARG(input), vector, rows);
     if (!pith__str_eq(input, output))
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                          PITH_STR_FMT "/config.json: module_output_name '" PITH_STR_FMT
-                                       "' is not supported; it must be the module_input_name '" PITH_STR_FMT "'",
+                          PITH_STR_FMT
+                          "/config.json: module_output_name '" PITH_STR_FMT
+                          "' is not supported; it must be the module_input_name '" PITH_STR_FMT "'",
                           PITH_STR_ARG(folder), PITH_STR_ARG(output), PITH_STR_ARG(input));
     return pith__module_needs(r, p->rows ? PITH_STAGE_ROWS : PITH_STAGE_VECTOR);
 }
 
 /* ---- nodes ---- */
 
-pith__value *pith__row_constant(pith__graph *graph, const float *data, int rank, const int64_t *dims) {
+pith__value *pith__row_constant(pith__graph *graph, const float *data, int rank,
+                                const int64_t *dims) {
     pith_tensor t = { .data = (void *)(uintptr_t)data, .dtype = PITH_F32, .rank = rank };
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
     if (!data || !pith__dtype_bytes(PITH_F32, pith__dims_count(dims, rank), &t.bytes)) return NULL;
     return pith__graph_add_const(graph, PITH_STR(""), &t);
 }
 
-bool pith__row_width_fits(const pith__value *rows, int64_t width, const char *name, pith_error *err) {
+bool pith__row_width_fits(const pith__value *rows, int64_t width, const char *name,
+                          pith_error *err) {
     const pith__dim found = rows->type.rank == 3 ? rows->type.dims[2] : PITH_DIM_UNKNOWN;
     if (!pith__dim_known(found) || found == width) return true;
-    pith__fail(err, PITH_ERR_FORMAT, "module %s takes vectors of %lld numbers, but those of tokens have %lld", name,
+    pith__fail(err, PITH_ERR_FORMAT,
+               "module %s takes vectors of %lld numbers, but those of tokens have %lld", name,
                (long long)width, (long long)found);
     return false;
 }
 
-pith__value *pith__row_node(pith__graph *graph, pith_str place, const char *op, pith__value *const *inputs, int count) {
+pith__value *pith__row_node(pith__graph *graph, pith_str place, const char *op,
+                            pith__value *const *inputs, int count) {
     for (int i = 0; i < count; i++)
         if (!inputs[i]) return NULL;
     pith__node *node = pith__graph_add_node(graph, NULL, "", op, inputs, count, NULL, 1);
@@ -223,7 +239,8 @@ pith__value *pith__row_node(pith__graph *graph, pith_str place, const char *op, 
     return node->outputs[0];
 }
 
-pith_status pith__row_output(int *output, pith__graph *graph, pith__value *value, pith_str name, pith_error *err) {
+pith_status pith__row_output(int *output, pith__graph *graph, pith__value *value, pith_str name,
+                             pith_error *err) {
     const size_t n = graph->output_count;
     pith__value **outputs = pith__arena_array(graph->arena, n + 1, sizeof(pith__value *));
     pith_str *names = pith__arena_array(graph->arena, n + 1, sizeof *names);

@@ -1,4 +1,5 @@
-/* module_layer_norm.c - LayerNorm on a text's vector. Source: sentence-transformers, modules/layer_norm.py. */
+/* module_layer_norm.c - LayerNorm on a text's vector. Source: sentence-transformers,
+ * modules/layer_norm.py. */
 #include "base/error.h"
 #include "base/str.h"
 #include "models/modules/module_class.h"

@@ -1,5 +1,6 @@
-/* module_multi_vector_mask.c - MultiVectorMask: which tokens of a text have a vector for late interaction. The head
- * "multi_vector" leaves the others out. Source: sentence-transformers 6.2, multi_vector_encoder/modules. */
+/* module_multi_vector_mask.c - MultiVectorMask: which tokens of a text have a vector for late
+ * interaction. The head "multi_vector" leaves the others out. Source: sentence-transformers 6.2,
+ * multi_vector_encoder/modules. */
 #include "base/error.h"
 #include "base/str.h"
 #include "models/modules/module_class.h"
@@ -32,7 +33,8 @@ static void mask_ids(pith__json *j, pith__module_reader *r, pith__hf_late *l) {
             return;
         }
         const int64_t id = pith__json_int(j);
-        if (!j->failed && (id < 0 || id > INT32_MAX)) pith__json_fail(j, PITH_ERR_FORMAT, "is no id of a token");
+        if (!j->failed && (id < 0 || id > INT32_MAX))
+            pith__json_fail(j, PITH_ERR_FORMAT, "is no id of a token");
         ids = grown;
         ids[l->kept_count++] = (int32_t)id;
     }
@@ -62,15 +64,16 @@ static pith_status multi_vector_mask_read(pith__module_reader *r, pith_str folde
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     l->masked = true;
     l->skips = 1u << PITH_ROLE_DOCUMENT;
-    if (folder.size) PITH_TRY(pith__module_json(&there, r, folder, "config.json", mask_read_config, l));
+    if (folder.size)
+        PITH_TRY(pith__module_json(&there, r, folder, "config.json", mask_read_config, l));
     return pith__module_decide(r, "module", folder, there ? "config.json" : NULL,
                                "MultiVectorMask, without vectors for %zu words%s", l->skipped_count,
                                l->kept_count ? ", with vectors for some tokens only" : "");
 }
 
-static const pith__module_keys multi_vector_mask_keys = { .file = "config.json",
-                                                          .reads =
-                                                              "skiplist_words skiplist_tasks keep_only_token_ids" };
+static const pith__module_keys multi_vector_mask_keys = {
+    .file = "config.json", .reads = "skiplist_words skiplist_tasks keep_only_token_ids"
+};
 const pith__module_class pith__module_class_multi_vector_mask = { .name = "MultiVectorMask",
                                                                   .read = multi_vector_mask_read,
                                                                   .keys = &multi_vector_mask_keys };

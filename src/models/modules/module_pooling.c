@@ -1,4 +1,5 @@
-/* module_pooling.c - Pooling: the modes and their order. Source: sentence-transformers 6, modules/pooling.py. */
+/* module_pooling.c - Pooling: the modes and their order. Source: sentence-transformers 6,
+ * modules/pooling.py. */
 #include "base/error.h"
 #include "base/str.h"
 #include "models/modules/module_class.h"
@@ -24,7 +25,9 @@ typedef struct pooling_config {
     int parts;
 } pooling_config;
 
-static void pooling_add_mode(pooling_config *c, uint32_t mode) { c->pooling |= mode << (PITH_POOL_BITS * c->parts++); }
+static void pooling_add_mode(pooling_config *c, uint32_t mode) {
+    c->pooling |= mode << (PITH_POOL_BITS * c->parts++);
+}
 
 static void read_mode(pith__json *j, pooling_config *c) {
     pith_str name = pith__json_string(j);
@@ -32,11 +35,11 @@ static void read_mode(pith__json *j, pooling_config *c) {
     if (j->failed) return;
     while (i < MODES && !pith__str_is(name, modes[i].name)) i++;
     if (i == MODES)
-        pith__json_fail(
-            j, PITH_ERR_UNSUPPORTED,
-            "pooling mode '" PITH_STR_FMT
-            "' is not supported; supported are cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken",
-            PITH_STR_ARG(name));
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                        "pooling mode '" PITH_STR_FMT
+                        "' is not supported; supported are cls, max, mean, mean_sqrt_len_tokens, "
+                        "weightedmean, lasttoken",
+                        PITH_STR_ARG(name));
     else if (c->parts == PITH_POOL_PARTS_MAX)
         pith__json_fail(j, PITH_ERR_UNSUPPORTED, "more than %d pooling modes", PITH_POOL_PARTS_MAX);
     else
@@ -54,7 +57,8 @@ static void pooling_read_modes(pith__json *j, pooling_config *c) {
     }
     pith__json_array(j);
     while (pith__json_next_item(j)) read_mode(j, c);
-    if (!j->failed && !c->parts) pith__json_fail(j, PITH_ERR_FORMAT, "the list of pooling modes is empty");
+    if (!j->failed && !c->parts)
+        pith__json_fail(j, PITH_ERR_FORMAT, "the list of pooling modes is empty");
 }
 
 static void pooling_read_config(pith__json *j, pith__module_reader *r, void *to) {
@@ -80,7 +84,8 @@ static pith_status pooling_note(pith__module_reader *r, pith_str folder) {
     for (uint32_t left = r->modules->pooling; left; left >>= PITH_POOL_BITS)
         for (size_t i = 0; i < MODES; i++) {
             if (modes[i].mode != (left & ((1u << PITH_POOL_BITS) - 1))) continue;
-            text = pith__arena_printf(r->arena, "%s%s%s", text.data, text.size ? " + " : "", modes[i].name);
+            text = pith__arena_printf(r->arena, "%s%s%s", text.data, text.size ? " + " : "",
+                                      modes[i].name);
             if (!text.data) return pith__fail_memory(r->err, 64);
         }
     return pith__module_decide(r, "pooling", folder, "config.json", "%s%s", text.data,
@@ -91,13 +96,16 @@ static pith_status pooling_read(pith__module_reader *r, pith_str folder) {
     pooling_config c = { .parts = 0 };
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     if (r->modules->late.masked)
-        return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                          "it stands behind a MultiVectorMask, whose mask this version does not pool by");
+        return pith__fail(
+            r->err, PITH_ERR_UNSUPPORTED,
+            "it stands behind a MultiVectorMask, whose mask this version does not pool by");
     r->stage = PITH_STAGE_VECTOR;
     PITH_TRY(pith__module_json(NULL, r, folder, "config.json", pooling_read_config, &c));
     for (size_t i = 0; i < MODES && !c.named; i++)
         if (c.flags[i]) pooling_add_mode(&c, modes[i].mode);
-    if (!c.parts) c.pooling = PITH_POOL_MEAN; /* as sentence-transformers takes a file that sets no mode */
+    if (!c.parts)
+        c.pooling = PITH_POOL_MEAN; /* as sentence-transformers takes a file that sets no
+                                                 mode */
     r->modules->pooling = c.pooling;
     return pooling_note(r, folder);
 }
@@ -105,7 +113,8 @@ static pith_status pooling_read(pith__module_reader *r, pith_str folder) {
 static const pith__module_keys pooling_keys = {
     .file = "config.json",
     .reads = "pooling_mode pooling_mode_cls_token pooling_mode_max_tokens pooling_mode_mean_tokens "
-             "pooling_mode_mean_sqrt_len_tokens pooling_mode_weightedmean_tokens pooling_mode_lasttoken include_prompt",
+             "pooling_mode_mean_sqrt_len_tokens pooling_mode_weightedmean_tokens "
+             "pooling_mode_lasttoken include_prompt",
     .ignores = "embedding_dimension word_embedding_dimension"
 };
 const pith__module_class pith__module_class_pooling = { .name = "Pooling",

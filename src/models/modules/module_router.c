@@ -1,8 +1,10 @@
-/* module_router.c - Router (formerly Asym): lists of modules by route, of which a model takes one when it is opened.
+/* module_router.c - Router (formerly Asym): lists of modules by route, of which a model takes one
+ * when it is opened.
  *
- * The route is the one that was asked for, as task and for text, by the rules of sentence-transformers: route_mappings,
- * then the route of that name; without a name route_mappings, the route "text", default_route, the first. Source:
- * sentence-transformers 6, modules/router.py, _resolve_route_name. */
+ * The route is the one that was asked for, as task and for text, by the rules of
+ * sentence-transformers: route_mappings, then the route of that name; without a name
+ * route_mappings, the route "text", default_route, the first. Source: sentence-transformers 6,
+ * modules/router.py, _resolve_route_name. */
 #include <string.h>
 
 #include "base/error.h"
@@ -23,12 +25,14 @@ typedef struct router_pairs {
 #define ROUTER_PAIRS_MAX 1024
 
 typedef struct module_router {
-    router_pairs types, structure, mappings; /* structure: (route, id) in order; (route, "") for one without modules */
+    router_pairs types, structure, mappings; /* structure: (route, id) in order; (route, "") for one
+                                                without modules */
     pith_str default_route;
     bool no_first; /* allow_empty_key is false: the first route is no default */
 } module_router;
 
-static void router_add(pith__json *j, pith__module_reader *r, router_pairs *pairs, pith_str key, pith_str value) {
+static void router_add(pith__json *j, pith__module_reader *r, router_pairs *pairs, pith_str key,
+                       pith_str value) {
     void *at = pairs->at;
     key = pith__json_copy(j, r->arena, key);
     value = pith__json_copy(j, r->arena, value);
@@ -67,8 +71,9 @@ static void router_read_parameters(pith__json *j, pith__module_reader *r, module
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
         if (pith__str_is(key, "default_route"))
-            m->default_route =
-                pith__json_null(j) ? (pith_str){ NULL, 0 } : pith__json_copy(j, r->arena, pith__json_string(j));
+            m->default_route = pith__json_null(j)
+                                   ? (pith_str){ NULL, 0 }
+                                   : pith__json_copy(j, r->arena, pith__json_string(j));
         else if (pith__str_is(key, "allow_empty_key"))
             m->no_first = !pith__json_bool(j);
         else if (pith__str_is(key, "route_mappings"))
@@ -101,14 +106,15 @@ static const pith_str *router_find(const router_pairs *pairs, pith_str key) {
 }
 
 /* The mapping of task and "text", whose keys are Python tuples: "('query', None)". */
-static pith_status router_mapped(const pith_str **route, pith__module_reader *r, const module_router *m,
-                                 const char *task) {
+static pith_status router_mapped(const pith_str **route, pith__module_reader *r,
+                                 const module_router *m, const char *task) {
     static const char *const tails[] = { ", 'text')", ", None)" };
     *route = NULL;
     for (int any = task ? 0 : 1; any < 2; any++)
         for (size_t i = 0; i < 2 && !*route; i++) {
             const char *quote = any ? "" : "'";
-            pith_str key = pith__arena_printf(r->arena, "(%s%s%s%s", quote, any ? "None" : task, quote, tails[i]);
+            pith_str key = pith__arena_printf(r->arena, "(%s%s%s%s", quote, any ? "None" : task,
+                                              quote, tails[i]);
             if (!key.data) return pith__fail_memory(r->err, 64);
             *route = router_find(&m->mappings, key);
         }
@@ -119,19 +125,22 @@ static pith_status router_fail(pith__module_reader *r, const module_router *m, c
     pith_str known = PITH_STR("");
     for (size_t i = 0; i < m->structure.count; i++) {
         if (m->structure.at[i].value.size) continue;
-        known = pith__arena_printf(r->arena, "%s%s" PITH_STR_FMT, known.data, known.size ? ", " : "",
-                                   PITH_STR_ARG(m->structure.at[i].key));
+        known = pith__arena_printf(r->arena, "%s%s" PITH_STR_FMT, known.data,
+                                   known.size ? ", " : "", PITH_STR_ARG(m->structure.at[i].key));
         if (!known.data) return pith__fail_memory(r->err, 64);
     }
     if (task)
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "there is no route '%s'; the model has: %s", task, known.data);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "there is no route '%s'; the model has: %s",
+                          task, known.data);
     return pith__fail(r->err, PITH_ERR_ARGUMENT,
-                      "the model has no default route; name one (--route, options.route): %s", known.data);
+                      "the model has no default route; name one (--route, options.route): %s",
+                      known.data);
 }
 
-/* *route: one that the structure has; data NULL: there is none by these rules. *wanted: what it would be called. */
-static pith_status router_choose(pith_str *route, pith_str *wanted, pith__module_reader *r, const module_router *m,
-                                 const char *task) {
+/* *route: one that the structure has; data NULL: there is none by these rules. *wanted: what it
+ * would be called. */
+static pith_status router_choose(pith_str *route, pith_str *wanted, pith__module_reader *r,
+                                 const module_router *m, const char *task) {
     const pith_str *mapped;
     const pith_str text = PITH_STR("text");
     PITH_TRY(router_mapped(&mapped, r, m, task));
@@ -157,31 +166,38 @@ static pith_status router_add_name(pith__route_name *names, size_t *count, pith_
     return PITH_OK;
 }
 
-/* The names that lead to a route: those of the structure, and the tasks of route_mappings, "('query', None)". */
+/* The names that lead to a route: those of the structure, and the tasks of route_mappings,
+ * "('query', None)". */
 static pith_status router_list_names(pith__module_reader *r, const module_router *m) {
-    pith__route_name *names = pith__arena_array(r->arena, m->structure.count + m->mappings.count, sizeof *names);
+    pith__route_name *names =
+        pith__arena_array(r->arena, m->structure.count + m->mappings.count, sizeof *names);
     size_t count = 0;
     if (!names) return pith__fail_memory(r->err, m->structure.count);
     for (size_t i = 0; i < m->structure.count; i++)
-        if (!m->structure.at[i].value.size) PITH_TRY(router_add_name(names, &count, r, m, m->structure.at[i].key));
+        if (!m->structure.at[i].value.size)
+            PITH_TRY(router_add_name(names, &count, r, m, m->structure.at[i].key));
     for (size_t i = 0; i < m->mappings.count; i++) {
         const pith_str key = m->mappings.at[i].key;
-        const char *end = key.size > 2 && key.data[1] == '\'' ? memchr(key.data + 2, '\'', key.size - 2) : NULL;
+        const char *end =
+            key.size > 2 && key.data[1] == '\'' ? memchr(key.data + 2, '\'', key.size - 2) : NULL;
         if (end)
-            PITH_TRY(router_add_name(names, &count, r, m, (pith_str){ key.data + 2, (size_t)(end - key.data) - 2 }));
+            PITH_TRY(router_add_name(names, &count, r, m,
+                                     (pith_str){ key.data + 2, (size_t)(end - key.data) - 2 }));
     }
     r->modules->routes = names;
     r->modules->route_count = count;
     return PITH_OK;
 }
 
-static pith_status router_read_module(pith__module_reader *r, const module_router *m, pith_str folder, pith_str id) {
+static pith_status router_read_module(pith__module_reader *r, const module_router *m,
+                                      pith_str folder, pith_str id) {
     const pith_str *type = router_find(&m->types, id);
     pith_str path = pith__module_path(r, folder, id.data);
     if (!path.data) return pith__fail_memory(r->err, id.size);
     if (!type)
         return pith__fail(r->err, PITH_ERR_FORMAT,
-                          "the structure names the module '" PITH_STR_FMT "', which has no type", PITH_STR_ARG(id));
+                          "the structure names the module '" PITH_STR_FMT "', which has no type",
+                          PITH_STR_ARG(id));
     return pith__module_read(r, *type, path);
 }
 
@@ -189,15 +205,19 @@ static pith_status router_read(pith__module_reader *r, pith_str folder) {
     module_router m = { .no_first = false };
     pith_str route, wanted;
     bool there;
-    if (r->routed) return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "a Router within a Router is not supported");
+    if (r->routed)
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
+                          "a Router within a Router is not supported");
     r->routed = true;
     PITH_TRY(pith__module_json(&there, r, folder, "router_config.json", router_read_config, &m));
     const char *file = there ? "router_config.json" : "config.json";
     if (!there) PITH_TRY(pith__module_json(NULL, r, folder, "config.json", router_read_config, &m));
-    const pith__module_keys keys = { .file = file,
-                                     .reads = "types structure parameters.default_route parameters.allow_empty_key "
-                                              "parameters.route_mappings",
-                                     .sections = "parameters." };
+    const pith__module_keys keys = {
+        .file = file,
+        .reads = "types structure parameters.default_route parameters.allow_empty_key "
+                 "parameters.route_mappings",
+        .sections = "parameters."
+    };
     PITH_TRY(pith__module_keys_check(r, folder, &keys));
     PITH_TRY(router_choose(&route, &wanted, r, &m, r->source->route));
     if (!route.data) return router_fail(r, &m, wanted.size ? wanted.data : NULL);

@@ -1,4 +1,5 @@
-/* module_static_embedding.c - StaticEmbedding: the mean of a table's rows, without special tokens. */
+/* module_static_embedding.c - StaticEmbedding: the mean of a table's rows, without special tokens.
+ */
 #include "base/error.h"
 #include "models/modules/static_table.h"
 

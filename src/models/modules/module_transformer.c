@@ -1,5 +1,5 @@
-/* module_transformer.c - Transformer: config.json and sentence_bert_config.json. The graph itself is made by the reader
- * of the folder (ONNX, or config.json with weights). */
+/* module_transformer.c - Transformer: config.json and sentence_bert_config.json. The graph itself
+ * is made by the reader of the folder (ONNX, or config.json with weights). */
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
 #include "formats/weights/adapter.h"
@@ -25,8 +25,10 @@ static int32_t transformer_count(pith__json *j) {
 /* Position tables of these families begin after the padding index. Source: transformers,
  * create_position_ids_from_input_ids. */
 static bool positions_follow_padding(pith_str model_type) {
-    static const char *const types[] = { "roberta",    "xlm-roberta",          "xlm-roberta-xl", "camembert", "mpnet",
-                                         "longformer", "roberta-prelayernorm", "data2vec-text",  "ibert" };
+    static const char *const types[] = {
+        "roberta",    "xlm-roberta",          "xlm-roberta-xl", "camembert", "mpnet",
+        "longformer", "roberta-prelayernorm", "data2vec-text",  "ibert"
+    };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (pith__str_is(model_type, types[i])) return true;
     return false;
@@ -34,7 +36,8 @@ static bool positions_follow_padding(pith_str model_type) {
 
 typedef struct transformer_config {
     bool causal_name, causal, classifier;
-    bool relative;       /* position_embedding_type is another than absolute: there is no table of positions */
+    bool relative;       /* position_embedding_type is another than absolute: there is no table of
+                            positions */
     pith_str model_type; /* "" if it is not given */
     pith_str task;       /* default_task; "" if it is not given */
 } transformer_config;
@@ -59,13 +62,15 @@ static void read_architectures(pith__json *j, transformer_config *c) {
     }
 }
 
-/* Models of texts and pictures: what their sections for texts leave out. Sources: CLIPTextConfig, SiglipTextConfig. */
+/* Models of texts and pictures: what their sections for texts leave out. Sources: CLIPTextConfig,
+ * SiglipTextConfig. */
 static const struct {
     const char *model_type;
     int32_t positions, pad;
-} text_sections[] = {
-    { "clip", 77, 1 }, { "clip_text_model", 77, 1 }, { "siglip", 64, 1 }, { "siglip_text_model", 64, 1 }
-};
+} text_sections[] = { { "clip", 77, 1 },
+                      { "clip_text_model", 77, 1 },
+                      { "siglip", 64, 1 },
+                      { "siglip_text_model", 64, 1 } };
 
 static void read_text_section(pith__json *j, pith__modules *m, int32_t *pad) {
     pith_str key;
@@ -94,7 +99,8 @@ static int32_t default_positions(pith__module_reader *r, pith_str model_type) {
     pith_error err = PITH_ERROR_INIT;
     pith__json j;
     pith_str value;
-    if (!keys || !pith__hf_keys_default(&value, keys->reads, PITH_STR("max_position_embeddings"))) return 0;
+    if (!keys || !pith__hf_keys_default(&value, keys->reads, PITH_STR("max_position_embeddings")))
+        return 0;
     pith__json_init(&j, value, NULL, r->arena, &err);
     return transformer_count(&j);
 }
@@ -128,7 +134,8 @@ static void read_config(pith__json *j, pith__module_reader *r, void *to) {
             pad = transformer_count(j);
         else if (pith__str_is(key, "model_type") && pith__json_peek(j) == PITH_JSON_STRING)
             model_type = pith__json_string(j);
-        else if (pith__str_is(key, "position_embedding_type") && pith__json_peek(j) == PITH_JSON_STRING)
+        else if (pith__str_is(key, "position_embedding_type") &&
+                 pith__json_peek(j) == PITH_JSON_STRING)
             c->relative = !pith__str_is(pith__json_string(j), "absolute");
         else if (pith__str_is(key, "text_config") && pith__json_peek(j) == PITH_JSON_OBJECT)
             read_text_section(j, m, &pad);
@@ -151,23 +158,29 @@ static void read_config(pith__json *j, pith__module_reader *r, void *to) {
     if (!m->positions) m->positions = default_positions(r, model_type);
     c->model_type = pith__json_copy(j, r->arena, model_type);
     m->pad_token_id = pad < 0 ? 0 : pad;
-    /* The families above pad with 1; MPNet's table begins there even if config.json names another id. */
+    /* The families above pad with 1; MPNet's table begins there even if config.json names another
+     * id. */
     int32_t first = pad < 0 || pith__str_is(model_type, "mpnet") ? 2 : pad + 1;
-    if (positions_follow_padding(model_type) && !c->relative && m->positions > first) m->positions -= first;
+    if (positions_follow_padding(model_type) && !c->relative && m->positions > first)
+        m->positions -= first;
 }
 
 /* A name that must be one of those that heads read, or null. third may be NULL. */
-static void expect_any(pith__json *j, const char *key, const char *first, const char *second, const char *third) {
+static void expect_any(pith__json *j, const char *key, const char *first, const char *second,
+                       const char *third) {
     if (pith__json_null(j)) return;
     pith_str value = pith__json_string(j);
-    if (j->failed || pith__str_is(value, first) || pith__str_is(value, second) || (third && pith__str_is(value, third)))
+    if (j->failed || pith__str_is(value, first) || pith__str_is(value, second) ||
+        (third && pith__str_is(value, third)))
         return;
-    pith__json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is not supported; supported are %s%s%s and %s", key,
-                    PITH_STR_ARG(value), first, third ? ", " : "", third ? second : "", third ? third : second);
+    pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                    "%s '" PITH_STR_FMT "' is not supported; supported are %s%s%s and %s", key,
+                    PITH_STR_ARG(value), first, third ? ", " : "", third ? second : "",
+                    third ? third : second);
 }
 
-/* Hidden states are for dense vectors, logits of masked words for sparse ones, those of labels and of the next word for
- * scores. */
+/* Hidden states are for dense vectors, logits of masked words for sparse ones, those of labels and
+ * of the next word for scores. */
 static void read_task(pith__json *j, pith__module_reader *r) {
     static const char *const names[] = { [PITH_TASK_FEATURES] = "feature-extraction",
                                          [PITH_TASK_FILL_MASK] = "fill-mask",
@@ -182,14 +195,16 @@ static void read_task(pith__json *j, pith__module_reader *r) {
         }
     pith__json_fail(j, PITH_ERR_UNSUPPORTED,
                     "transformer_task '" PITH_STR_FMT
-                    "' is not supported; supported are feature-extraction, fill-mask, sequence-classification and "
+                    "' is not supported; supported are feature-extraction, fill-mask, "
+                    "sequence-classification and "
                     "text-generation",
                     PITH_STR_ARG(value));
 }
 
 static void expect_output_name(pith__json *j, pith__module_reader *r) {
     pith__json ahead = *j;
-    if (pith__json_peek(&ahead) == PITH_JSON_STRING && pith__str_is(pith__json_string(&ahead), "pooler_output")) {
+    if (pith__json_peek(&ahead) == PITH_JSON_STRING &&
+        pith__str_is(pith__json_string(&ahead), "pooler_output")) {
         pith__json_skip(j);
         r->pools = true;
     } else {
@@ -207,7 +222,8 @@ static void expect_output(pith__json *j, pith__module_reader *r) {
     pith__json_array(j);
     while (pith__json_next_item(j)) {
         expect_output_name(j, r);
-        if (count++) pith__json_fail(j, PITH_ERR_UNSUPPORTED, "a path of several names is not supported");
+        if (count++)
+            pith__json_fail(j, PITH_ERR_UNSUPPORTED, "a path of several names is not supported");
     }
 }
 
@@ -220,11 +236,13 @@ static void read_format(pith__json *j, pith__module_reader *r) {
         r->messages = PITH_MESSAGES_STRUCTURED;
     else if (!pith__str_is(format, "auto"))
         pith__json_fail(j, PITH_ERR_UNSUPPORTED,
-                        "format '" PITH_STR_FMT "' is not supported; supported are flat, structured and auto",
+                        "format '" PITH_STR_FMT
+                        "' is not supported; supported are flat, structured and auto",
                         PITH_STR_ARG(format));
 }
 
-/* get_text_features of models of texts and pictures gives a vector in the space of both. Source: CLIPModel. */
+/* get_text_features of models of texts and pictures gives a vector in the space of both. Source:
+ * CLIPModel. */
 static void read_method(pith__json *j, pith__module_reader *r, bool text) {
     if (pith__json_null(j)) return;
     pith_str name = pith__json_string(j);
@@ -232,12 +250,13 @@ static void read_method(pith__json *j, pith__module_reader *r, bool text) {
     if (text && pith__str_is(name, "get_text_features"))
         r->features = true;
     else
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "method '" PITH_STR_FMT "' is not supported; supported %s",
-                        PITH_STR_ARG(name), text ? "are forward and get_text_features" : "is forward");
+        pith__json_fail(
+            j, PITH_ERR_UNSUPPORTED, "method '" PITH_STR_FMT "' is not supported; supported %s",
+            PITH_STR_ARG(name), text ? "are forward and get_text_features" : "is forward");
 }
 
-/* modality_config: texts must go through the network's forward, as they are or through a chat template, or through
- * get_text_features. */
+/* modality_config: texts must go through the network's forward, as they are or through a chat
+ * template, or through get_text_features. */
 static void read_modalities(pith__json *j, pith__module_reader *r) {
     pith_str key, inner;
     if (pith__json_null(j)) return;
@@ -264,7 +283,8 @@ static void read_modalities(pith__json *j, pith__module_reader *r) {
     }
 }
 
-/* processing_kwargs.chat_template: variables of the template, and what is done when a text is cut. */
+/* processing_kwargs.chat_template: variables of the template, and what is done when a text is cut.
+ */
 static void read_variables(pith__json *j, pith__module_reader *r, int32_t *max_length) {
     pith__chat_variable *variables = NULL;
     size_t n = 0, capacity = 0;
@@ -276,8 +296,8 @@ static void read_variables(pith__json *j, pith__module_reader *r, int32_t *max_l
             r->modules->judge.keeps_end = pith__json_bool(j);
         } else if (pith__str_is(key, "max_length")) {
             *max_length = (int32_t)pith__json_limit(j, LENGTH_MAX);
-        } else if (kind == PITH_JSON_BOOL && !pith__str_is(key, "truncation") && !pith__str_is(key, "tokenize") &&
-                   !pith__str_is(key, "continue_final_message")) {
+        } else if (kind == PITH_JSON_BOOL && !pith__str_is(key, "truncation") &&
+                   !pith__str_is(key, "tokenize") && !pith__str_is(key, "continue_final_message")) {
             if (!pith__arena_grow(r->arena, (void **)&variables, n, &capacity, sizeof *variables)) {
                 pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
                 return;
@@ -286,7 +306,8 @@ static void read_variables(pith__json *j, pith__module_reader *r, int32_t *max_l
             variables[n].text = (pith_str){ NULL, 0 };
             variables[n++].flag = pith__json_bool(j);
         } else {
-            pith__json_fail(j, PITH_ERR_UNSUPPORTED, "this setting of the chat template is not supported");
+            pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                            "this setting of the chat template is not supported");
         }
     }
     r->variables = variables;
@@ -312,23 +333,27 @@ static void read_processing(pith__json *j, pith__module_reader *r, int32_t *max_
             if (pith__str_is(inner, "max_length"))
                 *max_length = (int32_t)pith__json_limit(j, LENGTH_MAX);
             else if (pith__str_is(inner, "padding") || pith__str_is(inner, "return_tensors") ||
-                     pith__str_is(inner, "pad_to_multiple_of") || pith__str_is(inner, "logits_to_keep") ||
+                     pith__str_is(inner, "pad_to_multiple_of") ||
+                     pith__str_is(inner, "logits_to_keep") ||
                      (pith__str_is(inner, "truncation") && pith__json_peek(j) != PITH_JSON_BOOL))
                 pith__json_skip(j);
             else if (!pith__str_is(inner, "truncation") || !pith__json_bool(j))
-                pith__json_fail(j, PITH_ERR_UNSUPPORTED, "this setting of the tokenizer is not supported");
+                pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                                "this setting of the tokenizer is not supported");
         }
     }
 }
 
 /* Arguments of from_pretrained() that say how a model is loaded, and change no number. */
 static bool argument_is_harmless(pith_str key) {
-    static const char *const names[] = { "attn_implementation", "cache_dir",        "code_revision",     "device_map",
-                                         "force_download",      "local_files_only", "low_cpu_mem_usage", "proxies",
-                                         "resume_download",     "revision",         "subfolder",         "token",
-                                         "trust_remote_code",   "use_fast",         "use_auth_token",    "use_cache",
-                                         "use_safetensors",     "weights_only",     "output_attentions", "return_dict",
-                                         "_attn_implementation" };
+    static const char *const names[] = {
+        "attn_implementation", "cache_dir",        "code_revision",     "device_map",
+        "force_download",      "local_files_only", "low_cpu_mem_usage", "proxies",
+        "resume_download",     "revision",         "subfolder",         "token",
+        "trust_remote_code",   "use_fast",         "use_auth_token",    "use_cache",
+        "use_safetensors",     "weights_only",     "output_attentions", "return_dict",
+        "_attn_implementation"
+    };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (pith__str_is(key, names[i])) return true;
     return false;
@@ -345,7 +370,8 @@ static void refuse_argument(pith__json *j, pith_str key) {
                         PITH_STR_ARG(key));
 }
 
-/* model_args, model_kwargs: how the weights are loaded. The dtype is that of the file in any case. */
+/* model_args, model_kwargs: how the weights are loaded. The dtype is that of the file in any case.
+ */
 static void read_model_args(pith__json *j) {
     pith_str key;
     if (pith__json_null(j)) return;
@@ -376,8 +402,8 @@ static void read_role_length(pith__json *j, int32_t *length) {
     *length = pith__json_null(j) ? 0 : (int32_t)pith__json_limit(j, LENGTH_MAX);
 }
 
-/* query_expansion: queries are filled up to `length` tokens. "fixed" also cuts them there; with "min", query_length
- * does. */
+/* query_expansion: queries are filled up to `length` tokens. "fixed" also cuts them there; with
+ * "min", query_length does. */
 static void read_expansion(pith__json *j, pith__module_reader *r) {
     pith__hf_late *l = &r->modules->late;
     pith_str key;
@@ -390,19 +416,22 @@ static void read_expansion(pith__json *j, pith__module_reader *r) {
             r->fills_only = pith__str_is(strategy, "min");
             if (!j->failed && !r->fills_only && !pith__str_is(strategy, "fixed"))
                 pith__json_fail(j, PITH_ERR_UNSUPPORTED,
-                                "strategy '" PITH_STR_FMT "' is not supported; supported are fixed and min",
+                                "strategy '" PITH_STR_FMT
+                                "' is not supported; supported are fixed and min",
                                 PITH_STR_ARG(strategy));
         } else if (pith__str_is(key, "length")) {
             l->filled = (int32_t)pith__json_limit(j, LENGTH_MAX);
         } else if (pith__str_is(key, "attend")) {
             l->attends = pith__json_bool(j);
         } else if (pith__str_is(key, "token")) {
-            l->filler = pith__json_null(j) ? PITH_STR("") : pith__json_copy(j, r->arena, pith__json_string(j));
+            l->filler = pith__json_null(j) ? PITH_STR("")
+                                           : pith__json_copy(j, r->arena, pith__json_string(j));
         } else {
             pith__json_skip(j);
         }
     }
-    if (!j->failed && !l->filled) pith__json_fail(j, PITH_ERR_FORMAT, "query_expansion has no length");
+    if (!j->failed && !l->filled)
+        pith__json_fail(j, PITH_ERR_FORMAT, "query_expansion has no length");
 }
 
 /* What the keys, in any order, make of the length of queries. */
@@ -429,7 +458,8 @@ static void read_config_args(pith__json *j, pith__module_reader *r) {
 /* sentence_embedding: the vector of a text, which models of texts and pictures give. */
 static void read_output_name(pith__json *j, pith__module_reader *r) {
     pith__json ahead = *j;
-    if (pith__json_peek(&ahead) == PITH_JSON_STRING && pith__str_is(pith__json_string(&ahead), "sentence_embedding")) {
+    if (pith__json_peek(&ahead) == PITH_JSON_STRING &&
+        pith__str_is(pith__json_string(&ahead), "sentence_embedding")) {
         pith__json_skip(j);
         r->vector = true;
     } else {
@@ -457,7 +487,8 @@ static void read_sentence_bert(pith__json *j, pith__module_reader *r, void *to) 
             read_role_length(j, &m->late.lengths[PITH_ROLE_DOCUMENT]);
         else if (pith__str_is(key, "query_expansion"))
             read_expansion(j, r);
-        else if (pith__str_is(key, "config_args") || (!older && pith__str_is(key, "config_kwargs"))) {
+        else if (pith__str_is(key, "config_args") ||
+                 (!older && pith__str_is(key, "config_kwargs"))) {
             older |= pith__str_is(key, "config_args");
             m->config_args = PITH_STR("");
             read_config_args(j, r);
@@ -476,25 +507,28 @@ static void read_sentence_bert(pith__json *j, pith__module_reader *r, void *to) 
     }
     complete_expansion(r);
     if (!j->failed && !r->features && (r->pools || r->vector))
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "%s is supported with the method 'get_text_features' only",
-                        r->pools ? "method_output_name 'pooler_output'" : "module_output_name 'sentence_embedding'");
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                        "%s is supported with the method 'get_text_features' only",
+                        r->pools ? "method_output_name 'pooler_output'"
+                                 : "module_output_name 'sentence_embedding'");
     if (made) m->max_length = made;
     if (called) m->max_length = called;
 }
 
-/* What older versions of sentence-transformers called the same file; the first that is there counts. */
+/* What older versions of sentence-transformers called the same file; the first that is there
+ * counts. */
 static pith_status read_limits(pith__module_reader *r, pith_str folder) {
-    static const char *const names[] = {
-        "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"
-    };
-    pith__module_keys keys = {
-        .reads = "config_args config_kwargs do_lower_case document_length max_seq_length modality_config model_args "
-                 "model_kwargs module_output_name processing_kwargs processor_kwargs query_expansion.attend "
-                 "query_expansion.length query_expansion.strategy query_expansion.token query_expansion query_length "
-                 "tokenizer_args transformer_task",
-        .ignores = "backend unpad_inputs",
-        .sections = "query_expansion."
-    };
+    static const char *const names[] = { "bert",   "roberta",     "distilbert", "camembert",
+                                         "albert", "xlm-roberta", "xlnet" };
+    pith__module_keys keys = { .reads = "config_args config_kwargs do_lower_case document_length "
+                                        "max_seq_length modality_config model_args "
+                                        "model_kwargs module_output_name processing_kwargs "
+                                        "processor_kwargs query_expansion.attend "
+                                        "query_expansion.length query_expansion.strategy "
+                                        "query_expansion.token query_expansion query_length "
+                                        "tokenizer_args transformer_task",
+                               .ignores = "backend unpad_inputs",
+                               .sections = "query_expansion." };
     pith__modules *m = r->modules;
     bool there = false;
     pith_str name = PITH_STR("");
@@ -508,18 +542,21 @@ static pith_status read_limits(pith__module_reader *r, pith_str folder) {
     if (m->max_length) m->max_length_file = pith__module_path(r, folder, name.data);
     if (m->max_length && !m->max_length_file.data) return pith__fail_memory(r->err, folder.size);
     if (m->config_args.size)
-        PITH_TRY(pith__module_decide(r, "before config.json", folder, name.data, "%s", m->config_args.data));
+        PITH_TRY(pith__module_decide(r, "before config.json", folder, name.data, "%s",
+                                     m->config_args.data));
     return m->lower_case ? pith__module_decide(r, "lower case", folder, name.data, "yes") : PITH_OK;
 }
 
-/* What rerankers and classifiers may have: a chat template for pairs, or a card that says how they judge. */
+/* What rerankers and classifiers may have: a chat template for pairs, or a card that says how they
+ * judge. */
 static pith_status transformer_chat(pith__module_reader *r, const transformer_config *c) {
     const bool card = c->causal_name && r->alone;
     if (!card && r->task != PITH_TASK_CLASSIFY && r->task != PITH_TASK_GENERATE) return PITH_OK;
     const pith__judge_part *part = pith__part_find("chat");
     pith__part_used("chat");
     if (!part) PITH_TRY(pith__piece_check("parts", PITH_STR("chat"), r->err));
-    if (!part) return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "this build is without chat templates");
+    if (!part)
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "this build is without chat templates");
     if (card) PITH_TRY(part->card(r, c->model_type));
     return r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE ? part->chat(r) : PITH_OK;
 }
@@ -532,16 +569,17 @@ static pith_status transformer_features(pith__module_reader *r, pith_str model_t
             r->stage = PITH_STAGE_VECTOR;
             return PITH_OK;
         }
-    return pith__fail(
-        r->err, PITH_ERR_UNSUPPORTED,
-        "modality_config.text.method: method 'get_text_features' is supported for models of the types clip "
-        "and siglip, not "
-        "'" PITH_STR_FMT "'",
-        PITH_STR_ARG(model_type));
+    return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
+                      "modality_config.text.method: method 'get_text_features' is supported for "
+                      "models of the types clip "
+                      "and siglip, not "
+                      "'" PITH_STR_FMT "'",
+                      PITH_STR_ARG(model_type));
 }
 
 /* config.json of the folder, or of the network that the adapter in the folder belongs to. */
-static pith_status transformer_config_read(pith__module_reader *r, pith_str folder, transformer_config *c) {
+static pith_status transformer_config_read(pith__module_reader *r, pith_str folder,
+                                           transformer_config *c) {
     pith__module_reader of_base = *r;
     pith__modules_source source = *r->source;
     pith_str dir = pith__str_of(source.dir), base;
@@ -550,16 +588,16 @@ static pith_status transformer_config_read(pith__module_reader *r, pith_str fold
     PITH_TRY(pith__adapter_base(&base, &adapted, dir.data, r->arena, r->err));
     if (base.data == dir.data) {
         PITH_TRY(pith__module_json(&there, r, folder, "config.json", read_config, c));
-        return adapted
-                   ? pith__module_decide(r, "adapter", folder, "adapter_config.json", "added to the weights beside it")
-                   : PITH_OK;
+        return adapted ? pith__module_decide(r, "adapter", folder, "adapter_config.json",
+                                             "added to the weights beside it")
+                       : PITH_OK;
     }
     source.dir = base.data;
     of_base.source = &source;
     PITH_TRY(pith__module_json(&there, &of_base, PITH_STR(""), "config.json", read_config, c));
     r->layered = of_base.layered;
-    return pith__module_decide(r, "adapter", folder, "adapter_config.json", "added to the weights of " PITH_STR_FMT,
-                               PITH_STR_ARG(base));
+    return pith__module_decide(r, "adapter", folder, "adapter_config.json",
+                               "added to the weights of " PITH_STR_FMT, PITH_STR_ARG(base));
 }
 
 pith_status pith__module_transformer_read(pith__module_reader *r, pith_str folder, bool *causal) {
@@ -575,8 +613,9 @@ pith_status pith__module_transformer_read(pith__module_reader *r, pith_str folde
     PITH_TRY(transformer_chat(r, &c));
     if (r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE) return PITH_OK;
     return r->messages > PITH_MESSAGES_NONE
-               ? pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                            "modality_config.message: chat templates are supported for rerankers only")
+               ? pith__fail(
+                     r->err, PITH_ERR_UNSUPPORTED,
+                     "modality_config.message: chat templates are supported for rerankers only")
                : PITH_OK;
 }
 
@@ -594,4 +633,5 @@ static pith_status mlm_transformer_read(pith__module_reader *r, pith_str folder)
 
 const pith__module_class pith__module_class_mlm_transformer = { .name = "MLMTransformer",
                                                                 .read = mlm_transformer_read };
-const pith__module_class pith__module_class_transformer = { .name = "Transformer", .read = transformer_read };
+const pith__module_class pith__module_class_transformer = { .name = "Transformer",
+                                                            .read = transformer_read };

@@ -1,5 +1,6 @@
-/* module_word_weights.c - WordWeights: the vector of each token is multiplied by a weight of its word, and means are
- * those of weights. Source: sentence-transformers 6, modules/word_weights.py and modules/pooling.py. */
+/* module_word_weights.c - WordWeights: the vector of each token is multiplied by a weight of its
+ * word, and means are those of weights. Source: sentence-transformers 6, modules/word_weights.py
+ * and modules/pooling.py. */
 #include "base/error.h"
 #include "base/str.h"
 #include "models/modules/module_class.h"
@@ -42,9 +43,11 @@ static pith__value *word_weights_make(pith__graph *graph, const void *module, pi
     return pith__row_node(graph, place, "Gather", (pith__value *[]){ table, ids }, 2);
 }
 
-static pith__value *word_weights_append(pith__graph *graph, pith__value *rows, const void *module, pith_error *err) {
+static pith__value *word_weights_append(pith__graph *graph, pith__value *rows, const void *module,
+                                        pith_error *err) {
     pith__value *weights = word_weights_make(graph, module, err);
-    return pith__row_node(graph, PITH_STR("WordWeights"), "Mul", (pith__value *[]){ rows, weights }, 2);
+    return pith__row_node(graph, PITH_STR("WordWeights"), "Mul", (pith__value *[]){ rows, weights },
+                          2);
 }
 
 static pith_status word_weights_read(pith__module_reader *r, pith_str folder) {
@@ -55,16 +58,19 @@ static pith_status word_weights_read(pith__module_reader *r, pith_str folder) {
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     PITH_TRY(pith__module_json(NULL, r, folder, "config.json", word_weights_read_config, w));
     PITH_TRY(pith__module_weights(&weights, &file, r, folder));
-    PITH_TRY(pith__module_tensor(&w->weights, r, &weights, file, "emb_layer.weight", 2, (int64_t[]){ w->words, 1 }));
-    PITH_TRY(pith__module_add_rows(r, &(pith__row_step){ w, word_weights_append, PITH_STR("WordWeights") }));
+    PITH_TRY(pith__module_tensor(&w->weights, r, &weights, file, "emb_layer.weight", 2,
+                                 (int64_t[]){ w->words, 1 }));
+    PITH_TRY(pith__module_add_rows(
+        r, &(pith__row_step){ w, word_weights_append, PITH_STR("WordWeights") }));
     r->modules->weighted = true;
     r->modules->row_weights = (pith__row_weights){ w, word_weights_make };
-    return pith__module_decide(r, "module", folder, file, "WordWeights of %lld words", (long long)w->words);
+    return pith__module_decide(r, "module", folder, file, "WordWeights of %lld words",
+                               (long long)w->words);
 }
 
-static const pith__module_keys word_weights_keys = { .file = "config.json",
-                                                     .reads = "vocab",
-                                                     .ignores = "word_weights unknown_word_weight" };
+static const pith__module_keys word_weights_keys = {
+    .file = "config.json", .reads = "vocab", .ignores = "word_weights unknown_word_weight"
+};
 const pith__module_class pith__module_class_word_weights = { .name = "WordWeights",
                                                              .read = word_weights_read,
                                                              .keys = &word_weights_keys };

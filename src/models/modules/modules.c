@@ -1,10 +1,12 @@
-/* modules.c - modules.json and config_sentence_transformers.json to one struct; each module is read by its class.
+/* modules.c - modules.json and config_sentence_transformers.json to one struct; each module is read
+ * by its class.
  *
- * The layout is that of sentence-transformers: modules.json lists the modules in the order in which they are applied,
- * each with the folder of its own files. Without modules.json the directory is a network whose tokens' vectors are
- * averaged (or, with an architecture for causal language models, whose last one is taken), as sentence-transformers
- * does; or it is a static model in Model2Vec's layout. Other files may be missing, except those that a module cannot do
- * without. If a key is there twice, the last one counts, as in Python. */
+ * The layout is that of sentence-transformers: modules.json lists the modules in the order in which
+ * they are applied, each with the folder of its own files. Without modules.json the directory is a
+ * network whose tokens' vectors are averaged (or, with an architecture for causal language models,
+ * whose last one is taken), as sentence-transformers does; or it is a static model in Model2Vec's
+ * layout. Other files may be missing, except those that a module cannot do without. If a key is
+ * there twice, the last one counts, as in Python. */
 #include "models/modules/modules.h"
 
 #include <string.h>
@@ -29,7 +31,8 @@ static void modules_read_prompts(pith__json *j, pith__module_reader *r) {
         if (pith__json_null(j)) continue;
         size_t i = 0;
         while (i < n && !pith__str_eq(prompts[i].name, key)) i++;
-        if (i == n && !pith__arena_grow(r->arena, (void **)&prompts, n, &capacity, sizeof *prompts)) {
+        if (i == n &&
+            !pith__arena_grow(r->arena, (void **)&prompts, n, &capacity, sizeof *prompts)) {
             pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
             return;
         }
@@ -68,7 +71,8 @@ static void modules_read_settings(pith__json *j, pith__module_reader *r, void *t
             pith__json_skip(j);
     }
     if (!j->failed && m->default_prompt.data && !modules_has_prompt(m, m->default_prompt))
-        pith__json_fail(j, PITH_ERR_FORMAT, "default_prompt_name '" PITH_STR_FMT "' is not the name of a prompt",
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "default_prompt_name '" PITH_STR_FMT "' is not the name of a prompt",
                         PITH_STR_ARG(m->default_prompt));
 }
 
@@ -76,8 +80,10 @@ static pith_status modules_settings(pith__module_reader *r) {
     static const char name[] = "config_sentence_transformers.json";
     static const pith__module_keys keys = {
         .file = name,
-        .reads = "activation_fn attend_to_expansion_tokens default_prompt_name do_query_expansion document_length "
-                 "document_prefix max_active_dims model_type prompts query_length query_prefix similarity_fn_name "
+        .reads = "activation_fn attend_to_expansion_tokens default_prompt_name do_query_expansion "
+                 "document_length "
+                 "document_prefix max_active_dims model_type prompts query_length query_prefix "
+                 "similarity_fn_name "
                  "skiplist_words truncate_dim",
         .ignores = "__version__ keep_in_fp32_modules requirements"
     };
@@ -87,21 +93,26 @@ static pith_status modules_settings(pith__module_reader *r) {
     PITH_TRY(pith__module_json(&there, r, here, name, modules_read_settings, m));
     PITH_TRY(pith__module_keys_check(r, here, &keys));
     for (size_t i = 0; i < m->prompt_count; i++) {
-        pith_str both = pith__arena_printf(r->arena, "%s: %s", m->prompts[i].name.data, m->prompts[i].text.data);
+        pith_str both = pith__arena_printf(r->arena, "%s: %s", m->prompts[i].name.data,
+                                           m->prompts[i].text.data);
         if (!both.data) return pith__fail_memory(r->err, m->prompts[i].text.size);
-        PITH_TRY(
-            pith__modules_note(m, "prompt", both, PITH_STR("config_sentence_transformers.json"), r->arena, r->err));
+        PITH_TRY(pith__modules_note(
+            m, "prompt", both, PITH_STR("config_sentence_transformers.json"), r->arena, r->err));
     }
     if (m->default_prompt.data)
-        PITH_TRY(pith__module_decide(r, "default prompt", here, name, PITH_STR_FMT, PITH_STR_ARG(m->default_prompt)));
-    if (m->truncate_dim) PITH_TRY(pith__module_decide(r, "truncate_dim", here, name, "%d", m->truncate_dim));
-    if (m->sparse.most) PITH_TRY(pith__module_decide(r, "largest weights kept", here, name, "%d", m->sparse.most));
+        PITH_TRY(pith__module_decide(r, "default prompt", here, name, PITH_STR_FMT,
+                                     PITH_STR_ARG(m->default_prompt)));
+    if (m->truncate_dim)
+        PITH_TRY(pith__module_decide(r, "truncate_dim", here, name, "%d", m->truncate_dim));
+    if (m->sparse.most)
+        PITH_TRY(pith__module_decide(r, "largest weights kept", here, name, "%d", m->sparse.most));
     /* As max_active_dims of a call, which the encoder takes instead of its own number. */
     for (size_t i = 0; i < m->step_count && m->sparse.most; i++)
         if (m->steps[i].kind == PITH_STEP_TOP)
             m->steps[i].top = m->sparse.most < m->steps[i].out ? m->sparse.most : m->steps[i].out;
     if (!m->similarity.size) return PITH_OK;
-    return pith__module_decide(r, "similarity", here, name, PITH_STR_FMT, PITH_STR_ARG(m->similarity));
+    return pith__module_decide(r, "similarity", here, name, PITH_STR_FMT,
+                               PITH_STR_ARG(m->similarity));
 }
 
 /* ---- modules.json ---- */
@@ -126,7 +137,8 @@ static pith_status modules_fail_class(pith__module_reader *r, pith_str type) {
     size_t dot = type.size;
     while (dot && type.data[dot - 1] != '.') dot--;
     PITH_TRY(pith__piece_check("modules", (pith_str){ type.data + dot, type.size - dot }, r->err));
-    return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' is not supported; supported are %s",
+    return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
+                      "module '" PITH_STR_FMT "' is not supported; supported are %s",
                       PITH_STR_ARG(type), known.data);
 }
 
@@ -148,24 +160,30 @@ pith_status pith__module_read(pith__module_reader *r, pith_str type, pith_str fo
     if (!class) return modules_fail_class(r, type);
     if (!modules_known_package(r, type))
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                          "module '" PITH_STR_FMT "' is code that comes with the model, which is not run",
+                          "module '" PITH_STR_FMT
+                          "' is code that comes with the model, which is not run",
                           PITH_STR_ARG(type));
     if (!class->read)
-        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' is not supported: %s",
-                          PITH_STR_ARG(type), class->refused);
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
+                          "module '" PITH_STR_FMT "' is not supported: %s", PITH_STR_ARG(type),
+                          class->refused);
     if (r->modules->late.pool.factor > 0)
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                          "module '" PITH_STR_FMT "' is behind HierarchicalTokenPooling, which must be the last one",
+                          "module '" PITH_STR_FMT
+                          "' is behind HierarchicalTokenPooling, which must be the last one",
                           PITH_STR_ARG(type));
     if (pith__str_is(folder, ".")) folder = PITH_STR("");
     if (strlen(folder.data) != folder.size)
-        return pith__fail(r->err, PITH_ERR_FORMAT, "the path of module " PITH_STR_FMT " contains a NUL byte",
+        return pith__fail(r->err, PITH_ERR_FORMAT,
+                          "the path of module " PITH_STR_FMT " contains a NUL byte",
                           PITH_STR_ARG(name));
     pith_status status = class->read(r, folder);
     /* Without a folder of its own a config.json is that of the network. */
-    if (!status && class->keys && folder.size) status = pith__module_keys_check(r, folder, class->keys);
+    if (!status && class->keys && folder.size)
+        status = pith__module_keys_check(r, folder, class->keys);
     if (!status) return PITH_OK;
-    return pith__fail_at(r->err, status, "module " PITH_STR_FMT " (%s" PITH_STR_FMT "%s): ", PITH_STR_ARG(name),
+    return pith__fail_at(r->err, status,
+                         "module " PITH_STR_FMT " (%s" PITH_STR_FMT "%s): ", PITH_STR_ARG(name),
                          folder.size ? "folder '" : "beside modules.json", PITH_STR_ARG(folder),
                          folder.size ? "'" : "");
 }
@@ -243,11 +261,15 @@ static pith_status modules_task(pith__module_reader *r) {
     m->task = -1;
     for (size_t i = 0; i < m->task_count; i++) {
         if (pith__str_eq(m->tasks[i], wanted)) m->task = (int32_t)i;
-        list = pith__arena_printf(r->arena, "%s%s" PITH_STR_FMT, list.data, i ? ", " : "", PITH_STR_ALL(m->tasks[i]));
+        list = pith__arena_printf(r->arena, "%s%s" PITH_STR_FMT, list.data, i ? ", " : "",
+                                  PITH_STR_ALL(m->tasks[i]));
         if (!list.data) return pith__fail_memory(r->err, 0);
     }
-    if (m->task >= 0) return pith__module_decide(r, "task", PITH_STR(""), NULL, PITH_STR_FMT, PITH_STR_ARG(wanted));
-    return pith__fail(r->err, PITH_ERR_ARGUMENT, "the model has no task '%s'; it has %s", r->source->route, list.data);
+    if (m->task >= 0)
+        return pith__module_decide(r, "task", PITH_STR(""), NULL, PITH_STR_FMT,
+                                   PITH_STR_ARG(wanted));
+    return pith__fail(r->err, PITH_ERR_ARGUMENT, "the model has no task '%s'; it has %s",
+                      r->source->route, list.data);
 }
 
 /* What became of keys stands behind what was decided. */
@@ -259,14 +281,15 @@ static pith_status modules_keys_last(pith__modules *m, pith__arena *arena, pith_
     if (!sorted) return pith__fail_memory(err, m->decision_count * sizeof *sorted);
     for (int of_keys = 0; of_keys < 2; of_keys++)
         for (size_t i = 0; i < m->decision_count; i++)
-            if (of_keys == !strncmp(m->decisions[i].what, keys, sizeof keys - 1)) sorted[n++] = m->decisions[i];
+            if (of_keys == !strncmp(m->decisions[i].what, keys, sizeof keys - 1))
+                sorted[n++] = m->decisions[i];
     m->decisions = sorted;
     m->decision_capacity = n;
     return PITH_OK;
 }
 
-pith_status pith__modules_read(pith__modules *modules, const pith__modules_source *source, pith__arena *arena,
-                               pith_error *err) {
+pith_status pith__modules_read(pith__modules *modules, const pith__modules_source *source,
+                               pith__arena *arena, pith_error *err) {
     *modules = (pith__modules)PITH_MODULES_INIT;
     pith__module_reader r = { .modules = modules, .source = source, .arena = arena, .err = err };
     static const pith__module_keys keys = { .file = "modules.json",
@@ -283,19 +306,21 @@ pith_status pith__modules_read(pith__modules *modules, const pith__modules_sourc
     r.alone = !list.count;
     if (r.alone) PITH_TRY(modules_default(&r));
     if (r.task == PITH_TASK_FILL_MASK && !modules->sparse.only)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the network's task is fill-mask, which only a module SpladePooling makes vectors of");
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "the network's task is fill-mask, which only a module SpladePooling makes vectors of");
     if (r.task == PITH_TASK_GENERATE && !modules->judge.only)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the network's task is text-generation, which only a module LogitScore makes scores of");
+                          "the network's task is text-generation, which only a module LogitScore "
+                          "makes scores of");
     if (list.count && r.stage == PITH_STAGE_ROWS) modules->pooling = 0;
     modules_finish(modules);
     PITH_TRY(modules_settings(&r));
     PITH_TRY(modules_task(&r));
     PITH_TRY(modules_keys_last(modules, arena, err));
     if (!source->route || modules->route.size || modules->task_count) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no routes, so there is none of the name '%s'",
-                      source->route);
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "the model has no routes, so there is none of the name '%s'", source->route);
 }
 
 /* ---- rows ---- */
@@ -306,31 +331,38 @@ static pith_status modules_append_weights(int *output, pith__graph *graph, pith_
     pith_error fault = PITH_ERROR_INIT;
     pith__value *weights = w->make(graph, w->module, &fault);
     if (fault.code) return pith__fail(err, fault.code, "%s", fault.message);
-    pith__value *both = pith__row_node(graph, PITH_STR("weights"), "Concat", (pith__value *[]){ rows, weights }, 2);
+    pith__value *both =
+        pith__row_node(graph, PITH_STR("weights"), "Concat", (pith__value *[]){ rows, weights }, 2);
     if (!both || pith__node_set_int(both->producer, "axis", 2)) return pith__fail_memory(err, 0);
     return pith__row_output(output, graph, both, PITH_STR("pith.weighted_rows"), err);
 }
 
-pith_status pith__modules_append(int *output, pith__graph *graph, const pith__modules *m, pith_error *err) {
+pith_status pith__modules_append(int *output, pith__graph *graph, const pith__modules *m,
+                                 pith_error *err) {
     if (!m->row_step_count) return PITH_OK;
     if (*output >= 0 && graph->outputs[*output]->type.rank == 2) return PITH_OK;
     if (*output < 0 || graph->outputs[*output]->type.rank != 3)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "module " PITH_STR_FMT
-                          " works on the vectors of tokens, which the graph does not have as an output",
-                          PITH_STR_ARG(m->row_steps[0].place));
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "module " PITH_STR_FMT
+            " works on the vectors of tokens, which the graph does not have as an output",
+            PITH_STR_ARG(m->row_steps[0].place));
     pith__value *rows = graph->outputs[*output];
     pith_error fault = PITH_ERROR_INIT;
     if (rows->type.dtype != PITH_F32) {
         rows = pith__row_node(graph, PITH_STR("rows"), "Cast", &rows, 1);
-        if (!rows || pith__node_set_int(rows->producer, "to", PITH_F32)) return pith__fail_memory(err, 0);
+        if (!rows || pith__node_set_int(rows->producer, "to", PITH_F32))
+            return pith__fail_memory(err, 0);
     }
     for (size_t i = 0; i < m->row_step_count; i++) {
         rows = m->row_steps[i].append(graph, rows, m->row_steps[i].module, &fault);
-        if (!rows) return fault.code ? pith__fail(err, fault.code, "%s", fault.message) : pith__fail_memory(err, 0);
+        if (!rows)
+            return fault.code ? pith__fail(err, fault.code, "%s", fault.message)
+                              : pith__fail_memory(err, 0);
     }
     PITH_TRY(pith__row_output(output, graph, rows, PITH_STR("pith.rows"), err));
-    return m->row_weights.make ? modules_append_weights(output, graph, rows, &m->row_weights, err) : PITH_OK;
+    return m->row_weights.make ? modules_append_weights(output, graph, rows, &m->row_weights, err)
+                               : PITH_OK;
 }
 
 int32_t pith__modules_max_length(const pith__modules *modules, int32_t flag, int32_t tokenizer) {

@@ -1,10 +1,11 @@
-/* rerank_chat.c - the chat template of a reranker: where it stands, with which variables it runs, and whether it has
- * room for a query and a document.
+/* rerank_chat.c - the chat template of a reranker: where it stands, with which variables it runs,
+ * and whether it has room for a query and a document.
  *
- * sentence-transformers gives every pair to the tokenizer's chat template if there is one, unless modality_config says
- * that texts go without. A template for conversations has no room for a pair. With it, a classifier takes pairs as its
- * tokenizer joins them, as sentence-transformers did before it knew templates, unless the template names the roles of
- * pairs. Sources: sentence-transformers 6.2, base/modality.py and base/modules/transformer.py; transformers 4.57.1,
+ * sentence-transformers gives every pair to the tokenizer's chat template if there is one, unless
+ * modality_config says that texts go without. A template for conversations has no room for a pair.
+ * With it, a classifier takes pairs as its tokenizer joins them, as sentence-transformers did
+ * before it knew templates, unless the template names the roles of pairs. Sources:
+ * sentence-transformers 6.2, base/modality.py and base/modules/transformer.py; transformers 4.57.1,
  * tokenization_utils_base.py (which file a template stands in, and its variables). */
 #include <string.h>
 
@@ -22,7 +23,8 @@ typedef struct chat_source {
 
 /* ---- files ---- */
 
-static void chat_source_add(pith__json *j, pith__module_reader *r, chat_source *s, pith__chat_variable variable) {
+static void chat_source_add(pith__json *j, pith__module_reader *r, chat_source *s,
+                            pith__chat_variable variable) {
     void *variables = s->variables;
     if (!pith__arena_grow(r->arena, &variables, s->count, &s->capacity, sizeof variable)) {
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
@@ -41,7 +43,8 @@ static bool chat_source_is_token(pith_str key) {
 }
 
 /* "[SEP]", {"content": "[SEP]", …} or null. */
-static void chat_source_read_token(pith__json *j, pith__module_reader *r, chat_source *s, pith_str key) {
+static void chat_source_read_token(pith__json *j, pith__module_reader *r, chat_source *s,
+                                   pith_str key) {
     pith_str inner, text = { NULL, 0 };
     pith_str name = pith__json_copy(j, r->arena, key);
     if (pith__json_peek(j) == PITH_JSON_STRING) {
@@ -62,7 +65,8 @@ static void chat_source_read_token(pith__json *j, pith__module_reader *r, chat_s
 static pith_str chat_source_read_template(pith__json *j, pith__module_reader *r) {
     pith_str found = { NULL, 0 }, key;
     if (pith__json_null(j)) return found;
-    if (pith__json_peek(j) == PITH_JSON_STRING) return pith__json_copy(j, r->arena, pith__json_string(j));
+    if (pith__json_peek(j) == PITH_JSON_STRING)
+        return pith__json_copy(j, r->arena, pith__json_string(j));
     for (pith__json_array(j); pith__json_next_item(j);) {
         pith_str name = PITH_STR(""), text = PITH_STR("");
         for (pith__json_object(j); pith__json_next_key(j, &key);)
@@ -96,7 +100,8 @@ static pith_status chat_source_read(chat_source *s, pith__module_reader *r) {
     pith__file file;
     bool there;
     if (!name.data) return pith__fail_memory(r->err, folder.size);
-    PITH_TRY(pith__module_json(&there, r, folder, "tokenizer_config.json", chat_source_read_config, s));
+    PITH_TRY(
+        pith__module_json(&there, r, folder, "tokenizer_config.json", chat_source_read_config, s));
     s->file = "tokenizer_config.json";
     PITH_TRY(pith__file_find(&there, &path, r->arena, r->source->dir, name.data, r->err));
     if (!there) return PITH_OK;
@@ -106,7 +111,8 @@ static pith_status chat_source_read(chat_source *s, pith__module_reader *r) {
     s->file = "chat_template.jinja";
     pith__file_close(&file);
     if (!fits)
-        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "%s: it is longer than %d bytes", s->file, PITH_CHAT_BYTES_MAX);
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "%s: it is longer than %d bytes", s->file,
+                          PITH_CHAT_BYTES_MAX);
     return s->text.data ? PITH_OK : pith__fail_memory(r->err, PITH_CHAT_BYTES_MAX);
 }
 
@@ -121,15 +127,16 @@ static bool chat_source_has(pith_str text, const char *part) {
 
 /* Whether a template that says nothing else takes contents as lists. */
 static bool chat_source_is_structured(pith_str text) {
-    static const char *const signs[] = { "content[0]", ".type", "'type'", "\"type\"", "item.type", "message.content[" };
+    static const char *const signs[] = { "content[0]", ".type",     "'type'",
+                                         "\"type\"",   "item.type", "message.content[" };
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (chat_source_has(text, signs[i])) return true;
     return false;
 }
 
 /* Runs the template in memory of its own and keeps the result. */
-static pith_status chat_source_run(pith__chat_form *form, const chat_source *s, const pith__module_reader *r,
-                                   bool instructed, pith_error *err) {
+static pith_status chat_source_run(pith__chat_form *form, const chat_source *s,
+                                   const pith__module_reader *r, bool instructed, pith_error *err) {
     const pith__chat_settings settings = {
         .instructed = instructed,
         .structured = r->messages == PITH_MESSAGES_STRUCTURED ||
@@ -162,18 +169,22 @@ pith_status pith__judge_read_chat(pith__module_reader *r) {
     pith__judge *judge = &r->modules->judge;
     chat_source s = { .text = { NULL, 0 } };
     pith_error fault = PITH_ERROR_INIT;
-    if (r->messages == PITH_MESSAGES_NONE || !r->source->files) return PITH_OK; /* or a tokenizer is opened alone */
+    /* or a tokenizer is opened alone */
+    if (r->messages == PITH_MESSAGES_NONE || !r->source->files) return PITH_OK;
     PITH_TRY(chat_source_read(&s, r));
     const bool asked = r->messages != PITH_MESSAGES_UNKNOWN;
     if (!s.text.data && asked)
-        return pith__fail(r->err, PITH_ERR_NOT_FOUND,
-                          "modality_config.message asks for a chat template, but neither chat_template.jinja nor "
-                          "tokenizer_config.json has one");
+        return pith__fail(
+            r->err, PITH_ERR_NOT_FOUND,
+            "modality_config.message asks for a chat template, but neither chat_template.jinja nor "
+            "tokenizer_config.json has one");
     if (!s.text.data) return PITH_OK;
     PITH_TRY(chat_source_add_settings(&s, r));
     pith_status status = chat_source_run(&judge->chat[0], &s, r, false, &fault);
-    const bool named = chat_source_has(s.text, "'document'") || chat_source_has(s.text, "\"document\"");
-    if (status == PITH_ERR_UNSUPPORTED && r->task == PITH_TASK_CLASSIFY && !asked && !named) return PITH_OK;
+    const bool named =
+        chat_source_has(s.text, "'document'") || chat_source_has(s.text, "\"document\"");
+    if (status == PITH_ERR_UNSUPPORTED && r->task == PITH_TASK_CLASSIFY && !asked && !named)
+        return PITH_OK;
     if (status) return pith__fail(r->err, status, "%s", fault.message);
     status = chat_source_run(&judge->chat[1], &s, r, true, &fault);
     if (status == PITH_ERR_UNSUPPORTED)
@@ -181,8 +192,9 @@ pith_status pith__judge_read_chat(pith__module_reader *r) {
     else if (status)
         return pith__fail(r->err, status, "%s", fault.message);
     judge->form = PITH_JUDGE_CHAT;
-    return pith__module_decide(r, "chat template", r->modules->folder, s.file, "query and document");
+    return pith__module_decide(r, "chat template", r->modules->folder, s.file,
+                               "query and document");
 }
 
-const pith__part pith__part_chat = { "chat",
-                                     &(const pith__judge_part){ pith__judge_read_card, pith__judge_read_chat } };
+const pith__part pith__part_chat = { "chat", &(const pith__judge_part){ pith__judge_read_card,
+                                                                        pith__judge_read_chat } };

@@ -1,7 +1,8 @@
-/* rerank_prompt.c - causal language models that are known as rerankers by their architecture. Which words they answer
- * with stands in their documentation; the ids of these words, in tokenizer.json.
+/* rerank_prompt.c - causal language models that are known as rerankers by their architecture. Which
+ * words they answer with stands in their documentation; the ids of these words, in tokenizer.json.
  *
- * Sources: the model card of Qwen/Qwen3-Reranker-0.6B; the package mxbai-rerank 0.1.6, mxbai_rerank_v2.py. */
+ * Sources: the model card of Qwen/Qwen3-Reranker-0.6B; the package mxbai-rerank 0.1.6,
+ * mxbai_rerank_v2.py. */
 #include "models/modules/rerank_prompt.h"
 
 #include "base/error.h"
@@ -27,7 +28,9 @@ typedef struct judge_words {
 static void judge_read_vocabulary(pith__json *j, judge_words *w) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
-        int64_t *id = pith__str_is(key, w->card->yes) ? &w->yes : pith__str_is(key, w->card->no) ? &w->no : NULL;
+        int64_t *id = pith__str_is(key, w->card->yes)  ? &w->yes
+                      : pith__str_is(key, w->card->no) ? &w->no
+                                                       : NULL;
         if (id)
             *id = pith__json_int(j);
         else
@@ -51,7 +54,8 @@ static void judge_read_words(pith__json *j, pith__module_reader *r, void *to) {
     }
 }
 
-/* A damaged tokenizer.json gives no answers here; opening the tokenizer says what is wrong with it. */
+/* A damaged tokenizer.json gives no answers here; opening the tokenizer says what is wrong with it.
+ */
 pith_status pith__judge_read_card(pith__module_reader *r, pith_str model_type) {
     pith__judge *judge = &r->modules->judge;
     pith__module_reader own = *r;
@@ -62,10 +66,11 @@ pith_status pith__judge_read_card(pith__module_reader *r, pith_str model_type) {
         if (pith__str_is(model_type, cards[i].model_type)) words.card = &cards[i];
     if (!words.card || !r->source->files) return PITH_OK; /* a tokenizer alone judges nothing */
     own.err = &fault;
-    pith_status status =
-        pith__module_json(&there, &own, r->modules->folder, "tokenizer.json", judge_read_words, &words);
+    pith_status status = pith__module_json(&there, &own, r->modules->folder, "tokenizer.json",
+                                           judge_read_words, &words);
     if (status == PITH_ERR_MEMORY) return pith__fail(r->err, status, "%s", fault.message);
-    if (status || words.yes < 0 || words.no < 0 || words.yes >= INT32_MAX || words.no >= INT32_MAX) return PITH_OK;
+    if (status || words.yes < 0 || words.no < 0 || words.yes >= INT32_MAX || words.no >= INT32_MAX)
+        return PITH_OK;
     judge->form = words.card->form;
     judge->answers = true;
     judge->yes = (int32_t)words.yes;

@@ -1,5 +1,6 @@
-/* rerank_prompt.h - rerankers that read a query and a document as one text with words of the model around them:
- * language models that answer "yes" or "no", and classifiers that were made of such models. */
+/* rerank_prompt.h - rerankers that read a query and a document as one text with words of the model
+ * around them: language models that answer "yes" or "no", and classifiers that were made of such
+ * models. */
 #ifndef PITH_MODELS_MODULES_RERANK_PROMPT_H
 #define PITH_MODELS_MODULES_RERANK_PROMPT_H
 
@@ -18,26 +19,32 @@ typedef enum pith__judge_form {
 
 typedef struct pith__judge {
     pith__judge_form form;
-    bool answers;    /* a score is a logit of the token behind the last one; false: the network has a classifier */
+    bool answers;    /* a score is a logit of the token behind the last one; false: the network has
+                        a classifier */
     bool only;       /* modules.json says so: the directory has no vectors */
-    int32_t yes, no; /* of answers: ids of the tokens whose logits are subtracted; no is -1: only yes counts */
+    int32_t yes, no; /* of answers: ids of the tokens whose logits are subtracted; no is -1: only
+                        yes counts */
     bool keeps_end;  /* of CHAT: a text that is cut keeps the words of the template at its end */
-    pith__chat_form chat[2]; /* of CHAT: without an instruction and with one; count 0: the template fails with one */
+    pith__chat_form chat[2]; /* of CHAT: without an instruction and with one; count 0: the template
+                                fails with one */
 } pith__judge;
 
 /* clang-format off */
-#define PITH_JUDGE_INIT { PITH_JUDGE_PAIR, false, false, -1, -1, true, { { NULL, 0 }, { NULL, 0 } } }
+#define PITH_JUDGE_INIT \
+    { PITH_JUDGE_PAIR, false, false, -1, -1, true, { { NULL, 0 }, { NULL, 0 } } }
 /* clang-format on */
 
 typedef struct pith__module_reader pith__module_reader;
 
-/* Sets reader->modules->judge for a causal language model without modules.json, if models of its architecture are known
- * as rerankers and its tokenizer.json has their answers. */
+/* Sets reader->modules->judge for a causal language model without modules.json, if models of its
+ * architecture are known as rerankers and its tokenizer.json has their answers. */
 pith_status pith__judge_read_card(pith__module_reader *r, pith_str model_type);
-/* Looks for a chat template, and for a reranker with one sets reader->modules->judge.form to PITH_JUDGE_CHAT. */
+/* Looks for a chat template, and for a reranker with one sets reader->modules->judge.form to
+ * PITH_JUDGE_CHAT. */
 pith_status pith__judge_read_chat(pith__module_reader *r);
 
-/* The part "chat" (base/optional_part.h): the two functions above, and the reading of chat templates. */
+/* The part "chat" (base/optional_part.h): the two functions above, and the reading of chat
+ * templates. */
 typedef struct pith__judge_part {
     pith_status (*card)(pith__module_reader *r, pith_str model_type);
     pith_status (*chat)(pith__module_reader *r);

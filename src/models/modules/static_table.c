@@ -1,5 +1,5 @@
-/* static_table.c - a table of vectors as a graph: input_ids to rows. Source: sentence-transformers 6,
- * modules/static_embedding.py (_fold_model2vec_weights); model2vec 0.10, model.py. */
+/* static_table.c - a table of vectors as a graph: input_ids to rows. Source: sentence-transformers
+ * 6, modules/static_embedding.py (_fold_model2vec_weights); model2vec 0.10, model.py. */
 #include "models/modules/static_table.h"
 
 #include "base/dtype.h"
@@ -13,9 +13,11 @@ typedef struct static_table {
     const char *output;
 } static_table;
 
-static pith__value *table_look_up(pith__graph *graph, const pith_tensor *table, const char *name, pith__value *ids) {
+static pith__value *table_look_up(pith__graph *graph, const pith_tensor *table, const char *name,
+                                  pith__value *ids) {
     pith__value *rows = pith__graph_add_const(graph, pith__str_of(name), table);
-    return pith__row_node(graph, PITH_STR("embedding"), "Gather", (pith__value *[]){ rows, ids }, 2);
+    return pith__row_node(graph, PITH_STR("embedding"), "Gather", (pith__value *[]){ rows, ids },
+                          2);
 }
 
 static pith__value *table_cast(pith__graph *graph, pith__value *x, int from, int to) {
@@ -26,18 +28,21 @@ static pith__value *table_cast(pith__graph *graph, pith__value *x, int from, int
 
 /* [batch, sequence, 1] */
 static pith__value *table_weights(pith__graph *graph, const static_table *t, pith__value *ids) {
-    pith__value *w = table_cast(graph, table_look_up(graph, t->weights, "weights", ids), t->weights->dtype, PITH_F32);
+    pith__value *w = table_cast(graph, table_look_up(graph, t->weights, "weights", ids),
+                                t->weights->dtype, PITH_F32);
     pith__value *last = pith__graph_add_i64s(graph, PITH_STR(""), (const int64_t[]){ -1 }, 1);
-    return pith__row_node(graph, PITH_STR("embedding"), "Unsqueeze", (pith__value *[]){ w, last }, 2);
+    return pith__row_node(graph, PITH_STR("embedding"), "Unsqueeze", (pith__value *[]){ w, last },
+                          2);
 }
 
 static pith__value *table_rows(pith__graph *graph, const static_table *t, pith__value *ids) {
     pith__value *places = ids;
     if (!t->rows) return table_weights(graph, t, ids);
     if (t->mapping)
-        places = table_cast(graph, table_look_up(graph, t->mapping, "mapping", ids), t->mapping->dtype, PITH_I64);
-    pith__value *x =
-        table_cast(graph, table_look_up(graph, t->rows, "embedding.weight", places), t->rows->dtype, PITH_F32);
+        places = table_cast(graph, table_look_up(graph, t->mapping, "mapping", ids),
+                            t->mapping->dtype, PITH_I64);
+    pith__value *x = table_cast(graph, table_look_up(graph, t->rows, "embedding.weight", places),
+                                t->rows->dtype, PITH_F32);
     if (!t->weights) return x;
     pith__value *w = table_weights(graph, t, ids);
     return pith__row_node(graph, PITH_STR("embedding"), "Mul", (pith__value *[]){ x, w }, 2);
@@ -49,7 +54,8 @@ static pith_status table_build(pith__graph *graph, const void *module, pith_erro
     pith__value *ids = pith__graph_add_value(graph, PITH_STR("input_ids"), PITH_VALUE_INPUT);
     graph->inputs = pith__arena_array(graph->arena, 1, sizeof *graph->inputs);
     graph->outputs = pith__arena_array(graph->arena, 1, sizeof *graph->outputs);
-    if (!ids || !graph->inputs || !graph->outputs || dims[0] == PITH_DIM_UNKNOWN || dims[1] == PITH_DIM_UNKNOWN)
+    if (!ids || !graph->inputs || !graph->outputs || dims[0] == PITH_DIM_UNKNOWN ||
+        dims[1] == PITH_DIM_UNKNOWN)
         return pith__fail_memory(err, 0);
     pith__type_set(&ids->type, PITH_I64, 2, dims);
     graph->inputs[graph->input_count++] = ids;
@@ -63,25 +69,28 @@ static pith_status table_build(pith__graph *graph, const void *module, pith_erro
 }
 
 /* The tensor if its rank and dtype are right; an optional one may be missing. */
-static pith_status table_find(const pith_tensor **t, const pith__module_reader *r, const pith__weights *weights,
-                              const char *file, const char *name, int rank, bool numbers) {
+static pith_status table_find(const pith_tensor **t, const pith__module_reader *r,
+                              const pith__weights *weights, const char *file, const char *name,
+                              int rank, bool numbers) {
     *t = pith__weights_find(weights, pith__str_of(name));
     if (!*t) return PITH_OK;
     const int dtype = (*t)->dtype;
     bool whole = dtype == PITH_I64 || dtype == PITH_I32 || dtype == PITH_U32 || dtype == PITH_U16;
-    bool known = numbers ? dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16 || dtype == PITH_F64 ||
-                               dtype == PITH_I8 || dtype == PITH_U8
+    bool known = numbers ? dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16 ||
+                               dtype == PITH_F64 || dtype == PITH_I8 || dtype == PITH_U8
                          : whole;
     if ((*t)->rank == rank && known && pith__dims_count((*t)->dims, rank)) return PITH_OK;
     char shape[128];
-    return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "%s: tensor '%s' is %s of shape %s; %s with %d %s expected", file,
-                      name, pith__dtype_name(dtype), pith__dims_text((*t)->dims, (*t)->rank, shape, sizeof shape),
-                      numbers ? "numbers" : "whole numbers", rank, rank == 1 ? "axis are" : "axes are");
+    return pith__fail(
+        r->err, PITH_ERR_UNSUPPORTED, "%s: tensor '%s' is %s of shape %s; %s with %d %s expected",
+        file, name, pith__dtype_name(dtype),
+        pith__dims_text((*t)->dims, (*t)->rank, shape, sizeof shape),
+        numbers ? "numbers" : "whole numbers", rank, rank == 1 ? "axis are" : "axes are");
 }
 
 /* The table becomes the input of the model. */
-static void table_take(pith__module_reader *r, const static_table *t, pith_str folder, uint32_t pooling,
-                       pith__module_stage stage) {
+static void table_take(pith__module_reader *r, const static_table *t, pith_str folder,
+                       uint32_t pooling, pith__module_stage stage) {
     r->modules->folder = folder;
     r->modules->input = (pith__input_module){ t, table_build };
     r->modules->pooling = pooling;
@@ -124,6 +133,7 @@ pith_status pith__static_weights_read(pith__module_reader *r, pith_str folder) {
     t->output = "sparse_weights";
     table_take(r, t, folder, 0, PITH_STAGE_VECTOR);
     if (!t->weights) return PITH_OK;
-    return pith__module_decide(r, "sparse", folder, file, "SparseStaticEmbedding, weights of %lld tokens",
+    return pith__module_decide(r, "sparse", folder, file,
+                               "SparseStaticEmbedding, weights of %lld tokens",
                                (long long)t->weights->dims[0]);
 }

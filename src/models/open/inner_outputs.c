@@ -1,7 +1,8 @@
 /* inner_outputs.c - see inner_outputs.h.
  *
- * A protobuf message may come in several pieces, which are merged: single fields by the last one, lists end to end. So
- * the file with more outputs is the file itself, and behind it a piece of its graph that has nothing but these. */
+ * A protobuf message may come in several pieces, which are merged: single fields by the last one,
+ * lists end to end. So the file with more outputs is the file itself, and behind it a piece of its
+ * graph that has nothing but these. */
 #include "models/open/inner_outputs.h"
 
 #include <string.h>
@@ -14,11 +15,14 @@
 /* Numbers of fields in onnx.proto. */
 enum { INNER_MODEL_GRAPH = 7, INNER_GRAPH_OUTPUT = 12, INNER_OUTPUT_NAME = 1 };
 
-static bool inner_is_wanted(const pith__value *v) { return v && v->kind == PITH_VALUE_NODE && v->name.size; }
+static bool inner_is_wanted(const pith__value *v) {
+    return v && v->kind == PITH_VALUE_NODE && v->name.size;
+}
 
 static size_t inner_count(const pith__graph *g) {
     size_t count = g->output_count;
-    for (const pith__node *node = g->first; node; node = node->next) count += (size_t)node->output_count;
+    for (const pith__node *node = g->first; node; node = node->next)
+        count += (size_t)node->output_count;
     return count;
 }
 
@@ -75,7 +79,9 @@ typedef struct inner_outputs {
 static void inner_put_graph(pith__wire_out *out, const void *message) {
     const inner_outputs *o = message;
     for (size_t i = 0; i < o->graph->output_count; i++)
-        if (!o->there[i]) pith__wire_put_message(out, INNER_GRAPH_OUTPUT, inner_put_output, &o->graph->output_names[i]);
+        if (!o->there[i])
+            pith__wire_put_message(out, INNER_GRAPH_OUTPUT, inner_put_output,
+                                   &o->graph->output_names[i]);
 }
 
 typedef struct inner_bytes {
@@ -100,7 +106,9 @@ pith_status pith__inner_file(pith_str *bytes, pith_model *m, pith_error *err) {
     pith__wire_out counted = { NULL, NULL, 0 };
     pith__wire_put_message(&counted, INNER_MODEL_GRAPH, inner_put_graph, &outputs);
     size_t whole;
-    char *data = pith__add_overflows(file.size, counted.size, &whole) ? NULL : pith__arena_alloc(&m->arena, whole);
+    char *data = pith__add_overflows(file.size, counted.size, &whole)
+                     ? NULL
+                     : pith__arena_alloc(&m->arena, whole);
     if (!data) return pith__fail_memory(err, file.size);
     memcpy(data, file.data, file.size);
     inner_bytes made = { data + file.size, 0 };

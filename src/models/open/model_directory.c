@@ -1,7 +1,8 @@
 /* model_directory.c - which file of a model directory is opened.
  *
- * The folder of the network is the directory itself, or the folder of the module Transformer ("0_Transformer"), whose
- * ONNX files may also lie in the directory. docs/cli.md states the order. */
+ * The folder of the network is the directory itself, or the folder of the module Transformer
+ * ("0_Transformer"), whose ONNX files may also lie in the directory. docs/cli.md states the
+ * order. */
 #include <limits.h>
 #include <string.h>
 
@@ -45,9 +46,10 @@ static directory_class classify(pith_str name) {
     return DIRECTORY_FULL;
 }
 
-/* The best .onnx file in dir or its folder onnx; *path has no data if there is none. Of equals in one folder
- * the shortest name wins, then the first in the alphabet. */
-static pith_status find_other(pith_str *path, directory_class *class, pith_model *m, const char *dir, pith_error *err) {
+/* The best .onnx file in dir or its folder onnx; *path has no data if there is none. Of equals in
+ * one folder the shortest name wins, then the first in the alphabet. */
+static pith_status find_other(pith_str *path, directory_class *class, pith_model *m,
+                              const char *dir, pith_error *err) {
     *path = (pith_str){ NULL, 0 };
     *class = DIRECTORY_NONE;
     for (int folder = 0; folder < 2; folder++) {
@@ -75,20 +77,24 @@ static pith_status not_there(pith_model *m, const char *dir, pith_error *err) {
     pith_str list = PITH_STR("");
     for (const pith__reader *r = pith__reader_after(INT_MIN); r; r = pith__reader_after(r->rank))
         for (int i = 0; i < PITH_READER_FILES && r->files[i]; i++) {
-            list = pith__arena_printf(&m->arena, "%s%s%s%s%s", list.data, list.size ? ", " : "", r->files[i],
-                                      r->beside ? " with " : "", r->beside ? r->beside : "");
+            list = pith__arena_printf(&m->arena, "%s%s%s%s%s", list.data, list.size ? ", " : "",
+                                      r->files[i], r->beside ? " with " : "",
+                                      r->beside ? r->beside : "");
             if (!list.data) return pith__fail_memory(err, 0);
         }
     pith_error lacks = PITH_ERROR_INIT;
     if (pith__piece_check_any("readers", &lacks))
-        list = pith__arena_printf(&m->arena, "%s; %s", list.size ? list.data : "none", lacks.message);
+        list =
+            pith__arena_printf(&m->arena, "%s; %s", list.size ? list.data : "none", lacks.message);
     if (!list.data) return pith__fail_memory(err, 0);
     if (m->no_text.code) return pith__fail(err, m->no_text.code, "%s", m->no_text.message);
     if (m->modules.folder.size)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "%s: modules.json names the folder '" PITH_STR_FMT "', but no model is there; looked for %s",
+                          "%s: modules.json names the folder '" PITH_STR_FMT
+                          "', but no model is there; looked for %s",
                           m->dir.data, PITH_STR_ARG(m->modules.folder), list.data);
-    return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: no model in this directory; looked for %s", dir, list.data);
+    return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: no model in this directory; looked for %s", dir,
+                      list.data);
 }
 
 static pith_status note_file(pith_model *m, pith_str path, pith_error *err) {
@@ -97,8 +103,8 @@ static pith_status note_file(pith_model *m, pith_str path, pith_error *err) {
     return pith__modules_note(&m->modules, "model file", path, PITH_STR(""), &m->arena, err);
 }
 
-/* A directory that its reader cannot build, such as one of an unknown architecture, may have an ONNX file that can be
- * chosen. */
+/* A directory that its reader cannot build, such as one of an unknown architecture, may have an
+ * ONNX file that can be chosen. */
 static pith_status suggest(pith_model *m, const char *dir, pith_status status, pith_error *err) {
     pith_str path;
     directory_class class;
@@ -106,13 +112,15 @@ static pith_status suggest(pith_model *m, const char *dir, pith_status status, p
     if (status != PITH_ERR_UNSUPPORTED || !err) return status;
     copy = *err;
     if (find_other(&path, &class, m, dir, NULL) || !path.data) return status;
-    return pith__fail(err, status, "%s; the directory also has %s, which model_file (--model-file) can choose",
+    return pith__fail(err, status,
+                      "%s; the directory also has %s, which model_file (--model-file) can choose",
                       copy.message, path.data);
 }
 
-/* Files of readers that this build was made without, of a rank below that of the one that was found: another file may
- * hold other numbers. */
-static pith_status check_left_out(pith_model *m, const char *dir, bool files_only, int rank, pith_error *err) {
+/* Files of readers that this build was made without, of a rank below that of the one that was
+ * found: another file may hold other numbers. */
+static pith_status check_left_out(pith_model *m, const char *dir, bool files_only, int rank,
+                                  pith_error *err) {
     static const struct {
         const char *reader, *file, *beside;
         int rank;
@@ -130,19 +138,23 @@ static pith_status check_left_out(pith_model *m, const char *dir, bool files_onl
         bool there, beside = true;
         if (files[i].rank >= rank || (files_only && files[i].beside)) continue;
         PITH_TRY(pith__file_find(&there, &path, &m->arena, dir, files[i].file, err));
-        if (there && files[i].beside) PITH_TRY(pith__file_find(&beside, &path, &m->arena, dir, files[i].beside, err));
+        if (there && files[i].beside)
+            PITH_TRY(pith__file_find(&beside, &path, &m->arena, dir, files[i].beside, err));
         if (there && beside)
-            PITH_TRY(pith__piece_check_for("readers", pith__str_of(files[i].reader), files[i].file, err));
+            PITH_TRY(pith__piece_check_for("readers", pith__str_of(files[i].reader), files[i].file,
+                                           err));
     }
     return PITH_OK;
 }
 
 /* The files that readers name, in one directory. *done: one was there. */
-static pith_status open_named(bool *done, pith_model *m, const char *dir, bool files_only, pith_error *err) {
+static pith_status open_named(bool *done, pith_model *m, const char *dir, bool files_only,
+                              pith_error *err) {
     for (const pith__reader *r = pith__reader_after(INT_MIN); r; r = pith__reader_after(r->rank)) {
         pith_str path;
         bool there = !files_only || r->takes;
-        if (there && r->files[0] && r->beside) PITH_TRY(pith__file_find(&there, &path, &m->arena, dir, r->beside, err));
+        if (there && r->files[0] && r->beside)
+            PITH_TRY(pith__file_find(&there, &path, &m->arena, dir, r->beside, err));
         for (int i = 0; there && i < PITH_READER_FILES && r->files[i]; i++) {
             PITH_TRY(pith__file_find(done, &path, &m->arena, dir, r->files[i], err));
             if (!*done) continue;
@@ -150,7 +162,9 @@ static pith_status open_named(bool *done, pith_model *m, const char *dir, bool f
             PITH_TRY(note_file(m, path, err));
             if (r->takes) return pith__readers_file(m, path, err);
             m->weights_file = r->files[i];
-            return suggest(m, dir, pith__reader_open(m, r, (pith__source){ { NULL, 0 }, dir, NULL }, err), err);
+            return suggest(m, dir,
+                           pith__reader_open(m, r, (pith__source){ { NULL, 0 }, dir, NULL }, err),
+                           err);
         }
     }
     return check_left_out(m, dir, files_only, INT_MAX, err);
@@ -163,10 +177,12 @@ static const pith__reader *directory_reader(void) {
 }
 
 /* Directories are read by the reader that takes no file. */
-static pith_status open_directory(pith_model *m, const char *dir, const char *weights, pith_error *err) {
+static pith_status open_directory(pith_model *m, const char *dir, const char *weights,
+                                  pith_error *err) {
     const pith__reader *r = directory_reader();
     if (!r) PITH_TRY(pith__piece_check("readers", PITH_STR("safetensors"), err));
-    if (!r) return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for directories");
+    if (!r)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for directories");
     m->weights_file = weights;
     return pith__reader_open(m, r, (pith__source){ { NULL, 0 }, dir, NULL }, err);
 }
@@ -176,19 +192,24 @@ static bool directory_name_ends(pith_str name, const char *end) {
     return name.size > n && !memcmp(name.data + name.size - n, end, n);
 }
 
-/* *whole: the file is a model by itself. Weights go with the config.json of their folder; GGUF does without. */
-static pith_status is_whole(bool *whole, pith_model *m, pith_str name, const char *dir, pith_error *err) {
-    static const char *const ends[] = { ".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json" };
+/* *whole: the file is a model by itself. Weights go with the config.json of their folder; GGUF does
+ * without. */
+static pith_status is_whole(bool *whole, pith_model *m, pith_str name, const char *dir,
+                            pith_error *err) {
+    static const char *const ends[] = { ".safetensors", ".bin",  ".pt",
+                                        ".pth",         ".gguf", ".index.json" };
     pith_str path;
     bool weights = false, config = true;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) weights = weights || directory_name_ends(name, ends[i]);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        weights = weights || directory_name_ends(name, ends[i]);
     if (directory_name_ends(name, ".gguf"))
         PITH_TRY(pith__file_find(&config, &path, &m->arena, dir, "config.json", err));
     *whole = !weights || !config;
     return PITH_OK;
 }
 
-/* The file that the caller named: in the network's folder, in its folder onnx, or in the directory. */
+/* The file that the caller named: in the network's folder, in its folder onnx, or in the directory.
+ */
 static pith_status open_wanted(pith_model *m, const char *dir, pith_error *err) {
     const char *wanted = m->options.model_file;
     const pith_str onnx = pith__arena_printf(&m->arena, "%s/onnx", dir);
@@ -206,7 +227,8 @@ static pith_status open_wanted(pith_model *m, const char *dir, pith_error *err) 
         if (!kept.data) return pith__fail_memory(err, strlen(wanted));
         return open_directory(m, places[i], kept.data, err);
     }
-    return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: there is no file '%s', nor in its folder onnx", dir, wanted);
+    return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: there is no file '%s', nor in its folder onnx",
+                      dir, wanted);
 }
 
 /* A build with a detector of several networks needs the part that finds them. */
@@ -221,7 +243,8 @@ pith_status pith__readers_directory(pith_model *m, pith_error *err) {
     pith_str dir = m->dir, path;
     directory_class class;
     bool done = false;
-    if (m->modules.folder.size) PITH_TRY(pith__path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
+    if (m->modules.folder.size)
+        PITH_TRY(pith__path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
     if (m->options.model_file) return open_wanted(m, dir.data, err);
     if (m->modules.input.build) return open_directory(m, dir.data, NULL, err);
     PITH_TRY(open_named(&done, m, dir.data, false, err));
@@ -238,12 +261,14 @@ pith_status pith__readers_directory(pith_model *m, pith_error *err) {
         return pith__readers_file(m, m->cascade_files[0], err);
     }
     PITH_TRY(find_other(&path, &class, m, dir.data, err));
-    if (!path.data && m->modules.folder.size) PITH_TRY(find_other(&path, &class, m, m->dir.data, err));
+    if (!path.data && m->modules.folder.size)
+        PITH_TRY(find_other(&path, &class, m, m->dir.data, err));
     if (!path.data) return not_there(m, dir.data, err);
     if (class != DIRECTORY_FULL)
-        pith__log_write(m->options.log, PITH_LOG_WARNING,
-                        "%s: opened %s, since there is no file whose name says that its numbers have 32 bits",
-                        m->dir.data, path.data);
+        pith__log_write(
+            m->options.log, PITH_LOG_WARNING,
+            "%s: opened %s, since there is no file whose name says that its numbers have 32 bits",
+            m->dir.data, path.data);
     PITH_TRY(note_file(m, path, err));
     return pith__readers_file(m, path, err);
 }

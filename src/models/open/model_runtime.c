@@ -1,7 +1,8 @@
 /* model_runtime.c - see model_runtime.h.
  *
- * A runtime that runs files as they are written gets its program as soon as the graph is read, before the graph is
- * optimised: if it cannot run the model, the builtin runtime goes on with the same graph. */
+ * A runtime that runs files as they are written gets its program as soon as the graph is read,
+ * before the graph is optimised: if it cannot run the model, the builtin runtime goes on with the
+ * same graph. */
 #include "models/open/model_runtime.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@
 
 /* ---- options ---- */
 
-static pith_status engine_keep_list(const char *const **list, size_t count, pith__arena *arena, pith_error *err) {
+static pith_status engine_keep_list(const char *const **list, size_t count, pith__arena *arena,
+                                    pith_error *err) {
     const char **copy = pith__arena_array(arena, count, sizeof *copy);
     if (!copy) return pith__fail_memory(err, count * sizeof *copy);
     for (size_t i = 0; i < count; i++) {
@@ -53,8 +55,9 @@ static pith_status engine_note(pith_model *m, const char *reason, pith_error *er
 static pith_status engine_fall_back(pith_model *m, const pith_error *fault, pith_error *err) {
     if (m->engine.options.strict || fault->code == PITH_ERR_MEMORY)
         return pith__fail(err, fault->code, "runtime %s: %s", m->runtime->name, fault->message);
-    pith__log_write(m->options.log, PITH_LOG_WARNING, "the builtin runtime runs the model instead of %s: %s",
-                    m->runtime->name, fault->message);
+    pith__log_write(m->options.log, PITH_LOG_WARNING,
+                    "the builtin runtime runs the model instead of %s: %s", m->runtime->name,
+                    fault->message);
     PITH_TRY(pith__runtime_find(&m->runtime, NULL, err));
     m->engine.fallback = true;
     return engine_note(m, fault->message, err);
@@ -69,8 +72,9 @@ static pith_status engine_begin(pith_model *m, pith_error *err) {
     PITH_TRY(pith__runtime_find(&m->runtime, m->engine.is_auto ? NULL : name, err));
     m->engine.requested = m->engine.is_auto ? ENGINE_AUTO : m->runtime->name;
     if (m->runtime->as_written && m->options.precision > PITH_PRECISION_F32)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "precision int8 and bf16 are the builtin runtime's; %s runs the file as it is", name);
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "precision int8 and bf16 are the builtin runtime's; %s runs the file as it is", name);
     if (!m->runtime->ready || !m->runtime->ready(NULL, &m->engine.options, &fault)) return PITH_OK;
     return engine_fall_back(m, &fault, err);
 }
@@ -78,9 +82,12 @@ static pith_status engine_begin(pith_model *m, pith_error *err) {
 /* Opens the program of the whole graph with a runtime that runs files as they are written. */
 static pith_status engine_open_program(pith_model *m, pith_error *err) {
     const pith__program_source source = pith__model_program_source(m, m->graph);
-    if (source.bytes.data && !m->engine.inner.data && m->graph->output_count != m->engine.file_outputs)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the model's modules add layers to what the file holds");
-    pith_status status = pith__program_open(&m->program, m->runtime, &source, &m->program_arena, err);
+    if (source.bytes.data && !m->engine.inner.data &&
+        m->graph->output_count != m->engine.file_outputs)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model's modules add layers to what the file holds");
+    pith_status status =
+        pith__program_open(&m->program, m->runtime, &source, &m->program_arena, err);
     if (status) pith__arena_free(&m->program_arena);
     return status;
 }
@@ -101,38 +108,46 @@ static void engine_declare(pith_model *m) {
 static pith_status engine_take_over(pith_model *m, const pith_error *reason, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     const pith__runtime *builtin = m->runtime;
-    if (!m->engine.is_auto || reason->code != PITH_ERR_UNSUPPORTED || m->options.precision > PITH_PRECISION_F32)
+    if (!m->engine.is_auto || reason->code != PITH_ERR_UNSUPPORTED ||
+        m->options.precision > PITH_PRECISION_F32)
         return pith__fail(err, reason->code, "%s", reason->message);
     PITH_TRY(pith__runtime_find(&m->runtime, ENGINE_FOREIGN, err));
     pith_status status = m->runtime->ready(NULL, &m->engine.options, &fault);
     if (!status) status = engine_open_program(m, &fault);
     if (!status) return engine_note(m, reason->message, err);
     m->runtime = builtin;
-    return pith__fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s", reason->message, fault.message);
+    return pith__fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s",
+                      reason->message, fault.message);
 }
 
-/* What the caller asked of the builtin runtime changes nothing where another one runs the file as it is. */
+/* What the caller asked of the builtin runtime changes nothing where another one runs the file as
+ * it is. */
 static void engine_tell_unused(const pith_model *m) {
     static const pith_open_options none = PITH_OPEN_OPTIONS_INIT;
     const pith_open_options *o = &m->options;
     const struct {
         const char *name;
         bool given;
-    } options[] = { { "optimization", o->optimization != none.optimization && !(o->flags & PITH_OPEN_INNER) },
-                    { "inter_op_threads", o->inter_op_threads > 1 },
-                    { "PITH_OPEN_NO_ARENA (--no-arena)", o->flags & PITH_OPEN_NO_ARENA },
-                    { "PITH_OPEN_NO_PLAN_REUSE (--no-plan-reuse)", o->flags & PITH_OPEN_NO_PLAN_REUSE } };
+    } options[] = {
+        { "optimization", o->optimization != none.optimization && !(o->flags & PITH_OPEN_INNER) },
+        { "inter_op_threads", o->inter_op_threads > 1 },
+        { "PITH_OPEN_NO_ARENA (--no-arena)", o->flags & PITH_OPEN_NO_ARENA },
+        { "PITH_OPEN_NO_PLAN_REUSE (--no-plan-reuse)", o->flags & PITH_OPEN_NO_PLAN_REUSE }
+    };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
-            pith__log_write(o->log, PITH_LOG_WARNING, "%s is the builtin runtime's; %s runs the file as it is",
+            pith__log_write(o->log, PITH_LOG_WARNING,
+                            "%s is the builtin runtime's; %s runs the file as it is",
                             options[i].name, m->runtime->name);
 }
 
-static pith_status engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
+static pith_status engine_choose(pith_model *m, pith_status known, const pith_error *reason,
+                                 pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (known) engine_declare(m);
     if (!m->runtime->as_written) return known ? engine_take_over(m, reason, err) : PITH_OK;
-    if (known && known != PITH_ERR_UNSUPPORTED) return pith__fail(err, known, "%s", reason->message);
+    if (known && known != PITH_ERR_UNSUPPORTED)
+        return pith__fail(err, known, "%s", reason->message);
     if (!engine_open_program(m, &fault)) {
         engine_tell_unused(m);
         return PITH_OK;
@@ -152,7 +167,8 @@ const pith__engine_functions pith__engine_all = { .begin = engine_begin,
                                                   .choose = engine_choose,
                                                   .rescue = engine_rescue };
 
-pith_status pith__model_report_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err) {
+pith_status pith__model_report_runtime(pith_runtime_report *report, const pith_model *model,
+                                       pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the program is made behind a lock */
     pith_runtime_report full = PITH_RUNTIME_REPORT_INIT;
     full.name = m->runtime->name;
@@ -161,11 +177,13 @@ pith_status pith__model_report_runtime(pith_runtime_report *report, const pith_m
     full.reason = m->engine.reason;
     full.library = full.version = full.providers = "";
     pthread_mutex_lock(&m->lock);
-    if (m->program.runtime && m->program.runtime->report) m->program.runtime->report(m->program.state, &full);
+    if (m->program.runtime && m->program.runtime->report)
+        m->program.runtime->report(m->program.state, &full);
     pthread_mutex_unlock(&m->lock);
     size_t size = report->size < sizeof full ? report->size : sizeof full;
     if (size < sizeof size)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with its _INIT macro");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the report has no size; initialise it with its _INIT macro");
     full.size = report->size;
     memcpy(report, &full, size);
     return PITH_OK;

@@ -1,13 +1,16 @@
 /* open.c - opens a model; each stage is one line.
  *
- * A model keeps at most two programs. A text encoder runs that of the ragged graph, made at open. Sessions run that of
- * the graph itself. It is made at open if there is no ragged graph, otherwise when the first session asks for it.
+ * A model keeps at most two programs. A text encoder runs that of the ragged graph, made at open.
+ * Sessions run that of the graph itself. It is made at open if there is no ragged graph, otherwise
+ * when the first session asks for it.
  *
- * The parts that make a model embed text (tokenizer, modules, encoder inputs) may be missing or unsupported without
- * making the graph useless. The reason is kept and given by pith_embed. Only a lack of memory there fails the opening.
+ * The parts that make a model embed text (tokenizer, modules, encoder inputs) may be missing or
+ * unsupported without making the graph useless. The reason is kept and given by pith_embed. Only a
+ * lack of memory there fails the opening.
  *
- * What not every program needs is reached through pointers, so that a program that opens compiled models in memory
- * links none of it: paths (open_path.c), formats that need passes (open_graph.c), texts (open_texts.c). */
+ * What not every program needs is reached through pointers, so that a program that opens compiled
+ * models in memory links none of it: paths (open_path.c), formats that need passes (open_graph.c),
+ * texts (open_texts.c). */
 #include "models/open/open.h"
 
 #include <string.h>
@@ -46,13 +49,15 @@ void pith__model_destroy(pith_model *m) {
     pith__memory_free(&host, m);
 }
 
-static pith_status check_range(const char *name, int64_t value, int64_t min, int64_t max, pith_error *err) {
+static pith_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
+                               pith_error *err) {
     if (value >= min && value <= max) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %lld; it must be from %lld to %lld", name, (long long)value,
-                      (long long)min, (long long)max);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %lld; it must be from %lld to %lld", name,
+                      (long long)value, (long long)min, (long long)max);
 }
 
-/* Checks what the model keeps between calls, and replaces the numbers that stand for a default or for "none". */
+/* Checks what the model keeps between calls, and replaces the numbers that stand for a default or
+ * for "none". */
 static pith_status complete_options(pith_open_options *o, pith_error *err) {
     PITH_TRY(check_range("pool_blocks", o->pool_blocks, -1, PITH_POOL_BLOCKS_MOST, err));
     PITH_TRY(check_range("sessions", o->sessions, -1, SESSIONS_MOST, err));
@@ -71,23 +76,29 @@ static pith_status complete_options(pith_open_options *o, pith_error *err) {
     return PITH_OK;
 }
 
-static pith_status create_model(pith_model **model, const pith_open_options *given, pith_error *err) {
+static pith_status create_model(pith_model **model, const pith_open_options *given,
+                                pith_error *err) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(options, given, err);
     if (options.optimization < 0 || options.optimization > 3)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3", options.optimization);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3",
+                          options.optimization);
     if (options.flags & PITH_OPEN_INNER && options.optimization)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "inner values are those of the graph as written: optimization 0");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "inner values are those of the graph as written: optimization 0");
     if (options.precision < PITH_PRECISION_AUTO || options.precision > PITH_PRECISION_BF16)
         return pith__fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
     if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "precision int8 and bf16 need optimization 2 or 3");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "precision int8 and bf16 need optimization 2 or 3");
     PITH_TRY(complete_options(&options, err));
-    const pith_allocator *allocator = options.allocator ? options.allocator : &pith__allocator_default;
+    const pith_allocator *allocator =
+        options.allocator ? options.allocator : &pith__allocator_default;
     pith_model *m = pith__memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith__fail_memory(err, sizeof *m);
     *m = (pith_model){ .options = options };
-    pith__account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
+    pith__account_init(&m->account, allocator, options.memory_limit,
+                       PITH_MEMORY_COST(sizeof *m, 64));
     pthread_mutex_t *locks[] = { &m->lock, &m->view_lock, &m->busy.lock };
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
         if (!pthread_mutex_init(locks[i], NULL)) continue;
@@ -109,14 +120,15 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     return PITH_OK;
 }
 
-pith_status pith__model_open_program(pith__program *program, const pith_model *m, pith__graph *graph,
-                                     pith__arena *arena, pith_error *err) {
+pith_status pith__model_open_program(pith__program *program, const pith_model *m,
+                                     pith__graph *graph, pith__arena *arena, pith_error *err) {
     graph->devices = &m->devices;
     const pith__program_source source = pith__model_program_source(m, graph);
     return pith__program_open(program, m->runtime, &source, arena, err);
 }
 
-pith_status pith__model_program(const pith__program **program, const pith_model *model, pith_error *err) {
+pith_status pith__model_program(const pith__program **program, const pith_model *model,
+                                pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->lock);
@@ -135,7 +147,8 @@ pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, p
     *plan = pith__program_plan(program);
     return *plan ? PITH_OK
                  : pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "the model is run by the runtime '%s'; this needs the builtin one", model->runtime->name);
+                              "the model is run by the runtime '%s'; this needs the builtin one",
+                              model->runtime->name);
 }
 
 pith__executor_options pith__model_executor_options(const pith_model *m) {
@@ -168,7 +181,8 @@ static pith_status open_text(pith_model *m) {
         return opened;
     }
     const pith_status status = pith__piece_check("parts", PITH_STR("texts"), &m->no_text);
-    return status ? status : pith__fail(&m->no_text, PITH_ERR_UNSUPPORTED, "this build is without texts");
+    return status ? status
+                  : pith__fail(&m->no_text, PITH_ERR_UNSUPPORTED, "this build is without texts");
 }
 
 /* What every way of opening ends with; lane: of the profile, or NULL. */
@@ -177,7 +191,8 @@ static pith_status open_finish(pith_model *m, pith__lane *lane, pith_error *err)
     PITH_TRY(m->reader->stages->finish(m, err));
     pith__lane_phase(lane, "optimise", begin, -1);
     begin = pith__lane_now(lane);
-    if (open_text(m) == PITH_ERR_MEMORY) return pith__fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
+    if (open_text(m) == PITH_ERR_MEMORY)
+        return pith__fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
     const pith__program *program;
     pith_status status = m->text.encoder ? PITH_OK : pith__model_program(&program, m, err);
     status = pith__engine_rescue(m, status, err);
@@ -204,17 +219,20 @@ static pith_status open_memory(pith_model *m, const pith__origin *origin, pith_e
     return pith__readers_memory(m, origin->bytes, err);
 }
 
-pith__origin pith__origin_memory(pith_str bytes) { return (pith__origin){ .open = open_memory, .bytes = bytes }; }
+pith__origin pith__origin_memory(pith_str bytes) {
+    return (pith__origin){ .open = open_memory, .bytes = bytes };
+}
 
-pith_status pith__model_open_limited(pith_model **model, const pith__origin *origin, const pith_open_options *options,
+pith_status pith__model_open_limited(pith_model **model, const pith__origin *origin,
+                                     const pith_open_options *options,
                                      const pith__opt_limits *limits, pith_error *err) {
     pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, err));
     m->limits = limits;
     pith__lane *lane = pith__profile_lane(m->options.profile);
     uint64_t begin = pith__lane_now(lane);
-    pith_status status =
-        pith__device_list_read(&m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.log, err);
+    pith_status status = pith__device_list_read(
+        &m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.log, err);
     if (!status) status = pith__engine_begin(m, err);
     if (!status) status = origin->open(m, origin, err);
     pith__lane_phase(lane, "read", begin, -1);
@@ -237,11 +255,12 @@ pith_status pith__model_open_limited(pith_model **model, const pith__origin *ori
     return status;
 }
 
-pith_status pith__model_make(pith_model **model, pith__origin origin, const pith_open_options *options,
-                             pith_error *err) {
+pith_status pith__model_make(pith_model **model, pith__origin origin,
+                             const pith_open_options *options, pith_error *err) {
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    if (!(o.flags & PITH_OPEN_CHECK)) return pith__model_open_limited(model, &origin, options, NULL, err);
+    if (!(o.flags & PITH_OPEN_CHECK))
+        return pith__model_open_limited(model, &origin, options, NULL, err);
     const pith__check_part *checks = pith__part_find("checks");
     pith__part_used("checks");
     if (checks) return checks->open(model, &origin, options, err);

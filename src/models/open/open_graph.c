@@ -1,5 +1,5 @@
-/* open_graph.c - what becomes of a graph that a file holds as it was written: operators, types, passes. Compiled
- * files have that behind them. */
+/* open_graph.c - what becomes of a graph that a file holds as it was written: operators, types,
+ * passes. Compiled files have that behind them. */
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/str.h"
@@ -15,16 +15,19 @@ static pith__opt written_optimizer(pith_model *m, pith_error *err) {
     return o;
 }
 
-/* Dense layers in another precision take a pass, and kernels that a list made for f32 does not have. */
+/* Dense layers in another precision take a pass, and kernels that a list made for f32 does not
+ * have. */
 static pith_status written_check_precision(const pith_model *m, pith_error *err) {
     const bool int8 = m->options.precision == PITH_PRECISION_INT8;
     const pith_str kernel = int8 ? PITH_STR("gemm i8") : PITH_STR("gemm bf16");
     const char *place = int8 ? "precision int8" : "precision bf16";
     pith__lacks lacks = { .count = 0 };
-    if (m->options.precision <= PITH_PRECISION_F32 || !pith__piece_is_dropped("passes", PITH_STR("precision")))
+    if (m->options.precision <= PITH_PRECISION_F32 ||
+        !pith__piece_is_dropped("passes", PITH_STR("precision")))
         return PITH_OK;
     pith__lacks_note(&lacks, "passes", PITH_STR("precision"), place);
-    if (pith__piece_is_dropped("kernels", kernel)) pith__lacks_note(&lacks, "kernels", kernel, place);
+    if (pith__piece_is_dropped("kernels", kernel))
+        pith__lacks_note(&lacks, "kernels", kernel, place);
     return pith__lacks_check(&lacks, err);
 }
 
@@ -41,7 +44,8 @@ static pith_status written_inner(pith_model *m, pith_error *err) {
                           "inner values are those of an .onnx file; this model is another format");
     pith_str *names = pith__arena_array(&m->arena, m->graph->output_count, sizeof *names);
     if (!names) return pith__fail_memory(err, m->graph->output_count * sizeof *names);
-    for (size_t i = 0; i < m->graph->output_count; i++) names[i] = pith__graph_output_name(m->graph, i);
+    for (size_t i = 0; i < m->graph->output_count; i++)
+        names[i] = pith__graph_output_name(m->graph, i);
     m->engine.file_names = names;
     return pith__inner_add(m->graph, err);
 }
@@ -66,16 +70,18 @@ static pith_status written_finish(pith_model *m, pith_error *err) {
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith__model_count_ops(m, m->graph, err));
     PITH_TRY(pith__model_fix_inputs(m, err));
     const pith_status known = written_operators(m, &fault);
-    if (known && m->options.flags & PITH_OPEN_INNER) return pith__fail(err, known, "%s", fault.message);
+    if (known && m->options.flags & PITH_OPEN_INNER)
+        return pith__fail(err, known, "%s", fault.message);
     PITH_TRY(pith__engine_choose(m, known, &fault, err));
     PITH_TRY(pith__model_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
-    PITH_TRY(pith__model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
+    PITH_TRY(
+        pith__model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
     return m->runtime->as_written ? PITH_OK : written_optimize(m, err);
 }
 
 /* The graph that the reader made again: bound, inferred and optimised like the first. */
-static pith_status written_again(pith__graph *graph, const pith_model *m, const pith_allocator *allocator,
-                                 pith_error *err) {
+static pith_status written_again(pith__graph *graph, const pith_model *m,
+                                 const pith_allocator *allocator, pith_error *err) {
     if (m->options.flags & PITH_OPEN_INNER) PITH_TRY(pith__inner_add(graph, err));
     PITH_TRY(pith__ops_bind(graph, err));
     PITH_TRY(pith__ops_infer(graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));

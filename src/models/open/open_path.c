@@ -12,12 +12,15 @@ static pith_status path_open(pith_model *m, const pith__origin *origin, pith_err
     m->close_files = path_close;
     PITH_TRY(pith__hub_find(&m->path, name, &m->arena, err));
     if (!pith__dir_exists(m->path.data) && m->options.model_file)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "%s: model_file (--model-file) names a file of a directory, but this is a file", name);
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "%s: model_file (--model-file) names a file of a directory, but this is a file", name);
     if (!pith__dir_exists(m->path.data)) return pith__readers_file(m, m->path, err);
     m->dir = m->path;
     if (m->text_modules) PITH_TRY(m->text_modules->modules(m, err));
     return pith__readers_directory(m, err);
 }
 
-pith__origin pith__origin_path(const char *path) { return (pith__origin){ .open = path_open, .path = path }; }
+pith__origin pith__origin_path(const char *path) {
+    return (pith__origin){ .open = path_open, .path = path };
+}

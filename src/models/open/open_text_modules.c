@@ -1,5 +1,6 @@
-/* open_text_modules.c - the part "text_modules": what makes a model embed text that is not compiled. The modules of its
- * directory, the output that becomes vectors, its tokenizer's files, and the graph for packed texts. */
+/* open_text_modules.c - the part "text_modules": what makes a model embed text that is not
+ * compiled. The modules of its directory, the output that becomes vectors, its tokenizer's files,
+ * and the graph for packed texts. */
 #include <string.h>
 
 #include "base/error.h"
@@ -16,8 +17,8 @@
 #include "pith/encode.h"
 #include "text/sources/key_report.h"
 
-/* Faults of the modules are kept for pith_embed, unless they are the caller's, or those of a build that was made
- * without a module: the graph would have other outputs. */
+/* Faults of the modules are kept for pith_embed, unless they are the caller's, or those of a build
+ * that was made without a module: the graph would have other outputs. */
 static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
     const pith__modules_source source = { m->dir.data, m->options.route, &m->files, m->options.log,
                                           &m->account.allocator };
@@ -33,27 +34,34 @@ static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
 }
 
 static pith_status text_modules_make_ragged(pith_model *m, pith_error *err) {
-    return pith__text_view_make_ragged(&m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err);
+    return pith__text_view_make_ragged(
+        &m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err);
 }
 
 /* Markers of PyLate that are no tokens; see encoding_find_marker. */
 static pith_status text_modules_note_markers(pith_model *m, pith_error *err) {
-    static const char *const what[2] = { [PITH_ROLE_QUERY] = "query_prefix", [PITH_ROLE_DOCUMENT] = "document_prefix" };
+    static const char *const what[2] = {
+        [PITH_ROLE_QUERY] = "query_prefix", [PITH_ROLE_DOCUMENT] = "document_prefix"
+    };
     for (int role = 0; role < 2; role++) {
         const pith_str marker = m->late.markers[role];
-        if (!m->late.texts || !marker.size || pith__tokenizer_id(m->tokenizer, marker) >= 0) continue;
+        if (!m->late.texts || !marker.size || pith__tokenizer_id(m->tokenizer, marker) >= 0)
+            continue;
         pith_str said = pith__arena_printf(
-            &m->arena, "'" PITH_STR_FMT "' is no token of the vocabulary, so it is put in front of texts as text",
+            &m->arena,
+            "'" PITH_STR_FMT
+            "' is no token of the vocabulary, so it is put in front of texts as text",
             PITH_STR_ARG(marker));
         if (!said.data) return pith__fail_memory(err, marker.size);
-        PITH_TRY(pith__modules_note(&m->modules, what[role], said, PITH_STR("config_sentence_transformers.json"),
-                                    &m->arena, err));
+        PITH_TRY(pith__modules_note(&m->modules, what[role], said,
+                                    PITH_STR("config_sentence_transformers.json"), &m->arena, err));
     }
     return PITH_OK;
 }
 
-/* What queries are filled up with: the mask token, or the token at the end of a text. Source: PyLate 1.6,
- * models/colbert.py; sentence-transformers 6.2, base/modules/transformer.py (_validate_query_expansion_token). */
+/* What queries are filled up with: the mask token, or the token at the end of a text. Source:
+ * PyLate 1.6, models/colbert.py; sentence-transformers 6.2, base/modules/transformer.py
+ * (_validate_query_expansion_token). */
 static pith_status text_modules_find_filler(pith_model *m, const char *dir, pith_error *err) {
     pith__hf_late_fillers named;
     if (!m->late.expands) return PITH_OK;
@@ -71,21 +79,26 @@ static pith_status text_modules_find_filler(pith_model *m, const char *dir, pith
 static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     m->no_ragged = pith__opt_without(m->limits, "ragged");
     if (m->tokenizer_bytes.data) {
-        PITH_TRY(pith__tokenizer_load_bytes(&m->tokenizer, m->tokenizer_bytes, &m->options, &m->arena, err));
+        PITH_TRY(pith__tokenizer_load_bytes(&m->tokenizer, m->tokenizer_bytes, &m->options,
+                                            &m->arena, err));
         return text_modules_make_ragged(m, err);
     }
-    if (!m->dir.data) return pith__fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
+    if (!m->dir.data)
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
     pith_str dir = m->dir;
-    if (m->modules.folder.size) PITH_TRY(pith__path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
-    PITH_TRY(pith__tokenizer_load_as(&m->tokenizer, dir.data, pith__lone_tokenizer_how(&m->modules), &m->options,
-                                     &m->arena, err));
+    if (m->modules.folder.size)
+        PITH_TRY(pith__path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
+    PITH_TRY(pith__tokenizer_load_as(&m->tokenizer, dir.data, pith__lone_tokenizer_how(&m->modules),
+                                     &m->options, &m->arena, err));
     const pith__hf_labels_source labels = { dir, m->dir, m->modules.judge.answers, m->options.log };
     PITH_TRY(pith__hf_labels_read(&m->labels, &labels, &m->account.allocator, &m->arena, err));
-    PITH_TRY(pith__hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
+    PITH_TRY(pith__hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator,
+                                &m->arena, err));
     PITH_TRY(text_modules_find_filler(m, dir.data, err));
     PITH_TRY(text_modules_note_markers(m, err));
-    pith__hybrid_kind kind =
-        pith__graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0 ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;
+    pith__hybrid_kind kind = pith__graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0
+                                 ? PITH_HYBRID_BM42
+                                 : PITH_HYBRID_NONE;
     PITH_TRY(pith__hybrid_read(&m->hybrid, kind, m->dir.data, &m->files, &m->arena, err));
     return text_modules_make_ragged(m, err);
 }
@@ -100,15 +113,17 @@ static pith_str within_directory(const pith_model *m, pith_str path) {
 /* What became of the keys of the tokenizer's files. */
 static pith_status text_modules_keys(pith_model *m, pith_error *err) {
     static const char *const what[PITH_KEY_FATES] = { [PITH_KEY_READ] = "tokenizer settings read",
-                                                      [PITH_KEY_IGNORED] = "tokenizer settings ignored",
-                                                      [PITH_KEY_UNKNOWN] = "tokenizer settings not known" };
+                                                      [PITH_KEY_IGNORED] =
+                                                          "tokenizer settings ignored",
+                                                      [PITH_KEY_UNKNOWN] =
+                                                          "tokenizer settings not known" };
     size_t count;
     const pith__key_report *reports = pith__tokenizer_key_reports(m->tokenizer, &count);
     for (size_t i = 0; i < count; i++)
         for (int fate = 0; fate < PITH_KEY_FATES; fate++)
             if (reports[i].keys[fate].size)
-                PITH_TRY(pith__modules_note(&m->modules, what[fate], reports[i].keys[fate], reports[i].file, &m->arena,
-                                            err));
+                PITH_TRY(pith__modules_note(&m->modules, what[fate], reports[i].keys[fate],
+                                            reports[i].file, &m->arena, err));
     return PITH_OK;
 }
 
@@ -117,23 +132,30 @@ static pith_status text_modules_note(pith_model *m, pith_error *err) {
     pith__modules *s = &m->modules;
     const int32_t tokens = pith__tokenizer_max_length(m->tokenizer),
                   length = pith__encoder_max_length(m->text.encoder, 0);
-    const bool cut = s->positions && length == s->positions && length != s->max_length && length != tokens;
+    const bool cut =
+        s->positions && length == s->positions && length != s->max_length && length != tokens;
     const char *file_name = cut ? "config.json" : tokens ? "tokenizer_config.json" : "";
     const char *slash = s->folder.size && file_name[0] ? "/" : "";
     pith_str from = s->max_length_file;
     if (!s->max_length || cut)
-        from = pith__arena_printf(&m->arena, "%s%s%s", file_name[0] ? s->folder.data : "", slash, file_name);
-    pith_str value = length ? pith__arena_printf(&m->arena, "%d tokens", (int)length) : PITH_STR("none");
+        from = pith__arena_printf(&m->arena, "%s%s%s", file_name[0] ? s->folder.data : "", slash,
+                                  file_name);
+    pith_str value =
+        length ? pith__arena_printf(&m->arena, "%d tokens", (int)length) : PITH_STR("none");
     pith_str file = pith__tokenizer_file(m->tokenizer);
     if (!value.data || !from.data) return pith__fail_memory(err, 0);
-    PITH_TRY(pith__modules_note(s, "max length", value, length ? from : PITH_STR(""), &m->arena, err));
-    if (!s->normalize) PITH_TRY(pith__modules_note(s, "normalize", PITH_STR("no"), PITH_STR(""), &m->arena, err));
+    PITH_TRY(
+        pith__modules_note(s, "max length", value, length ? from : PITH_STR(""), &m->arena, err));
+    if (!s->normalize)
+        PITH_TRY(pith__modules_note(s, "normalize", PITH_STR("no"), PITH_STR(""), &m->arena, err));
     PITH_TRY(text_modules_keys(m, err));
     if (!file.data) return PITH_OK;
-    return pith__modules_note(s, "tokenizer", within_directory(m, file), PITH_STR(""), &m->arena, err);
+    return pith__modules_note(s, "tokenizer", within_directory(m, file), PITH_STR(""), &m->arena,
+                              err);
 }
 
-static pith_status text_modules_output(int *output, const pith_model *m, pith__graph *graph, pith_error *err) {
+static pith_status text_modules_output(int *output, const pith_model *m, pith__graph *graph,
+                                       pith_error *err) {
     const pith__head *dense;
     PITH_TRY(pith__head_find(&dense, "dense", err));
     *output = pith__head_output(dense, graph);
@@ -141,7 +163,9 @@ static pith_status text_modules_output(int *output, const pith_model *m, pith__g
     PITH_TRY(pith__attention_row_append(&attention, graph, PITH_BM42_OUTPUT, err));
     PITH_TRY(pith__answer_logit_append(&answer, &logits, graph, &m->modules.judge, err));
     if (*output < 0) *output = attention;
-    if (*output == logits) *output = answer; /* logits of a vocabulary are no vectors; both may be -1 */
+    if (*output == logits)
+        *output = answer; /* logits of a vocabulary are no vectors; both may be
+                                                -1 */
     if (!m->modules.row_step_count && attention < 0 && answer < 0) return PITH_OK;
     PITH_TRY(pith__modules_append(output, graph, &m->modules, err));
     for (pith__node *node = graph->first; node; node = node->next)
@@ -149,30 +173,35 @@ static pith_status text_modules_output(int *output, const pith_model *m, pith__g
     return pith__ops_infer(graph, false, err);
 }
 
-/* Settings that go before those of config.json change a network that is made of it, and no other. */
+/* Settings that go before those of config.json change a network that is made of it, and no other.
+ */
 static pith_status text_modules_args(const pith_model *m, pith_error *err) {
     if (!m->modules.config_args.size) return PITH_OK;
-    return pith__fail(
-        err, PITH_ERR_UNSUPPORTED,
-        "sentence_bert_config.json: config_args or config_kwargs has %s, which cannot be applied to the file "
-        "that is opened; remove it there if the file was made with it",
-        m->modules.config_args.data);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "sentence_bert_config.json: config_args or config_kwargs has %s, which "
+                      "cannot be applied to the file "
+                      "that is opened; remove it there if the file was made with it",
+                      m->modules.config_args.data);
 }
 
-/* An adapter is added to weights that are read from their own files, not to those in an ONNX file: says so. */
+/* An adapter is added to weights that are read from their own files, not to those in an ONNX file:
+ * says so. */
 static pith_status text_modules_adapter(pith_model *m, pith_error *err) {
     pith_str dir = m->dir, path;
     bool there;
     if (m->from_safetensors || !dir.data || m->compiled.writer) return PITH_OK;
-    if (m->modules.folder.size) PITH_TRY(pith__path_join(&dir, &m->arena, dir.data, m->modules.folder, err));
+    if (m->modules.folder.size)
+        PITH_TRY(pith__path_join(&dir, &m->arena, dir.data, m->modules.folder, err));
     PITH_TRY(pith__file_find(&there, &path, &m->arena, dir.data, "adapter_config.json", err));
     if (!there) return PITH_OK;
     for (size_t i = 0; i < m->modules.decision_count; i++)
         if (!strcmp(m->modules.decisions[i].what, "adapter"))
             m->modules.decisions[i].value = PITH_STR("left out: the ONNX file is run as it is");
     pith__log_write(m->options.log, PITH_LOG_WARNING,
-                    "%s: this adapter is left out, since the ONNX file beside it is run as it is; if the file was made "
-                    "without the adapter, remove the file, so that the weights are read and the adapter is added",
+                    "%s: this adapter is left out, since the ONNX file beside it is run as it is; "
+                    "if the file was made "
+                    "without the adapter, remove the file, so that the weights are read and the "
+                    "adapter is added",
                     path.data);
     return PITH_OK;
 }
@@ -180,7 +209,8 @@ static pith_status text_modules_adapter(pith_model *m, pith_error *err) {
 /* Also for a file that was opened by its own name, whose directory is known by now. */
 static pith_status text_modules_rows(pith_model *m, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
-    if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(text_modules_of_directory(m, err));
+    if (m->dir.data && !m->modules_read && !m->compiled.writer)
+        PITH_TRY(text_modules_of_directory(m, err));
     PITH_TRY(text_modules_adapter(m, err));
     int output = -1;
     pith_status status = text_modules_args(m, &fault);
@@ -198,13 +228,15 @@ static pith_status text_modules_rows(pith_model *m, pith_error *err) {
 
 /* The ragged form of a graph that does not embed, for looking at it. */
 static pith_status text_modules_tell(pith_model *m, pith_error *err) {
-    bool told = m->text.encoder || m->compiled.writer || m->text.ragged || m->text.ragged_reason.data;
+    bool told =
+        m->text.encoder || m->compiled.writer || m->text.ragged || m->text.ragged_reason.data;
     if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
     PITH_TRY(text_modules_make_ragged(m, err));
     return pith__text_view_make_program(&m->text, m, err);
 }
 
-static const pith__text_modules_part text_modules_functions = { .modules = text_modules_of_directory,
+static const pith__text_modules_part text_modules_functions = { .modules =
+                                                                    text_modules_of_directory,
                                                                 .output = text_modules_output,
                                                                 .rows = text_modules_rows,
                                                                 .tokenizer = text_modules_tokenizer,

@@ -17,18 +17,22 @@ void pith__texts_note_use(void) {
 static pith_status texts_of_sources(pith_model *m, pith_error *err) {
     if (m->text_modules) return m->text_modules->tokenizer(m, err);
     PITH_TRY(pith__piece_check("parts", PITH_STR("text_modules"), err));
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build embeds texts with compiled models only");
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "this build embeds texts with compiled models only");
 }
 
 /* A compiled model may have come with the reason why it does not embed. */
 static pith_status texts_open(pith_model *m, pith_error *err) {
     if (m->no_text.code) return m->no_text.code;
     if (m->options.flags & PITH_OPEN_INNER)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the model was opened with its inner values as outputs");
-    if (m->graph->input_count == 1 && pith__model_is_pixels(m->graph->inputs[0]))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "its input is a picture; 'pith embed --images' and pith_embed_images embed pictures");
-    PITH_TRY(m->compiled.writer ? pith__compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err)
+                          "the model was opened with its inner values as outputs");
+    if (m->graph->input_count == 1 && pith__model_is_pixels(m->graph->inputs[0]))
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "its input is a picture; 'pith embed --images' and pith_embed_images embed pictures");
+    PITH_TRY(m->compiled.writer ? pith__compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options,
+                                                           &m->arena, err)
                                 : texts_of_sources(m, err));
     if (!m->text.output_count)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
@@ -44,7 +48,8 @@ static pith_status texts_load(pith_model *m, const pith__weights_in *weights, pi
     const pith_str *sections = m->compiled.sections;
     if (sections[PITH_SECTION_TEXT].data)
         PITH_TRY(pith__model_load_graph(&m->text.ragged, m, PITH_SECTION_TEXT, weights, err));
-    return pith__saved_read_words(&m->hybrid, sections[PITH_SECTION_WORDS], weights, &m->arena, err);
+    return pith__saved_read_words(&m->hybrid, sections[PITH_SECTION_WORDS], weights, &m->arena,
+                                  err);
 }
 
 static void texts_close(pith_model *m) {
@@ -58,5 +63,7 @@ static void texts_close(pith_model *m) {
     pith__tokenizer_unload(m->tokenizer);
 }
 
-static const pith__text_part part_texts_functions = { .load = texts_load, .open = texts_open, .close = texts_close };
+static const pith__text_part part_texts_functions = { .load = texts_load,
+                                                      .open = texts_open,
+                                                      .close = texts_close };
 const pith__part pith__part_texts = { "texts", &part_texts_functions };

@@ -26,7 +26,8 @@ static void free_owner(owner *o) {
 }
 
 /* *compiled: the file's sections if it is a compiled model, else its writer is NULL. */
-static pith_status open_compiled(pith__compiled *compiled, pith__files *files, const char *path, pith_error *err) {
+static pith_status open_compiled(pith__compiled *compiled, pith__files *files, const char *path,
+                                 pith_error *err) {
     pith_str bytes;
     *compiled = (pith__compiled){ .writer = NULL };
     if (!pith__file_exists(path)) return PITH_OK;
@@ -43,21 +44,23 @@ static pith_status open_compiled(pith__compiled *compiled, pith__files *files, c
 static void lone_tokenizer_take_habits(pith_tokenizer *t, const pith__modules *m) {
     const int32_t dropped = m->dropped.size ? pith__tokenizer_id(t, m->dropped) : m->dropped_id;
     pith__tokenizer_take_habits(
-        t, (pith__text_habits){ .bare = m->no_specials,
-                                .drops = dropped >= 0,
-                                .dropped = dropped,
-                                .characters = m->cuts_characters ? pith__text_median_token(t) : 0 });
+        t,
+        (pith__text_habits){ .bare = m->no_specials,
+                             .drops = dropped >= 0,
+                             .dropped = dropped,
+                             .characters = m->cuts_characters ? pith__text_median_token(t) : 0 });
 }
 
 unsigned pith__lone_tokenizer_how(const pith__modules *m) {
-    return (m->lower_case ? PITH_TOKENIZER_LOWER : 0u) | (m->tokenizer_alone ? PITH_TOKENIZER_ALONE : 0u) |
+    return (m->lower_case ? PITH_TOKENIZER_LOWER : 0u) |
+           (m->tokenizer_alone ? PITH_TOKENIZER_ALONE : 0u) |
            (m->tokenizer_alone && !m->cuts_characters ? PITH_TOKENIZER_CUTS : 0u);
 }
 
-/* A directory's modules say in which folder the tokenizer is and whether it makes texts lower case. What is wrong with
- * them otherwise does not matter here. */
-static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str path, const pith_open_options *options,
-                              pith_error *err) {
+/* A directory's modules say in which folder the tokenizer is and whether it makes texts lower case.
+ * What is wrong with them otherwise does not matter here. */
+static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str path,
+                              const pith_open_options *options, pith_error *err) {
     const pith__modules_source source = { .dir = path.data,
                                           .route = options->route,
                                           .allocator = &o->account.allocator };
@@ -66,15 +69,16 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
     if (pith__dir_exists(path.data)) pith__modules_read(&modules, &source, &o->arena, &fault);
     if (fault.code == PITH_ERR_MEMORY) return pith__fail(err, fault.code, "%s", fault.message);
     if (fault.code) modules = (pith__modules)PITH_MODULES_INIT;
-    if (modules.folder.size) PITH_TRY(pith__path_join(&path, &o->arena, path.data, modules.folder, err));
-    PITH_TRY(
-        pith__tokenizer_load_as(tokenizer, path.data, pith__lone_tokenizer_how(&modules), options, &o->arena, err));
+    if (modules.folder.size)
+        PITH_TRY(pith__path_join(&path, &o->arena, path.data, modules.folder, err));
+    PITH_TRY(pith__tokenizer_load_as(tokenizer, path.data, pith__lone_tokenizer_how(&modules),
+                                     options, &o->arena, err));
     lone_tokenizer_take_habits(*tokenizer, &modules);
     return PITH_OK;
 }
 
-static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *path, const pith_open_options *options,
-                             pith_error *err) {
+static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *path,
+                             const pith_open_options *options, pith_error *err) {
     pith_str found;
     pith__compiled compiled;
     PITH_TRY(pith__hub_find(&found, path, &o->arena, err));
@@ -88,15 +92,17 @@ static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *p
     return status ? pith__fail_at(err, status, "%s: ", found.data) : PITH_OK;
 }
 
-pith_status pith__lone_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
-                                      pith_error *err) {
+pith_status pith__lone_tokenizer_open(pith_tokenizer **tokenizer, const char *path,
+                                      const pith_open_options *options, pith_error *err) {
     pith_open_options opened = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(opened, options, err);
-    const pith_allocator *allocator = opened.allocator ? opened.allocator : &pith__allocator_default;
+    const pith_allocator *allocator =
+        opened.allocator ? opened.allocator : &pith__allocator_default;
     owner *o = pith__memory_alloc(allocator, sizeof *o, 64);
     if (!o) return pith__fail_memory(err, sizeof *o);
     *o = (owner){ .files = { .arena = &o->arena, .copy = opened.flags & PITH_OPEN_COPY } };
-    pith__account_init(&o->account, allocator, opened.memory_limit, PITH_MEMORY_COST(sizeof *o, 64));
+    pith__account_init(&o->account, allocator, opened.memory_limit,
+                       PITH_MEMORY_COST(sizeof *o, 64));
     opened.allocator = &o->account.allocator;
     pith__arena_init(&o->arena, &o->account.allocator);
     pith_tokenizer *t = NULL;
@@ -118,8 +124,8 @@ void pith__lone_tokenizer_close(pith_tokenizer *tokenizer) {
     free_owner(o);
 }
 
-static pith_status lone_tokenizer_read_modules(pith__modules *modules, pith__files *files, const char *path,
-                                               pith_error *err) {
+static pith_status lone_tokenizer_read_modules(pith__modules *modules, pith__files *files,
+                                               const char *path, pith_error *err) {
     pith_str found;
     pith__compiled compiled;
     PITH_TRY(pith__hub_find(&found, path, files->arena, err));
@@ -133,14 +139,15 @@ static pith_status lone_tokenizer_read_modules(pith__modules *modules, pith__fil
     return pith__modules_read(modules, &source, files->arena, err);
 }
 
-pith_status pith__lone_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
-                                       pith_error *err) {
+pith_status pith__lone_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer,
+                                       const char *path, pith_error *err) {
     pith__arena arena;
     pith__arena_init(&arena, pith__tokenizer_arena(tokenizer)->allocator);
     pith__files files = { .arena = &arena };
     pith__modules modules;
     pith_status status = lone_tokenizer_read_modules(&modules, &files, path, err);
-    if (!status) *tokens = pith__modules_max_length(&modules, 0, pith__tokenizer_max_length(tokenizer));
+    if (!status)
+        *tokens = pith__modules_max_length(&modules, 0, pith__tokenizer_max_length(tokenizer));
     pith__files_close(&files);
     pith__arena_free(&arena);
     return status;

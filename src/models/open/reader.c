@@ -18,7 +18,8 @@ const pith__reader *pith__reader_after(int rank) {
     return next;
 }
 
-/* The ONNX reader takes what no other one does, so files of other formats are told by their first bytes. */
+/* The ONNX reader takes what no other one does, so files of other formats are told by their first
+ * bytes. */
 static pith_status reader_check_left_out(pith_str bytes, pith_error *err) {
     static const struct {
         const char *reader;
@@ -43,7 +44,8 @@ static pith_status reader_for(const pith__reader **reader, pith_str bytes, pith_
     return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for the file's format");
 }
 
-pith_status pith__reader_open(pith_model *m, const pith__reader *reader, pith__source source, pith_error *err) {
+pith_status pith__reader_open(pith_model *m, const pith__reader *reader, pith__source source,
+                              pith_error *err) {
     pith__piece_used(reader);
     m->reader = reader;
     m->source_bytes = source.bytes;
@@ -55,7 +57,8 @@ pith_status pith__reader_open(pith_model *m, const pith__reader *reader, pith__s
 static bool reader_has_tokenizer(pith_model *m, pith_str dir) {
     pith_str path;
     bool there;
-    return dir.data && (pith__file_find(&there, &path, &m->arena, dir.data, "tokenizer.json", NULL) || there);
+    return dir.data &&
+           (pith__file_find(&there, &path, &m->arena, dir.data, "tokenizer.json", NULL) || there);
 }
 
 /* A file next to a tokenizer, or in onnx/ below one, has that directory. */

@@ -1,5 +1,5 @@
-/* reader.h - the formats that models are opened from. Each is one file reader_<name>.c and one line in
- * select/readers.def. */
+/* reader.h - the formats that models are opened from. Each is one file reader_<name>.c and one line
+ * in select/readers.def. */
 #ifndef PITH_MODELS_OPEN_READER_H
 #define PITH_MODELS_OPEN_READER_H
 
@@ -10,7 +10,8 @@ enum { PITH_READER_FILES = 5 };
 /* The input of a reader. */
 typedef struct pith__source {
     pith_str bytes;     /* the file's bytes; data is NULL for a reader of directories */
-    const char *folder; /* the file's folder, which may hold external data, or the directory; NULL: bytes in memory */
+    const char *folder; /* the file's folder, which may hold external data, or the directory; NULL:
+                           bytes in memory */
     const char *path;   /* of the file; NULL: a directory, or bytes in memory */
 } pith__source;
 
@@ -19,8 +20,10 @@ typedef struct pith__reader_stages {
     /* Makes the graph what is run, and chooses the runtime. */
     pith_status (*finish)(pith_model *model, pith_error *err);
     /* The same for a graph that the reader made again. */
-    pith_status (*again)(pith__graph *graph, const pith_model *model, const pith_allocator *allocator, pith_error *err);
-    const struct pith__fed_functions *fed; /* plans for sessions that contradict the model's; NULL: there are none */
+    pith_status (*again)(pith__graph *graph, const pith_model *model,
+                         const pith_allocator *allocator, pith_error *err);
+    const struct pith__fed_functions *fed; /* plans for sessions that contradict the model's; NULL:
+                                              there are none */
 } pith__reader_stages;
 
 /* For formats that hold a graph as it was written. */
@@ -28,18 +31,26 @@ extern const pith__reader_stages pith__stages_written;
 
 typedef struct pith__reader {
     const char *name;                     /* "onnx" */
-    int rank;                             /* readers are asked in ascending rank; no two have the same */
-    const char *files[PITH_READER_FILES]; /* names it opens in a directory, the best first; NULL ends the list */
-    const char *beside;                   /* another file that the directory must have; NULL: none */
-    const pith__reader_stages *stages;    /* &pith__stages_written, unless passes have run before the file was made */
-    bool complete;                        /* the file holds the tokenizer, so none is looked for next to it */
-    bool (*takes)(pith_str bytes); /* true if the bytes begin like this format; NULL: it reads directories, not files */
-    /* Fills model->graph; a reader of a complete format fills the rest of the model too. It may keep pointers into the
-     * source: files stay open in model->files, and bytes in memory outlive the model. */
+    int rank;                             /* readers are asked in ascending rank; no two have the
+                                             same */
+    const char *files[PITH_READER_FILES]; /* names it opens in a directory, the best first; NULL
+                                             ends the list */
+    const char *beside;                   /* another file that the directory must have; NULL:
+                                             none */
+    const pith__reader_stages *stages;    /* &pith__stages_written, unless passes have run before
+                                             the file was made */
+    bool complete;                        /* the file holds the tokenizer, so none is looked for
+                                             next to it */
+    bool (*takes)(pith_str bytes); /* true if the bytes begin like this format; NULL: it reads
+                                      directories, not files */
+    /* Fills model->graph; a reader of a complete format fills the rest of the model too. It may
+     * keep pointers into the source: files stay open in model->files, and bytes in memory outlive
+     * the model. */
     pith_status (*read)(pith_model *model, const pith__source *source, pith_error *err);
-    /* Makes the graph of `read` a second time, in another arena; NULL: the format cannot do that. */
-    pith_status (*again)(pith__graph **graph, const pith_model *model, const pith__source *source, pith__files *files,
-                         pith__arena *arena, pith_error *err);
+    /* Makes the graph of `read` a second time, in another arena; NULL: the format cannot do that.
+     */
+    pith_status (*again)(pith__graph **graph, const pith_model *model, const pith__source *source,
+                         pith__files *files, pith__arena *arena, pith_error *err);
 } pith__reader;
 
 /* Made from select/readers.def by select/tables.c. */
@@ -48,10 +59,11 @@ extern const size_t pith__reader_table_count;
 
 /* Returns the reader with the lowest rank above this one; NULL: there is none. */
 const pith__reader *pith__reader_after(int rank);
-pith_status pith__reader_open(pith_model *model, const pith__reader *reader, pith__source source, pith_error *err);
-/* Opens the directory model->dir: the file that options.model_file names; else, if the modules are no network, what
- * they build; else the first file, by rank of its reader, that the folder of the network has; else the best .onnx file
- * of any other name. */
+pith_status pith__reader_open(pith_model *model, const pith__reader *reader, pith__source source,
+                              pith_error *err);
+/* Opens the directory model->dir: the file that options.model_file names; else, if the modules are
+ * no network, what they build; else the first file, by rank of its reader, that the folder of the
+ * network has; else the best .onnx file of any other name. */
 pith_status pith__readers_directory(pith_model *model, pith_error *err);
 /* Open a file, or bytes in memory, with the first reader that takes them. */
 pith_status pith__readers_file(pith_model *model, pith_str path, pith_error *err);

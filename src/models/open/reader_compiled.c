@@ -4,7 +4,8 @@
 #include "models/open/reader.h"
 #include "models/save/save_model.h"
 
-static pith_status reader_compiled_read(pith_model *m, const pith__source *source, pith_error *err) {
+static pith_status reader_compiled_read(pith_model *m, const pith__source *source,
+                                        pith_error *err) {
     return pith__model_load(m, source->bytes, err);
 }
 
@@ -12,11 +13,12 @@ static pith_status reader_compiled_read(pith_model *m, const pith__source *sourc
 static pith_status reader_compiled_finish(pith_model *m, pith_error *err) {
     pith_error none = PITH_ERROR_INIT;
     if (m->options.flags & PITH_OPEN_INNER)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "a compiled model has no inner values of the file it was made from");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a compiled model has no inner values of the file it was made from");
     if (m->options.input_shape_count)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "a compiled model keeps the input shapes it was compiled with; give them when you compile it");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a compiled model keeps the input shapes it was compiled with; give them "
+                          "when you compile it");
     return pith__engine_choose(m, PITH_OK, &none, err);
 }
 

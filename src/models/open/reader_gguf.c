@@ -1,5 +1,5 @@
-/* reader_gguf.c - GGUF files that are opened by their own name: weights, settings and tokenizer are in the file. In a
- * directory with a config.json they are weights only (reader_safetensors.c). */
+/* reader_gguf.c - GGUF files that are opened by their own name: weights, settings and tokenizer are
+ * in the file. In a directory with a config.json they are weights only (reader_safetensors.c). */
 #include "base/error.h"
 #include "base/str.h"
 #include "formats/weights/gguf/gguf_header.h"
@@ -11,7 +11,8 @@ static pith_status reader_gguf_read(pith_model *m, const pith__source *source, p
     m->modules_read = true;
     m->tokenizer_bytes = source->bytes;
     m->from_safetensors = true;
-    return pith__gguf_build(&m->graph, &m->modules, source->bytes, name, &m->arena, m->options.log, err);
+    return pith__gguf_build(&m->graph, &m->modules, source->bytes, name, &m->arena, m->options.log,
+                            err);
 }
 
 const pith__reader pith__reader_gguf = { .name = "gguf",

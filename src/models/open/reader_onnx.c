@@ -2,15 +2,16 @@
 #include "formats/onnx/onnx.h"
 #include "models/open/reader.h"
 
-/* A protobuf has no magic number: whatever no other reader knows is taken for one, and the parser says what is
- * wrong. */
+/* A protobuf has no magic number: whatever no other reader knows is taken for one, and the parser
+ * says what is wrong. */
 static bool reader_onnx_takes(pith_str bytes) {
     (void)bytes;
     return true;
 }
 
-static pith_status reader_onnx_again(pith__graph **graph, const pith_model *m, const pith__source *source,
-                                     pith__files *files, pith__arena *arena, pith_error *err) {
+static pith_status reader_onnx_again(pith__graph **graph, const pith_model *m,
+                                     const pith__source *source, pith__files *files,
+                                     pith__arena *arena, pith_error *err) {
     return pith__onnx_read(graph, source->bytes, source->folder, files, arena, m->options.log, err);
 }
 

@@ -1,11 +1,12 @@
-/* reader_safetensors.c - directories without an ONNX file: config.json with weights in safetensors, files of
- * torch.save or GGUF, and models that are tables of vectors. */
+/* reader_safetensors.c - directories without an ONNX file: config.json with weights in safetensors,
+ * files of torch.save or GGUF, and models that are tables of vectors. */
 #include "base/error.h"
 #include "models/checkpoint/hf.h"
 #include "models/open/reader.h"
 
 /* What became of the keys of config.json. */
-static pith_status reader_safetensors_note(pith_model *m, const pith__hf_report *r, pith_error *err) {
+static pith_status reader_safetensors_note(pith_model *m, const pith__hf_report *r,
+                                           pith_error *err) {
     const struct {
         const char *what;
         pith_str value;
@@ -15,21 +16,23 @@ static pith_status reader_safetensors_note(pith_model *m, const pith__hf_report 
                   { "settings not known", r->unknown } };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lines[i].value.size)
-            PITH_TRY(pith__modules_note(&m->modules, lines[i].what, lines[i].value, PITH_STR("config.json"), &m->arena,
-                                        err));
+            PITH_TRY(pith__modules_note(&m->modules, lines[i].what, lines[i].value,
+                                        PITH_STR("config.json"), &m->arena, err));
     return PITH_OK;
 }
 
-static pith_status reader_safetensors_read(pith_model *m, const pith__source *source, pith_error *err) {
+static pith_status reader_safetensors_read(pith_model *m, const pith__source *source,
+                                           pith_error *err) {
     static const pith__opset opset = { { "", 0 }, PITH_OPSET_NEWEST };
     const pith__input_module *input = &m->modules.input;
     m->from_safetensors = true;
     if (!input->build || m->options.model_file) {
         pith__hf_report report;
         const pith__modules *modules = &m->modules;
-        PITH_TRY(pith__hf_build_from(&m->graph, &report, source->folder, m->weights_file, &m->modules.judge,
-                                     pith__modules_task(modules), modules->config_args, &m->files, &m->arena,
-                                     m->options.log, err));
+        PITH_TRY(pith__hf_build_from(&m->graph, &report, source->folder, m->weights_file,
+                                     &m->modules.judge, pith__modules_task(modules),
+                                     modules->config_args, &m->files, &m->arena, m->options.log,
+                                     err));
         m->modules.config_args = PITH_STR("");
         return reader_safetensors_note(m, &report, err);
     }
@@ -42,11 +45,12 @@ static pith_status reader_safetensors_read(pith_model *m, const pith__source *so
     return input->build(m->graph, input->module, err);
 }
 
-const pith__reader pith__reader_safetensors = { .name = "safetensors",
-                                                .rank = 20,
-                                                .stages = &pith__stages_written,
-                                                .files = { "model.safetensors", "model.safetensors.index.json",
-                                                           "pytorch_model.bin", "pytorch_model.bin.index.json",
-                                                           "model.gguf" },
-                                                .beside = "config.json",
-                                                .read = reader_safetensors_read };
+const pith__reader pith__reader_safetensors = {
+    .name = "safetensors",
+    .rank = 20,
+    .stages = &pith__stages_written,
+    .files = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+               "pytorch_model.bin.index.json", "model.gguf" },
+    .beside = "config.json",
+    .read = reader_safetensors_read
+};

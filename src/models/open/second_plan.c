@@ -1,12 +1,13 @@
-/* second_plan.c - sessions that need the graph planned again. There are two cases: an input with a default (an
- * initializer that the file also lists as an input) is fed another value, or axes that share a symbol get different
- * sizes.
+/* second_plan.c - sessions that need the graph planned again. There are two cases: an input with a
+ * default (an initializer that the file also lists as an input) is fed another value, or axes that
+ * share a symbol get different sizes.
  *
- * The model's plan is made with the defaults as constants: folded, fused and packed, at no cost for callers that never
- * feed them. A session that feeds another value reads the graph again from the bytes of the file. There, the inputs it
- * feeds are ordinary ones. It keeps that plan next to the model's: the model stays immutable, and sessions share
- * nothing. When it later feeds a further input, it opens that one as well, so it makes at most one plan per such
- * input. A symbol in a file is a hint: with `apart`, every axis of every input has a symbol of its own. */
+ * The model's plan is made with the defaults as constants: folded, fused and packed, at no cost for
+ * callers that never feed them. A session that feeds another value reads the graph again from the
+ * bytes of the file. There, the inputs it feeds are ordinary ones. It keeps that plan next to the
+ * model's: the model stays immutable, and sessions share nothing. When it later feeds a further
+ * input, it opens that one as well, so it makes at most one plan per such input. A symbol in a file
+ * is a hint: with `apart`, every axis of every input has a symbol of its own. */
 #include "models/open/second_plan.h"
 
 #include <stdio.h>
@@ -26,16 +27,21 @@ struct pith__fed {
     bool apart;
 };
 
-static const pith_tensor *default_of(const pith_model *m, size_t input) { return m->graph->inputs[input]->type.data; }
+static const pith_tensor *default_of(const pith_model *m, size_t input) {
+    return m->graph->inputs[input]->type.data;
+}
 
-/* Calls visit for each axis of a given tensor whose size has a name; stops when that gives false. */
-static bool each_named_axis(const pith_model *m, const pith_tensor *inputs, pith__named_sizes *sizes,
-                            bool (*visit)(pith__named_sizes *sizes, int32_t symbol, size_t input, int axis,
-                                          int64_t size)) {
+/* Calls visit for each axis of a given tensor whose size has a name; stops when that gives false.
+ */
+static bool each_named_axis(const pith_model *m, const pith_tensor *inputs,
+                            pith__named_sizes *sizes,
+                            bool (*visit)(pith__named_sizes *sizes, int32_t symbol, size_t input,
+                                          int axis, int64_t size)) {
     for (size_t i = 0; i < m->graph->input_count; i++) {
         const pith__type *type = &m->graph->inputs[i]->type;
         const pith_tensor *t = &inputs[i];
-        if (!t->dtype || t->dtype >= PITH_DTYPE_COUNT || type->data || t->rank != type->rank) continue;
+        if (!t->dtype || t->dtype >= PITH_DTYPE_COUNT || type->data || t->rank != type->rank)
+            continue;
         for (int d = 0; d < t->rank; d++) {
             int32_t symbol = pith__dim_symbol_index(m->graph->dims, type->dims[d]);
             if (symbol >= 0 && !visit(sizes, symbol, i, d, t->dims[d])) return false;
@@ -44,7 +50,8 @@ static bool each_named_axis(const pith_model *m, const pith_tensor *inputs, pith
     return true;
 }
 
-static bool compare_size(pith__named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
+static bool compare_size(pith__named_sizes *s, int32_t symbol, size_t input, int axis,
+                         int64_t size) {
     pith__named_size *known = &s->items[symbol];
     if (!known->given) {
         *known = (pith__named_size){ true, input, size };
@@ -57,7 +64,8 @@ static bool compare_size(pith__named_sizes *s, int32_t symbol, size_t input, int
     return known->size == size;
 }
 
-static bool forget_size(pith__named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
+static bool forget_size(pith__named_sizes *s, int32_t symbol, size_t input, int axis,
+                        int64_t size) {
     (void)input, (void)axis, (void)size;
     s->items[symbol].given = false;
     return true;
@@ -70,12 +78,14 @@ static bool fed_apart(const pith_model *m, const pith_tensor *inputs, pith__name
     return !agree;
 }
 
-static const char *fed_sizes_text(const pith__named_sizes *n, const pith_model *m, char *buffer, size_t size) {
+static const char *fed_sizes_text(const pith__named_sizes *n, const pith_model *m, char *buffer,
+                                  size_t size) {
     const pith__named_size *other = &n->items[n->symbol];
     pith_str name = pith__dims_symbol_name(m->graph->dims, n->symbol);
-    snprintf(buffer, size, "input '%s' has size %lld at axis %d, but input '%s' sets " PITH_STR_FMT " to %lld",
-             m->inputs[n->input].name, (long long)n->size, n->axis, m->inputs[other->input].name, PITH_STR_ARG(name),
-             (long long)other->size);
+    snprintf(buffer, size,
+             "input '%s' has size %lld at axis %d, but input '%s' sets " PITH_STR_FMT " to %lld",
+             m->inputs[n->input].name, (long long)n->size, n->axis, m->inputs[other->input].name,
+             PITH_STR_ARG(name), (long long)other->size);
     return buffer;
 }
 
@@ -95,8 +105,8 @@ static void keep_fixed(pith__graph *graph, const pith__graph *from) {
     }
 }
 
-/* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external data is mapped
- * already, so the list of the model's files is only looked at. */
+/* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external
+ * data is mapped already, so the list of the model's files is only looked at. */
 static pith_status fed_make_graph(pith__graph **graph, pith__fed *fed, pith_error *err) {
     const pith_model *m = fed->model;
     pith__files files = m->files;
@@ -109,8 +119,8 @@ static pith_status fed_make_graph(pith__graph **graph, pith__fed *fed, pith_erro
     return m->reader->stages->again(*graph, m, &fed->account.allocator, err);
 }
 
-static pith_status fed_make(pith__fed *fed, const bool *open, bool apart, pith__executor_options options,
-                            pith_error *err) {
+static pith_status fed_make(pith__fed *fed, const bool *open, bool apart,
+                            pith__executor_options options, pith_error *err) {
     const pith_model *m = fed->model;
     pith__graph *graph;
     size_t count = m->graph->input_count;
@@ -139,7 +149,8 @@ static pith_status fed_create(pith__fed **fed, const pith_model *m, const bool *
     *f = (pith__fed){ .model = m };
     pith__account_init(&f->account, m->options.allocator, 0, 0);
     pith__arena_init(&f->arena, &f->account.allocator);
-    pith_status status = pith__account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
+    pith_status status =
+        pith__account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
     if (status)
         fed_destroy(f);
     else
@@ -149,7 +160,8 @@ static pith_status fed_create(pith__fed **fed, const pith_model *m, const bool *
 
 static pith__runner fed_ready(const pith__fed *fed, pith_tensor *inputs) {
     for (size_t i = 0; i < fed->model->graph->input_count; i++)
-        if (fed->open[i] && inputs[i].dtype == PITH_UNDEFINED) inputs[i] = *default_of(fed->model, i);
+        if (fed->open[i] && inputs[i].dtype == PITH_UNDEFINED)
+            inputs[i] = *default_of(fed->model, i);
     return fed->runner;
 }
 

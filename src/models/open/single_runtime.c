@@ -1,5 +1,5 @@
-/* single_runtime.c - the choice of a runtime where this build has but one; where it has more, model_runtime.c chooses.
- */
+/* single_runtime.c - the choice of a runtime where this build has but one; where it has more,
+ * model_runtime.c chooses. */
 #include <string.h>
 
 #include "base/error.h"
@@ -21,15 +21,18 @@ pith_status pith__engine_begin(pith_model *m, pith_error *err) {
 }
 
 /* "auto" takes ONNX Runtime for what the builtin runtime cannot run; this build is without it. */
-static pith_status lone_engine_fail(const pith_model *m, pith_status status, const char *reason, pith_error *err) {
+static pith_status lone_engine_fail(const pith_model *m, pith_status status, const char *reason,
+                                    pith_error *err) {
     pith_error lacks = PITH_ERROR_INIT;
-    if (!m->engine.is_auto || status != PITH_ERR_UNSUPPORTED) return pith__fail(err, status, "%s", reason);
+    if (!m->engine.is_auto || status != PITH_ERR_UNSUPPORTED)
+        return pith__fail(err, status, "%s", reason);
     const bool left_out = pith__piece_check("runtimes", PITH_STR("ort"), &lacks);
-    return pith__fail(err, status, "%s; ONNX Runtime, which auto takes, is not in this build: %s", reason,
-                      left_out ? lacks.message : "build with PITH_WITH_RUNTIME_ORT");
+    return pith__fail(err, status, "%s; ONNX Runtime, which auto takes, is not in this build: %s",
+                      reason, left_out ? lacks.message : "build with PITH_WITH_RUNTIME_ORT");
 }
 
-pith_status pith__engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
+pith_status pith__engine_choose(pith_model *m, pith_status known, const pith_error *reason,
+                                pith_error *err) {
     if (pith__engine_used) return pith__engine_used->choose(m, known, reason, err);
     return known ? lone_engine_fail(m, known, reason->message, err) : PITH_OK;
 }
@@ -42,7 +45,8 @@ pith_status pith__engine_rescue(pith_model *m, pith_status status, pith_error *e
 }
 
 pith__program_source pith__model_program_source(const pith_model *m, const pith__graph *graph) {
-    pith__account *account = &((pith_model *)(uintptr_t)m)->account; /* counters may change in a model that does not */
+    /* counters may change in a model that does not */
+    pith__account *account = &((pith_model *)(uintptr_t)m)->account;
     pith__program_source source = { .graph = graph,
                                     .files = &m->files,
                                     .options = &m->engine.options,
@@ -56,6 +60,7 @@ pith__program_source pith__model_program_source(const pith_model *m, const pith_
     }
     source.bytes = m->source_bytes;
     for (size_t i = 0; i < m->files.count; i++)
-        if ((const char *)m->files.items[i].data == m->source_bytes.data) source.path = m->files.items[i].path;
+        if ((const char *)m->files.items[i].data == m->source_bytes.data)
+            source.path = m->files.items[i].path;
     return source;
 }

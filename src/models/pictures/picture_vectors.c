@@ -1,7 +1,8 @@
 /* picture_vectors.c - one vector per picture.
  *
- * Each picture runs by itself, so its vector cannot depend on the others. With at least as many pictures as threads,
- * each thread takes pictures of its own; otherwise all threads share the work on each. */
+ * Each picture runs by itself, so its vector cannot depend on the others. With at least as many
+ * pictures as threads, each thread takes pictures of its own; otherwise all threads share the work
+ * on each. */
 #include "models/pictures/picture_vectors.h"
 
 #include <math.h>
@@ -49,13 +50,14 @@ typedef struct picture_call {
 /* ---- one picture ---- */
 
 /* pixel_values [1, 3, height, width], as the input wants them. */
-static pith_status picture_pixels(pith_tensor *input, const picture_call *c, picture_worker *w, const pith_image *image,
-                                  pith_error *err) {
+static pith_status picture_pixels(pith_tensor *input, const picture_call *c, picture_worker *w,
+                                  const pith_image *image, pith_error *err) {
     const pith__picture_view *v = c->view;
     int64_t dims[3];
     size_t bytes;
     PITH_TRY(pith__processor_shape(dims, c->processor, image->width, image->height, err));
-    *input = (pith_tensor){ .dtype = v->dtype, .rank = 4, .dims = { 1, dims[0], dims[1], dims[2] } };
+    *input =
+        (pith_tensor){ .dtype = v->dtype, .rank = 4, .dims = { 1, dims[0], dims[1], dims[2] } };
     int64_t count = pith__dims_count(input->dims, 4);
     if (!pith__dtype_bytes(PITH_F32, count, &bytes)) return pith__fail_memory(err, SIZE_MAX);
     float *pixels = pith__arena_alloc64(&w->arena, bytes);
@@ -73,13 +75,14 @@ static pith_status picture_pixels(pith_tensor *input, const picture_call *c, pic
 }
 
 /* The output as f32 rows. */
-static pith_status picture_rows(const float **rows, int64_t *count, const pith_tensor *out, const picture_call *c,
-                                picture_worker *w, pith_error *err) {
+static pith_status picture_rows(const float **rows, int64_t *count, const pith_tensor *out,
+                                const picture_call *c, picture_worker *w, pith_error *err) {
     const int64_t width = c->view->facts.width, numbers = pith__dims_count(out->dims, out->rank);
     if (numbers < width || numbers % width || (c->view->facts.pooled && numbers != width)) {
         char shape[128];
-        return pith__fail(err, PITH_ERR_RUN, "the model's output has shape %s; rows of %lld numbers are needed",
-                          pith__dims_text(out->dims, out->rank, shape, sizeof shape), (long long)width);
+        return pith__fail(
+            err, PITH_ERR_RUN, "the model's output has shape %s; rows of %lld numbers are needed",
+            pith__dims_text(out->dims, out->rank, shape, sizeof shape), (long long)width);
     }
     *count = numbers / width;
     *rows = out->data;
@@ -93,17 +96,18 @@ static pith_status picture_rows(const float **rows, int64_t *count, const pith_t
 }
 
 /* Models often take one size of pictures only; which one, the processor must know. */
-static pith_status picture_explain(const picture_call *c, const pith_tensor *input, pith_status status,
-                                   pith_error *err) {
+static pith_status picture_explain(const picture_call *c, const pith_tensor *input,
+                                   pith_status status, pith_error *err) {
     const int64_t *declared = c->view->dims, *made = input->dims + 1;
     bool differ = false;
     for (int i = 0; i < 3; i++) differ = differ || (declared[i] >= 0 && declared[i] != made[i]);
     if (!differ || status == PITH_ERR_CANCELLED || status == PITH_ERR_MEMORY) return status;
-    return pith__fail_at(err, status,
-                         "the model declares pictures of %lldx%lldx%lld, but preprocessor_config.json makes "
-                         "%lldx%lldx%lld of this one; correct size or crop_size there: ",
-                         (long long)declared[0], (long long)declared[1], (long long)declared[2], (long long)made[0],
-                         (long long)made[1], (long long)made[2]);
+    return pith__fail_at(
+        err, status,
+        "the model declares pictures of %lldx%lldx%lld, but preprocessor_config.json makes "
+        "%lldx%lldx%lld of this one; correct size or crop_size there: ",
+        (long long)declared[0], (long long)declared[1], (long long)declared[2], (long long)made[0],
+        (long long)made[1], (long long)made[2]);
 }
 
 static pith_status picture_borrow(picture_call *c, picture_worker *w, pith_error *err) {
@@ -114,13 +118,15 @@ static pith_status picture_borrow(picture_call *c, picture_worker *w, pith_error
     return pith__runner_create(&w->runner, c->view->program, &c->executor, err);
 }
 
-static pith_status picture_embed(picture_call *c, picture_worker *w, size_t index, pith_error *err) {
+static pith_status picture_embed(picture_call *c, picture_worker *w, size_t index,
+                                 pith_error *err) {
     const size_t outputs = c->view->program->graph->output_count;
     pith__lane *lane = pith__profile_lane(c->options->profile);
     pith_tensor input;
     const float *rows = NULL;
     int64_t count = 0;
-    if (pith__is_cancelled(c->options->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith__is_cancelled(c->options->cancel))
+        return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(picture_borrow(c, w, err));
     pith__arena_reset(&w->arena);
     pith_tensor *out = pith__arena_array(&w->arena, outputs, sizeof *out);
@@ -130,7 +136,8 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith__lane_phase(lane, "picture", begin, 1);
     pith__runner_trace(&w->runner, pith__lane_trace(lane), lane);
     begin = pith__clock_ns();
-    pith_status status = pith__runner_run(&w->runner, out, &input, c->inner_threads, c->options->cancel, err);
+    pith_status status =
+        pith__runner_run(&w->runner, out, &input, c->inner_threads, c->options->cancel, err);
     if (status) return picture_explain(c, &input, status, err);
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
@@ -141,7 +148,9 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
 
 /* Whether the fault is of the picture alone, and the caller wants to go on without it. */
 static bool picture_pass_over(const picture_call *c, size_t index, const pith_error *fault) {
-    if (!c->options->failures || fault->code == PITH_ERR_CANCELLED || fault->code == PITH_ERR_MEMORY) return false;
+    if (!c->options->failures || fault->code == PITH_ERR_CANCELLED ||
+        fault->code == PITH_ERR_MEMORY)
+        return false;
     c->options->failures[index] = *fault;
     for (size_t i = 0; i < c->dim; i++) c->vectors[index * c->dim + i] = NAN;
     return true;
@@ -155,8 +164,9 @@ static void picture_part(void *context, size_t part, int index) {
     if (part > first) return;
     if (c->options->failures) c->options->failures[part] = fault;
     if (!picture_embed(c, w, part, &fault) || picture_pass_over(c, part, &fault)) return;
-    while (part < first && !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
-                                                                  memory_order_relaxed)) {}
+    while (part < first &&
+           !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
+                                                  memory_order_relaxed)) {}
     if (part >= w->failed) return;
     w->failed = part;
     w->fault = fault;
@@ -177,7 +187,8 @@ static pith_status picture_begin(picture_call *c, pith_embed_images_options *o, 
     return PITH_OK;
 }
 
-/* Where the model does not pool and no file says how to, the first row stands for the picture: a class token. */
+/* Where the model does not pool and no file says how to, the first row stands for the picture: a
+ * class token. */
 static int picture_pooling(const picture_call *c) {
     const pith__modules *modules = &c->m->modules;
     if (c->options->pooling != PITH_POOLING_MODEL) return c->options->pooling;
@@ -189,11 +200,13 @@ static int picture_pooling(const picture_call *c) {
 
 static pith__dense picture_request(const picture_call *c, float *vectors) {
     const pith_embed_images_options *o = c->options;
-    return (pith__dense){ .pooling = picture_pooling(c), .normalize = o->normalize, .dim = o->dim, .vectors = vectors };
+    return (pith__dense){
+        .pooling = picture_pooling(c), .normalize = o->normalize, .dim = o->dim, .vectors = vectors
+    };
 }
 
-pith_status pith__model_picture_dim(size_t *dim, const pith_model *m, const pith_embed_images_options *options,
-                                    pith_error *err) {
+pith_status pith__model_picture_dim(size_t *dim, const pith_model *m,
+                                    const pith_embed_images_options *options, pith_error *err) {
     pith_embed_images_options o;
     picture_call c;
     PITH_TRY(picture_begin(&c, &o, m, options, err));
@@ -217,22 +230,26 @@ static pith_status picture_finish(picture_call *c, int threads, pith_error *err)
     for (int i = 0; i < threads; i++) {
         picture_worker *w = &c->workers[i];
         if (w->failed != SIZE_MAX && (!first || w->failed < first->failed)) first = w;
-        if (w->runner.runtime) pith__idle_runners_give((pith__idle_runners *)&c->view->idle, &w->runner);
+        if (w->runner.runtime)
+            pith__idle_runners_give((pith__idle_runners *)&c->view->idle, &w->runner);
         pith__arena_free(&w->arena);
     }
     if (!first) return PITH_OK;
-    return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed, first->fault.message);
+    return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
+                      first->fault.message);
 }
 
 /* Only where the file is missing does it help to put it there. */
 static pith_status picture_no_processor(const pith_error *why, pith_error *err) {
     const bool missing = why->code == PITH_ERR_NOT_FOUND;
-    return pith__fail(err, why->code, "what is to be done to pictures is not known: %s; %s", why->message,
-                      missing ? "put the model's preprocessor_config.json beside it, or give a processor"
-                              : "correct the file, or give a processor");
+    return pith__fail(
+        err, why->code, "what is to be done to pictures is not known: %s; %s", why->message,
+        missing ? "put the model's preprocessor_config.json beside it, or give a processor"
+                : "correct the file, or give a processor");
 }
 
-static pith_status picture_all(float *vectors, picture_call *c, size_t count, pith__arena *arena, pith_error *err) {
+static pith_status picture_all(float *vectors, picture_call *c, size_t count, pith__arena *arena,
+                               pith_error *err) {
     const pith_embed_images_options *o = c->options;
     int threads = o->threads ? o->threads : pith__cpu_get()->threads;
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
@@ -254,7 +271,8 @@ static pith_status picture_all(float *vectors, picture_call *c, size_t count, pi
     return picture_finish(c, threads, err);
 }
 
-pith_status pith__model_embed_pictures(float *vectors, const pith_model *m, const pith_image *images, size_t count,
+pith_status pith__model_embed_pictures(float *vectors, const pith_model *m,
+                                       const pith_image *images, size_t count,
                                        const pith_embed_images_options *options, pith_error *err) {
     pith_embed_images_options o;
     picture_call c;

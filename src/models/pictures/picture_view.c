@@ -9,14 +9,16 @@
 #include "models/open/model_runtime.h"
 #include "models/save/save_pictures.h"
 
-/* Names of outputs that stand for a picture, the best first; the last is read as rows of patches. */
-static const char *const picture_outputs[] = { "image_embeds", "sentence_embedding", "pooler_output" };
+/* Names of outputs that stand for a picture, the best first; the last is read as rows of patches.
+ */
+static const char *const picture_outputs[] = { "image_embeds", "sentence_embedding",
+                                               "pooler_output" };
 static const char picture_rows[] = "last_hidden_state";
 
 /* ---- the graph ---- */
 
-pith_status pith__model_extract(pith__graph **part, const pith_model *m, size_t output, pith__arena *arena,
-                                pith_error *err) {
+pith_status pith__model_extract(pith__graph **part, const pith_model *m, size_t output,
+                                pith__arena *arena, pith_error *err) {
     PITH_TRY(pith__graph_extract(part, m->graph, output, arena, err));
     return pith__ops_infer(*part, false, err);
 }
@@ -39,7 +41,8 @@ static bool picture_reads(pith__head_model *facts, const pith__type *t) {
 }
 
 /* Tries an output of the model. *found is false if it does not fit. */
-static pith_status picture_try(bool *found, pith__picture_view *v, const pith_model *m, int output, pith_error *err) {
+static pith_status picture_try(bool *found, pith__picture_view *v, const pith_model *m, int output,
+                               pith_error *err) {
     pith__graph *part;
     *found = false;
     if (output < 0) return PITH_OK;
@@ -64,46 +67,60 @@ static pith_status picture_try(bool *found, pith__picture_view *v, const pith_mo
 }
 
 /* The output that stands for a picture: one of the names, else the first that fits. */
-static pith_status picture_choose(pith__picture_view *v, const pith_model *m, bool rows, pith_error *err) {
+static pith_status picture_choose(pith__picture_view *v, const pith_model *m, bool rows,
+                                  pith_error *err) {
     bool found = false;
     if (rows) {
         PITH_TRY(picture_try(&found, v, m, pith__graph_find_output(m->graph, picture_rows), err));
         if (found && !v->facts.pooled) return PITH_OK;
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model has no output last_hidden_state with rows of patches to pool; leave the pooling "
+                          "the model has no output last_hidden_state with rows of patches to pool; "
+                          "leave the pooling "
                           "to the model");
     }
     for (size_t i = 0; i < sizeof picture_outputs / sizeof *picture_outputs && !found; i++)
-        PITH_TRY(picture_try(&found, v, m, pith__graph_find_output(m->graph, picture_outputs[i]), err));
-    for (size_t i = 0; i < m->graph->output_count && !found; i++) PITH_TRY(picture_try(&found, v, m, (int)i, err));
+        PITH_TRY(
+            picture_try(&found, v, m, pith__graph_find_output(m->graph, picture_outputs[i]), err));
+    for (size_t i = 0; i < m->graph->output_count && !found; i++)
+        PITH_TRY(picture_try(&found, v, m, (int)i, err));
     if (found) return PITH_OK;
     bool pixels = false;
-    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
+    for (size_t i = 0; i < m->graph->input_count; i++)
+        pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      pixels ? "this model cannot embed pictures: no output [batch, width] or [batch, patches, width] "
+                      pixels ? "this model cannot embed pictures: no output [batch, width] or "
+                               "[batch, patches, width] "
                                "follows from its pixels alone"
-                             : "this model cannot embed pictures: it has no input of pixels [batch, 3, height, width]");
+                             : "this model cannot embed pictures: it has no input of pixels "
+                               "[batch, 3, height, width]");
 }
 
 /* ---- making ---- */
 
-static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool rows, pith_error *err) {
+static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool rows,
+                                pith_error *err) {
     const pith_open_options *o = &m->options;
     v->facts = (pith__head_model){ .modules = &m->modules, .isa = pith__cpu_get()->isa };
     PITH_TRY(picture_choose(v, m, rows, err));
-    PITH_TRY(pith__idle_runners_init(&v->idle, (size_t)o->sessions, (uint64_t)o->session_idle_ms * 1000000,
+    PITH_TRY(pith__idle_runners_init(&v->idle, (size_t)o->sessions,
+                                     (uint64_t)o->session_idle_ms * 1000000,
                                      (pith__counters *)&m->account.counters, &v->arena, err));
     if (m->compiled.writer)
-        return pith__saved_read_pictures(&v->processor, &v->no_processor, m->compiled.sections[PITH_SECTION_PICTURES],
-                                         o->allocator, err);
+        return pith__saved_read_pictures(&v->processor, &v->no_processor,
+                                         m->compiled.sections[PITH_SECTION_PICTURES], o->allocator,
+                                         err);
     if (!m->dir.data) {
-        pith__fail(&v->no_processor, PITH_ERR_NOT_FOUND, "the model was not opened from a directory");
+        pith__fail(&v->no_processor, PITH_ERR_NOT_FOUND,
+                   "the model was not opened from a directory");
         return PITH_OK;
     }
     pith_str folder = m->dir;
-    if (m->modules.folder.size) PITH_TRY(pith__path_join(&folder, &v->arena, m->dir.data, m->modules.folder, err));
-    pith_status status = pith__processor_open(&v->processor, folder.data, m->options.allocator, &v->no_processor);
-    return status == PITH_ERR_MEMORY ? pith__fail(err, status, "%s", v->no_processor.message) : PITH_OK;
+    if (m->modules.folder.size)
+        PITH_TRY(pith__path_join(&folder, &v->arena, m->dir.data, m->modules.folder, err));
+    pith_status status =
+        pith__processor_open(&v->processor, folder.data, m->options.allocator, &v->no_processor);
+    return status == PITH_ERR_MEMORY ? pith__fail(err, status, "%s", v->no_processor.message)
+                                     : PITH_OK;
 }
 
 void pith__picture_view_free(pith__picture_view *v, const pith_allocator *allocator) {
@@ -115,7 +132,8 @@ void pith__picture_view_free(pith__picture_view *v, const pith_allocator *alloca
     pith__memory_free(allocator, v);
 }
 
-static pith_status picture_create(pith__picture_view **view, const pith_model *m, bool rows, pith_error *err) {
+static pith_status picture_create(pith__picture_view **view, const pith_model *m, bool rows,
+                                  pith_error *err) {
     const pith_allocator *allocator = m->options.allocator;
     pith__picture_view *v = pith__memory_alloc(allocator, sizeof *v, 64);
     if (!v) return pith__fail_memory(err, sizeof *v);
@@ -133,8 +151,8 @@ static void picture_close(pith_model *m) {
     for (int i = 0; i < 2; i++) pith__picture_view_free(m->pictures[i], m->options.allocator);
 }
 
-pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model, bool rows,
-                                   pith_error *err) {
+pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model,
+                                   bool rows, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->view_lock);

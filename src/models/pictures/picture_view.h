@@ -1,5 +1,5 @@
-/* picture_view.h - the way of pictures through a model: the part of its graph that one picture needs, and what is done
- * to pictures before it. Made when pictures are first embedded. */
+/* picture_view.h - the way of pictures through a model: the part of its graph that one picture
+ * needs, and what is done to pictures before it. Made when pictures are first embedded. */
 #ifndef PITH_MODELS_PICTURES_PICTURE_VIEW_H
 #define PITH_MODELS_PICTURES_PICTURE_VIEW_H
 
@@ -9,7 +9,8 @@
 
 typedef struct pith__picture_view {
     pith__arena arena;
-    pith__program own; /* of a part of the graph; without a runtime if the model's own program is used */
+    pith__program own; /* of a part of the graph; without a runtime if the model's own program is
+                          used */
     const pith__program *program;
     int output;                      /* of the program: the one that becomes the vector */
     pith__head_model facts;          /* about it, for the head */
@@ -20,10 +21,11 @@ typedef struct pith__picture_view {
     pith__idle_runners idle;
 } pith__picture_view;
 
-/* Returns the view, and makes it on first use. PITH_ERR_UNSUPPORTED if the model takes no pictures. rows: whether it is
- * to read rows of patches, which a caller pools, rather than what the model pools itself. Thread-safe. */
-pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model, bool rows,
-                                   pith_error *err);
+/* Returns the view, and makes it on first use. PITH_ERR_UNSUPPORTED if the model takes no pictures.
+ * rows: whether it is to read rows of patches, which a caller pools, rather than what the model
+ * pools itself. Thread-safe. */
+pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model,
+                                   bool rows, pith_error *err);
 /* Frees a view; NULL is allowed. */
 void pith__picture_view_free(pith__picture_view *view, const pith_allocator *allocator);
 
@@ -31,7 +33,7 @@ void pith__picture_view_free(pith__picture_view *view, const pith_allocator *all
 bool pith__model_is_pixels(const pith__value *input);
 
 /* Makes the part of the model's graph that computes one output, with its types. */
-pith_status pith__model_extract(pith__graph **part, const pith_model *model, size_t output, pith__arena *arena,
-                                pith_error *err);
+pith_status pith__model_extract(pith__graph **part, const pith_model *model, size_t output,
+                                pith__arena *arena, pith_error *err);
 
 #endif

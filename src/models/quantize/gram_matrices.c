@@ -1,9 +1,9 @@
 /* gram_matrices.c - see gram_matrices.h.
  *
- * The grams of many matmuls would take much memory. So as many as fit are made at a time, and the texts run again for
- * the next ones, through the weights rounded so far. A few texts at a time run on one thread, in the same chunks
- * everywhere, and their rows are kept. Then all threads share the sums, which keep the order of the rows. So the
- * result depends on the texts alone. */
+ * The grams of many matmuls would take much memory. So as many as fit are made at a time, and the
+ * texts run again for the next ones, through the weights rounded so far. A few texts at a time run
+ * on one thread, in the same chunks everywhere, and their rows are kept. Then all threads share the
+ * sums, which keep the order of the rows. So the result depends on the texts alone. */
 #include "models/quantize/gram_matrices.h"
 
 #include <float.h>
@@ -17,14 +17,15 @@
 #include "models/quantize/made_up_texts.h"
 #include "models/quantize/text_runs.h"
 
-/* Bytes of gram matrices that are held at a time. More need fewer rounds over the texts; less needs less memory. All
- * matmuls of a small model fit. */
+/* Bytes of gram matrices that are held at a time. More need fewer rounds over the texts; less needs
+ * less memory. All matmuls of a small model fit. */
 #define GRAM_BYTES ((size_t)512 << 20)
-/* Columns of a gram that one part of a parallel run sums. Fewer make more parts for threads, but each reads all rows.
- */
+/* Columns of a gram that one part of a parallel run sums. Fewer make more parts for threads, but
+ * each reads all rows. */
 enum { COLUMNS = 64 };
-/* This share of the mean of a gram's diagonal is added to the diagonal. Without it, directions that the texts never
- * used would count as free. Results hardly change between a tenth of it and four times as much. */
+/* This share of the mean of a gram's diagonal is added to the diagonal. Without it, directions that
+ * the texts never used would count as free. Results hardly change between a tenth of it and four
+ * times as much. */
 #define DAMPING 0.01f
 
 /* Rows that a matmul got in one run. */
@@ -37,7 +38,8 @@ typedef struct block {
 /* A matmul and what comes to it. */
 typedef struct product {
     int64_t k;
-    float *gram;          /* [k, pith__factor_stride(k)], its upper triangle; NULL: not of this group */
+    float *gram;          /* [k, pith__factor_stride(k)], its upper triangle; NULL: not of this
+                             group */
     block *first, **last; /* not in the gram yet */
 } product;
 
@@ -55,7 +57,9 @@ typedef struct gram_run {
     pith_status status; /* of what is met while texts run */
 } gram_run;
 
-static pith_status grams_out_of_memory(const gram_run *c, size_t bytes) { return pith__fail_memory(c->err, bytes); }
+static pith_status grams_out_of_memory(const gram_run *c, size_t bytes) {
+    return pith__fail_memory(c->err, bytes);
+}
 
 /* ---- the grams ---- */
 
@@ -83,9 +87,14 @@ static void grams_add_columns(void *context, size_t part, int worker) {
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
     const int64_t stride = pith__factor_stride(r->k);
     (void)worker;
-    pith__gemm g = {
-        .a = r->transposed, .b = r->packed, .c = r->sum, .m = r->k, .n = r->k, .k = r->m, .lda = r->m, .ldc = stride
-    };
+    pith__gemm g = { .a = r->transposed,
+                     .b = r->packed,
+                     .c = r->sum,
+                     .m = r->k,
+                     .n = r->k,
+                     .k = r->m,
+                     .lda = r->m,
+                     .ldc = stride };
     r->c->gemm(&g, 0, n1, n0, n1);
     for (int64_t at = n0; at < n1 * stride; at += stride)
         r->c->add(r->gram + at, r->gram + at, r->sum + at, n1 - n0, 1, 1);
@@ -94,7 +103,8 @@ static void grams_add_columns(void *context, size_t part, int worker) {
 static pith_status grams_add_block(gram_run *c, const product *p, const block *b) {
     const int64_t k = p->k;
     adding r = { .c = c, .x = b->x, .m = b->m, .k = k, .gram = p->gram };
-    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), rows = pith__round64((size_t)(r.m * k));
+    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS),
+                 rows = pith__round64((size_t)(r.m * k));
     const size_t packed = pith__round64((size_t)pith__gemm_f32_packed_size(r.m, k));
     const size_t bytes = (rows + packed + (size_t)(k * pith__factor_stride(k))) * sizeof(float);
     pith__arena_reset(&c->scratch);
@@ -168,8 +178,8 @@ static int grams_by_value(const void *x, const void *y) {
     return a->at < b->at ? -1 : 1;
 }
 
-/* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that it is rounded first
- * and all others make that good. u NULL: the matmul got no row. */
+/* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that
+ * it is rounded first and all others make that good. u NULL: the matmul got no row. */
 static pith_status grams_make_factor(pith__factor *factor, gram_run *c, const product *p) {
     const int64_t k = p->k, stride = pith__factor_stride(k);
     const size_t floats = (size_t)(k * stride);
@@ -184,8 +194,9 @@ static pith_status grams_make_factor(pith__factor *factor, gram_run *c, const pr
     }
     *factor = (pith__factor){ mean == 0.0f ? NULL : u, order };
     if (!(mean <= FLT_MAX))
-        return pith__fail(c->err, PITH_ERR_RUN,
-                          "calibration: the texts give activations that are not finite; use other texts");
+        return pith__fail(
+            c->err, PITH_ERR_RUN,
+            "calibration: the texts give activations that are not finite; use other texts");
     qsort(sorted, (size_t)k, sizeof *sorted, grams_by_value);
     memset(u, 0, floats * sizeof *u);
     for (int64_t s = 0; s < k; s++) {
@@ -199,7 +210,8 @@ static pith_status grams_make_factor(pith__factor *factor, gram_run *c, const pr
     return mean == 0.0f || c->factor(u, k, column)
                ? PITH_OK
                : pith__fail(c->err, PITH_ERR_RUN,
-                            "calibration: the texts give activations of too wide a range; use other texts");
+                            "calibration: the texts give activations of too wide a range; use "
+                            "other texts");
 }
 
 static pith_status grams_round_weights(gram_run *c, size_t at) {
@@ -211,7 +223,9 @@ static pith_status grams_round_weights(gram_run *c, size_t at) {
 
 /* ---- all of it ---- */
 
-static size_t grams_gram_bytes(const product *p) { return (size_t)(p->k * pith__factor_stride(p->k)) * sizeof(float); }
+static size_t grams_gram_bytes(const product *p) {
+    return (size_t)(p->k * pith__factor_stride(p->k)) * sizeof(float);
+}
 
 /* The end of the group that begins with matmul `first`: as many as fit, at least one. */
 static size_t grams_end_of_group(const gram_run *c, size_t first) {

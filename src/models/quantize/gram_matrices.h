@@ -1,7 +1,8 @@
-/* gram_matrices.h - what texts bring to matmuls: the sum of x^T x over the rows x that each one gets, its gram matrix.
+/* gram_matrices.h - what texts bring to matmuls: the sum of x^T x over the rows x that each one
+ * gets, its gram matrix.
  *
- * The factor of the matrix says which rounding errors cost most and how one weight compensates for another
- * (engine/kernels/quantize.h). */
+ * The factor of the matrix says which rounding errors cost most and how one weight compensates for
+ * another (engine/kernels/quantize.h). */
 #ifndef PITH_MODELS_QUANTIZE_GRAM_MATRICES_H
 #define PITH_MODELS_QUANTIZE_GRAM_MATRICES_H
 
@@ -18,12 +19,13 @@ typedef struct pith__grams {
     const int64_t *k; /* [count] the length of a row of each matmul */
     size_t count;
     void *user;
-    /* The matmul that a step is; count or more: none that counts. Input 0 of the step has its rows, in f32. */
+    /* The matmul that a step is; count or more: none that counts. Input 0 of the step has its rows,
+     * in f32. */
     size_t (*find)(void *user, const pith__step *step);
-    /* Gets the factor of a matmul, which lives until it returns. Matmuls without a row are left out. Texts that run
-     * later see what it changed. scratch is reset after it. */
-    pith_status (*round)(void *user, size_t product, const struct pith__factor *factor, pith__arena *scratch,
-                         pith_error *err);
+    /* Gets the factor of a matmul, which lives until it returns. Matmuls without a row are left
+     * out. Texts that run later see what it changed. scratch is reset after it. */
+    pith_status (*round)(void *user, size_t product, const struct pith__factor *factor,
+                         pith__arena *scratch, pith_error *err);
 } pith__grams;
 
 pith_status pith__grams_run(const pith__grams *job, pith_error *err);

@@ -1,8 +1,9 @@
 /* input_ranges.c - see input_ranges.h.
  *
- * Each matmul has a histogram of its inputs over [-reach, reach]. A number beyond doubles the reach: two bins become
- * one, so that numbers once counted stay where they are. Sources: percentile and entropy calibration as in
- * onnxruntime/quantization/calibrate.py and S. Migacz, "8-bit Inference with TensorRT" (2017). */
+ * Each matmul has a histogram of its inputs over [-reach, reach]. A number beyond doubles the
+ * reach: two bins become one, so that numbers once counted stay where they are. Sources: percentile
+ * and entropy calibration as in onnxruntime/quantization/calibrate.py and S. Migacz, "8-bit
+ * Inference with TensorRT" (2017). */
 #include "models/quantize/input_ranges.h"
 
 #include <math.h>
@@ -13,9 +14,9 @@
 #include "models/quantize/made_up_texts.h"
 #include "models/quantize/text_runs.h"
 
-/* BINS: of a histogram; more place a limit more exactly and make the entropy search slower. LEVELS: magnitudes of 8
- * bits. ENTROPY_STEP: bins from one threshold that is tried to the next. ROWS_AT_ONCE: rows of a run that are kept, so
- * that they come from many texts. */
+/* BINS: of a histogram; more place a limit more exactly and make the entropy search slower. LEVELS:
+ * magnitudes of 8 bits. ENTROPY_STEP: bins from one threshold that is tried to the next.
+ * ROWS_AT_ONCE: rows of a run that are kept, so that they come from many texts. */
 enum { BINS = 4096, HALF = BINS / 2, LEVELS = 128, ENTROPY_STEP = 8, ROWS_AT_ONCE = 4 };
 #define FIRST_REACH 1.0f
 
@@ -70,7 +71,8 @@ static bool range_is_finite(watched *w, const float *x, int64_t count) {
 /* Rows evenly from those of a step, up to the limit. */
 static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, int64_t k) {
     pith__range *r = w->range;
-    if (!r->rows) r->rows = pith__arena_alloc64(c->arena, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
+    if (!r->rows)
+        r->rows = pith__arena_alloc64(c->arena, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
     if (!r->rows) {
         c->status = pith__fail_memory(c->err, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
         return;
@@ -82,7 +84,8 @@ static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, i
 
 static void range_listen(void *context, const pith__trace_event *event) {
     range_run *c = context;
-    const size_t at = event->step && !event->step->memory ? c->job->find(c->job->user, event->step) : SIZE_MAX;
+    const size_t at =
+        event->step && !event->step->memory ? c->job->find(c->job->user, event->step) : SIZE_MAX;
     if (at >= c->job->count || c->status) return;
     const pith_tensor *x = event->run->in[0];
     const int64_t count = (int64_t)(x->bytes / sizeof(float));
@@ -114,21 +117,23 @@ static void range_percentile(watched *w, double percentile) {
     w->high = fminf(w->high, (float)(last + 1 - HALF) * step);
 }
 
-/* The divergence of the magnitudes below bin `limit`, with those above added to the last one, from the same in LEVELS
- * steps. */
+/* The divergence of the magnitudes below bin `limit`, with those above added to the last one, from
+ * the same in LEVELS steps. */
 static double range_divergence(const uint64_t *magnitudes, int limit) {
     double total = 0, inside = 0, sum = 0;
     for (int i = 0; i < HALF; i++) total += (double)magnitudes[i];
     for (int i = 0; i < limit; i++) inside += (double)magnitudes[i];
     for (int level = 0; level < LEVELS; level++) {
-        const int from = (int)((int64_t)level * limit / LEVELS), to = (int)((int64_t)(level + 1) * limit / LEVELS);
+        const int from = (int)((int64_t)level * limit / LEVELS),
+                  to = (int)((int64_t)(level + 1) * limit / LEVELS);
         double mass = 0, used = 0;
         for (int i = from; i < to; i++) {
             mass += (double)magnitudes[i];
             used += magnitudes[i] != 0;
         }
         for (int i = from; i < to; i++) {
-            const double p = ((double)magnitudes[i] + (i == limit - 1 ? total - inside : 0)) / total;
+            const double p =
+                ((double)magnitudes[i] + (i == limit - 1 ? total - inside : 0)) / total;
             const double q = magnitudes[i] ? mass / used / (inside > 0 ? inside : 1) : 0;
             if (p > 0) sum += p * log(p / (q > 0 ? q : 1e-12));
         }
@@ -206,7 +211,8 @@ static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     pith__runner_trace(&runner, range_listen, c);
     pith_status status = PITH_OK;
     for (size_t i = 0; i < c->job->sets && !status; i++) {
-        status = pith__runner_run(&runner, outputs, c->job->inputs + i * graph->input_count, 1, NULL, c->err);
+        status = pith__runner_run(&runner, outputs, c->job->inputs + i * graph->input_count, 1,
+                                  NULL, c->err);
         if (status) pith__fail_at(c->err, status, "calibration, set %zu: ", i);
         if (!status) status = c->status;
     }
@@ -226,7 +232,8 @@ static pith_status range_begin(range_run *c, pith__range *ranges, pith__arena *s
     return PITH_OK;
 }
 
-pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena, pith_error *err) {
+pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena,
+                             pith_error *err) {
     range_run c = { .job = job, .arena = arena, .err = err };
     pith__arena scratch;
     pith__arena_init(&scratch, job->allocator);

@@ -1,12 +1,13 @@
-/* input_ranges.h - the range of the numbers that matmuls get, over texts or tensors, for scales that are fixed
- * beforehand; and some of these rows, to measure errors with. */
+/* input_ranges.h - the range of the numbers that matmuls get, over texts or tensors, for scales
+ * that are fixed beforehand; and some of these rows, to measure errors with. */
 #ifndef PITH_MODELS_QUANTIZE_INPUT_RANGES_H
 #define PITH_MODELS_QUANTIZE_INPUT_RANGES_H
 
 #include "models/encode/encoder.h"
 #include "pith/transform.h"
 
-/* Rows of a matmul that are kept. More make measured errors steadier; fewer take less memory and time. */
+/* Rows of a matmul that are kept. More make measured errors steadier; fewer take less memory and
+ * time. */
 enum { PITH_RANGE_ROWS = 96 };
 
 typedef struct pith__range {
@@ -29,13 +30,15 @@ typedef struct pith__ranges {
     size_t count;
     void *user;
     size_t (*find)(void *user, const pith__step *step); /* as in gram_matrices.h */
-    bool rows_only;   /* limits are not wanted: it ends when each matmul that got rows has all that are kept */
+    bool rows_only;   /* limits are not wanted: it ends when each matmul that got rows has all that
+                         are kept */
     int32_t method;   /* a pith_range_method */
     float percentile; /* of the numbers that are inside, such as 99.99 */
 } pith__ranges;
 
-/* ranges: [count]; a matmul without a row gets a row_count of 0. The arena gets the rows. The same texts or tensors
- * give the same ranges on every processor and any number of threads. */
-pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena, pith_error *err);
+/* ranges: [count]; a matmul without a row gets a row_count of 0. The arena gets the rows. The same
+ * texts or tensors give the same ranges on every processor and any number of threads. */
+pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena,
+                             pith_error *err);
 
 #endif

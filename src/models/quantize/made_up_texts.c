@@ -9,12 +9,14 @@
 #include "base/unicode/utf8.h"
 #include "text/byte_spelling.h"
 
-/* A script gets texts only if the vocabulary has at least this many pieces of it that begin a word. With fewer, the
- * texts would repeat the same words. */
+/* A script gets texts only if the vocabulary has at least this many pieces of it that begin a word.
+ * With fewer, the texts would repeat the same words. */
 enum { STARTS_MIN = 8 };
-/* Texts of each length for a script, and for the largest one, which real texts use most. More texts take longer. */
+/* Texts of each length for a script, and for the largest one, which real texts use most. More texts
+ * take longer. */
 enum { TEXTS = 6, TEXTS_LARGEST = 24 };
-/* If the pieces of a script have at least this many letters on average, they are syllables and words, not letters. */
+/* If the pieces of a script have at least this many letters on average, they are syllables and
+ * words, not letters. */
 enum { LONG_PIECES = 2 };
 static const int lengths[] = { 8, 14, 24, 40, 96 };
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
@@ -73,7 +75,8 @@ static bool made_texts_read_piece(piece *p, pith_str token, marks m, pith__arena
     } else {
         p->goes_on = takes_off(&p->text, "##");
     }
-    if (!p->text.size || pith__utf8_valid_prefix(p->text.data, p->text.size) < p->text.size) return false;
+    if (!p->text.size || pith__utf8_valid_prefix(p->text.data, p->text.size) < p->text.size)
+        return false;
     p->script = script_of(p->text);
     return p->script != 0;
 }
@@ -85,8 +88,8 @@ static int by_script(const void *x, const void *y) {
     return a->id < b->id ? -1 : 1;
 }
 
-static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokenizer *t, pith__arena *arena,
-                               pith_error *err) {
+static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokenizer *t,
+                               pith__arena *arena, pith_error *err) {
     const int32_t size = pith__tokenizer_vocab_size(t);
     const marks m = { .bytes = pith__tokenizer_id(t, PITH_STR("\xC4\xA0")) >= 0,
                       .space = pith__tokenizer_id(t, PITH_STR("\xE2\x96\x81")) >= 0 };
@@ -103,8 +106,8 @@ static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokeniz
 }
 
 /* The scripts that have enough of them, the largest first. */
-static pith_status find_scripts(script **scripts, size_t *count, const piece *pieces, size_t piece_count,
-                                pith__arena *arena, pith_error *err) {
+static pith_status find_scripts(script **scripts, size_t *count, const piece *pieces,
+                                size_t piece_count, pith__arena *arena, pith_error *err) {
     size_t capacity = 0, largest = 0;
     void *grown = NULL;
     *scripts = NULL;
@@ -114,17 +117,21 @@ static pith_status find_scripts(script **scripts, size_t *count, const piece *pi
         size_t letters = 0;
         for (end = i; end < piece_count && pieces[end].script == pieces[i].script; end++) {
             s.starts += !pieces[end].goes_on;
-            for (size_t b = 0; b < pieces[end].text.size; b++) letters += (pieces[end].text.data[b] & 0xC0) != 0x80;
+            for (size_t b = 0; b < pieces[end].text.size; b++)
+                letters += (pieces[end].text.data[b] & 0xC0) != 0x80;
         }
         s.count = end - i;
         s.long_pieces = letters > LONG_PIECES * s.count;
         if (s.starts < STARTS_MIN) continue;
-        if (!pith__arena_grow(arena, &grown, *count, &capacity, sizeof s)) return pith__fail_memory(err, sizeof s);
+        if (!pith__arena_grow(arena, &grown, *count, &capacity, sizeof s))
+            return pith__fail_memory(err, sizeof s);
         *scripts = grown;
         (*scripts)[(*count)++] = s;
         if (s.count > (*scripts)[largest].count) largest = *count - 1;
     }
-    if (!*count) return pith__fail(err, PITH_ERR_UNSUPPORTED, "the vocabulary has no legible words to make texts of");
+    if (!*count)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the vocabulary has no legible words to make texts of");
     script first = (*scripts)[0];
     (*scripts)[0] = (*scripts)[largest];
     (*scripts)[largest] = first;
@@ -159,7 +166,8 @@ static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
     size_t start = made_texts_draw(state, s->starts), on = s->count - s->starts;
     int more = 0;
     if (how == FREQUENT)
-        start = made_texts_draw(state, made_texts_draw(state, made_texts_draw(state, s->starts) + 1) + 1);
+        start = made_texts_draw(state,
+                                made_texts_draw(state, made_texts_draw(state, s->starts) + 1) + 1);
     if (!s->long_pieces)
         more = (int)made_texts_draw(state, 10);
     else if (how == COMPOUND)
@@ -167,12 +175,13 @@ static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
     else
         more = (int)made_texts_draw(state, 5) - 2;
     made_texts_put(w, s->pieces[start].text);
-    for (int i = 0; i < more && on; i++) made_texts_put(w, s->pieces[s->starts + made_texts_draw(state, on)].text);
+    for (int i = 0; i < more && on; i++)
+        made_texts_put(w, s->pieces[s->starts + made_texts_draw(state, on)].text);
     return 1 + (more > 0 && on ? more : 0);
 }
 
-static pith_status made_texts_write_text(pith_str *text, const script *s, int length, uint64_t *state,
-                                         pith__arena *arena, pith_error *err) {
+static pith_status made_texts_write_text(pith_str *text, const script *s, int length,
+                                         uint64_t *state, pith__arena *arena, pith_error *err) {
     size_t longest = 0;
     for (size_t i = 0; i < s->count; i++)
         if (s->pieces[i].text.size > longest) longest = s->pieces[i].text.size;
@@ -185,7 +194,8 @@ static pith_status made_texts_write_text(pith_str *text, const script *s, int le
         if (w.size) made_texts_put(&w, PITH_STR(" "));
         pieces += write_word(&w, s, how, state);
         if (made_texts_draw(state, 12)) continue;
-        made_texts_put(&w, pith__str_of(signs[made_texts_draw(state, sizeof signs / sizeof *signs)]));
+        made_texts_put(&w,
+                       pith__str_of(signs[made_texts_draw(state, sizeof signs / sizeof *signs)]));
         pieces++;
     }
     if (made_texts_draw(state, 3)) made_texts_put(&w, PITH_STR("."));
@@ -193,8 +203,8 @@ static pith_status made_texts_write_text(pith_str *text, const script *s, int le
     return PITH_OK;
 }
 
-pith_status pith__made_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer, pith__arena *arena,
-                             pith_error *err) {
+pith_status pith__made_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer,
+                             pith__arena *arena, pith_error *err) {
     piece *pieces;
     script *scripts;
     size_t piece_count, script_count;
@@ -209,6 +219,7 @@ pith_status pith__made_texts(pith_str **texts, size_t *count, const pith_tokeniz
     for (size_t turn = 0; turn < TEXTS_LARGEST; turn++)
         for (size_t i = 0; i < script_count && (i == 0 || turn < TEXTS); i++)
             for (size_t l = 0; l < LENGTHS; l++)
-                PITH_TRY(made_texts_write_text(&(*texts)[(*count)++], &scripts[i], lengths[l], &state, arena, err));
+                PITH_TRY(made_texts_write_text(&(*texts)[(*count)++], &scripts[i], lengths[l],
+                                               &state, arena, err));
     return PITH_OK;
 }

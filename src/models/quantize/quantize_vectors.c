@@ -1,8 +1,8 @@
-/* quantize_vectors.c - see pith/quantize.h. Each row is written on its own, so a row's bytes depend on its vector
- * alone.
+/* quantize_vectors.c - see pith/quantize.h. Each row is written on its own, so a row's bytes depend
+ * on its vector alone.
  *
- * Formulas: sentence_transformers.quantize_embeddings of version 5.7, whose steps are computed in f32 in the same
- * order. */
+ * Formulas: sentence_transformers.quantize_embeddings of version 5.7, whose steps are computed in
+ * f32 in the same order. */
 #include "models/quantize/quantize_vectors.h"
 
 #include <math.h>
@@ -48,7 +48,8 @@ static void smaller_row_bits(uint8_t *row, const float *x, size_t dim, uint8_t f
 /* Returns the first component that is not a number, or dim. */
 static size_t smaller_row_bytes8(uint8_t *row, const float *x, const smaller_scale *s) {
     for (size_t i = 0; i < s->dim; i++) {
-        const float min = s->ranges ? s->ranges[i] : -1.0f, max = s->ranges ? s->ranges[s->dim + i] : 1.0f;
+        const float min = s->ranges ? s->ranges[i] : -1.0f,
+                    max = s->ranges ? s->ranges[s->dim + i] : 1.0f;
         const float step = max > min ? (max - min) / 255.0f : 1.0f;
         if (isnan(x[i])) return i;
         const float y = floorf((x[i] - min) / step);
@@ -62,19 +63,21 @@ static pith_status smaller_check_ranges(const float *ranges, size_t dim, pith_er
         const float min = ranges[i], max = ranges[dim + i];
         if (!isfinite(min) || !isfinite(max) || min > max || !isfinite(max - min))
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "the range of component %zu is %g to %g; give two finite numbers, the smaller one first",
+                              "the range of component %zu is %g to %g; give two finite numbers, "
+                              "the smaller one first",
                               i, (double)min, (double)max);
     }
     return PITH_OK;
 }
 
-static pith_status smaller_quantize_bytes8(uint8_t *rows, const float *vectors, size_t count, const smaller_scale *s,
-                                           pith_error *err) {
+static pith_status smaller_quantize_bytes8(uint8_t *rows, const float *vectors, size_t count,
+                                           const smaller_scale *s, pith_error *err) {
     if (s->ranges) PITH_TRY(smaller_check_ranges(s->ranges, s->dim, err));
     for (size_t r = 0; r < count; r++) {
         const size_t bad = smaller_row_bytes8(rows + r * s->dim, vectors + r * s->dim, s);
         if (bad < s->dim)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not a number", bad, r);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not a number",
+                              bad, r);
     }
     return PITH_OK;
 }
@@ -85,9 +88,11 @@ pith_status pith__smaller_quantize(void *rows, const float *vectors, size_t coun
     size_t bytes, all;
     PITH_TAKE_OPTIONS(o, options, err);
     if (o.type < PITH_VECTOR_F32 || o.type > PITH_VECTOR_UBINARY)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "type is %d, which is not a PITH_VECTOR_* value", (int)o.type);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "type is %d, which is not a PITH_VECTOR_* value",
+                          (int)o.type);
     bytes = pith__smaller_row_bytes(o.type, dim);
-    if (!dim || !bytes || pith__mul_overflows(dim, 2 * sizeof(float), &all) || pith__mul_overflows(all, count, &all))
+    if (!dim || !bytes || pith__mul_overflows(dim, 2 * sizeof(float), &all) ||
+        pith__mul_overflows(all, count, &all))
         return pith__fail(err, PITH_ERR_ARGUMENT, "%zu vectors of %zu components: %s", count, dim,
                           dim ? "they are more than memory can hold" : "there must be one or more");
     const smaller_scale scale = { o.type == PITH_VECTOR_INT8 ? 0x80 : 0, o.ranges, dim };
@@ -106,11 +111,15 @@ pith_status pith__smaller_quantize(void *rows, const float *vectors, size_t coun
     return PITH_OK;
 }
 
-pith_status pith__smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim, pith_error *err) {
-    if (!count || !dim) return pith__fail(err, PITH_ERR_ARGUMENT, "ranges need one vector of one component or more");
+pith_status pith__smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim,
+                                 pith_error *err) {
+    if (!count || !dim)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "ranges need one vector of one component or more");
     for (size_t i = 0; i < count * dim; i++)
         if (!isfinite(vectors[i]))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not finite", i % dim, i / dim);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not finite",
+                              i % dim, i / dim);
     for (size_t i = 0; i < dim; i++) ranges[i] = ranges[dim + i] = vectors[i];
     for (size_t r = 1; r < count; r++)
         for (size_t i = 0; i < dim; i++) {

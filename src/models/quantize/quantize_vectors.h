@@ -1,4 +1,5 @@
-/* quantize_vectors.h - the implementation of pith/quantize.h. The caller has set the floating-point mode. */
+/* quantize_vectors.h - the implementation of pith/quantize.h. The caller has set the floating-point
+ * mode. */
 #ifndef PITH_MODELS_QUANTIZE_QUANTIZE_VECTORS_H
 #define PITH_MODELS_QUANTIZE_QUANTIZE_VECTORS_H
 
@@ -7,6 +8,7 @@
 size_t pith__smaller_row_bytes(int32_t type, size_t dim);
 pith_status pith__smaller_quantize(void *rows, const float *vectors, size_t count, size_t dim,
                                    const pith_quantize_options *options, pith_error *err);
-pith_status pith__smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim, pith_error *err);
+pith_status pith__smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim,
+                                 pith_error *err);
 
 #endif

@@ -3,14 +3,15 @@
 
 #include "base/error.h"
 
-/* TEXTS_MAX: texts of the caller that are run; more take longer and improve little. TEXTS_AT_ONCE: texts whose rows are
- * kept between the run and what is made of them; more keep threads busier and need more memory. CHUNK_TOKENS: tokens of
- * a chunk, fixed here because a different cut would change the order of sums and so the weights. */
+/* TEXTS_MAX: texts of the caller that are run; more take longer and improve little. TEXTS_AT_ONCE:
+ * texts whose rows are kept between the run and what is made of them; more keep threads busier and
+ * need more memory. CHUNK_TOKENS: tokens of a chunk, fixed here because a different cut would
+ * change the order of sums and so the weights. */
 enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 8, CHUNK_TOKENS = 256 };
 
 /* The head of calibration: only the rows inside the model are of interest. */
-static pith_status ignore_open(const void **state, const pith__head_model *model, const void *request,
-                               pith__arena *arena, pith_error *err) {
+static pith_status ignore_open(const void **state, const pith__head_model *model,
+                               const void *request, pith__arena *arena, pith_error *err) {
     (void)model, (void)request, (void)arena, (void)err;
     *state = NULL;
     return PITH_OK;
@@ -26,19 +27,24 @@ size_t pith__text_runs_count(const pith_calibrate_options *options) {
 }
 
 pith_status pith__text_runs_all(const pith__text_runs *r) {
-    static const pith__head ignore = {
-        .name = "calibrate", .phase = "calibrate", .outputs = "", .open = ignore_open, .emit = ignore_emit
-    };
+    static const pith__head ignore = { .name = "calibrate",
+                                       .phase = "calibrate",
+                                       .outputs = "",
+                                       .open = ignore_open,
+                                       .emit = ignore_emit };
     const pith__head_use use = { .head = &ignore };
     const pith_calibrate_options *o = r->options;
     const size_t count = o->text_count, runs = pith__text_runs_count(o);
     for (size_t i = 0; i < runs;) {
         pith_str texts[TEXTS_AT_ONCE];
         size_t some = 0;
-        for (; some < TEXTS_AT_ONCE && i < runs; some++, i++) texts[some] = o->texts[i * count / runs];
-        pith__encode_job job = {
-            .texts = texts, .count = some, .threads = 1, .batch_tokens = CHUNK_TOKENS, .cancel = o->cancel
-        };
+        for (; some < TEXTS_AT_ONCE && i < runs; some++, i++)
+            texts[some] = o->texts[i * count / runs];
+        pith__encode_job job = { .texts = texts,
+                                 .count = some,
+                                 .threads = 1,
+                                 .batch_tokens = CHUNK_TOKENS,
+                                 .cancel = o->cancel };
         PITH_TRY(pith__encoder_run(r->encoder, &job, &use, 1, r->err));
         PITH_TRY(r->after(r->user));
         if (r->done) *r->done += some;

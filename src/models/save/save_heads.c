@@ -20,17 +20,21 @@ static size_t heads_place(const uint32_t *list, size_t count, int output) {
     return place;
 }
 
-/* What callers are told of an output is of the model's own graph; rows of another width would not fit. */
-static pith_status heads_check_width(const pith__graph *graph, size_t place, const pith_model *m, int output,
-                                     pith_error *err) {
-    const pith__type *wanted = &m->graph->outputs[output]->type, *type = &graph->outputs[place]->type;
+/* What callers are told of an output is of the model's own graph; rows of another width would not
+ * fit. */
+static pith_status heads_check_width(const pith__graph *graph, size_t place, const pith_model *m,
+                                     int output, pith_error *err) {
+    const pith__type *wanted = &m->graph->outputs[output]->type,
+                     *type = &graph->outputs[place]->type;
     const pith__dim width = wanted->rank > 0 ? wanted->dims[wanted->rank - 1] : PITH_DIM_UNKNOWN;
-    if (!pith__dim_known(width) || (type->rank > 0 && type->dims[type->rank - 1] == width)) return PITH_OK;
-    return pith__fail(err, PITH_ERR_FORMAT, "heads: output %d has another width than in the model's graph", output);
+    if (!pith__dim_known(width) || (type->rank > 0 && type->dims[type->rank - 1] == width))
+        return PITH_OK;
+    return pith__fail(err, PITH_ERR_FORMAT,
+                      "heads: output %d has another width than in the model's graph", output);
 }
 
-static pith_status heads_choose(pith__graph *graph, const uint32_t *list, size_t listed, const int *outputs,
-                                size_t count, pith_error *err) {
+static pith_status heads_choose(pith__graph *graph, const uint32_t *list, size_t listed,
+                                const int *outputs, size_t count, pith_error *err) {
     pith__value **chosen = pith__arena_array(graph->arena, count, sizeof *chosen);
     pith_str *names = pith__arena_array(graph->arena, count, sizeof *names);
     if (!chosen || !names) return pith__fail_memory(err, count * sizeof *names);
@@ -48,9 +52,11 @@ static pith_status heads_choose(pith__graph *graph, const uint32_t *list, size_t
     return PITH_OK;
 }
 
-pith_status pith__saved_read_heads(pith__graph **graph, const pith_model *m, const int *outputs, size_t count,
-                                   pith__arena *arena, pith_error *err) {
-    pith__bytes_in in = { .bytes = m->compiled.sections[PITH_SECTION_HEADS], .what = "heads", .err = err };
+pith_status pith__saved_read_heads(pith__graph **graph, const pith_model *m, const int *outputs,
+                                   size_t count, pith__arena *arena, pith_error *err) {
+    pith__bytes_in in = { .bytes = m->compiled.sections[PITH_SECTION_HEADS],
+                          .what = "heads",
+                          .err = err };
     uint32_t list[HEADS_OUTPUTS];
     pith__weights_in weights;
     *graph = NULL;
@@ -63,19 +69,21 @@ pith_status pith__saved_read_heads(pith__graph **graph, const pith_model *m, con
         if (heads_place(list, listed, outputs[i]) == listed) return PITH_OK;
     PITH_TRY(pith__weights_open(&weights, m->compiled.sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(pith__graph_read(graph, &in, &weights, arena, m->options.log));
-    if ((*graph)->output_count != listed) return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
+    if ((*graph)->output_count != listed)
+        return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
     PITH_TRY(heads_choose(*graph, list, listed, outputs, count, err));
     pith_status status = pith__ops_bind(*graph, err);
     if (!status) status = pith__ops_infer(*graph, false, err);
-    for (size_t i = 0; !status && i < count; i++) status = heads_check_width(*graph, i, m, outputs[i], err);
+    for (size_t i = 0; !status && i < count; i++)
+        status = heads_check_width(*graph, i, m, outputs[i], err);
     return status == PITH_ERR_FORMAT || !status ? status : pith__fail_at(err, status, "heads: ");
 }
 
 /* ---- writing ---- */
 
 /* The graph of these outputs; NULL if there is none. */
-static pith_status heads_make(pith__graph **graph, const pith_model *m, const int *outputs, size_t count,
-                              pith__arena *arena, pith_error *err) {
+static pith_status heads_make(pith__graph **graph, const pith_model *m, const int *outputs,
+                              size_t count, pith__arena *arena, pith_error *err) {
     pith_str reason;
     if (m->compiled.writer) return pith__saved_read_heads(graph, m, outputs, count, arena, err);
     pith__opt o = pith__model_optimizer(m, m->graph, err);
@@ -93,8 +101,8 @@ static size_t heads_add(int *outputs, size_t count, int output) {
 }
 
 /* Outputs that some head reads and for which there is a graph of packed texts, ascending. */
-static pith_status heads_list(int *outputs, size_t *count, const pith_model *m, const pith_allocator *allocator,
-                              pith_error *err) {
+static pith_status heads_list(int *outputs, size_t *count, const pith_model *m,
+                              const pith_allocator *allocator, pith_error *err) {
     int read[HEADS_OUTPUTS];
     size_t found = 0;
     for (int kind = 0; kind < PITH_ENCODE_KINDS; kind++)
@@ -113,14 +121,16 @@ static pith_status heads_list(int *outputs, size_t *count, const pith_model *m, 
     return PITH_OK;
 }
 
-pith_status pith__saved_write_heads(pith__bytes_out *out, pith__program *program, pith__weights_out *weights,
-                                    const pith_model *m, pith_error *err) {
+pith_status pith__saved_write_heads(pith__bytes_out *out, pith__program *program,
+                                    pith__weights_out *weights, const pith_model *m,
+                                    pith_error *err) {
     int outputs[HEADS_OUTPUTS];
     size_t count;
     pith__graph *graph;
     if (!m->text.encoder || !m->options.optimization || m->no_ragged) return PITH_OK;
     PITH_TRY(heads_list(outputs, &count, m, out->arena->allocator, err));
-    if (!count || (count == 1 && m->text.ragged && outputs[0] == m->text.outputs[0])) return PITH_OK;
+    if (!count || (count == 1 && m->text.ragged && outputs[0] == m->text.outputs[0]))
+        return PITH_OK;
     PITH_TRY(heads_make(&graph, m, outputs, count, out->arena, err));
     if (!graph) return PITH_OK;
     PITH_TRY(pith__model_open_program(program, m, graph, out->arena, err));

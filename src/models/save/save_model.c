@@ -1,5 +1,5 @@
-/* save_model.c - open models to one file and back: puts the sections of formats/compiled/compiled.h together and takes
- * them apart. What each section holds is in saved_<what>.c. */
+/* save_model.c - open models to one file and back: puts the sections of formats/compiled/compiled.h
+ * together and takes them apart. What each section holds is in saved_<what>.c. */
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
@@ -23,7 +23,8 @@ typedef struct saver {
     const pith_model *const *models; /* by route */
     size_t model_count;
     uint32_t route;        /* of the sections that are added */
-    pith__account account; /* in the first model's: whether memory was refused while the sections were made */
+    pith__account account; /* in the first model's: whether memory was refused while the sections
+                              were made */
     pith__arena arena;
     pith__weights_out weights;
     pith__program heads[PITH_COMPILED_ROUTES];
@@ -45,7 +46,8 @@ static pith_status add_bytes(saver *s, pith__section kind, const pith__bytes_out
     return out->size ? add_section(s, kind, out->data, out->size) : PITH_OK;
 }
 
-static pith_status add_graph(saver *s, pith__section kind, const pith__graph *graph, const pith__plan *plan) {
+static pith_status add_graph(saver *s, pith__section kind, const pith__graph *graph,
+                             const pith__plan *plan) {
     pith__bytes_out out = { .arena = &s->arena };
     PITH_TRY(pith__graph_write(&out, &s->weights, graph, plan, s->err));
     return add_bytes(s, kind, &out);
@@ -57,7 +59,8 @@ static pith_status add_graphs(saver *s, const pith_model *m) {
     PITH_TRY(pith__model_plan(&plan, m, s->err));
     PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
     if (m->text.ragged && m->text.encoder)
-        PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->text.ragged, pith__program_plan(&m->text.program)));
+        PITH_TRY(
+            add_graph(s, PITH_SECTION_TEXT, m->text.ragged, pith__program_plan(&m->text.program)));
     PITH_TRY(pith__saved_write_heads(&heads, &s->heads[s->route], &s->weights, m, s->err));
     return add_bytes(s, PITH_SECTION_HEADS, &heads);
 }
@@ -69,7 +72,8 @@ static void warn_of_defaults(const pith_model *m) {
         if (m->graph->inputs[i]->type.data) count++, first = i;
     if (m->compiled.writer || !count) return;
     pith__log_write(m->options.log, PITH_LOG_WARNING,
-                    "input '%s' has a default, which is built into the compiled file: it takes no other value there "
+                    "input '%s' has a default, which is built into the compiled file: it takes no "
+                    "other value there "
                     "(%zu such inputs)",
                     m->inputs[first].name, count);
 }
@@ -103,7 +107,8 @@ static pith_status add_route_names(saver *s) {
     pith__bytes_out out = { .arena = &s->arena };
     uint32_t count = 0;
     if (!modules->route.size) return PITH_OK;
-    for (size_t i = 0; i < modules->route_count; i++) count += saver_route_of(s, modules->routes[i].route) >= 0;
+    for (size_t i = 0; i < modules->route_count; i++)
+        count += saver_route_of(s, modules->routes[i].route) >= 0;
     pith__put_u32(&out, count);
     for (size_t i = 0; i < modules->route_count; i++) {
         const int route = saver_route_of(s, modules->routes[i].route);
@@ -125,23 +130,26 @@ static pith_status add_detector(saver *s) {
 static pith_status saver_check(const saver *s) {
     if (s->models[0]->cascade) return PITH_OK;
     if (!s->model_count || s->model_count > PITH_COMPILED_ROUTES)
-        return pith__fail(s->err, PITH_ERR_ARGUMENT, "%zu models; a compiled file holds 1 to %u routes", s->model_count,
+        return pith__fail(s->err, PITH_ERR_ARGUMENT,
+                          "%zu models; a compiled file holds 1 to %u routes", s->model_count,
                           PITH_COMPILED_ROUTES);
     for (size_t i = 0; i < s->model_count; i++)
         for (size_t k = 0; k < s->models[i]->graph->input_count && s->models[i]->text.encoder; k++)
             if (pith__str_is(s->models[i]->graph->inputs[k]->name, "task_id"))
-                return pith__fail(
-                    s->err, PITH_ERR_UNSUPPORTED,
-                    "the network takes a task (input 'task_id'), which a compiled file does not keep; open "
-                    "the directory itself with --route (pith_open_options.route)");
+                return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
+                                  "the network takes a task (input 'task_id'), which a compiled "
+                                  "file does not keep; open "
+                                  "the directory itself with --route (pith_open_options.route)");
     for (size_t i = 1; i < s->model_count; i++) {
         const pith_str route = s->models[i]->modules.route;
         if (!route.size)
-            return pith__fail(s->err, PITH_ERR_ARGUMENT, "model %zu has no Router: a file holds the routes of one", i);
+            return pith__fail(s->err, PITH_ERR_ARGUMENT,
+                              "model %zu has no Router: a file holds the routes of one", i);
         for (size_t k = 0; k < i; k++)
             if (pith__str_eq(s->models[k]->modules.route, route))
-                return pith__fail(s->err, PITH_ERR_ARGUMENT, "models %zu and %zu are both of route '" PITH_STR_FMT "'",
-                                  k, i, PITH_STR_ARG(route));
+                return pith__fail(s->err, PITH_ERR_ARGUMENT,
+                                  "models %zu and %zu are both of route '" PITH_STR_FMT "'", k, i,
+                                  PITH_STR_ARG(route));
     }
     return PITH_OK;
 }
@@ -149,14 +157,15 @@ static pith_status saver_check(const saver *s) {
 static pith_status make_sections(saver *s) {
     PITH_TRY(saver_check(s));
     PITH_TRY(pith__weights_begin(&s->weights, &s->arena, s->err));
-    for (s->route = 0; s->route < s->model_count; s->route++) PITH_TRY(add_model(s, s->models[s->route]));
+    for (s->route = 0; s->route < s->model_count; s->route++)
+        PITH_TRY(add_model(s, s->models[s->route]));
     PITH_TRY(add_route_names(s));
     PITH_TRY(add_detector(s));
     return pith__weights_end(&s->sections[s->count++], &s->weights, s->err);
 }
 
-static pith_status write_models(const pith_model *const *models, size_t count, pith__write_fn *write, void *user,
-                                pith_error *err) {
+static pith_status write_models(const pith_model *const *models, size_t count,
+                                pith__write_fn *write, void *user, pith_error *err) {
     saver s = { .models = models, .model_count = count, .err = err };
     pith__account_init(&s.account, models[0]->options.allocator, 0, 0);
     pith__arena_init(&s.arena, &s.account.allocator);
@@ -167,7 +176,8 @@ static pith_status write_models(const pith_model *const *models, size_t count, p
     return pith__account_explain(&models[0]->account, status, err);
 }
 
-static pith_status write_cascade(const pith_model *m, pith__write_fn *write, void *user, pith_error *err) {
+static pith_status write_cascade(const pith_model *m, pith__write_fn *write, void *user,
+                                 pith_error *err) {
     const pith__cascade_part *cascades = pith__part_find("cascades");
     pith_model *parts[PITH_DETECTOR_NETWORKS] = { NULL };
     const pith_model *models[PITH_DETECTOR_NETWORKS] = { m };
@@ -180,13 +190,14 @@ static pith_status write_cascade(const pith_model *m, pith__write_fn *write, voi
     return status;
 }
 
-pith_status pith__model_write(const pith_model *const *models, size_t count, pith__write_fn *write, void *user,
-                              pith_error *err) {
+pith_status pith__model_write(const pith_model *const *models, size_t count, pith__write_fn *write,
+                              void *user, pith_error *err) {
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
     if (count == 1 && models[0]->cascade) return write_cascade(models[0], write, user, err);
     for (size_t i = 0; i < count; i++)
         if (models[i]->cascade)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "model %zu is the detector %s, which has no routes", i,
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "model %zu is the detector %s, which has no routes", i,
                               models[i]->cascade->name);
     return write_models(models, count, write, user, err);
 }
@@ -194,7 +205,8 @@ pith_status pith__model_write(const pith_model *const *models, size_t count, pit
 pith_status pith__model_verify_file(const char *path, pith_error *err) {
     pith__file file;
     PITH_TRY(pith__file_open(&file, path, false, NULL, err));
-    pith_status status = pith__compiled_verify((pith_str){ (const char *)file.data, file.size }, err);
+    pith_status status =
+        pith__compiled_verify((pith_str){ (const char *)file.data, file.size }, err);
     pith__file_close(&file);
     return status ? pith__fail_at(err, status, "%s: ", path) : PITH_OK;
 }
@@ -203,7 +215,9 @@ pith_status pith__model_verify_file(const char *path, pith_error *err) {
 
 pith_status pith__model_load_graph(pith__graph **graph, pith_model *m, pith__section kind,
                                    const pith__weights_in *weights, pith_error *err) {
-    pith__bytes_in in = { .bytes = m->compiled.sections[kind], .what = pith__section_name(kind), .err = err };
+    pith__bytes_in in = { .bytes = m->compiled.sections[kind],
+                          .what = pith__section_name(kind),
+                          .err = err };
     PITH_TRY(pith__graph_read(graph, &in, weights, &m->arena, m->options.log));
     pith_status status = pith__ops_bind_compiled(*graph, err);
     if (!status) status = pith__ops_infer(*graph, false, err);
@@ -229,21 +243,24 @@ pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
                         : pith__compiled_choose(&m->compiled, m->options.route, err));
     const pith_str *sections = m->compiled.sections;
     if (m->options.stop_after)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "the passes of a compiled model have run already; stop_after needs the model it was compiled from");
-    static const pith__section wanted[] = { PITH_SECTION_MODEL, PITH_SECTION_GRAPH, PITH_SECTION_WEIGHTS };
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the passes of a compiled model have run already; stop_after needs the "
+                          "model it was compiled from");
+    static const pith__section wanted[] = { PITH_SECTION_MODEL, PITH_SECTION_GRAPH,
+                                            PITH_SECTION_WEIGHTS };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         if (!sections[wanted[i]].data)
-            return pith__fail(err, PITH_ERR_FORMAT, "section '%s' is missing", pith__section_name(wanted[i]));
+            return pith__fail(err, PITH_ERR_FORMAT, "section '%s' is missing",
+                              pith__section_name(wanted[i]));
     PITH_TRY(pith__weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(pith__model_load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
     const int32_t wanted_precision = m->options.precision, wanted_level = m->options.optimization;
     PITH_TRY(pith__saved_read_settings(m, sections[PITH_SECTION_MODEL], err));
     if (wanted_level != SAVED_LEVEL_DEFAULT && wanted_level != m->options.optimization)
-        pith__log_write(m->options.log, PITH_LOG_WARNING,
-                        "the file keeps the optimization %d that it was compiled with; %d changes nothing",
-                        m->options.optimization, wanted_level);
+        pith__log_write(
+            m->options.log, PITH_LOG_WARNING,
+            "the file keeps the optimization %d that it was compiled with; %d changes nothing",
+            m->options.optimization, wanted_level);
     if (sections[PITH_SECTION_NETWORKS].data) PITH_TRY(load_detector(m, err));
     if (m->texts) PITH_TRY(m->texts->load(m, &weights, err));
     const bool routed = sections[PITH_SECTION_ROUTES].data || !m->texts || !m->options.route;
@@ -251,10 +268,10 @@ pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
         return pith__fail(err, PITH_ERR_ARGUMENT, "the file has no route '%s'", m->options.route);
     if (wanted_precision && wanted_precision != m->options.precision) {
         static const char *const names[] = { "auto", "f32", "int8", "bf16" };
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "the file was compiled for precision %s, not %s; open it with precision auto, or compile it again",
-            names[m->options.precision], names[wanted_precision]);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the file was compiled for precision %s, not %s; open it with precision "
+                          "auto, or compile it again",
+                          names[m->options.precision], names[wanted_precision]);
     }
     return m->text.ragged && (!m->text.output_count || m->text.ragged->output_count != 1)
                ? pith__fail(err, PITH_ERR_FORMAT, "model: the graph for packed texts has no output")
@@ -262,7 +279,8 @@ pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
 }
 
 pith_status pith__compiled_tokenizer(pith_tokenizer **tokenizer, const pith__compiled *compiled,
-                                     const pith_open_options *options, pith__arena *arena, pith_error *err) {
+                                     const pith_open_options *options, pith__arena *arena,
+                                     pith_error *err) {
     pith_str frozen = compiled->sections[PITH_SECTION_TOKENIZER];
     if (!frozen.data) return pith__fail(err, PITH_ERR_NOT_FOUND, "the model has no tokenizer");
     return pith__tokenizer_open_frozen(tokenizer, frozen.data, frozen.size, options, arena, err);

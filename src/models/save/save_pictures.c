@@ -1,5 +1,6 @@
-/* save_pictures.c - see save_pictures.h. The section is: u32 code, 0 if there is a processor; the reason; then the
- * processor as the members of its struct, without the tables, which are made again. */
+/* save_pictures.c - see save_pictures.h. The section is: u32 code, 0 if there is a processor; the
+ * reason; then the processor as the members of its struct, without the tables, which are made
+ * again. */
 #include "models/save/save_pictures.h"
 
 #include <string.h>
@@ -41,14 +42,16 @@ pith_status pith__saved_write_pictures(pith__bytes_out *out, const pith_model *m
     const pith__picture_view *v = NULL;
     pith_error why = PITH_ERROR_INIT;
     bool pixels = false;
-    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
+    for (size_t i = 0; i < m->graph->input_count; i++)
+        pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
     if (!pixels) return PITH_OK;
     pith_status status = pith__picture_view_get(&v, m, false, &why);
     if (status && status != PITH_ERR_MEMORY) status = pith__picture_view_get(&v, m, true, &why);
     if (status == PITH_ERR_MEMORY) return pith__fail(err, status, "%s", why.message);
     if (status) return PITH_OK;
     pith__put_u32(out, v->processor ? PITH_OK : v->no_processor.code);
-    pith__put_str(out, v->processor ? PITH_STR("") : pith__model_reason(m, v->no_processor.message));
+    pith__put_str(out,
+                  v->processor ? PITH_STR("") : pith__model_reason(m, v->no_processor.message));
     if (v->processor) write_processor(out, v->processor);
     return PITH_OK;
 }
@@ -63,12 +66,14 @@ static void read_number(pith__bytes_in *in, void *x, size_t size) {
 static void read_size(pith__bytes_in *in, pith__processor_size *s) {
     int32_t *const edges[] = { &s->height, &s->width, &s->shortest, &s->longest };
     for (int i = 0; i < 4; i++)
-        *edges[i] = (int32_t)pith__get_below(in, PITH_RESIZE_MAX_EDGE + 1, "an edge that is too long");
+        *edges[i] =
+            (int32_t)pith__get_below(in, PITH_RESIZE_MAX_EDGE + 1, "an edge that is too long");
 }
 
 static pith_status read_processor(pith_image_processor *p, pith__bytes_in *in) {
-    bool *const flags[FLAGS] = { &p->do_resize, &p->do_crop,        &p->do_rescale, &p->do_normalize,
-                                 &p->do_flip,   &p->rescale_offset, &p->include_top };
+    bool *const flags[FLAGS] = { &p->do_resize,    &p->do_crop, &p->do_rescale,
+                                 &p->do_normalize, &p->do_flip, &p->rescale_offset,
+                                 &p->include_top };
     const pith_str name = pith__get_str(in);
     p->kind = in->status ? NULL : pith__processor_class_find(name);
     if (!p->kind) return pith__bytes_fail(in, "a processor of an unknown class");
@@ -85,15 +90,17 @@ static pith_status read_processor(pith_image_processor *p, pith__bytes_in *in) {
     return pith__processor_complete(p, "pictures", in->err);
 }
 
-pith_status pith__saved_read_pictures(pith_image_processor **processor, pith_error *why, pith_str section,
-                                      const pith_allocator *allocator, pith_error *err) {
+pith_status pith__saved_read_pictures(pith_image_processor **processor, pith_error *why,
+                                      pith_str section, const pith_allocator *allocator,
+                                      pith_error *err) {
     pith__bytes_in in = { .bytes = section, .what = "pictures", .err = err };
     *processor = NULL;
     if (!section.data) {
         pith__fail(why, PITH_ERR_NOT_FOUND, "the model was not opened from a directory");
         return PITH_OK;
     }
-    const pith_status code = (pith_status)pith__get_below(&in, PITH_ERR_RUN + 1, "an unknown error");
+    const pith_status code =
+        (pith_status)pith__get_below(&in, PITH_ERR_RUN + 1, "an unknown error");
     const pith_str reason = pith__get_str(&in);
     if (in.status) return in.status;
     if (code) {

@@ -1,5 +1,5 @@
-/* save_pictures.h - the section "pictures" of a compiled file: the processor of a model that takes pictures, or the
- * reason why there is none. */
+/* save_pictures.h - the section "pictures" of a compiled file: the processor of a model that takes
+ * pictures, or the reason why there is none. */
 #ifndef PITH_MODELS_SAVE_SAVE_PICTURES_H
 #define PITH_MODELS_SAVE_SAVE_PICTURES_H
 
@@ -8,9 +8,11 @@
 #include "models/model.h"
 
 /* Writes nothing for a model that cannot embed pictures. */
-pith_status pith__saved_write_pictures(pith__bytes_out *out, const pith_model *model, pith_error *err);
+pith_status pith__saved_write_pictures(pith__bytes_out *out, const pith_model *model,
+                                       pith_error *err);
 /* Makes the processor of the section. *processor is NULL and *why is set if the file has none. */
-pith_status pith__saved_read_pictures(pith_image_processor **processor, pith_error *why, pith_str section,
-                                      const pith_allocator *allocator, pith_error *err);
+pith_status pith__saved_read_pictures(pith_image_processor **processor, pith_error *why,
+                                      pith_str section, const pith_allocator *allocator,
+                                      pith_error *err);
 
 #endif

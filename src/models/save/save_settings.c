@@ -1,6 +1,7 @@
-/* save_settings.c - the section "model" of a compiled file: all that is neither graph nor tokenizer. How the model was
- * made, its ports, what is known about embedding and scoring, and what pith_model_describe says about passes, which a
- * compiled file does not run again. write_* and read_* mirror each other. */
+/* save_settings.c - the section "model" of a compiled file: all that is neither graph nor
+ * tokenizer. How the model was made, its ports, what is known about embedding and scoring, and what
+ * pith_model_describe says about passes, which a compiled file does not run again. write_* and
+ * read_* mirror each other. */
 #include "models/save/save_settings.h"
 
 #include <limits.h>
@@ -25,7 +26,8 @@ static void write_ports(pith__bytes_out *out, const pith_port *ports, size_t cou
 }
 
 static void write_floats(pith__bytes_out *out, const float *data, int64_t count) {
-    pith__put_str(out, (pith_str){ data ? (const char *)data : "", data ? (size_t)count * sizeof *data : 0 });
+    pith__put_str(
+        out, (pith_str){ data ? (const char *)data : "", data ? (size_t)count * sizeof *data : 0 });
 }
 
 static void write_steps(pith__bytes_out *out, const pith__modules *m) {
@@ -51,10 +53,11 @@ static bool is_kept(pith_str route, const pith_model *const *models, size_t coun
 }
 
 /* The names of the routes that are in the file. */
-static void write_route_names(pith__bytes_out *out, const pith__modules *m, const pith_model *const *models,
-                              size_t model_count) {
+static void write_route_names(pith__bytes_out *out, const pith__modules *m,
+                              const pith_model *const *models, size_t model_count) {
     uint32_t count = 0;
-    for (size_t i = 0; i < m->route_count; i++) count += is_kept(m->routes[i].route, models, model_count);
+    for (size_t i = 0; i < m->route_count; i++)
+        count += is_kept(m->routes[i].route, models, model_count);
     pith__put_u32(out, count);
     for (size_t i = 0; i < m->route_count; i++) {
         if (!is_kept(m->routes[i].route, models, model_count)) continue;
@@ -81,8 +84,8 @@ static void write_judge(pith__bytes_out *out, const pith__judge *j) {
     write_chat(out, &j->chat[1]);
 }
 
-static void write_modules(pith__bytes_out *out, const pith__modules *m, const pith_model *const *models,
-                          size_t model_count) {
+static void write_modules(pith__bytes_out *out, const pith__modules *m,
+                          const pith_model *const *models, size_t model_count) {
     pith__put_u32(out, m->pooling);
     pith__put_u32(out, m->normalize);
     pith__put_u32(out, m->include_prompt);
@@ -90,8 +93,9 @@ static void write_modules(pith__bytes_out *out, const pith__modules *m, const pi
     pith__put_u32(out, (uint32_t)m->positions);
     pith__put_u32(out, (uint32_t)m->pad_token_id);
     pith__put_u32(out, m->no_specials);
-    pith__put_u32(out, (m->sparse.only ? 1u : 0) | (m->sparse.sum ? 2u : 0) | (m->sparse.twice ? 4u : 0) |
-                           (m->sparse.words ? 8u : 0) | (m->sparse.code ? 16u : 0));
+    pith__put_u32(out, (m->sparse.only ? 1u : 0) | (m->sparse.sum ? 2u : 0) |
+                           (m->sparse.twice ? 4u : 0) | (m->sparse.words ? 8u : 0) |
+                           (m->sparse.code ? 16u : 0));
     pith__put_u32(out, (uint32_t)m->sparse.most);
     pith__put_u32(out, m->weighted);
     pith__put_u32(out, (uint32_t)m->bag.words);
@@ -124,7 +128,8 @@ static void write_labels(pith__bytes_out *out, const pith__hf_labels *l) {
     pith__put_u32(out, (uint32_t)l->classify);
     pith__put_u32(out, (uint32_t)l->rerank);
     pith__put_u32(out, (uint32_t)l->count);
-    for (size_t i = 0; i < l->count; i++) pith__put_str(out, l->names[i].data ? l->names[i] : PITH_STR(""));
+    for (size_t i = 0; i < l->count; i++)
+        pith__put_str(out, l->names[i].data ? l->names[i] : PITH_STR(""));
 }
 
 static void write_pool(pith__bytes_out *out, const pith__hf_token_pool *p) {
@@ -147,8 +152,8 @@ static void write_late(pith__bytes_out *out, const pith__hf_late *l) {
     pith__put_u32(out, (uint32_t)l->filled);
     pith__put_str(out, l->filler.data ? l->filler : PITH_STR(""));
     pith__put_u32(out, l->skips);
-    pith__put_u32(out, (l->masked ? 1u : 0u) | (l->texts ? 2u : 0u) | (l->pool.factor > 0 ? 4u : 0u) |
-                           (l->in_front ? 8u : 0u));
+    pith__put_u32(out, (l->masked ? 1u : 0u) | (l->texts ? 2u : 0u) |
+                           (l->pool.factor > 0 ? 4u : 0u) | (l->in_front ? 8u : 0u));
     if (l->pool.factor > 0) write_pool(out, &l->pool);
     pith__put_u32(out, (uint32_t)l->kept_count);
     for (size_t i = 0; i < l->kept_count; i++) pith__put_u32(out, (uint32_t)l->kept[i]);
@@ -171,14 +176,15 @@ static void write_report(pith__bytes_out *out, const pith_model *m) {
     }
 }
 
-void pith__saved_write_settings(pith__bytes_out *out, const pith_model *m, const pith_model *const *models,
-                                size_t model_count) {
+void pith__saved_write_settings(pith__bytes_out *out, const pith_model *m,
+                                const pith_model *const *models, size_t model_count) {
     write_modules(out, &m->modules, models, model_count);
     write_labels(out, &m->labels);
     write_late(out, &m->late);
     pith__put_u32(out, m->from_safetensors);
     pith__put_u32(out, (uint32_t)m->options.optimization);
-    pith__put_u32(out, (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
+    pith__put_u32(out,
+                  (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
     pith__put_u32(out, (uint32_t)(m->text.output_count ? m->text.outputs[0] + 1 : 0));
     pith__put_str(out, m->text.ragged_reason);
     pith__put_u32(out, m->text.encoder ? PITH_OK : m->no_text.code);
@@ -197,7 +203,8 @@ static pith_str save_read_text(pith__bytes_in *in, pith__arena *arena) {
     return text;
 }
 
-static void *save_read_array(pith__bytes_in *in, pith__arena *arena, size_t *count, size_t item_bytes, size_t size) {
+static void *save_read_array(pith__bytes_in *in, pith__arena *arena, size_t *count,
+                             size_t item_bytes, size_t size) {
     *count = pith__get_count(in, item_bytes);
     void *array = pith__arena_array(arena, *count, size);
     if (!array && !in->status) in->status = pith__fail_memory(in->err, *count * size);
@@ -217,7 +224,8 @@ static pith_port *save_read_ports(pith__bytes_in *in, pith__arena *arena, size_t
         ports[i].rank = (int32_t)pith__get_below(in, PITH_MAX_RANK + 2, "an impossible rank") - 1;
         for (int d = 0; d < ports[i].rank; d++) ports[i].dims[d] = pith__get_i64(in);
     }
-    if (!in->status && count != expected) pith__bytes_fail(in, "another number of ports than the graph has");
+    if (!in->status && count != expected)
+        pith__bytes_fail(in, "another number of ports than the graph has");
     return ports;
 }
 
@@ -255,9 +263,11 @@ static void save_read_steps(pith__modules *m, pith__bytes_in *in, pith__arena *a
         s->in = pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
         s->out = pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
         s->top = pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
-        s->activation = (pith__step_activation)pith__get_below(in, PITH_STEP_ACTIVATIONS, "an unknown activation");
+        s->activation = (pith__step_activation)pith__get_below(in, PITH_STEP_ACTIVATIONS,
+                                                               "an unknown activation");
         s->residual = pith__get_below(in, 2, "a flag other than 0 and 1");
-        s->weight = save_read_floats(in, arena, s->kind == PITH_STEP_DENSE ? s->in * s->out : s->in);
+        s->weight =
+            save_read_floats(in, arena, s->kind == PITH_STEP_DENSE ? s->in * s->out : s->in);
         s->bias = save_read_floats(in, arena, s->out);
         s->shortcut = save_read_floats(in, arena, s->in * s->out);
         if (!save_step_fits(s) && !in->status) pith__bytes_fail(in, "a step without its weights");
@@ -294,9 +304,11 @@ static void save_read_route_names(pith__modules *m, pith__bytes_in *in, pith__ar
 
 static void save_read_chat(pith__chat_form *form, pith__bytes_in *in, pith__arena *arena) {
     pith__chat_part *parts = save_read_array(in, arena, &form->count, 12, sizeof *parts);
-    if (form->count > 2 * PITH_CHAT_PLACES_MAX + 1) pith__bytes_fail(in, "too many parts of a chat template");
+    if (form->count > 2 * PITH_CHAT_PLACES_MAX + 1)
+        pith__bytes_fail(in, "too many parts of a chat template");
     for (size_t i = 0; i < form->count && !in->status; i++) {
-        parts[i].kind = (pith__chat_kind)pith__get_below(in, PITH_CHAT_KINDS, "an unknown part of a chat template");
+        parts[i].kind = (pith__chat_kind)pith__get_below(in, PITH_CHAT_KINDS,
+                                                         "an unknown part of a chat template");
         parts[i].trimmed = pith__get_below(in, 2, "a flag other than 0 and 1");
         parts[i].words = pith__get_str(in);
     }
@@ -313,7 +325,8 @@ static void save_read_judge(pith__judge *j, pith__bytes_in *in, pith__arena *are
     j->no = (int32_t)pith__get_u32(in);
     save_read_chat(&j->chat[0], in, arena);
     save_read_chat(&j->chat[1], in, arena);
-    if (j->form == PITH_JUDGE_CHAT && !j->chat[0].count) pith__bytes_fail(in, "a chat template without parts");
+    if (j->form == PITH_JUDGE_CHAT && !j->chat[0].count)
+        pith__bytes_fail(in, "a chat template without parts");
 }
 
 static void save_read_modules(pith__modules *m, pith__bytes_in *in, pith__arena *arena) {
@@ -325,7 +338,8 @@ static void save_read_modules(pith__modules *m, pith__bytes_in *in, pith__arena 
     m->pad_token_id = (int32_t)pith__get_u32(in);
     m->no_specials = pith__get_below(in, 2, "a flag other than 0 and 1");
     const uint32_t sparse = pith__get_below(in, 32, "unknown settings of sparse vectors");
-    m->sparse = (pith__sparse_settings){ sparse & 1, sparse & 2, sparse & 4, sparse & 8, sparse & 16, 0 };
+    m->sparse =
+        (pith__sparse_settings){ sparse & 1, sparse & 2, sparse & 4, sparse & 8, sparse & 16, 0 };
     m->sparse.most = (int32_t)pith__get_below(in, INT32_MAX, "an impossible number of weights");
     m->weighted = pith__get_below(in, 2, "a flag other than 0 and 1");
     m->bag.words = (int32_t)pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
@@ -350,7 +364,8 @@ static void save_read_modules(pith__modules *m, pith__bytes_in *in, pith__arena 
 }
 
 static pith_activation save_read_activation(pith__bytes_in *in) {
-    return (pith_activation)pith__get_below(in, PITH_ACTIVATION_SOFTMAX + 1, "an unknown activation");
+    return (pith_activation)pith__get_below(in, PITH_ACTIVATION_SOFTMAX + 1,
+                                            "an unknown activation");
 }
 
 static void save_read_labels(pith__hf_labels *l, pith__bytes_in *in, pith__arena *arena) {
@@ -419,8 +434,10 @@ pith_status pith__saved_read_settings(pith_model *m, pith_str section, pith_erro
     save_read_late(&m->late, &in, &m->arena);
     m->from_safetensors = pith__get_below(&in, 2, "a flag other than 0 and 1");
     m->options.optimization = (int32_t)pith__get_below(&in, 4, "an unknown level");
-    m->options.precision = (int32_t)pith__get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");
-    int output = (int)pith__get_below(&in, (uint32_t)m->graph->output_count + 1, "an output that does not exist");
+    m->options.precision =
+        (int32_t)pith__get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");
+    int output = (int)pith__get_below(&in, (uint32_t)m->graph->output_count + 1,
+                                      "an output that does not exist");
     m->text.output_count = output > 0;
     m->text.outputs[0] = output ? output - 1 : 0;
     pith_str reason = save_read_text(&in, &m->arena);
@@ -436,9 +453,11 @@ pith_status pith__saved_read_settings(pith_model *m, pith_str section, pith_erro
     return pith__bytes_end(&in);
 }
 
-pith_status pith__compiled_modules(pith__modules *modules, const pith__compiled *compiled, pith__arena *arena,
-                                   pith_error *err) {
-    pith__bytes_in in = { .bytes = compiled->sections[PITH_SECTION_MODEL], .what = "model", .err = err };
+pith_status pith__compiled_modules(pith__modules *modules, const pith__compiled *compiled,
+                                   pith__arena *arena, pith_error *err) {
+    pith__bytes_in in = { .bytes = compiled->sections[PITH_SECTION_MODEL],
+                          .what = "model",
+                          .err = err };
     save_read_modules(modules, &in, arena);
     return in.status;
 }

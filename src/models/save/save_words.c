@@ -1,5 +1,6 @@
-/* save_words.c - see save_words.h. The section is: u32 kind; the stop words; and for miniCOIL the words, the stems
- * with their words, the dtype and shape of the matrices, and the number of the weights that hold them. */
+/* save_words.c - see save_words.h. The section is: u32 kind; the stop words; and for miniCOIL the
+ * words, the stems with their words, the dtype and shape of the matrices, and the number of the
+ * weights that hold them. */
 #include "models/save/save_words.h"
 
 #include "base/dtype.h"
@@ -10,8 +11,8 @@ static void write_words(pith__bytes_out *out, const pith_str *words, size_t coun
     for (size_t i = 0; i < count; i++) pith__put_str(out, words[i]);
 }
 
-pith_status pith__saved_write_words(pith__bytes_out *out, pith__weights_out *weights, const pith__hybrid *h,
-                                    pith_error *err) {
+pith_status pith__saved_write_words(pith__bytes_out *out, pith__weights_out *weights,
+                                    const pith__hybrid *h, pith_error *err) {
     uint32_t number;
     size_t bytes;
     pith__put_u32(out, h->kind);
@@ -27,13 +28,15 @@ pith_status pith__saved_write_words(pith__bytes_out *out, pith__weights_out *wei
     pith__put_i64(out, h->rows);
     pith__put_i64(out, h->width);
     pith__put_i64(out, h->size);
-    if (!pith__dtype_bytes(h->dtype, h->rows * h->width * h->size, &bytes)) return pith__fail_memory(err, SIZE_MAX);
+    if (!pith__dtype_bytes(h->dtype, h->rows * h->width * h->size, &bytes))
+        return pith__fail_memory(err, SIZE_MAX);
     PITH_TRY(pith__weights_add(&number, weights, h->matrices, bytes, err));
     pith__put_u32(out, number);
     return PITH_OK;
 }
 
-static void *words_array(pith__bytes_in *in, pith__arena *arena, size_t *count, size_t item_bytes, size_t size) {
+static void *words_array(pith__bytes_in *in, pith__arena *arena, size_t *count, size_t item_bytes,
+                         size_t size) {
     *count = pith__get_count(in, item_bytes);
     void *array = pith__arena_array(arena, *count, size);
     if (!array && !in->status) in->status = pith__fail_memory(in->err, *count * size);
@@ -47,7 +50,8 @@ static const pith_str *read_words(pith__bytes_in *in, pith__arena *arena, size_t
     return words;
 }
 
-/* A size of the matrices; such that no product of three overflows unseen, see pith__hybrid_complete. */
+/* A size of the matrices; such that no product of three overflows unseen, see
+ * pith__hybrid_complete. */
 static int64_t read_size(pith__bytes_in *in) {
     const int64_t size = pith__get_i64(in);
     if (size < 1 || size > INT32_MAX) pith__bytes_fail(in, "an impossible size of matrices");
@@ -64,20 +68,24 @@ static pith_str read_matrices(pith__hybrid *h, pith__bytes_in *in, const pith__w
     }
     h->stem_list = stems;
     h->dtype = (int32_t)pith__get_u32(in);
-    if (h->dtype != PITH_F32 && h->dtype != PITH_F16) pith__bytes_fail(in, "matrices of another dtype");
+    if (h->dtype != PITH_F32 && h->dtype != PITH_F16)
+        pith__bytes_fail(in, "matrices of another dtype");
     h->rows = read_size(in);
     h->width = read_size(in);
     h->size = read_size(in);
-    const uint32_t number = pith__get_below(in, (uint32_t)weights->count, "a reference to weights that do not exist");
+    const uint32_t number =
+        pith__get_below(in, (uint32_t)weights->count, "a reference to weights that do not exist");
     return in->status ? (pith_str){ NULL, 0 } : pith__weights_get(weights, number);
 }
 
-pith_status pith__saved_read_words(pith__hybrid *hybrid, pith_str section, const pith__weights_in *weights,
-                                   pith__arena *arena, pith_error *err) {
+pith_status pith__saved_read_words(pith__hybrid *hybrid, pith_str section,
+                                   const pith__weights_in *weights, pith__arena *arena,
+                                   pith_error *err) {
     pith__bytes_in in = { .bytes = section, .what = "words", .err = err };
     pith_str matrices = { NULL, 0 };
     if (!section.data) return PITH_OK;
-    pith__hybrid h = { .kind = (pith__hybrid_kind)pith__get_below(&in, PITH_HYBRID_MINICOIL + 1, "an unknown kind") };
+    pith__hybrid h = { .kind = (pith__hybrid_kind)pith__get_below(&in, PITH_HYBRID_MINICOIL + 1,
+                                                                  "an unknown kind") };
     if (!h.kind) pith__bytes_fail(&in, "an unknown kind");
     h.stop_words = read_words(&in, arena, &h.stop_count);
     if (h.kind == PITH_HYBRID_MINICOIL) matrices = read_matrices(&h, &in, weights, arena);

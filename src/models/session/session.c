@@ -1,8 +1,8 @@
-/* session.c - runs a model: inputs by name are checked and put in the graph's order, and a runner of the model's
- * runtime runs.
+/* session.c - runs a model: inputs by name are checked and put in the graph's order, and a runner
+ * of the model's runtime runs.
  *
- * A session runs the model's program. If the inputs contradict what that program assumes (second_plan.h), the session
- * makes a program of its own and keeps it. */
+ * A session runs the model's program. If the inputs contradict what that program assumes
+ * (second_plan.h), the session makes a program of its own and keeps it. */
 #include "models/session/session.h"
 
 #include <string.h>
@@ -22,7 +22,8 @@
 struct pith_session {
     const pith_model *model;
     pith__runner runner;
-    pith__fed *fed; /* for inputs with a default that are fed another value; made when first wanted */
+    pith__fed *fed; /* for inputs with a default that are fed another value; made when first
+                       wanted */
     pith__named_sizes sizes;
     pith_tensor *inputs;       /* in the graph's order */
     pith_tensor *bound_inputs; /* the same; dtype 0: not bound */
@@ -33,15 +34,16 @@ struct pith_session {
     bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
-pith_status pith__model_create_session(pith_session **session, const pith_model *model, pith_error *err) {
+pith_status pith__model_create_session(pith_session **session, const pith_model *model,
+                                       pith_error *err) {
     const pith__program *program;
     pith_status status = pith__model_program(&program, model, err);
     if (status) return pith__account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t outputs = model->graph->output_count;
     size_t symbols = pith__dims_symbol_count(model->graph->dims);
-    size_t bytes = sizeof(pith_session) + (2 * count + outputs) * sizeof(pith_tensor) + 2 * count * sizeof(bool) +
-                   symbols * sizeof(pith__named_size);
+    size_t bytes = sizeof(pith_session) + (2 * count + outputs) * sizeof(pith_tensor) +
+                   2 * count * sizeof(bool) + symbols * sizeof(pith__named_size);
     pith_session *s = pith__memory_alloc(&model->account.allocator, bytes, 64);
     if (!s) return pith__account_explain(&model->account, pith__fail_memory(err, bytes), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
@@ -73,8 +75,8 @@ static const char *list_ports(char *buffer, size_t size, const pith_port *ports,
     pith__text_out out = pith__text_begin(buffer, size);
     for (size_t i = 0; i < count; i++) {
         if (given && (given[i].dtype != PITH_UNDEFINED || ports[i].optional)) continue;
-        pith__text_put(&out, "%s'%s' %s %s", out.used ? ", " : "", ports[i].name, pith__dtype_name(ports[i].dtype),
-                       ports[i].shape);
+        pith__text_put(&out, "%s'%s' %s %s", out.used ? ", " : "", ports[i].name,
+                       pith__dtype_name(ports[i].dtype), ports[i].shape);
     }
     return buffer;
 }
@@ -95,21 +97,24 @@ static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, 
     char list[700];
     size_t bytes;
     if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s", port->name,
-                          pith__dtype_name(t->dtype), pith__dtype_name(port->dtype), port->shape);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s",
+                          port->name, pith__dtype_name(t->dtype), pith__dtype_name(port->dtype),
+                          port->shape);
     if (t->dtype != PITH_SEQUENCE && t->dtype != PITH_NONE) {
         if (t->rank < 0 || t->rank > PITH_MAX_RANK)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", port->name, t->rank);
-        if (!pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) || t->bytes < bytes ||
-            (bytes && !t->data))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
-                              port->name, t->bytes, pith__dims_text(t->dims, t->rank, list, sizeof list));
+            return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", port->name,
+                              t->rank);
+        if (!pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) ||
+            t->bytes < bytes || (bytes && !t->data))
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "input '%s': %zu bytes of data do not hold the shape %s", port->name,
+                              t->bytes, pith__dims_text(t->dims, t->rank, list, sizeof list));
     }
     return pith__model_check_input(s->model, p, t, &s->warned[p], err);
 }
 
-static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs, size_t count,
-                               pith_error *err) {
+static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs,
+                               size_t count, pith_error *err) {
     const pith_model *m = s->model;
     size_t wanted = m->graph->input_count;
     char list[700];
@@ -136,11 +141,12 @@ static bool session_feeds(const pith_model *m, size_t input, const pith_tensor *
     const pith_tensor *own = m->graph->inputs[input]->type.data;
     bool same = t->dtype == own->dtype && t->rank == own->rank;
     for (int d = 0; same && d < own->rank; d++) same = t->dims[d] == own->dims[d];
-    return !same || t->dtype == PITH_STRING || (own->bytes && memcmp(t->data, own->data, own->bytes));
+    return !same || t->dtype == PITH_STRING ||
+           (own->bytes && memcmp(t->data, own->data, own->bytes));
 }
 
-/* Notes inputs that are fed another value than their default, and axes of one name that differ: whether the model's
- * plan does not do for this run. */
+/* Notes inputs that are fed another value than their default, and axes of one name that differ:
+ * whether the model's plan does not do for this run. */
 static bool note_needs(pith_session *s, bool *apart) {
     const pith_model *m = s->model;
     bool fed = false;
@@ -155,25 +161,26 @@ static bool note_needs(pith_session *s, bool *apart) {
     const pith__fed_functions *f = m->reader->stages->fed;
     *apart = f && f->apart(m, s->inputs, &s->sizes);
     if (*apart && !s->apart)
-        pith__log_write(m->options.log, PITH_LOG_WARNING, "%s; the name is ignored, and the model is planned again",
+        pith__log_write(m->options.log, PITH_LOG_WARNING,
+                        "%s; the name is ignored, and the model is planned again",
                         f->sizes_text(&s->sizes, m, text, sizeof text));
     s->apart |= *apart;
     return fed || *apart;
 }
 
-/* On the model's plan, or on the session's own where that one takes something for granted that the inputs contradict.
- */
-static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads, const pith_run_options *o,
-                             pith__lane *lane, pith_error *err) {
+/* On the model's plan, or on the session's own where that one takes something for granted that the
+ * inputs contradict. */
+static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
+                             const pith_run_options *o, pith__lane *lane, pith_error *err) {
     const pith_model *m = s->model;
     bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
     const pith__fed_functions *f = m->reader->stages->fed;
     char text[300];
     if (own && (!f || !m->reader->again))
-        return pith__fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "a compiled model has the defaults of its inputs built in; feed other values to the ONNX file "
-            "it was compiled from");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "a compiled model has the defaults of its inputs built in; feed other "
+                          "values to the ONNX file "
+                          "it was compiled from");
     if (own && (!s->fed || !f->has(s->fed, s->open, s->apart))) {
         pith__executor_options options = pith__model_executor_options(m);
         f->destroy(s->fed);
@@ -183,14 +190,16 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
     pith__runner runner = own ? f->ready(s->fed, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
-    pith_status status = pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs, threads, o->cancel, err);
+    pith_status status = pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs,
+                                               threads, o->cancel, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
     return pith__fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
 }
 
-pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,
-                                    const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
+                                    const char *const *names, const pith_tensor *inputs,
+                                    size_t input_count, const pith_run_options *options,
                                     pith_error *err) {
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
@@ -200,15 +209,16 @@ pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
     pith__lane *lane = pith__profile_lane(o.profile);
     uint64_t begin = pith__lane_now(lane), began = pith__clock_ns();
     pith_status status = run_taken(session, outputs, threads, &o, lane, err);
-    pith__count((pith__counters *)&session->model->account.counters, PITH_COUNT_run_ns, pith__clock_ns() - began);
+    pith__count((pith__counters *)&session->model->account.counters, PITH_COUNT_run_ns,
+                pith__clock_ns() - began);
     pith__lane_phase(lane, "run", begin, -1);
     return pith__account_explain(&session->model->account, status, err);
 }
 
 /* ---- bound tensors ---- */
 
-pith_status pith__model_bind_session_input(pith_session *s, const char *name, const pith_tensor *tensor,
-                                           pith_error *err) {
+pith_status pith__model_bind_session_input(pith_session *s, const char *name,
+                                           const pith_tensor *tensor, pith_error *err) {
     size_t p = 0;
     PITH_TRY(find_input(&p, s->model, name, err));
     if (tensor) PITH_TRY(check_input(s, p, tensor, err));
@@ -216,32 +226,39 @@ pith_status pith__model_bind_session_input(pith_session *s, const char *name, co
     return PITH_OK;
 }
 
-static pith_status check_target(const pith_session *s, size_t output, const pith_tensor *t, pith_error *err) {
+static pith_status check_target(const pith_session *s, size_t output, const pith_tensor *t,
+                                pith_error *err) {
     const pith_port *port = &s->model->outputs[output];
     char text[256];
     size_t bytes = 0;
     if (t->dtype <= PITH_UNDEFINED || t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': memory can be bound for tensors of numbers, not for %s",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "output '%s': memory can be bound for tensors of numbers, not for %s",
                           port->name, pith__dtype_name(t->dtype));
     if (port->dtype != PITH_UNDEFINED && t->dtype != port->dtype)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' is %s; the memory bound to it is for %s", port->name,
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "output '%s' is %s; the memory bound to it is for %s", port->name,
                           pith__dtype_name(port->dtype), pith__dtype_name(t->dtype));
     if (t->rank < -1 || t->rank > PITH_MAX_RANK)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': the tensor bound to it has rank %d", port->name,
-                          t->rank);
-    if (!t->data) return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': there is no memory to bind", port->name);
-    if (t->rank >= 0 && (!pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) || bytes > t->bytes))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': %zu bytes do not hold the shape %s", port->name,
-                          t->bytes, pith__dims_text(t->dims, t->rank, text, sizeof text));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': the tensor bound to it has rank %d",
+                          port->name, t->rank);
+    if (!t->data)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': there is no memory to bind",
+                          port->name);
+    if (t->rank >= 0 && (!pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) ||
+                         bytes > t->bytes))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': %zu bytes do not hold the shape %s",
+                          port->name, t->bytes,
+                          pith__dims_text(t->dims, t->rank, text, sizeof text));
     for (size_t i = 0; i < s->model->graph->output_count; i++)
         if (i != output && s->targets[i].data && pith__target_touches(&s->targets[i], t))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' shares memory with output '%s'", port->name,
-                              s->model->outputs[i].name);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' shares memory with output '%s'",
+                              port->name, s->model->outputs[i].name);
     return PITH_OK;
 }
 
-pith_status pith__model_bind_session_output(pith_session *s, const char *name, const pith_tensor *tensor,
-                                            pith_error *err) {
+pith_status pith__model_bind_session_output(pith_session *s, const char *name,
+                                            const pith_tensor *tensor, pith_error *err) {
     const pith_model *m = s->model;
     size_t count = m->graph->output_count, i = 0;
     char list[700];

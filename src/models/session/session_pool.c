@@ -1,9 +1,10 @@
 /* session_pool.c - see pith/session_pool.h.
  *
- * The session that came back last goes out first, since its memory is most likely still in the caches. While threads
- * wait none is idle: one that comes back goes straight to the thread that has waited longest, so that no thread is
- * overtaken. The pool counts sessions that exist or are being made; a thread that cannot make the one it was promised
- * passes the promise on. Sessions are made and ended while the lock is not held. */
+ * The session that came back last goes out first, since its memory is most likely still in the
+ * caches. While threads wait none is idle: one that comes back goes straight to the thread that has
+ * waited longest, so that no thread is overtaken. The pool counts sessions that exist or are being
+ * made; a thread that cannot make the one it was promised passes the promise on. Sessions are made
+ * and ended while the lock is not held. */
 #include "models/session/session_pool.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ struct pith_session_pool {
 
 static pith_status pool_check(const char *name, int32_t value, int32_t most, pith_error *err) {
     if (value >= 0 && value <= most) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %d; it must be from 0 to %d", name, value, most);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %d; it must be from 0 to %d", name, value,
+                      most);
 }
 
 static pith_status pool_make_lock(pith_session_pool *p, pith_error *err) {
@@ -99,14 +101,16 @@ static void pool_count(pith_session_pool *p, pith__counter which) {
 
 static void pool_set_idle(pith_session_pool *p, size_t count) {
     if (count > p->idle_count)
-        atomic_fetch_add_explicit(&p->model->pooled_idle, count - p->idle_count, memory_order_relaxed);
+        atomic_fetch_add_explicit(&p->model->pooled_idle, count - p->idle_count,
+                                  memory_order_relaxed);
     else
-        atomic_fetch_sub_explicit(&p->model->pooled_idle, p->idle_count - count, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&p->model->pooled_idle, p->idle_count - count,
+                                  memory_order_relaxed);
     p->idle_count = count;
 }
 
-/* A session that comes back, or the right to make one (NULL), goes to the thread that has waited longest. False: none
- * waits. */
+/* A session that comes back, or the right to make one (NULL), goes to the thread that has waited
+ * longest. False: none waits. */
 static bool pool_serve(pith_session_pool *p, pith_session *session) {
     waiter *w = p->first;
     if (!w) return false;
@@ -182,32 +186,36 @@ static struct timespec pool_deadline(int64_t timeout_ms) {
     return t;
 }
 
-/* With the lock held, which it gives up while it waits. *may_make: the thread may make a session. */
-static pith_status pool_wait(pith_session **session, bool *may_make, pith_session_pool *p, int64_t timeout_ms,
-                             pith_error *err) {
+/* With the lock held, which it gives up while it waits. *may_make: the thread may make a session.
+ */
+static pith_status pool_wait(pith_session **session, bool *may_make, pith_session_pool *p,
+                             int64_t timeout_ms, pith_error *err) {
     waiter w = { .served = false };
     struct timespec deadline = pool_deadline(timeout_ms > 0 ? timeout_ms : 0);
-    if (timeout_ms == 0) return pith__fail(err, PITH_ERR_BUSY, "all %zu sessions of the pool are borrowed", p->most);
+    if (timeout_ms == 0)
+        return pith__fail(err, PITH_ERR_BUSY, "all %zu sessions of the pool are borrowed", p->most);
     if (pthread_cond_init(&w.wake, &p->monotonic)) return pith__fail_memory(err, sizeof w.wake);
     *p->end = &w;
     p->end = &w.next;
     pool_count(p, PITH_COUNT_sessions_waited);
     int timed_out = 0;
     while (!w.served && !timed_out)
-        timed_out = timeout_ms < 0 ? pthread_cond_wait(&w.wake, &p->lock)
-                                   : pthread_cond_timedwait(&w.wake, &p->lock, &deadline) == ETIMEDOUT;
+        timed_out = timeout_ms < 0
+                        ? pthread_cond_wait(&w.wake, &p->lock)
+                        : pthread_cond_timedwait(&w.wake, &p->lock, &deadline) == ETIMEDOUT;
     if (!w.served) pool_leave(p, &w);
     pthread_cond_destroy(&w.wake);
     *session = w.session;
     *may_make = w.served && !w.session;
     return w.served ? PITH_OK
-                    : pith__fail(err, PITH_ERR_BUSY, "none of the %zu sessions of the pool was returned in %lld ms",
+                    : pith__fail(err, PITH_ERR_BUSY,
+                                 "none of the %zu sessions of the pool was returned in %lld ms",
                                  p->most, (long long)timeout_ms);
 }
 
 /* A session that exists already, or the right to make one. */
-static pith_status pool_take(pith_session **session, bool *may_make, pith_session_pool *p, int64_t timeout_ms,
-                             pith_error *err) {
+static pith_status pool_take(pith_session **session, bool *may_make, pith_session_pool *p,
+                             int64_t timeout_ms, pith_error *err) {
     pith_status status = PITH_OK;
     pthread_mutex_lock(&p->lock);
     if (p->idle_count) {
@@ -224,11 +232,12 @@ static pith_status pool_take(pith_session **session, bool *may_make, pith_sessio
     return status;
 }
 
-pith_status pith__model_borrow_session(pith_session **session, pith_session_pool *p, int64_t timeout_ms,
-                                       pith_error *err) {
+pith_status pith__model_borrow_session(pith_session **session, pith_session_pool *p,
+                                       int64_t timeout_ms, pith_error *err) {
     pith_session *taken = NULL;
     bool may_make = false;
-    if (timeout_ms < -1) return pith__fail(err, PITH_ERR_ARGUMENT, "timeout_ms must not be below -1");
+    if (timeout_ms < -1)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "timeout_ms must not be below -1");
     pool_end_old(p);
     PITH_TRY(pool_take(&taken, &may_make, p, timeout_ms, err));
     if (may_make) {

@@ -15,8 +15,8 @@ static bool hf_tasks_ends_in(pith_str name, const char *suffix) {
     return name.size >= size && !memcmp(name.data + name.size - size, suffix, size);
 }
 
-/* A checkpoint whose config.json names no class, or that of the network alone, has every task whose weights are there.
- */
+/* A checkpoint whose config.json names no class, or that of the network alone, has every task whose
+ * weights are there. */
 static bool hf_tasks_names(const pith__hf_task *task, const pith_str *classes, int64_t count) {
     bool plain = task->unnamed;
     for (int64_t i = 0; i < count; i++) {
@@ -26,8 +26,9 @@ static bool hf_tasks_names(const pith__hf_task *task, const pith_str *classes, i
     return plain;
 }
 
-/* Tasks that this build may have been made without: which checkpoints have them. The tests compare this with the files
- * of the tasks. model_types: NULL: all; tensors: one of them is in the file; NULL: none is needed. */
+/* Tasks that this build may have been made without: which checkpoints have them. The tests compare
+ * this with the files of the tasks. model_types: NULL: all; tensors: one of them is in the file;
+ * NULL: none is needed. */
 static const struct hf_left_out {
     const char *task, *suffix, *output;
     bool unnamed;
@@ -37,15 +38,19 @@ static const struct hf_left_out {
     { "bge_m3_sparse", "Model", "sparse_vecs", false, NULL, "sparse_linear" },
     { "colbert", "HF_ColBERT", "token_embeddings", false, NULL, "linear" },
     { "masked_lm", "ForMaskedLM", "logits", false,
-      "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new roberta xlm-roberta",
-      "predictions.dense cls.predictions.transform.dense lm_head.dense vocab_transform generator_predictions.dense "
+      "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new roberta "
+      "xlm-roberta",
+      "predictions.dense cls.predictions.transform.dense lm_head.dense vocab_transform "
+      "generator_predictions.dense "
       "head.dense" },
     { "sequence_classification", "ForSequenceClassification", "logits", true,
-      "albert bert camembert deberta-v2 distilbert electra ernie gemma gemma2 gemma3_text gte jina_embeddings_v3 llama "
+      "albert bert camembert deberta-v2 distilbert electra ernie gemma gemma2 gemma3_text gte "
+      "jina_embeddings_v3 llama "
       "mistral modernbert mpnet new nomic_bert qwen2 qwen3 roberta xlm-roberta",
       "classifier classifier.out_proj score" },
     { "token_classification", "ForTokenClassification", "logits", false,
-      "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new qwen2 qwen3 roberta xlm-roberta",
+      "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new qwen2 qwen3 "
+      "roberta xlm-roberta",
       "classifier score" },
 };
 
@@ -55,7 +60,8 @@ static bool hf_tasks_any(const char *words, pith_str name, pith__hf_builder *b) 
         const pith_str word = { at, strcspn(at, " ") };
         if (!b && pith__str_eq(word, name)) return true;
         const pith_str full =
-            b ? pith__arena_printf(b->graph->arena, PITH_STR_FMT ".weight", PITH_STR_ARG(word)) : word;
+            b ? pith__arena_printf(b->graph->arena, PITH_STR_FMT ".weight", PITH_STR_ARG(word))
+              : word;
         if (b && full.data && pith__weights_find(b->weights, full)) return true;
         at += word.size + (at[word.size] != 0);
     }
@@ -68,12 +74,16 @@ static void hf_tasks_refuse(pith__hf_builder *b, const char *task, const char *o
         pith__hf_fail(b, lacks.code, "%s", lacks.message);
 }
 
-/* An output that is missing would be taken for a model that has none, or its readers would take another one. */
+/* An output that is missing would be taken for a model that has none, or its readers would take
+ * another one. */
 static void hf_tasks_check_left_out(pith__hf_builder *b, const pith_str *classes, int64_t count) {
-    for (size_t i = 0; pith__dropped_names[0] && i < sizeof hf_left_out / sizeof *hf_left_out && !b->status; i++) {
+    for (size_t i = 0;
+         pith__dropped_names[0] && i < sizeof hf_left_out / sizeof *hf_left_out && !b->status;
+         i++) {
         const struct hf_left_out *l = &hf_left_out[i];
         const pith__hf_task task = { .suffix = l->suffix, .unnamed = l->unnamed };
-        if (hf_tasks_names(&task, classes, count) && hf_tasks_any(l->model_types, b->config->model_type, NULL) &&
+        if (hf_tasks_names(&task, classes, count) &&
+            hf_tasks_any(l->model_types, b->config->model_type, NULL) &&
             hf_tasks_any(l->tensors, PITH_STR(""), b))
             hf_tasks_refuse(b, l->task, l->output);
     }
@@ -88,7 +98,8 @@ void pith__hf_add_tasks(pith__hf_builder *b, pith__value *x) {
     const pith_str *classes = pith__hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
     pith__value **outputs =
         b->status ? NULL
-                  : pith__arena_array(b->graph->arena, b->graph->output_count + pith__hf_task_count, sizeof *outputs);
+                  : pith__arena_array(b->graph->arena, b->graph->output_count + pith__hf_task_count,
+                                      sizeof *outputs);
     if (!outputs) {
         pith__hf_made(b, NULL);
         return;
@@ -116,15 +127,18 @@ bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix
     return !b->status && pith__weights_find(b->weights, full);
 }
 
-const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b, const pith__hf_task_layers *list, size_t count) {
+const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b,
+                                               const pith__hf_task_layers *list, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (pith__str_is(b->config->model_type, list[i].model_type))
-            return pith__hf_task_has(b, list[i].out ? list[i].out : list[i].dense, ".weight") ? &list[i] : NULL;
+            return pith__hf_task_has(b, list[i].out ? list[i].out : list[i].dense, ".weight")
+                       ? &list[i]
+                       : NULL;
     return NULL;
 }
 
-/* Goes to a tensor by its name in the file, or, inside, behind the architecture's prefix. Returns the prefix to be set
- * again. */
+/* Goes to a tensor by its name in the file, or, inside, behind the architecture's prefix. Returns
+ * the prefix to be set again. */
 static pith_str hf_tasks_go_to(pith__hf_builder *b, const char *name, bool inside) {
     pith_str prefix = b->prefix;
     if (!inside) b->prefix = PITH_STR("");
@@ -132,7 +146,8 @@ static pith_str hf_tasks_go_to(pith__hf_builder *b, const char *name, bool insid
     return prefix;
 }
 
-static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x) {
+static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_layers *t,
+                                      pith__value *x) {
     const pith__hf_config *config = b->config;
     pith__hf_config c = *config;
     if (t->act) c.hidden_act = pith__str_of(t->act);
@@ -143,8 +158,8 @@ static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_l
     return x;
 }
 
-pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x,
-                                     int64_t width) {
+pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t,
+                                     pith__value *x, int64_t width) {
     const pith__hf_config *c = b->config;
     if (t->dense) {
         bool biased = !t->bias_setting || pith__hf_bool(b, t->bias_setting, false);
@@ -163,14 +178,17 @@ pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_la
     return x;
 }
 
-pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x) {
+pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t,
+                                    pith__value *x) {
     pith_str name, prefix = hf_tasks_go_to(b, t->out, false);
     const pith_tensor *weight = pith__hf_find(b, ".weight", &name);
     if (weight && (weight->rank != 2 || weight->dims[0] < 1))
-        pith__hf_fail(b, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' must have a row for each label",
+        pith__hf_fail(b, PITH_ERR_FORMAT,
+                      "%s: tensor '" PITH_STR_FMT "' must have a row for each label",
                       b->weights_name, PITH_STR_ARG(name));
-    pith__value *y =
-        b->status || !weight ? NULL : pith__hf_linear(b, x, b->config->hidden_size, weight->dims[0], !t->out_no_bias);
+    pith__value *y = b->status || !weight ? NULL
+                                          : pith__hf_linear(b, x, b->config->hidden_size,
+                                                            weight->dims[0], !t->out_no_bias);
     b->prefix = prefix;
     return y;
 }
@@ -180,13 +198,18 @@ pith__value *pith__hf_task_last(pith__hf_builder *b, pith__value *x, bool skips_
     pith__hf_go_to(b, "pooling");
     pith__value *real = mask;
     if (skips_pad && b->config->pad_token_id >= 0) {
-        pith__value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith__hf_i64_scalar(b, b->config->pad_token_id));
+        pith__value *is_pad =
+            PITH_HF_PUT(b, "Equal", ids, pith__hf_i64_scalar(b, b->config->pad_token_id));
         real = pith__hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
     }
-    pith__value *at = pith__hf_put_axis(b, "ArgMax", PITH_HF_PUT(b, "Mul", pith__hf_range(b, ids), real), 1);
+    pith__value *at =
+        pith__hf_put_axis(b, "ArgMax", PITH_HF_PUT(b, "Mul", pith__hf_range(b, ids), real), 1);
     pith__hf_set_int(b, at, "keepdims", 0);
-    pith__value *texts = PITH_HF_PUT(b, "Gather", PITH_HF_PUT(b, "Shape", ids), pith__hf_i64_scalar(b, 0));
-    pith__value *text = PITH_HF_PUT(b, "Range", pith__hf_i64_scalar(b, 0), texts, pith__hf_i64_scalar(b, 1));
-    pith__value *pairs = pith__hf_join(b, pith__hf_unsqueeze(b, text, 1), pith__hf_unsqueeze(b, at, 1), 1);
+    pith__value *texts =
+        PITH_HF_PUT(b, "Gather", PITH_HF_PUT(b, "Shape", ids), pith__hf_i64_scalar(b, 0));
+    pith__value *text =
+        PITH_HF_PUT(b, "Range", pith__hf_i64_scalar(b, 0), texts, pith__hf_i64_scalar(b, 1));
+    pith__value *pairs =
+        pith__hf_join(b, pith__hf_unsqueeze(b, text, 1), pith__hf_unsqueeze(b, at, 1), 1);
     return PITH_HF_PUT(b, "GatherND", x, pairs);
 }

@@ -1,10 +1,11 @@
 /* labels.c - see labels.h.
  *
- * The activation of a reranker stands in config_sentence_transformers.json, which counts if modules.json is beside it
- * and its model_type is CrossEncoder, in config.json's "sentence_transformers", or in its older key; the first that is
- * there counts. A class that is not torch's is not imported: it counts as none. Sources: transformers,
- * configuration_utils.py (id2label, num_labels, problem_type) and pipelines/text_classification.py;
- * sentence-transformers 5.7 and 6.2, cross_encoder/model.py (get_default_activation_fn, _parse_model_config) and
+ * The activation of a reranker stands in config_sentence_transformers.json, which counts if
+ * modules.json is beside it and its model_type is CrossEncoder, in config.json's
+ * "sentence_transformers", or in its older key; the first that is there counts. A class that is not
+ * torch's is not imported: it counts as none. Sources: transformers, configuration_utils.py
+ * (id2label, num_labels, problem_type) and pipelines/text_classification.py; sentence-transformers
+ * 5.7 and 6.2, cross_encoder/model.py (get_default_activation_fn, _parse_model_config) and
  * base/model.py (_load_modules). */
 #include "models/tasks/labels.h"
 
@@ -48,7 +49,8 @@ static void labels_read_names(pith__json *j, labels_file *f) {
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
         int64_t id = labels_number(key);
         if (id < 0) {
-            pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not the number of a label", PITH_STR_ARG(key));
+            pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not the number of a label",
+                            PITH_STR_ARG(key));
             return;
         }
         while ((size_t)id >= f->room) {
@@ -87,7 +89,8 @@ static void labels_read_architectures(pith__json *j, labels_file *f) {
     }
 }
 
-/* {"activation_fn": "torch.nn.modules.activation.Sigmoid"}; *there: the key is there, maybe with null. */
+/* {"activation_fn": "torch.nn.modules.activation.Sigmoid"}; *there: the key is there, maybe with
+ * null. */
 static void labels_read_activation(pith__json *j, labels_file *f, bool *there) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
@@ -122,7 +125,8 @@ static void labels_read_config(pith__json *j, labels_file *f) {
             f->problem = labels_read_text(j, f);
         else if (pith__str_is(key, "sbert_ce_default_activation_function"))
             older = labels_read_text(j, f);
-        else if (pith__str_is(key, "sentence_transformers") && pith__json_peek(j) == PITH_JSON_OBJECT)
+        else if (pith__str_is(key, "sentence_transformers") &&
+                 pith__json_peek(j) == PITH_JSON_OBJECT)
             labels_read_activation(j, f, &there);
         else
             pith__json_skip(j);
@@ -144,7 +148,8 @@ static pith_status labels_take_activation(labels_file *f, const pith_log *log, p
     if (!path.size) return PITH_OK;
     if (path.size < sizeof package || memcmp(path.data, package, sizeof package - 1)) {
         pith__log_write(log, PITH_LOG_WARNING,
-                        "%s: the activation '" PITH_STR_FMT "' is code that is not of torch, which is not run; scores "
+                        "%s: the activation '" PITH_STR_FMT
+                        "' is code that is not of torch, which is not run; scores "
                         "are those without it, as sentence-transformers gives them",
                         f->in, PITH_STR_ARG(path));
         return PITH_OK;
@@ -157,14 +162,17 @@ static pith_status labels_take_activation(labels_file *f, const pith_log *log, p
         return PITH_OK;
     }
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are", f->in,
-                      PITH_STR_ARG(path));
+                      "%s: the activation '" PITH_STR_FMT
+                      "' is not known; Identity, Sigmoid and Softmax are",
+                      f->in, PITH_STR_ARG(path));
 }
 
-/* num_labels goes before the number of names; names that do not fit it are those of transformers, LABEL_0 and so on. */
+/* num_labels goes before the number of names; names that do not fit it are those of transformers,
+ * LABEL_0 and so on. */
 static pith_status labels_count(labels_file *f, pith_error *err) {
     pith__hf_labels *l = f->labels;
-    if (f->stated < 1 || f->stated > LABELS_MAX || !l->count || (size_t)f->stated == l->count) return PITH_OK;
+    if (f->stated < 1 || f->stated > LABELS_MAX || !l->count || (size_t)f->stated == l->count)
+        return PITH_OK;
     l->count = (size_t)f->stated;
     f->names = pith__arena_array(f->arena, l->count, sizeof *f->names);
     if (!f->names) return pith__fail_memory(err, l->count * sizeof *f->names);
@@ -179,7 +187,8 @@ static pith_status labels_decide(labels_file *f, pith_error *err) {
     pith__hf_labels *l = f->labels;
     PITH_TRY(labels_count(f, err));
     l->names = f->names;
-    if (pith__str_is(f->problem, "multi_label_classification") || l->count == 1) l->classify = PITH_ACTIVATION_SIGMOID;
+    if (pith__str_is(f->problem, "multi_label_classification") || l->count == 1)
+        l->classify = PITH_ACTIVATION_SIGMOID;
     if (pith__str_is(f->problem, "regression")) l->classify = PITH_ACTIVATION_NONE;
     if (l->count > 1) l->rerank = PITH_ACTIVATION_NONE;
     return PITH_OK;
@@ -187,8 +196,8 @@ static pith_status labels_decide(labels_file *f, pith_error *err) {
 
 /* Reads one file of the directory, if it is there. */
 static pith_status labels_read_file(labels_file *f, pith_str dir, const char *name,
-                                    void (*read)(pith__json *j, labels_file *f), const pith_allocator *allocator,
-                                    pith_error *err) {
+                                    void (*read)(pith__json *j, labels_file *f),
+                                    const pith_allocator *allocator, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
     pith_str path;
     pith__file file;
@@ -198,7 +207,8 @@ static pith_status labels_read_file(labels_file *f, pith_str dir, const char *na
     PITH_TRY(pith__file_find(&there, &path, f->arena, dir.data, name, err));
     if (!there) return PITH_OK;
     PITH_TRY(pith__file_open(&file, path.data, false, allocator, err));
-    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
+    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena,
+                    &fault);
     j.python = true;
     read(&j, f);
     pith__json_finish(&j);
@@ -215,8 +225,10 @@ static void labels_of_answer(pith__hf_labels *labels) {
 }
 
 pith_status pith__hf_labels_read(pith__hf_labels *labels, const pith__hf_labels_source *source,
-                                 const pith_allocator *allocator, pith__arena *arena, pith_error *err) {
-    *labels = (pith__hf_labels){ .classify = PITH_ACTIVATION_SOFTMAX, .rerank = PITH_ACTIVATION_SIGMOID };
+                                 const pith_allocator *allocator, pith__arena *arena,
+                                 pith_error *err) {
+    *labels =
+        (pith__hf_labels){ .classify = PITH_ACTIVATION_SOFTMAX, .rerank = PITH_ACTIVATION_SIGMOID };
     labels_file f = { .labels = labels, .arena = arena, .model_type = PITH_STR("") };
     pith_str network, path;
     bool there;
@@ -227,6 +239,7 @@ pith_status pith__hf_labels_read(pith__hf_labels *labels, const pith__hf_labels_
     PITH_TRY(labels_take_activation(&f, source->log, err));
     PITH_TRY(pith__file_find(&there, &path, arena, source->dir.data, "modules.json", err));
     if (!there) return PITH_OK;
-    PITH_TRY(labels_read_file(&f, source->dir, "config_sentence_transformers.json", labels_read_saved, allocator, err));
+    PITH_TRY(labels_read_file(&f, source->dir, "config_sentence_transformers.json",
+                              labels_read_saved, allocator, err));
     return labels_take_activation(&f, source->log, err);
 }

@@ -1,19 +1,22 @@
-/* task.h - what checkpoints have on top of an architecture: classifiers, vocabularies, projections of tokens.
+/* task.h - what checkpoints have on top of an architecture: classifiers, vocabularies, projections
+ * of tokens.
  *
- * A task is one file task_<name>.c and one line in select/tasks.def. It adds one more output to the graph of a family,
- * whose cost is paid only by those who ask for it. Checkpoints often name a task in config.json but leave out its
- * weights, as embedders do that were trained on from a language model. They get no such output. */
+ * A task is one file task_<name>.c and one line in select/tasks.def. It adds one more output to the
+ * graph of a family, whose cost is paid only by those who ask for it. Checkpoints often name a task
+ * in config.json but leave out its weights, as embedders do that were trained on from a language
+ * model. They get no such output. */
 #ifndef PITH_MODELS_TASKS_TASK_H
 #define PITH_MODELS_TASKS_TASK_H
 
 #include "models/architectures/hf_builder.h"
 
 typedef struct pith__hf_task {
-    const char *suffix; /* what the class in "architectures" of config.json ends in: "ForMaskedLM" */
+    const char *suffix; /* what the class in "architectures" of config.json ends in:
+                           "ForMaskedLM" */
     const char *output; /* name of the graph's output */
     bool unnamed;       /* it is also made where "architectures" names no class with a task */
-    /* Returns the output, made from x, which is last_hidden_state [batch, sequence, hidden]. NULL without a fault: the
-     * weights, or the architecture's form of the task, are not there. */
+    /* Returns the output, made from x, which is last_hidden_state [batch, sequence, hidden]. NULL
+     * without a fault: the weights, or the architecture's form of the task, are not there. */
     pith__value *(*build)(pith__hf_builder *b, pith__value *x);
 } pith__hf_task;
 
@@ -26,12 +29,14 @@ void pith__hf_add_tasks(pith__hf_builder *b, pith__value *x);
 
 /* ---- what tasks share; see hf_tasks.c ---- */
 
-/* The row of each text's last token, [batch, hidden]; if config.json names a padding token and skips_pad is set, of the
- * last one that is another. The first two inputs of the graph are ids and mask. */
+/* The row of each text's last token, [batch, hidden]; if config.json names a padding token and
+ * skips_pad is set, of the last one that is another. The first two inputs of the graph are ids and
+ * mask. */
 pith__value *pith__hf_task_last(pith__hf_builder *b, pith__value *x, bool skips_pad);
 
-/* A network on top of the rows: norm(act(dense(x))), then `out`. NULL where there is no such part. The names of tensors
- * are those of the file, unless `inside` says that the first stands beside the architecture's own ("bert."). */
+/* A network on top of the rows: norm(act(dense(x))), then `out`. NULL where there is no such part.
+ * The names of tensors are those of the file, unless `inside` says that the first stands beside the
+ * architecture's own ("bert."). */
 typedef struct pith__hf_task_layers {
     const char *model_type; /* of config.json */
     const char *dense, *act, *norm, *out;
@@ -41,12 +46,16 @@ typedef struct pith__hf_task_layers {
     bool out_no_bias;
 } pith__hf_task_layers;
 
-/* The layers of this model_type, if the tensor "<out>.weight", or else "<dense>.weight", is there. */
-const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b, const pith__hf_task_layers *list, size_t count);
+/* The layers of this model_type, if the tensor "<out>.weight", or else "<dense>.weight", is there.
+ */
+const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b,
+                                               const pith__hf_task_layers *list, size_t count);
 /* x [.., hidden] through dense, act and norm: [.., width]. */
-pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x, int64_t width);
+pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t,
+                                     pith__value *x, int64_t width);
 /* x [.., hidden] through `out`, which has as many rows as the file says. */
-pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x);
+pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t,
+                                    pith__value *x);
 /* True if the file has the tensor of this full name. */
 bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix);
 

@@ -1,8 +1,9 @@
 /* task_bge_m3.c - BGE-M3's two heads beside its network: a weight per token, and vectors of tokens.
  *
- * They are in files of their own, sparse_linear.pt and colbert_linear.pt, which hf_build.c reads beside the network's
- * weights. Source: FlagEmbedding, inference/embedder/encoder_only/m3.py: sparse = relu(linear(x)), colbert = linear(x)
- * without the first token, which the head leaves out. */
+ * They are in files of their own, sparse_linear.pt and colbert_linear.pt, which hf_build.c reads
+ * beside the network's weights. Source: FlagEmbedding, inference/embedder/encoder_only/m3.py:
+ * sparse = relu(linear(x)), colbert = linear(x) without the first token, which the head leaves
+ * out. */
 #include "models/tasks/task.h"
 
 static pith__value *task_bge_m3_sparse(pith__hf_builder *b, pith__value *x) {

@@ -1,8 +1,10 @@
-/* task_causal_answer.c - language models that answer with one token: one logit per text, that of "yes" minus that of
- * "no" behind its last token, or that of "yes" alone. Only these rows of the vocabulary are computed.
+/* task_causal_answer.c - language models that answer with one token: one logit per text, that of
+ * "yes" minus that of "no" behind its last token, or that of "yes" alone. Only these rows of the
+ * vocabulary are computed.
  *
- * The sigmoid of the difference is what the softmax of the two logits gives "yes". Sources: the model card of
- * Qwen/Qwen3-Reranker-0.6B; sentence-transformers 6.2, cross_encoder/modules/logit_score.py. */
+ * The sigmoid of the difference is what the softmax of the two logits gives "yes". Sources: the
+ * model card of Qwen/Qwen3-Reranker-0.6B; sentence-transformers 6.2,
+ * cross_encoder/modules/logit_score.py. */
 #include "base/str.h"
 #include "models/modules/rerank_prompt.h"
 #include "models/tasks/task.h"
@@ -23,15 +25,18 @@ static bool answer_knows(pith_str model_type) {
 
 /* Whether the answers are in the vocabulary. Ids of a file are an error if they are not. */
 static bool answer_fits(pith__hf_builder *b, const pith__judge *judge) {
-    const int64_t size = b->config->vocab_size, most = judge->yes > judge->no ? judge->yes : judge->no;
+    const int64_t size = b->config->vocab_size,
+                  most = judge->yes > judge->no ? judge->yes : judge->no;
     if (most >= size && judge->only)
-        pith__hf_fail(b, PITH_ERR_FORMAT,
-                      "module LogitScore names token %lld, but config.json has a vocab_size of %lld", (long long)most,
-                      (long long)size);
+        pith__hf_fail(
+            b, PITH_ERR_FORMAT,
+            "module LogitScore names token %lld, but config.json has a vocab_size of %lld",
+            (long long)most, (long long)size);
     return most < size;
 }
 
-/* The matrix of lm_head, which stands beside the network; with tied weights, the table of embeddings. */
+/* The matrix of lm_head, which stands beside the network; with tied weights, the table of
+ * embeddings. */
 static pith__value *answer_table(pith__hf_builder *b) {
     const pith__hf_config *c = b->config;
     pith_str name, prefix = b->prefix;
@@ -41,7 +46,8 @@ static pith__value *answer_table(pith__hf_builder *b) {
         b->prefix = prefix;
         pith__hf_go_to(b, "embed_tokens");
     }
-    pith__value *table = pith__hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ c->vocab_size, c->hidden_size });
+    pith__value *table =
+        pith__hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ c->vocab_size, c->hidden_size });
     b->prefix = prefix;
     return table;
 }

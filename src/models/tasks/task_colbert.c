@@ -1,7 +1,8 @@
-/* task_colbert.c - the vectors of tokens that ColBERT compares: last_hidden_state by a matrix without a bias.
+/* task_colbert.c - the vectors of tokens that ColBERT compares: last_hidden_state by a matrix
+ * without a bias.
  *
- * Source: stanford-futuredata/ColBERT, modeling/hf_colbert.py (HF_ColBERT). The vectors have their length 1 from the
- * head, not from here. */
+ * Source: stanford-futuredata/ColBERT, modeling/hf_colbert.py (HF_ColBERT). The vectors have their
+ * length 1 from the head, not from here. */
 #include "models/tasks/task.h"
 
 static pith__value *task_colbert(pith__hf_builder *b, pith__value *x) {

@@ -1,12 +1,14 @@
-/* task_masked_lm.c - the vocabulary at each token: [batch, sequence, vocabulary], of which SPLADE makes sparse vectors.
+/* task_masked_lm.c - the vocabulary at each token: [batch, sequence, vocabulary], of which SPLADE
+ * makes sparse vectors.
  *
- * The last matrix is the table of word embeddings, unless the file has one of its own. Sources: …ForMaskedLM of
- * transformers' modeling files; Alibaba-NLP/new-impl, modeling.py. */
+ * The last matrix is the table of word embeddings, unless the file has one of its own. Sources:
+ * …ForMaskedLM of transformers' modeling files; Alibaba-NLP/new-impl, modeling.py. */
 #include "models/tasks/task.h"
 
 static const struct masked_form {
     pith__hf_task_layers layers; /* without `out` */
-    const char *decoder, *bias;  /* the matrix, and the full name of its bias; NULL: the decoder's own */
+    const char *decoder, *bias;  /* the matrix, and the full name of its bias; NULL: the decoder's
+                                    own */
     const char *table;           /* of word embeddings, behind the architecture's prefix */
     bool narrow;                 /* rows have embedding_size columns */
 } forms[] = {
@@ -15,7 +17,8 @@ static const struct masked_form {
       "predictions.bias",
       "embeddings.word_embeddings",
       true },
-    { { "bert", .dense = "cls.predictions.transform.dense", .norm = "cls.predictions.transform.LayerNorm" },
+    { { "bert", .dense = "cls.predictions.transform.dense",
+        .norm = "cls.predictions.transform.LayerNorm" },
       "cls.predictions.decoder",
       "cls.predictions.bias",
       "embeddings.word_embeddings",
@@ -25,7 +28,8 @@ static const struct masked_form {
       "lm_head.bias",
       "embeddings.word_embeddings",
       false },
-    { { "deberta-v2", .dense = "cls.predictions.transform.dense", .norm = "cls.predictions.transform.LayerNorm" },
+    { { "deberta-v2", .dense = "cls.predictions.transform.dense",
+        .norm = "cls.predictions.transform.LayerNorm" },
       "cls.predictions.decoder",
       "cls.predictions.bias",
       "embeddings.word_embeddings",
@@ -35,13 +39,14 @@ static const struct masked_form {
       NULL,
       "embeddings.word_embeddings",
       false },
-    { { "electra", .dense = "generator_predictions.dense", .act = "gelu", .norm = "generator_predictions.LayerNorm" },
+    { { "electra", .dense = "generator_predictions.dense", .act = "gelu",
+        .norm = "generator_predictions.LayerNorm" },
       "generator_lm_head",
       NULL,
       "embeddings.word_embeddings",
       true },
-    { { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation", .norm = "head.norm",
-        .bias_setting = "classifier_bias" },
+    { { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation",
+        .norm = "head.norm", .bias_setting = "classifier_bias" },
       "decoder",
       NULL,
       "embeddings.tok_embeddings",
@@ -106,4 +111,6 @@ static pith__value *task_masked_lm(pith__hf_builder *b, pith__value *x) {
     return masked_bias(b, f, x);
 }
 
-const pith__hf_task pith__hf_task_masked_lm = { .suffix = "ForMaskedLM", .output = "logits", .build = task_masked_lm };
+const pith__hf_task pith__hf_task_masked_lm = { .suffix = "ForMaskedLM",
+                                                .output = "logits",
+                                                .build = task_masked_lm };

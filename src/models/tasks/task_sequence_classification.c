@@ -1,14 +1,16 @@
 /* task_sequence_classification.c - one row of logits per text: classifiers and cross-encoders.
  *
- * Sources: …ForSequenceClassification of transformers' modeling files and GenericForSequenceClassification of its
- * modeling_layers; for code beside weights, the files that families name. */
+ * Sources: …ForSequenceClassification of transformers' modeling files and
+ * GenericForSequenceClassification of its modeling_layers; for code beside weights, the files that
+ * families name. */
 #include "models/tasks/task.h"
 
 static const pith__hf_task_layers forms[] = {
     { "albert", .dense = "pooler", .act = "tanh", .out = "classifier", .inside = true },
     { "bert", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
     { "camembert", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
-    { "deberta-v2", .dense = "pooler.dense", .act = "gelu", .act_setting = "pooler_hidden_act", .out = "classifier" },
+    { "deberta-v2", .dense = "pooler.dense", .act = "gelu", .act_setting = "pooler_hidden_act",
+      .out = "classifier" },
     { "distilbert", .dense = "pre_classifier", .act = "relu", .out = "classifier" },
     { "electra", .dense = "classifier.dense", .act = "gelu", .out = "classifier.out_proj" },
     { "ernie", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
@@ -16,11 +18,12 @@ static const pith__hf_task_layers forms[] = {
     { "gemma2", .out = "score", .out_no_bias = true },
     { "gemma3_text", .out = "score", .out_no_bias = true },
     { "gte", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
-    { "jina_embeddings_v3", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
+    { "jina_embeddings_v3", .dense = "classifier.dense", .act = "tanh",
+      .out = "classifier.out_proj" },
     { "llama", .out = "score", .out_no_bias = true },
     { "mistral", .out = "score", .out_no_bias = true },
-    { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation", .norm = "head.norm",
-      .out = "classifier", .bias_setting = "classifier_bias" },
+    { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation",
+      .norm = "head.norm", .out = "classifier", .bias_setting = "classifier_bias" },
     { "mpnet", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
     { "new", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
     { "nomic_bert", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
@@ -48,7 +51,8 @@ static pith__value *task_mean(pith__hf_builder *b, pith__value *x, pith__value *
     return PITH_HF_PUT(b, "Div", sum, task_sum(b, real, true));
 }
 
-static pith__value *task_pool(pith__hf_builder *b, const pith__hf_task_layers *form, pith__value *x) {
+static pith__value *task_pool(pith__hf_builder *b, const pith__hf_task_layers *form,
+                              pith__value *x) {
     pith__value *mask = b->graph->inputs[1];
     pith__hf_go_to(b, "pooling");
     if (!form->dense) return pith__hf_task_last(b, x, true);
@@ -57,7 +61,8 @@ static pith__value *task_pool(pith__hf_builder *b, const pith__hf_task_layers *f
     if (pith__str_is(pooling, "mean")) return task_mean(b, x, mask);
     if (!pith__str_is(pooling, "cls"))
         pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
-                      "config.json: classifier_pooling \"" PITH_STR_FMT "\" is not supported; supported are cls, mean",
+                      "config.json: classifier_pooling \"" PITH_STR_FMT
+                      "\" is not supported; supported are cls, mean",
                       PITH_STR_ARG(pooling));
     return task_first(b, x);
 }
@@ -69,6 +74,8 @@ static pith__value *task_sequence_classification(pith__hf_builder *b, pith__valu
     return pith__hf_task_classify(b, form, x);
 }
 
-const pith__hf_task pith__hf_task_sequence_classification = {
-    .suffix = "ForSequenceClassification", .output = "logits", .unnamed = true, .build = task_sequence_classification
-};
+const pith__hf_task pith__hf_task_sequence_classification = { .suffix = "ForSequenceClassification",
+                                                              .output = "logits",
+                                                              .unnamed = true,
+                                                              .build =
+                                                                  task_sequence_classification };

@@ -10,8 +10,8 @@ static const pith__hf_task_layers forms[] = {
     { "deberta-v2", .out = "classifier" },
     { "distilbert", .out = "classifier" },
     { "electra", .out = "classifier" },
-    { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation", .norm = "head.norm",
-      .out = "classifier", .bias_setting = "classifier_bias" },
+    { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation",
+      .norm = "head.norm", .out = "classifier", .bias_setting = "classifier_bias" },
     { "mpnet", .out = "classifier" },
     { "new", .out = "classifier" },
     { "qwen2", .out = "score" },
@@ -23,7 +23,8 @@ static const pith__hf_task_layers forms[] = {
 static pith__value *task_token_classification(pith__hf_builder *b, pith__value *x) {
     const pith__hf_task_layers *form = pith__hf_task_find(b, forms, sizeof forms / sizeof *forms);
     if (!form) return NULL;
-    return pith__hf_task_classify(b, form, pith__hf_task_transform(b, form, x, b->config->hidden_size));
+    return pith__hf_task_classify(b, form,
+                                  pith__hf_task_transform(b, form, x, b->config->hidden_size));
 }
 
 const pith__hf_task pith__hf_task_token_classification = { .suffix = "ForTokenClassification",

@@ -16,7 +16,14 @@
 #include "models/heads/word_request.h"
 #include "models/texts/embed_texts.h"
 
-enum { KINDS = PITH_ENCODE_KINDS, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3, BLOCKS = 3 * KINDS };
+enum {
+    KINDS = PITH_ENCODE_KINDS,
+    DENSE = 0,
+    SPARSE = 1,
+    MULTI_VECTOR = 2,
+    TOKENS = 3,
+    BLOCKS = 3 * KINDS
+};
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
 /* The heads of sparse vectors, by pith__hybrid_kind. */
@@ -70,9 +77,11 @@ static bool encoding_is_sparse(const pith_model *m, const pith__head *head, int 
     const pith__type *type = &m->graph->outputs[output]->type;
     int64_t width = encoding_width(m, output);
     if (encoding_is_attention(m, output)) return false;
-    if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16) return false;
+    if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16)
+        return false;
     if (type->rank == 3 && head->takes & PITH_HEAD_TOKENS && width == 1) return true;
-    return (type->rank == 2 || type->rank == 3) && width > 1 && width >= pith__tokenizer_vocab_size(m->tokenizer);
+    return (type->rank == 2 || type->rank == 3) && width > 1 &&
+           width >= pith__tokenizer_vocab_size(m->tokenizer);
 }
 
 static int encoding_find_sparse(const pith_model *m, const pith__head *head) {
@@ -84,20 +93,26 @@ static int encoding_find_sparse(const pith_model *m, const pith__head *head) {
     return -1;
 }
 
-/* Vectors of tokens: not the rows that are read as sparse weights, unless their name says otherwise. */
+/* Vectors of tokens: not the rows that are read as sparse weights, unless their name says
+ * otherwise. */
 static int encoding_find_vectors(const pith_model *m, const pith__head *head) {
     const pith__graph *graph = m->graph;
     int output = pith__head_output(head, graph);
-    if (output < 0 || pith__head_is_named(head, graph, output) || !encoding_is_sparse(m, head, output)) return output;
+    if (output < 0 || pith__head_is_named(head, graph, output) ||
+        !encoding_is_sparse(m, head, output))
+        return output;
     for (size_t i = 0; i < graph->output_count; i++) {
         const pith__type *type = &graph->outputs[i]->type;
-        if (pith__dtype_is_float(type->dtype) && type->rank == 3 && !encoding_is_sparse(m, head, (int)i)) return (int)i;
+        if (pith__dtype_is_float(type->dtype) && type->rank == 3 &&
+            !encoding_is_sparse(m, head, (int)i))
+            return (int)i;
     }
     return -1;
 }
 
 /* Sets the head of a kind, and the output that it reads. */
-static pith_status encoding_find(const pith__head **head, int *output, const pith_model *m, int kind, pith_error *err) {
+static pith_status encoding_find(const pith__head **head, int *output, const pith_model *m,
+                                 int kind, pith_error *err) {
     const bool code = kind == SPARSE && m->modules.sparse.code;
     PITH_TRY(pith__head_find(head,
                              code             ? "sparse_code"
@@ -115,12 +130,13 @@ static pith_status encoding_find(const pith__head **head, int *output, const pit
     if (*output >= 0) return PITH_OK;
     return kind == SPARSE
                ? pith__fail(err, PITH_ERR_UNSUPPORTED,
-                            "the model has no sparse output: neither rows as long as the vocabulary (SPLADE) nor one "
+                            "the model has no sparse output: neither rows as long as the "
+                            "vocabulary (SPLADE) nor one "
                             "weight per token (BGE-M3), nor the files of BM42 or miniCOIL")
-               : pith__fail(
-                     err, PITH_ERR_UNSUPPORTED,
-                     "the model has no output with one vector per token: its graph pools already, or gives attention "
-                     "only");
+               : pith__fail(err, PITH_ERR_UNSUPPORTED,
+                            "the model has no output with one vector per token: its graph pools "
+                            "already, or gives attention "
+                            "only");
 }
 
 int pith__model_encode_output(const pith_model *m, int kind) {
@@ -143,9 +159,10 @@ static int encoding_compare_ids(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* The ids of words, ascending. A word that the vocabulary does not have has the id `unknown`; -1: none. */
-static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c, const pith_str *words, size_t n,
-                                int32_t unknown, pith_error *err) {
+/* The ids of words, ascending. A word that the vocabulary does not have has the id `unknown`; -1:
+ * none. */
+static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c,
+                                const pith_str *words, size_t n, int32_t unknown, pith_error *err) {
     int32_t *found = pith__arena_array(&c->arena, n, sizeof *found);
     if (!found) return pith__fail_memory(err, n * sizeof *found);
     *count = 0;
@@ -165,8 +182,9 @@ static pith_str encoding_token(const void *tokenizer, int32_t id, bool *special)
 }
 
 static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
-    static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 }, { "<unk>", 5 },
-                                       { "[CLS]", 5 }, { "[SEP]", 5 }, { "[PAD]", 5 }, { "[UNK]", 5 } };
+    static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 },
+                                       { "<unk>", 5 }, { "[CLS]", 5 }, { "[SEP]", 5 },
+                                       { "[PAD]", 5 }, { "[UNK]", 5 } };
     c->sparse = (pith__sparse){ .weights = &c->collected[SPARSE] };
     c->code = (pith__dense){ .normalize = -1, .weights = &c->collected[SPARSE] };
     c->hybrid = (pith__hybrid_request){ .hybrid = &c->m->hybrid,
@@ -178,26 +196,34 @@ static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
                                         .avg_len = c->options.avg_len,
                                         .weights = &c->collected[SPARSE] };
     if (c->m->hybrid.kind) return PITH_OK;
-    return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames, sizeof frames / sizeof frames[0], -1, err);
+    return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames,
+                        sizeof frames / sizeof frames[0], -1, err);
 }
 
 /* The id of a token that the files name. */
-static pith_status encoding_named(int32_t *id, const encoding *c, pith_str token, const char *what, pith_error *err) {
+static pith_status encoding_named(int32_t *id, const encoding *c, pith_str token, const char *what,
+                                  pith_error *err) {
     *id = pith__tokenizer_id(c->m->tokenizer, token);
     if (*id >= 0) return PITH_OK;
-    return pith__fail(err, PITH_ERR_FORMAT, "the vocabulary does not have '" PITH_STR_FMT "', which is the %s",
+    return pith__fail(err, PITH_ERR_FORMAT,
+                      "the vocabulary does not have '" PITH_STR_FMT "', which is the %s",
                       PITH_STR_ARG(token), what);
 }
 
 /* The token that queries are filled up with. */
 static pith_status encoding_find_filler(encoding *c, pith_str token, pith_error *err) {
-    if (token.size) return encoding_named(&c->frame.filler, c, token, "token that queries are filled up with", err);
+    if (token.size)
+        return encoding_named(&c->frame.filler, c, token, "token that queries are filled up with",
+                              err);
     c->frame.filler = pith__tokenizer_id(c->m->tokenizer, PITH_STR("[MASK]"));
-    return c->frame.filler >= 0 ? PITH_OK : encoding_named(&c->frame.filler, c, PITH_STR("<mask>"), "mask token", err);
+    return c->frame.filler >= 0
+               ? PITH_OK
+               : encoding_named(&c->frame.filler, c, PITH_STR("<mask>"), "mask token", err);
 }
 
-/* The prompt of the role, if the model has one and the caller names none. Source: MultiVectorEncoder.encode_query and
- * encode_document of sentence-transformers 6.2. Only the first so many names count. */
+/* The prompt of the role, if the model has one and the caller names none. Source:
+ * MultiVectorEncoder.encode_query and encode_document of sentence-transformers 6.2. Only the first
+ * so many names count. */
 static void encoding_choose_prompt(encoding *c, int names_used) {
     static const char *const names[2][3] = {
         [PITH_ROLE_QUERY] = { "query" }, [PITH_ROLE_DOCUMENT] = { "document", "passage", "corpus" }
@@ -213,8 +239,10 @@ static bool encoding_begins(pith_str text, pith_str with) {
     return text.size >= with.size && !memcmp(text.data, with.data, with.size);
 }
 
-/* The prompt with `before` in front of it, which takes the place of a marker that the prompt begins with. */
-static pith_status encoding_join_prompt(encoding *c, pith_str marker, pith_str before, pith_error *err) {
+/* The prompt with `before` in front of it, which takes the place of a marker that the prompt begins
+ * with. */
+static pith_status encoding_join_prompt(encoding *c, pith_str marker, pith_str before,
+                                        pith_error *err) {
     pith_str prompt;
     encoding_choose_prompt(c, 1);
     PITH_TRY(pith__encode_prompt(&prompt, &c->m->modules, c->embed.prompt_name, err));
@@ -230,9 +258,10 @@ static pith_status encoding_join_prompt(encoding *c, pith_str marker, pith_str b
     return PITH_OK;
 }
 
-/* A marker that the vocabulary does not have as a whole: its first word is a token of it, or all of it is text, of as
- * many tokens as the tokenizer makes of it. Source: sentence-transformers 6.2, multi_vector_encoder/model.py
- * (_parse_model_config and _register_prefix_tokens), on directories of PyLate. */
+/* A marker that the vocabulary does not have as a whole: its first word is a token of it, or all of
+ * it is text, of as many tokens as the tokenizer makes of it. Source: sentence-transformers 6.2,
+ * multi_vector_encoder/model.py (_parse_model_config and _register_prefix_tokens), on directories
+ * of PyLate. */
 static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error *err) {
     size_t n = 0;
     while (n < marker.size && !strchr(" \t\n\v\f\r", marker.data[n])) n++;
@@ -259,20 +288,20 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
     if (!c->embed.max_length) c->embed.max_length = late->lengths[role];
     if (role == PITH_ROLE_QUERY && late->expands && (late->filled || late->lengths[role])) {
         if (late->in_front)
-            return pith__fail(
-                err, PITH_ERR_UNSUPPORTED,
-                "tokenizer_config.json says padding_side left: queries would be filled up at their front, "
-                "which is not supported");
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "tokenizer_config.json says padding_side left: queries would be "
+                              "filled up at their front, "
+                              "which is not supported");
         PITH_TRY(encoding_find_filler(c, late->filler, err));
         c->frame.length = late->filled ? late->filled : c->embed.max_length;
         c->frame.hidden = !late->attends;
     }
     c->framed = c->frame.marker >= 0 || c->frame.length || c->frame.prompt.data;
     if (!c->framed || c->options.what == PITH_ENCODE_MULTI_VECTOR) return PITH_OK;
-    return pith__fail(
-        err, PITH_ERR_ARGUMENT,
-        "the model marks texts for late interaction: ask for vectors of tokens (PITH_ENCODE_MULTI_VECTOR) "
-        "in a call of their own");
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "the model marks texts for late interaction: ask for vectors of tokens "
+                      "(PITH_ENCODE_MULTI_VECTOR) "
+                      "in a call of their own");
 }
 
 static pith_status encoding_keep_ids(encoding *c, const pith__hf_late *late, pith_error *err) {
@@ -287,9 +316,11 @@ static pith_status encoding_keep_ids(encoding *c, const pith__hf_late *late, pit
 
 static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
     const pith__hf_late *late = &c->m->late;
-    c->multi_vector = (pith__vectors){ .normalize = !late->masked, .tokens = &c->collected[MULTI_VECTOR] };
+    c->multi_vector =
+        (pith__vectors){ .normalize = !late->masked, .tokens = &c->collected[MULTI_VECTOR] };
     pith_str output = c->m->graph->output_names[c->outputs[MULTI_VECTOR]];
-    c->multi_vector.skip_first = pith__str_is(output, "pith.colbert_vecs"); /* see models/tasks/task_bge_m3.c */
+    /* see models/tasks/task_bge_m3.c */
+    c->multi_vector.skip_first = pith__str_is(output, "pith.colbert_vecs");
     PITH_TRY(encoding_prepare_frame(c, err));
     if (late->masked) encoding_choose_prompt(c, 3);
     if (c->options.role == PITH_ROLE_DOCUMENT) PITH_TRY(encoding_keep_ids(c, late, err));
@@ -298,15 +329,16 @@ static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
     /* As in ColBERT and in PyLate, which look words up as they look up texts. */
     int32_t unknown = pith__tokenizer_id(c->m->tokenizer, PITH_STR("[UNK]"));
     if (unknown < 0) unknown = pith__tokenizer_id(c->m->tokenizer, PITH_STR("<unk>"));
-    return encoding_ids(&c->multi_vector.skip, &c->multi_vector.skip_count, c, late->skipped, late->skipped_count,
-                        late->masked ? -1 : unknown, err);
+    return encoding_ids(&c->multi_vector.skip, &c->multi_vector.skip_count, c, late->skipped,
+                        late->skipped_count, late->masked ? -1 : unknown, err);
 }
 
-static pith_status encoding_check_number(double x, double least, double most, bool open, const char *name,
-                                         pith_error *err) {
+static pith_status encoding_check_number(double x, double least, double most, bool open,
+                                         const char *name, pith_error *err) {
     if (x >= least && x <= most && !(open && x <= least)) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %g; it must be %s %g%s", name, x, open ? "above" : "at least",
-                      least, most <= 1 ? " and at most 1" : " and a number");
+    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %g; it must be %s %g%s", name, x,
+                      open ? "above" : "at least", least,
+                      most <= 1 ? " and at most 1" : " and a number");
 }
 
 /* Of BM42 and miniCOIL. */
@@ -322,33 +354,41 @@ static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     static const pith_encode_options none = PITH_ENCODE_OPTIONS_INIT;
     const pith_encode_options *o = &c->options;
     if (o->alpha != none.alpha && c->m->hybrid.kind != PITH_HYBRID_BM42)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "alpha (--bm42-alpha) is of BM42, which the model is not");
-    if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) && c->m->hybrid.kind != PITH_HYBRID_MINICOIL)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, which the model is not");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "alpha (--bm42-alpha) is of BM42, which the model is not");
+    if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) &&
+        c->m->hybrid.kind != PITH_HYBRID_MINICOIL)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, "
+                          "which the model is not");
     return PITH_OK;
 }
 
-static pith_status encoding_options(encoding *c, const pith_encode_options *given, pith_error *err) {
+static pith_status encoding_options(encoding *c, const pith_encode_options *given,
+                                    pith_error *err) {
     c->options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
     c->embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(c->options, given, err);
     PITH_TAKE_OPTIONS(c->embed, c->options.embed, err);
     if (!c->options.what || c->options.what >> KINDS)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "what is %u, which is not a sum of PITH_ENCODE_* values",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "what is %u, which is not a sum of PITH_ENCODE_* values",
                           c->options.what);
     if (c->options.role != PITH_ROLE_DOCUMENT && c->options.role != PITH_ROLE_QUERY)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", c->options.role);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value",
+                          c->options.role);
     PITH_TRY(encoding_check_numbers(&c->options, err));
     PITH_TRY(encoding_check_hybrid(c, err));
     for (int kind = 0; kind < KINDS; kind++) {
         if (!(c->options.what & 1u << kind)) continue;
         PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
         if (kind == DENSE) continue;
-        c->collected[kind] = (pith__collected){ .allocator = c->m->options.allocator, .count = c->count };
-        c->collected[kind].pieces = pith__arena_array(&c->arena, c->count, sizeof *c->collected[kind].pieces);
-        if (!c->collected[kind].pieces) return pith__fail_memory(err, c->count * sizeof *c->collected[kind].pieces);
+        c->collected[kind] =
+            (pith__collected){ .allocator = c->m->options.allocator, .count = c->count };
+        c->collected[kind].pieces =
+            pith__arena_array(&c->arena, c->count, sizeof *c->collected[kind].pieces);
+        if (!c->collected[kind].pieces)
+            return pith__fail_memory(err, c->count * sizeof *c->collected[kind].pieces);
     }
     return PITH_OK;
 }
@@ -362,15 +402,16 @@ typedef struct encoding_array {
     size_t room; /* elements */
 } encoding_array;
 
-static pith_status encoding_check_room(const encoding *c, const encoding_array *a, size_t count, pith_error *err) {
+static pith_status encoding_check_room(const encoding *c, const encoding_array *a, size_t count,
+                                       pith_error *err) {
     if (!c->memory || (a->room >= count && (a->memory || !count))) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "%s of the results needs room for %zu elements; the caller's memory has %zu", a->name, count,
-                      a->memory ? a->room : 0);
+                      "%s of the results needs room for %zu elements; the caller's memory has %zu",
+                      a->name, count, a->memory ? a->room : 0);
 }
 
-static pith_status encoding_block(void **block, encoding *c, const encoding_array *a, size_t count, size_t item_bytes,
-                                  pith_error *err) {
+static pith_status encoding_block(void **block, encoding *c, const encoding_array *a, size_t count,
+                                  size_t item_bytes, pith_error *err) {
     size_t bytes;
     PITH_TRY(encoding_check_room(c, a, count, err));
     if (c->memory) {
@@ -392,7 +433,8 @@ static void encoding_sparse_arrays(encoding_array arrays[3], const encoding *c) 
 }
 
 static void encoding_token_arrays(encoding_array arrays[3], const encoding *c, int kind) {
-    static const char *const names[2][3] = { { "multi_vector.offsets", "multi_vector.ids", "multi_vector.vectors" },
+    static const char *const names[2][3] = { { "multi_vector.offsets", "multi_vector.ids",
+                                               "multi_vector.vectors" },
                                              { "tokens.offsets", "tokens.ids", "tokens.vectors" } };
     const pith_token_memory none = { 0 }, *m = &none;
     const char *const *name = names[kind == TOKENS];
@@ -417,8 +459,8 @@ static pith_status encoding_check_offsets(const encoding *c, pith_error *err) {
 }
 
 /* offsets[i]: items of the texts before text i. */
-static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind, const encoding_array *a,
-                                    pith_error *err) {
+static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind,
+                                    const encoding_array *a, pith_error *err) {
     void *block;
     PITH_TRY(encoding_block(&block, c, a, c->count + 1, sizeof **offsets, err));
     *offsets = block;
@@ -450,7 +492,8 @@ static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     return PITH_OK;
 }
 
-static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_rows *rows, pith_error *err) {
+static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_rows *rows,
+                                           pith_error *err) {
     const size_t items = pith__collected_items(&c->collected[kind]);
     const size_t dim = (size_t)encoding_width(c->m, c->outputs[kind]);
     void *ids, *vectors;
@@ -465,8 +508,8 @@ static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_row
         const pith__collected_piece *piece = &c->collected[kind].pieces[i];
         if (!piece->items) continue;
         memcpy((int32_t *)ids + offsets[i], piece->data, piece->items * sizeof(int32_t));
-        memcpy((float *)vectors + (size_t)offsets[i] * dim, (const int32_t *)piece->data + piece->items,
-               piece->items * dim * sizeof(float));
+        memcpy((float *)vectors + (size_t)offsets[i] * dim,
+               (const int32_t *)piece->data + piece->items, piece->items * dim * sizeof(float));
     }
     return PITH_OK;
 }
@@ -474,7 +517,8 @@ static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_row
 static pith_status encoding_gather(encoding *c, pith_error *err) {
     pith_encoded *e = &c->box->encoded;
     if (c->heads[SPARSE]) PITH_TRY(encoding_gather_sparse(c, err));
-    if (c->heads[MULTI_VECTOR]) PITH_TRY(encoding_gather_vectors(c, MULTI_VECTOR, &e->multi_vector, err));
+    if (c->heads[MULTI_VECTOR])
+        PITH_TRY(encoding_gather_vectors(c, MULTI_VECTOR, &e->multi_vector, err));
     if (c->heads[TOKENS]) PITH_TRY(encoding_gather_vectors(c, TOKENS, &e->tokens, err));
     return PITH_OK;
 }
@@ -483,9 +527,12 @@ static pith_status encoding_gather(encoding *c, pith_error *err) {
 
 static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
     void *block;
-    c->dense = (pith__dense){ .pooling = c->embed.pooling, .normalize = c->embed.normalize, .dim = c->embed.dim };
+    c->dense = (pith__dense){ .pooling = c->embed.pooling,
+                              .normalize = c->embed.normalize,
+                              .dim = c->embed.dim };
     size_t dim = pith__dense_dim(pith__encoder_model(c->m->text.encoder, 0), &c->dense);
-    encoding_array array = { "dense", c->memory ? c->memory->dense : NULL, c->memory ? c->memory->dense_room : 0 };
+    encoding_array array = { "dense", c->memory ? c->memory->dense : NULL,
+                             c->memory ? c->memory->dense_room : 0 };
     size_t floats;
     if (pith__mul_overflows(c->count, dim, &floats)) return pith__fail_memory(err, SIZE_MAX);
     PITH_TRY(encoding_block(&block, c, &array, floats, sizeof(float), err));
@@ -509,7 +556,8 @@ static int encoding_outputs(int *outputs, const encoding *c) {
     int count = 0;
     for (int output = 0; output < (int)c->m->graph->output_count; output++)
         for (int kind = 0; kind < KINDS; kind++)
-            if (c->heads[kind] && c->outputs[kind] == output && (!count || outputs[count - 1] != output))
+            if (c->heads[kind] && c->outputs[kind] == output &&
+                (!count || outputs[count - 1] != output))
                 outputs[count++] = output;
     return count;
 }
@@ -573,7 +621,8 @@ static pith_status encoding_call(encoding *c, const pith_encode_options *options
     return pith__account_explain(&c->m->account, status, err);
 }
 
-pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model,
+                               const pith_str *texts, size_t count,
                                const pith_encode_options *options, pith_error *err) {
     encoding c = { .m = model, .texts = texts, .count = count };
     PITH_TRY(encoding_call(&c, options, err));
@@ -581,9 +630,9 @@ pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model, 
     return PITH_OK;
 }
 
-pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
-                                    const pith_str *texts, size_t count, const pith_encode_options *options,
-                                    pith_error *err) {
+pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                                    const pith_model *model, const pith_str *texts, size_t count,
+                                    const pith_encode_options *options, pith_error *err) {
     pith_encode_memory theirs = PITH_ENCODE_MEMORY_INIT;
     PITH_TAKE_OPTIONS(theirs, memory, err);
     encoding c = { .m = model, .texts = texts, .count = count, .memory = &theirs };

@@ -1,4 +1,5 @@
-/* encode_texts.h - the implementation of pith/encode.h. The caller has set the floating-point mode. */
+/* encode_texts.h - the implementation of pith/encode.h. The caller has set the floating-point mode.
+ */
 #ifndef PITH_MODELS_TEXTS_ENCODE_TEXTS_H
 #define PITH_MODELS_TEXTS_ENCODE_TEXTS_H
 
@@ -11,11 +12,12 @@ enum { PITH_ENCODE_KINDS = 4 };
 uint32_t pith__model_encode_can(const pith_model *model);
 /* Returns the output of the model's graph that a kind is made of; -1: the model cannot make it. */
 int pith__model_encode_output(const pith_model *model, int kind);
-pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model,
+                               const pith_str *texts, size_t count,
                                const pith_encode_options *options, pith_error *err);
-pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
-                                    const pith_str *texts, size_t count, const pith_encode_options *options,
-                                    pith_error *err);
+pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                                    const pith_model *model, const pith_str *texts, size_t count,
+                                    const pith_encode_options *options, pith_error *err);
 void pith__model_free_encoded(pith_encoded *encoded);
 
 #endif

@@ -13,26 +13,31 @@
 static pith_status scoring_find(int *output, size_t *labels, const pith_model *m, pith_error *err) {
     const pith__head *head;
     PITH_TRY(pith__head_find(&head, "scores", err));
-    if (m->no_text.code) return pith__fail(err, m->no_text.code, "this model cannot read text: %s", m->no_text.message);
+    if (m->no_text.code)
+        return pith__fail(err, m->no_text.code, "this model cannot read text: %s",
+                          m->no_text.message);
     *output = pith__head_output(head, m->graph);
     const pith__type *type = *output < 0 ? NULL : &m->graph->outputs[*output]->type;
     pith__dim width = type ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;
     pith_str name = type ? m->graph->output_names[*output] : PITH_STR("");
-    bool named = pith__str_is(name, "logits") || pith__str_is(name, "scores") || pith__str_is(name, PITH_ANSWER_OUTPUT);
+    bool named = pith__str_is(name, "logits") || pith__str_is(name, "scores") ||
+                 pith__str_is(name, PITH_ANSWER_OUTPUT);
     bool known = pith__dim_known(width) && width > 0;
     if (m->labels.causal && !(named && known && width == 1))
-        return pith__fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "a causal language model answers with words behind a prompt; those of Qwen3-Reranker and mxbai-rerank-v2 "
-            "are known, and what a module LogitScore says; take a conversion to one of these, or to sequence "
-            "classification");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "a causal language model answers with words behind a prompt; those of "
+                          "Qwen3-Reranker and mxbai-rerank-v2 "
+                          "are known, and what a module LogitScore says; take a conversion to one "
+                          "of these, or to sequence "
+                          "classification");
     if (!known || !(named || m->labels.classifier || m->labels.count == (size_t)width))
-        return pith__fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "the model is not a classifier: it has no output 'logits' with a row of known width per text");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model is not a classifier: it has no output 'logits' with a row of "
+                          "known width per text");
     if (m->labels.count && m->labels.count != (size_t)width)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          "config.json has %zu labels, but the model's output '" PITH_STR_FMT "' gives %lld scores",
+                          "config.json has %zu labels, but the model's output '" PITH_STR_FMT
+                          "' gives %lld scores",
                           m->labels.count, PITH_STR_ARG(name), (long long)width);
     *labels = (size_t)width;
     return PITH_OK;
@@ -55,9 +60,10 @@ const char *pith__model_label_name(const pith_model *m, size_t label) {
     return named ? m->labels.names[label].data : "";
 }
 
-static pith_status scoring_run(float *scores, const pith_model *m, int output, pith_activation activation,
-                               const pith_str *texts, const pith_str *pairs, size_t count,
-                               const pith__encode_frame *frame, const pith_score_options *o, pith_error *err) {
+static pith_status scoring_run(float *scores, const pith_model *m, int output,
+                               pith_activation activation, const pith_str *texts,
+                               const pith_str *pairs, size_t count, const pith__encode_frame *frame,
+                               const pith_score_options *o, pith_error *err) {
     const pith__text_view *view;
     pith__scores request = { activation, scores };
     pith__head_use use = { .request = &request };
@@ -78,56 +84,70 @@ static pith_status scoring_run(float *scores, const pith_model *m, int output, p
     return pith__encoder_run(view->encoder, &job, &use, 1, err);
 }
 
-static pith_status scoring_options(pith_score_options *o, const pith_score_options *given, pith_error *err) {
+static pith_status scoring_options(pith_score_options *o, const pith_score_options *given,
+                                   pith_error *err) {
     *o = (pith_score_options)PITH_SCORE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
-    if (o->activation >= PITH_ACTIVATION_MODEL && o->activation <= PITH_ACTIVATION_SOFTMAX) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "activation is %d, which is not a PITH_ACTIVATION_* value",
-                      o->activation);
+    if (o->activation >= PITH_ACTIVATION_MODEL && o->activation <= PITH_ACTIVATION_SOFTMAX)
+        return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "activation is %d, which is not a PITH_ACTIVATION_* value", o->activation);
 }
 
-pith_status pith__model_classify(float *scores, const pith_model *m, const pith_str *texts, const pith_str *pairs,
-                                 size_t count, const pith_score_options *options, pith_error *err) {
+pith_status pith__model_classify(float *scores, const pith_model *m, const pith_str *texts,
+                                 const pith_str *pairs, size_t count,
+                                 const pith_score_options *options, pith_error *err) {
     pith_score_options o;
     int output;
     size_t labels;
     PITH_TRY(scoring_options(&o, options, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
     pith_activation own = m->labels.classify;
-    if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID; /* a softmax of one is always 1 */
+    /* a softmax of one is always 1 */
+    if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID;
     pith_activation activation = o.activation ? (pith_activation)o.activation : own;
-    pith_status status = scoring_run(scores, m, output, activation, texts, pairs, count, NULL, &o, err);
+    pith_status status =
+        scoring_run(scores, m, output, activation, texts, pairs, count, NULL, &o, err);
     return pith__account_explain(&m->account, status, err);
 }
 
 /* A reranker whose texts have words of the model around them, or a prompt. */
 static pith_status scoring_judge(float *scores, const pith_model *m, int output, pith_str query,
-                                 const pith_str *documents, size_t count, pith_score_options *o, pith_error *err) {
+                                 const pith_str *documents, size_t count, pith_score_options *o,
+                                 pith_error *err) {
     pith__judging j;
     pith_status status = pith__judging_begin(&j, m, query, documents, count, o, err);
     if (!status) {
-        pith_activation own = m->modules.judge.form == PITH_JUDGE_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
+        pith_activation own =
+            m->modules.judge.form == PITH_JUDGE_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
         o->max_length = j.max_length;
-        status = scoring_run(scores, m, output, o->activation ? (pith_activation)o->activation : own, j.texts, j.pairs,
-                             count, &j.frame, o, err);
+        status =
+            scoring_run(scores, m, output, o->activation ? (pith_activation)o->activation : own,
+                        j.texts, j.pairs, count, &j.frame, o, err);
     }
     pith__judging_end(&j);
     return status;
 }
 
-pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str query, const pith_str *documents,
-                               size_t count, const pith_score_options *options, pith_error *err) {
+pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str query,
+                               const pith_str *documents, size_t count,
+                               const pith_score_options *options, pith_error *err) {
     pith_score_options o;
     int output;
     size_t labels;
     PITH_TRY(scoring_options(&o, options, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
     if (labels != 1)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the model gives %zu scores per pair of texts; a reranker gives one (use classify)", labels);
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "the model gives %zu scores per pair of texts; a reranker gives one (use classify)",
+            labels);
     size_t valid = pith__utf8_valid_prefix(query.data, query.size);
-    if (valid < query.size) return pith__fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);
+    if (valid < query.size)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);
     if (o.instruction && !pith__judging_takes_instruction(m))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "instruction: only rerankers that are language models take one");
-    return pith__account_explain(&m->account, scoring_judge(scores, m, output, query, documents, count, &o, err), err);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "instruction: only rerankers that are language models take one");
+    return pith__account_explain(
+        &m->account, scoring_judge(scores, m, output, query, documents, count, &o, err), err);
 }

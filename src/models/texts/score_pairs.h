@@ -1,16 +1,20 @@
-/* score_pairs.h - the implementation of pith/score.h. The caller has set the floating-point mode. */
+/* score_pairs.h - the implementation of pith/score.h. The caller has set the floating-point mode.
+ */
 #ifndef PITH_MODELS_TEXTS_SCORE_PAIRS_H
 #define PITH_MODELS_TEXTS_SCORE_PAIRS_H
 
 #include "models/model.h"
 
 size_t pith__model_label_count(const pith_model *model);
-/* Returns the output of the model's graph that scores are made of; -1: the model is no classifier. */
+/* Returns the output of the model's graph that scores are made of; -1: the model is no classifier.
+ */
 int pith__model_score_output(const pith_model *model);
 const char *pith__model_label_name(const pith_model *model, size_t label);
-pith_status pith__model_classify(float *scores, const pith_model *model, const pith_str *texts, const pith_str *pairs,
-                                 size_t count, const pith_score_options *options, pith_error *err);
-pith_status pith__model_rerank(float *scores, const pith_model *model, pith_str query, const pith_str *documents,
-                               size_t count, const pith_score_options *options, pith_error *err);
+pith_status pith__model_classify(float *scores, const pith_model *model, const pith_str *texts,
+                                 const pith_str *pairs, size_t count,
+                                 const pith_score_options *options, pith_error *err);
+pith_status pith__model_rerank(float *scores, const pith_model *model, pith_str query,
+                               const pith_str *documents, size_t count,
+                               const pith_score_options *options, pith_error *err);
 
 #endif

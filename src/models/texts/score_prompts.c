@@ -1,8 +1,8 @@
 /* score_prompts.c - see score_prompts.h.
  *
- * Sources: the model card of Qwen/Qwen3-Reranker-0.6B (words, limit); mxbai-rerank 0.1.6, mxbai_rerank_v2.py (words,
- * and which part of a pair is cut); sentence-transformers 6.2, base/modules/transformer.py (chat templates, prompts).
- */
+ * Sources: the model card of Qwen/Qwen3-Reranker-0.6B (words, limit); mxbai-rerank 0.1.6,
+ * mxbai_rerank_v2.py (words, and which part of a pair is cut); sentence-transformers 6.2,
+ * base/modules/transformer.py (chat templates, prompts). */
 #include "models/texts/score_prompts.h"
 
 #include <string.h>
@@ -14,22 +14,26 @@
 #include "base/unicode/utf8.h"
 
 static const char qwen3_before[] =
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
+    "the Instruct "
     "provided. "
     "Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n";
 static const char qwen3_after[] = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
-static const char qwen3_instruction[] = "Given a web search query, retrieve relevant passages that answer the query";
+static const char qwen3_instruction[] =
+    "Given a web search query, retrieve relevant passages that answer the query";
 
-static const char mxbai_before[] =
-    "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
-    "<|im_start|>user\n";
-static const char mxbai_task[] =
-    "You are a search relevance expert who evaluates how well documents match search queries. For each query-document "
-    "pair, carefully analyze the semantic relationship between them, then provide your binary relevance judgment (0 "
-    "for not relevant, 1 for relevant).\nRelevance:";
+static const char mxbai_before[] = "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. "
+                                   "You are a helpful assistant.<|im_end|>\n"
+                                   "<|im_start|>user\n";
+static const char mxbai_task[] = "You are a search relevance expert who evaluates how well "
+                                 "documents match search queries. For each query-document "
+                                 "pair, carefully analyze the semantic relationship between them, "
+                                 "then provide your binary relevance judgment (0 "
+                                 "for not relevant, 1 for relevant).\nRelevance:";
 static const char mxbai_after[] = "<|im_end|>\n<|im_start|>assistant\n";
 
-/* Tokens at which both models cut by default: all of them for Qwen3-Reranker, query and document for mxbai-rerank. */
+/* Tokens at which both models cut by default: all of them for Qwen3-Reranker, query and document
+ * for mxbai-rerank. */
 enum { JUDGING_LENGTH = 8192 };
 
 /* ---- pieces ---- */
@@ -46,8 +50,8 @@ static pith_str judging_join(pith__arena *arena, const pith_str *parts, size_t c
     return (pith_str){ text, size };
 }
 
-static pith_status judging_tokens(pith_tokens *tokens, const pith_model *m, pith_str text, int32_t max_length,
-                                  pith_error *err) {
+static pith_status judging_tokens(pith_tokens *tokens, const pith_model *m, pith_str text,
+                                  int32_t max_length, pith_error *err) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.no_specials = options.no_offsets = 1;
     options.max_length = max_length;
@@ -69,8 +73,8 @@ static pith_status judging_join_ids(const int32_t **ids, size_t *count, pith__ar
 }
 
 /* Before and behind each text stand the tokens of these words. */
-static pith_status judging_frame(pith__judging *j, const pith_model *m, const char *before, const char *after,
-                                 pith_error *err) {
+static pith_status judging_frame(pith__judging *j, const pith_model *m, const char *before,
+                                 const char *after, pith_error *err) {
     PITH_TRY(judging_tokens(&j->words[0], m, pith__str_of(before), 0, err));
     PITH_TRY(judging_tokens(&j->words[1], m, pith__str_of(after), 0, err));
     j->frame.before = j->words[0].ids;
@@ -82,12 +86,14 @@ static pith_status judging_frame(pith__judging *j, const pith_model *m, const ch
 
 /* ---- Qwen3-Reranker ---- */
 
-static pith_status judging_qwen3(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
-                                 size_t count, pith_str instruction, pith_str *texts, pith_error *err) {
+static pith_status judging_qwen3(pith__judging *j, const pith_model *m, pith_str query,
+                                 const pith_str *documents, size_t count, pith_str instruction,
+                                 pith_str *texts, pith_error *err) {
     PITH_TRY(judging_frame(j, m, qwen3_before, qwen3_after, err));
     if (!instruction.size) instruction = pith__str_of(qwen3_instruction);
     for (size_t i = 0; i < count; i++) {
-        const pith_str parts[] = { PITH_STR("<Instruct>: "),   instruction, PITH_STR("\n<Query>: "), query,
+        const pith_str parts[] = { PITH_STR("<Instruct>: "),   instruction,
+                                   PITH_STR("\n<Query>: "),    query,
                                    PITH_STR("\n<Document>: "), documents[i] };
         texts[i] = judging_join(&j->arena, parts, sizeof parts / sizeof *parts);
         if (!texts[i].data) return pith__fail_memory(err, documents[i].size);
@@ -98,10 +104,11 @@ static pith_status judging_qwen3(pith__judging *j, const pith_model *m, pith_str
 
 /* ---- mxbai-rerank-v2 ---- */
 
-/* The tokens of the query stand before the document; it may take three quarters of the limit. Document and query are
- * tokenised apart, and the document alone is cut. */
-static pith_status judging_mxbai(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
-                                 size_t count, pith_str instruction, pith_str *texts, pith_error *err) {
+/* The tokens of the query stand before the document; it may take three quarters of the limit.
+ * Document and query are tokenised apart, and the document alone is cut. */
+static pith_status judging_mxbai(pith__judging *j, const pith_model *m, pith_str query,
+                                 const pith_str *documents, size_t count, pith_str instruction,
+                                 pith_str *texts, pith_error *err) {
     const int32_t positions = m->modules.positions;
     pith_tokens *line = &j->words[2], own = PITH_TOKENS_INIT;
     int64_t limit = j->max_length ? j->max_length : JUDGING_LENGTH;
@@ -114,11 +121,14 @@ static pith_status judging_mxbai(pith__judging *j, const pith_model *m, pith_str
     const int64_t words = (int64_t)(j->words[0].count + j->frame.after_count);
     if (positions && limit + words > positions) limit = positions - words;
     if (!status && limit < 4)
-        status = pith__fail(err, PITH_ERR_ARGUMENT,
-                            "max_length: %lld tokens are left for a query and a document; the model needs 4",
-                            (long long)limit);
-    const pith_str parts[] = { instruction.size ? PITH_STR("instruction: ") : PITH_STR(""), instruction,
-                               instruction.size ? PITH_STR("\nquery: ") : PITH_STR("query: "), query };
+        status = pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "max_length: %lld tokens are left for a query and a document; the model needs 4",
+            (long long)limit);
+    const pith_str parts[] = { instruction.size ? PITH_STR("instruction: ") : PITH_STR(""),
+                               instruction,
+                               instruction.size ? PITH_STR("\nquery: ") : PITH_STR("query: "),
+                               query };
     pith_str asked = judging_join(&j->arena, parts, sizeof parts / sizeof *parts);
     if (!status && !asked.data) status = pith__fail_memory(err, query.size);
     if (!status) status = judging_tokens(&own, m, asked, (int32_t)(limit * 3 / 4), err);
@@ -139,7 +149,9 @@ static pith_status judging_mxbai(pith__judging *j, const pith_model *m, pith_str
 /* ---- chat templates ---- */
 
 /* What str.isspace of Python takes for white space. */
-static bool judging_is_space(uint32_t c) { return pith__char_is_space(c) || (c >= 0x1c && c <= 0x1f); }
+static bool judging_is_space(uint32_t c) {
+    return pith__char_is_space(c) || (c >= 0x1c && c <= 0x1f);
+}
 
 static pith_str judging_trim(pith_str s) {
     const char *p = s.data, *end = p + s.size, *last = p;
@@ -155,11 +167,12 @@ static pith_str judging_trim(pith_str s) {
 }
 
 /* The template's words with these texts in their places. */
-static pith_status judging_write(pith_str *text, const pith__chat_form *form, pith_str query, pith_str document,
-                                 pith_str instruction, pith__arena *arena, pith_error *err) {
-    const pith_str given[PITH_CHAT_KINDS] = {
-        [PITH_CHAT_QUERY] = query, [PITH_CHAT_DOCUMENT] = document, [PITH_CHAT_INSTRUCTION] = instruction
-    };
+static pith_status judging_write(pith_str *text, const pith__chat_form *form, pith_str query,
+                                 pith_str document, pith_str instruction, pith__arena *arena,
+                                 pith_error *err) {
+    const pith_str given[PITH_CHAT_KINDS] = { [PITH_CHAT_QUERY] = query,
+                                              [PITH_CHAT_DOCUMENT] = document,
+                                              [PITH_CHAT_INSTRUCTION] = instruction };
     pith_str *parts = pith__arena_array(arena, form->count, sizeof *parts);
     if (!parts) return pith__fail_memory(err, form->count * sizeof *parts);
     for (size_t i = 0; i < form->count; i++) {
@@ -172,8 +185,9 @@ static pith_status judging_write(pith_str *text, const pith__chat_form *form, pi
 }
 
 /* The tokens that end every text: those that two unlike pairs have in common. */
-static pith_status judging_find_end(pith__judging *j, const pith_model *m, const pith__chat_form *form,
-                                    pith_str instruction, pith_error *err) {
+static pith_status judging_find_end(pith__judging *j, const pith_model *m,
+                                    const pith__chat_form *form, pith_str instruction,
+                                    pith_error *err) {
     static const pith_str fillers[] = { { "0", 1 }, { "1 2 3 4", 7 } };
     for (int i = 0; i < 2; i++) {
         pith_str text;
@@ -189,14 +203,16 @@ static pith_status judging_find_end(pith__judging *j, const pith_model *m, const
     return PITH_OK;
 }
 
-static pith_status judging_chat(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
-                                size_t count, pith_str instruction, pith_str *texts, pith_error *err) {
+static pith_status judging_chat(pith__judging *j, const pith_model *m, pith_str query,
+                                const pith_str *documents, size_t count, pith_str instruction,
+                                pith_str *texts, pith_error *err) {
     const pith__judge *judge = &m->modules.judge;
     const pith__chat_form *form = &judge->chat[instruction.size > 0];
     if (!form->count)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "instruction: the model's chat template cannot be run with one (a message of the role "
-                          "'system')");
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "instruction: the model's chat template cannot be run with one (a message of the role "
+            "'system')");
     if (judge->keeps_end) PITH_TRY(judging_find_end(j, m, form, instruction, err));
     for (size_t i = 0; i < count; i++)
         PITH_TRY(judging_write(&texts[i], form, query, documents[i], instruction, &j->arena, err));
@@ -206,8 +222,9 @@ static pith_status judging_chat(pith__judging *j, const pith_model *m, pith_str 
 
 /* ---- all of them ---- */
 
-static pith_status judging_pairs(pith__judging *j, pith_str query, const pith_str *documents, size_t count,
-                                 pith_str instruction, pith_str *texts, pith_error *err) {
+static pith_status judging_pairs(pith__judging *j, pith_str query, const pith_str *documents,
+                                 size_t count, pith_str instruction, pith_str *texts,
+                                 pith_error *err) {
     pith_str both = query;
     if (instruction.size) both = judging_join(&j->arena, (pith_str[]){ instruction, query }, 2);
     if (instruction.size && !both.data) return pith__fail_memory(err, query.size);
@@ -221,8 +238,8 @@ bool pith__judging_takes_instruction(const pith_model *m) {
 }
 
 /* The caller's instruction, or the prompt that the model's files take for granted. */
-static pith_status judging_instruction(pith_str *instruction, const pith_model *m, const pith_score_options *o,
-                                       pith_error *err) {
+static pith_status judging_instruction(pith_str *instruction, const pith_model *m,
+                                       const pith_score_options *o, pith_error *err) {
     const pith__modules *s = &m->modules;
     *instruction = PITH_STR("");
     for (size_t i = 0; i < s->prompt_count; i++)
@@ -235,28 +252,35 @@ static pith_status judging_instruction(pith_str *instruction, const pith_model *
     const pith__chat_form *form = &s->judge.chat[1];
     if (s->judge.form == PITH_JUDGE_CHAT && instruction->size && form->count &&
         !pith__chat_form_has(form, PITH_CHAT_INSTRUCTION))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "instruction: the model's chat template has no place for one");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "instruction: the model's chat template has no place for one");
     return PITH_OK;
 }
 
-pith_status pith__judging_begin(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
-                                size_t count, const pith_score_options *o, pith_error *err) {
+pith_status pith__judging_begin(pith__judging *j, const pith_model *m, pith_str query,
+                                const pith_str *documents, size_t count,
+                                const pith_score_options *o, pith_error *err) {
     *j = (pith__judging){ .frame = { .marker = -1 }, .max_length = o->max_length };
-    for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++) j->words[i] = (pith_tokens)PITH_TOKENS_INIT;
+    for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++)
+        j->words[i] = (pith_tokens)PITH_TOKENS_INIT;
     pith__arena_init(&j->arena, m->options.allocator);
     pith_str instruction, *texts = pith__arena_array(&j->arena, count, sizeof *texts);
     if (!texts) return pith__fail_memory(err, count * sizeof *texts);
     j->texts = texts;
     PITH_TRY(judging_instruction(&instruction, m, o, err));
     switch (m->modules.judge.form) {
-    case PITH_JUDGE_QWEN3: return judging_qwen3(j, m, query, documents, count, instruction, texts, err);
-    case PITH_JUDGE_MXBAI: return judging_mxbai(j, m, query, documents, count, instruction, texts, err);
-    case PITH_JUDGE_CHAT: return judging_chat(j, m, query, documents, count, instruction, texts, err);
+    case PITH_JUDGE_QWEN3:
+        return judging_qwen3(j, m, query, documents, count, instruction, texts, err);
+    case PITH_JUDGE_MXBAI:
+        return judging_mxbai(j, m, query, documents, count, instruction, texts, err);
+    case PITH_JUDGE_CHAT:
+        return judging_chat(j, m, query, documents, count, instruction, texts, err);
     default: return judging_pairs(j, query, documents, count, instruction, texts, err);
     }
 }
 
 void pith__judging_end(pith__judging *j) {
-    for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++) pith__token_rows_free(&j->words[i]);
+    for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++)
+        pith__token_rows_free(&j->words[i]);
     pith__arena_free(&j->arena);
 }

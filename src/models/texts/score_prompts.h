@@ -1,6 +1,5 @@
-/* score_prompts.h - what the encoder gets for a query and its documents: as pairs, or with the model's own words around
- * them.
- */
+/* score_prompts.h - what the encoder gets for a query and its documents: as pairs, or with the
+ * model's own words around them. */
 #ifndef PITH_MODELS_TEXTS_SCORE_PROMPTS_H
 #define PITH_MODELS_TEXTS_SCORE_PROMPTS_H
 
@@ -17,11 +16,13 @@ typedef struct pith__judging {
     pith_tokens words[3]; /* of the model, and of the query */
 } pith__judging;
 
-/* Prepares a call. The query is UTF-8. The options' instruction, or else the model's default prompt, says what makes a
- * document a good one. An instruction that is no UTF-8 or that the model has no place for gives PITH_ERR_ARGUMENT.
- * Call pith__judging_end in any case. The documents must live until then. */
-pith_status pith__judging_begin(pith__judging *j, const pith_model *model, pith_str query, const pith_str *documents,
-                                size_t count, const pith_score_options *options, pith_error *err);
+/* Prepares a call. The query is UTF-8. The options' instruction, or else the model's default
+ * prompt, says what makes a document a good one. An instruction that is no UTF-8 or that the model
+ * has no place for gives PITH_ERR_ARGUMENT. Call pith__judging_end in any case. The documents must
+ * live until then. */
+pith_status pith__judging_begin(pith__judging *j, const pith_model *model, pith_str query,
+                                const pith_str *documents, size_t count,
+                                const pith_score_options *options, pith_error *err);
 void pith__judging_end(pith__judging *j);
 /* Whether the model is one that takes an instruction at all. */
 bool pith__judging_takes_instruction(const pith_model *model);

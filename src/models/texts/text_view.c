@@ -12,25 +12,30 @@
 /* A model of texts and pictures: texts run through their part of the graph only. */
 static bool text_view_needs_part(const pith__text_view *view, const pith_model *m) {
     bool pixels = false;
-    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
+    for (size_t i = 0; i < m->graph->input_count; i++)
+        pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
     return pixels && view->output_count == 1 && m->graph->input_count > 1;
 }
 
-pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model *m, pith__report *report,
-                                        pith_error *err) {
+pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model *m,
+                                        pith__report *report, pith_error *err) {
     static const int first[] = { 0 };
     const int *outputs = view->output_count ? view->outputs : NULL;
     pith__graph *graph = m->graph;
     if (m->compiled.writer) {
-        view->ragged_reason = PITH_STR("the compiled file has no graph of packed texts for these outputs");
-        return pith__saved_read_heads(&view->ragged, m, view->outputs, (size_t)view->output_count, &view->arena, err);
+        view->ragged_reason =
+            PITH_STR("the compiled file has no graph of packed texts for these outputs");
+        return pith__saved_read_heads(&view->ragged, m, view->outputs, (size_t)view->output_count,
+                                      &view->arena, err);
     }
     if (m->no_ragged) {
-        view->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
+        view->ragged_reason =
+            PITH_STR("the graph for packed texts gave other results when it was checked");
         return PITH_OK;
     }
     if (m->runtime->as_written) {
-        view->ragged_reason = PITH_STR("the model is run by a runtime that runs the file as it is written");
+        view->ragged_reason =
+            PITH_STR("the model is run by a runtime that runs the file as it is written");
         return PITH_OK;
     }
     if (m->options.optimization == 0) {
@@ -43,40 +48,46 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
     }
     pith__opt o = pith__model_optimizer(m, graph, err);
     o.report = report;
-    return pith__ragged_make(&view->ragged, &view->ragged_reason, outputs, (size_t)view->output_count, &o,
-                             &view->arena);
+    return pith__ragged_make(&view->ragged, &view->ragged_reason, outputs,
+                             (size_t)view->output_count, &o, &view->arena);
 }
 
-pith_status pith__text_view_make_program(pith__text_view *view, const pith_model *m, pith_error *err) {
+pith_status pith__text_view_make_program(pith__text_view *view, const pith_model *m,
+                                         pith_error *err) {
     if (!view->ragged) return PITH_OK;
     return pith__model_open_program(&view->program, m, view->ragged, &view->arena, err);
 }
 
-static pith_status text_view_make_part(pith__text_view *view, const pith_model *m, pith_error *err) {
+static pith_status text_view_make_part(pith__text_view *view, const pith_model *m,
+                                       pith_error *err) {
     pith__graph *part;
     PITH_TRY(pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err));
     return pith__model_open_program(&view->program, m, part, &view->arena, err);
 }
 
-pith_status pith__text_view_make_encoder(pith__text_view *view, const pith_model *m, pith_error *err) {
-    static const int places[PITH_ENCODER_OUTPUTS] = { 0, 1, 2, 3 }; /* a ragged graph has no other outputs */
+pith_status pith__text_view_make_encoder(pith__text_view *view, const pith_model *m,
+                                         pith_error *err) {
+    /* a ragged graph has no other outputs */
+    static const int places[PITH_ENCODER_OUTPUTS] = { 0, 1, 2, 3 };
     PITH_TRY(pith__text_view_make_program(view, m, err));
     const pith__program *program = &view->program;
     bool part = !view->ragged && text_view_needs_part(view, m);
     if (part) PITH_TRY(text_view_make_part(view, m, err));
     if (!view->ragged && !part) PITH_TRY(pith__model_program(&program, m, err));
-    pith__encoder_parts parts = { .program = *program,
-                                  .ragged = view->ragged != NULL,
-                                  .outputs = view->ragged || part ? places : view->outputs,
-                                  .output_count = view->output_count,
-                                  .tokenizer = m->tokenizer,
-                                  .modules = &m->modules,
-                                  .executor = pith__model_executor_options(m),
-                                  .predicts = m->options.memory_limit && !(m->options.flags & PITH_OPEN_NO_PREDICTION),
-                                  .sessions = (size_t)m->options.sessions,
-                                  .session_patience = (uint64_t)m->options.session_idle_ms * 1000000,
-                                  .gauge = (pith__memory_gauge *)&m->gauge,
-                                  .busy = (pith__busy *)&m->busy };
+    pith__encoder_parts parts = {
+        .program = *program,
+        .ragged = view->ragged != NULL,
+        .outputs = view->ragged || part ? places : view->outputs,
+        .output_count = view->output_count,
+        .tokenizer = m->tokenizer,
+        .modules = &m->modules,
+        .executor = pith__model_executor_options(m),
+        .predicts = m->options.memory_limit && !(m->options.flags & PITH_OPEN_NO_PREDICTION),
+        .sessions = (size_t)m->options.sessions,
+        .session_patience = (uint64_t)m->options.session_idle_ms * 1000000,
+        .gauge = (pith__memory_gauge *)&m->gauge,
+        .busy = (pith__busy *)&m->busy
+    };
     return pith__encoder_create(&view->encoder, &parts, err);
 }
 
@@ -87,12 +98,13 @@ void pith__text_view_free(pith__text_view *view) {
 }
 
 static bool text_view_has(const pith__text_view *view, const int *outputs, int count, bool packed) {
-    return view->encoder && view->output_count == count && (packed ? !view->padded : !view->ragged) &&
+    return view->encoder && view->output_count == count &&
+           (packed ? !view->padded : !view->ragged) &&
            !memcmp(view->outputs, outputs, (size_t)count * sizeof *outputs);
 }
 
-static pith_status text_view_create(pith__text_view **view, const pith_model *m, const int *outputs, int count,
-                                    bool packed, pith_error *err) {
+static pith_status text_view_create(pith__text_view **view, const pith_model *m, const int *outputs,
+                                    int count, bool packed, pith_error *err) {
     pith__text_view *v = pith__memory_alloc(m->options.allocator, sizeof *v, 64);
     if (!v) return pith__fail_memory(err, sizeof *v);
     *v = (pith__text_view){ .output_count = count, .padded = !packed };
@@ -109,8 +121,8 @@ static pith_status text_view_create(pith__text_view **view, const pith_model *m,
     return status;
 }
 
-pith_status pith__text_view_get(const pith__text_view **view, const pith_model *model, const int *outputs, int count,
-                                bool packed, pith_error *err) {
+pith_status pith__text_view_get(const pith__text_view **view, const pith_model *model,
+                                const int *outputs, int count, bool packed, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the list is behind the lock */
     pith_status status = PITH_OK;
     *view = &m->text;

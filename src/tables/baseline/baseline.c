@@ -10,8 +10,8 @@
 #include "base/os/threads.h"
 #include "tables/network/answer_quality.h"
 
-const char *const pith__baseline_names[PITH_BASELINE_COUNT] = { "constant", "entity mean", "trees: row",
-                                                                "trees: row, parents",
+const char *const pith__baseline_names[PITH_BASELINE_COUNT] = { "constant", "entity mean",
+                                                                "trees: row", "trees: row, parents",
                                                                 "trees: row, parents, children" };
 
 static pith_status baseline_memory(const pith__baseline *b, pith_error *err) {
@@ -68,9 +68,10 @@ static double baseline_truth(const pith__baseline *b, uint32_t row) {
 
 /* ---- the mean of earlier labels of the same parent ---- */
 
-/* The answer from the labels' means and number: mean[output] of row i is means[output * stride + i]. */
-static void entity_answer(double *answer, const pith__baseline *b, double weight, const double *means, size_t stride,
-                          double count) {
+/* The answer from the labels' means and number: mean[output] of row i is means[output * stride +
+ * i]. */
+static void entity_answer(double *answer, const pith__baseline *b, double weight,
+                          const double *means, size_t stride, double count) {
     const int outputs = b->target->outputs;
     for (int k = 0; k < outputs; k++) {
         const double mean = means[(size_t)k * stride], start = b->start[k];
@@ -80,14 +81,16 @@ static void entity_answer(double *answer, const pith__baseline *b, double weight
             answer[k] = (mean - b->middle) / b->spread * count / (count + weight);
             continue;
         }
-        const double usual = b->loss == PITH_FOREST_CLASSES ? b->target->shares[k] : 1 / (1 + exp(-start));
+        const double usual =
+            b->loss == PITH_FOREST_CLASSES ? b->target->shares[k] : 1 / (1 + exp(-start));
         const double share = (mean * count + weight * usual) / (count + weight);
         const double bound = share < 1e-6 ? 1e-6 : share > 1 - 1e-6 ? 1 - 1e-6 : share;
         answer[k] = b->loss == PITH_FOREST_CLASSES ? log(bound) : log(bound / (1 - bound));
     }
 }
 
-/* Means and numbers of the labels: values[outputs][count], then counts[count]. False if memory is out. */
+/* Means and numbers of the labels: values[outputs][count], then counts[count]. False if memory is
+ * out. */
 static bool entity_values(double **values, pith__baseline *b, const pith__feature_list *list,
                           const pith__feature_group *first, const pith__feature_seeds *seeds) {
     const size_t n = seeds->count, outputs = (size_t)b->target->outputs;
@@ -104,8 +107,8 @@ static bool entity_values(double **values, pith__baseline *b, const pith__featur
     return true;
 }
 
-pith_status pith__baseline_entity_take(pith__baseline *b, const pith__feature_list *list, size_t group, double weight,
-                                       pith_error *err) {
+pith_status pith__baseline_entity_take(pith__baseline *b, const pith__feature_list *list,
+                                       size_t group, double weight, pith_error *err) {
     const size_t outputs = (size_t)b->target->outputs;
     b->features = *list;
     b->features.group_count = outputs;
@@ -118,8 +121,8 @@ pith_status pith__baseline_entity_take(pith__baseline *b, const pith__feature_li
 }
 
 /* Tries one group of labels with several weights; keeps what has the least loss. */
-static bool entity_try(pith__baseline *b, double *least, const pith__feature_list *list, const pith__feature_group *g,
-                       const uint32_t *rows, size_t count) {
+static bool entity_try(pith__baseline *b, double *least, const pith__feature_list *list,
+                       const pith__feature_group *g, const uint32_t *rows, size_t count) {
     const pith__arena_mark mark = pith__arena_get_mark(&b->arena);
     const size_t outputs = (size_t)b->target->outputs;
     double *values, answer[PITH_TARGET_CLASSES], kept = 0;
@@ -131,7 +134,8 @@ static bool entity_try(pith__baseline *b, double *least, const pith__feature_lis
         double loss = 0;
         for (size_t i = 0; i < count; i++) {
             entity_answer(answer, b, weight, values + i, count, values[outputs * count + i]);
-            loss += pith__forest_loss_of(b->loss, b->target->outputs, answer, baseline_truth(b, rows[i]));
+            loss += pith__forest_loss_of(b->loss, b->target->outputs, answer,
+                                         baseline_truth(b, rows[i]));
         }
         if (!(loss < *least)) continue;
         *least = loss;
@@ -149,7 +153,8 @@ static pith_status entity_fit(pith__baseline *b, pith_error *err) {
     pith__feature_list list;
     PITH_TRY(pith__features_list(&list, b->target, PITH_FEATURE_AGGREGATES, &b->arena, err));
     for (size_t i = 0; i < count; i++)
-        least += pith__forest_loss_of(b->loss, b->target->outputs, b->start, baseline_truth(b, rows[i]));
+        least +=
+            pith__forest_loss_of(b->loss, b->target->outputs, b->start, baseline_truth(b, rows[i]));
     for (size_t i = 0; i < list.group_count; i++) {
         const pith__feature_group *g = &list.groups[i];
         if (!g->target || g->label || g->ups != 1 || g->down != g->up[0]) continue;
@@ -174,7 +179,8 @@ static bool matrix_group(baseline_matrix *m, const pith__feature_group *g, pith_
     const size_t n = m->seeds->count;
     double *values = pith__arena_array(arena, n + 1, (size_t)g->count * sizeof *values);
     double *copy = pith__arena_array(arena, n + 1, sizeof *copy);
-    if (!values || !copy || !pith__feature_values(values, &m->b->features, g, m->seeds, arena)) return false;
+    if (!values || !copy || !pith__feature_values(values, &m->b->features, g, m->seeds, arena))
+        return false;
     for (int k = 0; k < g->count; k++) {
         const double *x = values + (size_t)k * n;
         pith__bins *bins = &m->b->bins[g->first + k];
@@ -194,7 +200,8 @@ static void matrix_part(void *context, size_t part, int worker) {
 }
 
 /* Fills the matrix; its columns are in the arena of the baseline. */
-static bool matrix_make(baseline_matrix *m, pith__baseline *b, const pith__feature_seeds *seeds, size_t learn) {
+static bool matrix_make(baseline_matrix *m, pith__baseline *b, const pith__feature_seeds *seeds,
+                        size_t learn) {
     const size_t features = (size_t)b->features.count, groups = b->features.group_count;
     bool failed = false;
     *m = (baseline_matrix){ .b = b, .seeds = seeds, .learn = learn };
@@ -256,13 +263,15 @@ static pith_status trees_fit(pith__baseline *b, pith_error *err) {
                                      .validation = b->validation_count,
                                      .truths = truths,
                                      .start = b->start };
-    return pith__forest_grow(&b->forest, &data, b->threads, &b->arena) ? PITH_OK : baseline_memory(b, err);
+    return pith__forest_grow(&b->forest, &data, b->threads, &b->arena) ? PITH_OK
+                                                                       : baseline_memory(b, err);
 }
 
 /* ---- all of them ---- */
 
-pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
-                                 pith__baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb,
+                                 const pith__rdb_task *task, pith__baseline_kind kind,
+                                 int32_t threads, const pith_allocator *allocator,
                                  pith_error *err) {
     *b = (pith__baseline){ .kind = kind, .rdb = rdb, .task = task, .allocator = allocator };
     pith__arena_init(&b->arena, allocator);
@@ -277,20 +286,22 @@ pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb, const 
 }
 
 pith_status pith__baseline_fit(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
-                               pith__baseline_kind kind, int32_t threads, const pith_allocator *allocator,
-                               pith_error *err) {
+                               pith__baseline_kind kind, int32_t threads,
+                               const pith_allocator *allocator, pith_error *err) {
     PITH_TRY(pith__baseline_begin(b, rdb, task, kind, threads, allocator, err));
     b->train = baseline_rows(&b->train_count, b, PITH_TRAIN);
     b->validation = baseline_rows(&b->validation_count, b, PITH_VALIDATION);
     if (!b->train || !b->validation || !baseline_constant(b)) return baseline_memory(b, err);
-    if (!b->train_count) return pith__fail(err, PITH_ERR_ARGUMENT, "the task has no rows to train on");
+    if (!b->train_count)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the task has no rows to train on");
     if (kind == PITH_BASELINE_CONSTANT) return PITH_OK;
     return kind == PITH_BASELINE_ENTITY ? entity_fit(b, err) : trees_fit(b, err);
 }
 
 void pith__baseline_free(pith__baseline *b) { pith__arena_free(&b->arena); }
 
-static bool baseline_entities(double *answers, pith__baseline *b, const pith__feature_seeds *seeds) {
+static bool baseline_entities(double *answers, pith__baseline *b,
+                              const pith__feature_seeds *seeds) {
     const size_t n = seeds->count, outputs = (size_t)b->target->outputs;
     double *values;
     if (!b->features.group_count) return true;
@@ -311,38 +322,43 @@ static bool baseline_trees(double *answers, pith__baseline *b, const pith__featu
     return true;
 }
 
-pith_status pith__baseline_answer(double *answers, pith__baseline *b, const uint32_t *rows, size_t count,
-                                  pith_error *err) {
+pith_status pith__baseline_answer(double *answers, pith__baseline *b, const uint32_t *rows,
+                                  size_t count, pith_error *err) {
     const pith__arena_mark mark = pith__arena_get_mark(&b->arena);
     const size_t outputs = (size_t)b->target->outputs;
     pith__feature_seeds seeds;
     bool done = pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, count, &b->arena);
-    for (size_t i = 0; i < count; i++) memcpy(answers + i * outputs, b->start, outputs * sizeof *answers);
+    for (size_t i = 0; i < count; i++)
+        memcpy(answers + i * outputs, b->start, outputs * sizeof *answers);
     if (done && b->kind == PITH_BASELINE_ENTITY) done = baseline_entities(answers, b, &seeds);
     if (done && b->kind > PITH_BASELINE_ENTITY) done = baseline_trees(answers, b, &seeds);
     pith__arena_rewind(&b->arena, mark);
     if (!done) return baseline_memory(b, err);
-    for (size_t i = 0; i < count && b->loss == PITH_FOREST_NUMBER; i++) answers[i] = answers[i] * b->spread + b->middle;
+    for (size_t i = 0; i < count && b->loss == PITH_FOREST_NUMBER; i++)
+        answers[i] = answers[i] * b->spread + b->middle;
     return PITH_OK;
 }
 
-static pith_status baseline_metrics(pith_relational_metrics *metrics, pith__baseline *b, int32_t split,
-                                    pith_error *err) {
+static pith_status baseline_metrics(pith_relational_metrics *metrics, pith__baseline *b,
+                                    int32_t split, pith_error *err) {
     size_t n;
     const uint32_t *rows = baseline_rows(&n, b, split);
-    double *answers = pith__arena_array(&b->arena, n + 1, (size_t)b->target->outputs * sizeof *answers);
+    double *answers =
+        pith__arena_array(&b->arena, n + 1, (size_t)b->target->outputs * sizeof *answers);
     if (!rows || !answers) return baseline_memory(b, err);
     PITH_TRY(pith__baseline_answer(answers, b, rows, n, err));
     return pith__measure_run(metrics, b->target, answers, rows, n, &b->arena, err);
 }
 
-pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb, const pith__rdb_task *task,
-                                   int32_t kind, int32_t split, int32_t threads, const pith_allocator *allocator,
+pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb,
+                                   const pith__rdb_task *task, int32_t kind, int32_t split,
+                                   int32_t threads, const pith_allocator *allocator,
                                    pith_error *err) {
     pith__baseline b;
     if (kind < 0 || kind >= PITH_BASELINE_COUNT)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there is no baseline %d", (int)kind);
-    pith_status status = pith__baseline_fit(&b, rdb, task, (pith__baseline_kind)kind, threads, allocator, err);
+    pith_status status =
+        pith__baseline_fit(&b, rdb, task, (pith__baseline_kind)kind, threads, allocator, err);
     if (!status) status = baseline_metrics(metrics, &b, split, err);
     pith__baseline_free(&b);
     return status;

@@ -1,6 +1,7 @@
-/* baseline_file.c - what a baseline has learned as bytes: a header, then the answer without anything else, then by kind
- * nothing, the group of labels with its weight, or bins and trees, and a checksum of all that. Categories are written
- * as their texts, since another database numbers them otherwise. */
+/* baseline_file.c - what a baseline has learned as bytes: a header, then the answer without
+ * anything else, then by kind nothing, the group of labels with its weight, or bins and trees, and
+ * a checksum of all that. Categories are written as their texts, since another database numbers
+ * them otherwise. */
 #include <math.h>
 #include <string.h>
 
@@ -73,8 +74,9 @@ static void baseline_put_trees(baseline_out *o, const pith__baseline *b) {
         }
 }
 
-pith_status pith__baseline_save(const pith__baseline *b, int (*write)(void *user, const void *data, size_t size),
-                                void *user, pith_error *err) {
+pith_status pith__baseline_save(const pith__baseline *b,
+                                int (*write)(void *user, const void *data, size_t size), void *user,
+                                pith_error *err) {
     const bool trees = b->kind > PITH_BASELINE_ENTITY;
     baseline_out o = { .write = write, .user = user };
     baseline_header h;
@@ -128,13 +130,15 @@ static double baseline_get_category(baseline_in *in, const pith__map *strings) {
     baseline_get(in, &bytes, sizeof bytes);
     in->failed |= in->left < bytes;
     if (in->failed) return -1;
-    const uint32_t number = pith__map_get(strings, (pith_str){ (const char *)in->at, (size_t)bytes });
+    const uint32_t number =
+        pith__map_get(strings, (pith_str){ (const char *)in->at, (size_t)bytes });
     in->at += bytes;
     in->left -= (size_t)bytes;
     return number == UINT32_MAX ? -1.0 : (double)number;
 }
 
-static void baseline_get_bins(baseline_in *in, pith__bins *bins, bool category, const pith__map *strings) {
+static void baseline_get_bins(baseline_in *in, pith__bins *bins, bool category,
+                              const pith__map *strings) {
     uint32_t about[2];
     baseline_get(in, about, sizeof about);
     in->failed |= about[0] != category || about[1] < 1 || about[1] >= PITH_BINS;
@@ -149,13 +153,15 @@ static void baseline_get_bins(baseline_in *in, pith__bins *bins, bool category, 
     }
 }
 
-/* Nodes that no row reaches may hold anything; those of the last level have no children, whatever they say. */
+/* Nodes that no row reaches may hold anything; those of the last level have no children, whatever
+ * they say. */
 static void baseline_get_tree(baseline_in *in, pith__tree_node *tree, int depth, int features) {
     const int all = baseline_nodes(depth);
     for (int i = 0; i < all; i++) {
         baseline_node node;
         baseline_get(in, &node, sizeof node);
-        in->failed |= node.feature < -1 || (features && node.feature >= features) || !isfinite(node.value);
+        in->failed |=
+            node.feature < -1 || (features && node.feature >= features) || !isfinite(node.value);
         tree[i].feature = features && 2 * i + 2 < all ? (int32_t)node.feature : -1;
         tree[i].value = node.value;
         memcpy(tree[i].left, node.left, sizeof node.left);
@@ -166,13 +172,15 @@ static pith_status baseline_get_strings(pith__map *map, pith__baseline *b, pith_
     PITH_TRY(pith__map_init(map, &b->arena, b->rdb->string_count));
     for (uint32_t i = 0; i < b->rdb->string_count; i++) {
         const uint64_t begin = b->rdb->string_begin[i];
-        const pith_str text = { b->rdb->string_bytes + begin, (size_t)(b->rdb->string_begin[i + 1] - begin) };
+        const pith_str text = { b->rdb->string_bytes + begin,
+                                (size_t)(b->rdb->string_begin[i + 1] - begin) };
         if (!pith__map_put(map, text, i, NULL)) return pith__fail_memory(err, text.size);
     }
     return PITH_OK;
 }
 
-static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const baseline_header *h, pith_error *err) {
+static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const baseline_header *h,
+                                      pith_error *err) {
     const size_t trees = (size_t)h->rounds * h->outputs;
     pith__map strings;
     PITH_TRY(pith__baseline_trees_begin(b, err));
@@ -182,7 +190,9 @@ static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const 
     for (int f = 0; f < b->features.count && !in->failed; f++)
         baseline_get_bins(in, &b->bins[f], b->category[f], &strings);
     if (in->failed) return PITH_OK;
-    b->forest = (pith__forest){ .rounds = (int)h->rounds, .outputs = (int)h->outputs, .depth = (int)h->depth };
+    b->forest = (pith__forest){ .rounds = (int)h->rounds,
+                                .outputs = (int)h->outputs,
+                                .depth = (int)h->depth };
     b->forest.trees = pith__arena_array(&b->arena, trees + 1, sizeof *b->forest.trees);
     if (!b->forest.trees) return pith__fail_memory(err, trees * sizeof *b->forest.trees);
     for (size_t t = 0; t < trees && !in->failed; t++)
@@ -190,41 +200,50 @@ static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const 
     return PITH_OK;
 }
 
-static pith_status baseline_get_entity(pith__baseline *b, baseline_in *in, const baseline_header *h, pith_error *err) {
+static pith_status baseline_get_entity(pith__baseline *b, baseline_in *in, const baseline_header *h,
+                                       pith_error *err) {
     pith__feature_list list;
     if (h->entity == UINT64_MAX) return PITH_OK;
     PITH_TRY(pith__features_list(&list, b->target, PITH_FEATURE_AGGREGATES, &b->arena, err));
-    in->failed |= h->entity >= list.group_count || list.group_count - h->entity < h->outputs || !(h->weight > 0);
+    in->failed |= h->entity >= list.group_count || list.group_count - h->entity < h->outputs ||
+                  !(h->weight > 0);
     for (uint32_t k = 0; k < h->outputs && !in->failed; k++)
-        in->failed |= !list.groups[h->entity + k].target || list.groups[h->entity + k].label != (int)k;
-    return in->failed ? PITH_OK : pith__baseline_entity_take(b, &list, (size_t)h->entity, h->weight, err);
+        in->failed |=
+            !list.groups[h->entity + k].target || list.groups[h->entity + k].label != (int)k;
+    return in->failed ? PITH_OK
+                      : pith__baseline_entity_take(b, &list, (size_t)h->entity, h->weight, err);
 }
 
-static pith_status baseline_header_check(const baseline_header *h, const void *bytes, size_t size, pith_error *err) {
+static pith_status baseline_header_check(const baseline_header *h, const void *bytes, size_t size,
+                                         pith_error *err) {
     uint64_t hash;
     if (size < sizeof *h + sizeof hash || memcmp(h->magic, BASELINE_MAGIC, sizeof h->magic) != 0)
         return pith__fail(err, PITH_ERR_FORMAT, "this is no baseline that pith train has saved");
     if (h->version != BASELINE_VERSION || h->order != 0x01020304 || h->kind >= PITH_BASELINE_COUNT)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the baseline was written by another version; train it anew");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the baseline was written by another version; train it anew");
     memcpy(&hash, (const uint8_t *)bytes + size - sizeof hash, sizeof hash);
     if (hash != pith__hash_of(bytes, size - sizeof hash))
         return pith__fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its checksum is wrong");
     return PITH_OK;
 }
 
-pith_status pith__baseline_load(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task, const void *bytes,
-                                size_t size, int32_t threads, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__baseline_load(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
+                                const void *bytes, size_t size, int32_t threads,
+                                const pith_allocator *allocator, pith_error *err) {
     baseline_in in = { bytes, size, false };
     baseline_header h;
     baseline_get(&in, &h, sizeof h);
     *b = (pith__baseline){ .rdb = rdb };
     pith__arena_init(&b->arena, allocator);
     PITH_TRY(baseline_header_check(&h, bytes, size, err));
-    PITH_TRY(pith__baseline_begin(b, rdb, task, (pith__baseline_kind)h.kind, threads, allocator, err));
+    PITH_TRY(
+        pith__baseline_begin(b, rdb, task, (pith__baseline_kind)h.kind, threads, allocator, err));
     if ((h.database != rdb->checksum && !rdb->followed) || h.loss != (uint32_t)b->loss ||
         h.outputs != (uint32_t)b->target->outputs)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the baseline was trained on another database, or on this one before it was made anew");
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "the baseline was trained on another database, or on this one before it was made anew");
     in.left -= sizeof(uint64_t);
     b->middle = h.middle;
     b->spread = h.spread;
@@ -233,6 +252,7 @@ pith_status pith__baseline_load(pith__baseline *b, const pith__rdb *rdb, const p
     if (b->kind > PITH_BASELINE_ENTITY) status = baseline_get_trees(b, &in, &h, err);
     if (b->kind == PITH_BASELINE_ENTITY) status = baseline_get_entity(b, &in, &h, err);
     if (!status && (in.failed || in.left))
-        return pith__fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its parts do not fit together");
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "the baseline is damaged: its parts do not fit together");
     return status;
 }

@@ -20,7 +20,8 @@ static void bins_numbers(pith__bins *b, const double *x, size_t n) {
     size_t done = 0;
     for (size_t i = 1; i < n; i++) {
         if (x[i] == x[i - 1]) continue;
-        if (distinct > BIN_QUANTILES && (double)i * (double)wanted < (double)n * (double)(done + 1)) continue;
+        if (distinct > BIN_QUANTILES && (double)i * (double)wanted < (double)n * (double)(done + 1))
+            continue;
         if (done + 1 >= wanted) break;
         b->cuts[done++] = x[i - 1] + (x[i] - x[i - 1]) / 2;
     }
@@ -34,7 +35,8 @@ typedef struct bin_category {
 
 static int bin_category_compare(const void *a, const void *b) {
     const bin_category *x = a, *y = b;
-    return x->times != y->times ? (x->times < y->times ? 1 : -1) : (x->value > y->value) - (x->value < y->value);
+    return x->times != y->times ? (x->times < y->times ? 1 : -1)
+                                : (x->value > y->value) - (x->value < y->value);
 }
 
 static bool bins_categories(pith__bins *b, const double *x, size_t n, pith__arena *arena) {
@@ -52,7 +54,8 @@ static bool bins_categories(pith__bins *b, const double *x, size_t n, pith__aren
     return true;
 }
 
-bool pith__bins_make(pith__bins *bins, double *values, size_t count, bool category, pith__arena *arena) {
+bool pith__bins_make(pith__bins *bins, double *values, size_t count, bool category,
+                     pith__arena *arena) {
     size_t n = 0;
     bins->category = category;
     for (size_t i = 0; i < count; i++)

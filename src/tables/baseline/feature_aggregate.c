@@ -1,17 +1,18 @@
-/* feature_aggregate.c - aggregates of children in one sweep over time: the cells of the children of all wanted parents
- * in the order in which they become known, and the questions in the order in which they are asked. So the work grows
- * with rows, not with rows times children.
+/* feature_aggregate.c - aggregates of children in one sweep over time: the cells of the children of
+ * all wanted parents in the order in which they become known, and the questions in the order in
+ * which they are asked. So the work grows with rows, not with rows times children.
  *
- * Columns: of rows their number and the age of the latest; of numbers mean, least, greatest, deviation, last, sum; of
- * booleans and labels mean, number, last; of categories the most frequent, the last, and how many there are. */
+ * Columns: of rows their number and the age of the latest; of numbers mean, least, greatest,
+ * deviation, last, sum; of booleans and labels mean, number, last; of categories the most frequent,
+ * the last, and how many there are. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/memory/span_map.h"
 #include "tables/baseline/features.h"
 
-/* A cell that becomes known, of the child `row` or of a parent of it. slot and category together are the key of a
- * count. */
+/* A cell that becomes known, of the child `row` or of a parent of it. slot and category together
+ * are the key of a count. */
 typedef struct aggregate_event {
     int64_t time;
     double value;
@@ -33,7 +34,8 @@ typedef struct aggregate_sweep {
     uint32_t *slots;  /* [seeds] number of the parent among those wanted, or PITH_RDB_NONE */
     uint32_t *wanted; /* [slot_count] rows of parents */
     uint32_t slot_count, folds;
-    double unit; /* of labels: whole numbers are added, so that one can be taken away again to the last bit */
+    double unit; /* of labels: whole numbers are added, so that one can be taken away again to the
+                    last bit */
     aggregate_event *events;
     size_t event_count;
     aggregate_state *states; /* [slot_count][folds] */
@@ -42,7 +44,8 @@ typedef struct aggregate_sweep {
 
 static int aggregate_compare(const void *a, const void *b) {
     const aggregate_event *x = a, *y = b;
-    return x->time != y->time ? (x->time < y->time ? -1 : 1) : (x->row > y->row) - (x->row < y->row);
+    return x->time != y->time ? (x->time < y->time ? -1 : 1)
+                              : (x->row > y->row) - (x->row < y->row);
 }
 
 static bool aggregate_slots(aggregate_sweep *s) {
@@ -53,7 +56,8 @@ static bool aggregate_slots(aggregate_sweep *s) {
     s->wanted = pith__arena_array(s->arena, (size_t)parents + 1, sizeof *s->wanted);
     if (!of_row || !s->slots || !s->wanted) return false;
     for (size_t i = 0; i < s->seeds->count; i++) {
-        const uint32_t row = pith__feature_climb(s->list, s->group, s->seeds->rows[i], s->seeds->asked[i]);
+        const uint32_t row =
+            pith__feature_climb(s->list, s->group, s->seeds->rows[i], s->seeds->asked[i]);
         s->slots[i] = PITH_RDB_NONE;
         if (row == PITH_RDB_NONE) continue;
         if (!of_row[row]) {
@@ -74,12 +78,14 @@ static double aggregate_label(const aggregate_sweep *s, uint32_t row) {
 }
 
 /* The event of a child, or false if it has none. */
-static bool aggregate_child(aggregate_event *e, const aggregate_sweep *s, uint32_t child, uint32_t slot) {
+static bool aggregate_child(aggregate_event *e, const aggregate_sweep *s, uint32_t child,
+                            uint32_t slot) {
     const pith__rdb *rdb = s->list->rdb;
     const pith__feature_group *g = s->group;
     const pith__rdb_link *down = &rdb->links[g->down];
     uint32_t row = child;
-    *e = (aggregate_event){ .time = pith__feature_seen_from(rdb, down->child, PITH_RDB_NONE, child), .slot = slot };
+    *e = (aggregate_event){ .time = pith__feature_seen_from(rdb, down->child, PITH_RDB_NONE, child),
+                            .slot = slot };
     if (g->over != PITH_RDB_NONE) row = rdb->links[g->over].up[child];
     if (row == PITH_RDB_NONE) return false;
     e->row = child;
@@ -98,9 +104,11 @@ static bool aggregate_child(aggregate_event *e, const aggregate_sweep *s, uint32
 static bool aggregate_list(aggregate_sweep *s) {
     const pith__rdb_link *down = &s->list->rdb->links[s->group->down];
     size_t most = 0;
-    for (uint32_t i = 0; i < s->slot_count; i++) most += down->begin[s->wanted[i] + 1] - down->begin[s->wanted[i]];
+    for (uint32_t i = 0; i < s->slot_count; i++)
+        most += down->begin[s->wanted[i] + 1] - down->begin[s->wanted[i]];
     s->events = pith__arena_array(s->arena, most + 1, sizeof *s->events);
-    s->states = pith__arena_array(s->arena, (size_t)s->slot_count * s->folds + 1, sizeof *s->states);
+    s->states =
+        pith__arena_array(s->arena, (size_t)s->slot_count * s->folds + 1, sizeof *s->states);
     if (!s->events || !s->states) return false;
     for (uint32_t i = 0; i < s->slot_count; i++)
         for (uint32_t k = down->begin[s->wanted[i]]; k < down->begin[s->wanted[i] + 1]; k++)
@@ -142,7 +150,8 @@ static bool aggregate_take(aggregate_sweep *s, const aggregate_event *e) {
 }
 
 /* Labels: mean, number and last one, without the label of the row that is asked. */
-static void aggregate_labels(double *v, size_t stride, const aggregate_sweep *s, const aggregate_state *a, size_t at) {
+static void aggregate_labels(double *v, size_t stride, const aggregate_sweep *s,
+                             const aggregate_state *a, size_t at) {
     const pith__feature_list *l = s->list;
     const uint32_t seed = s->seeds->rows[at];
     const bool train = s->folds > 1 && pith__rdb_split(l->rdb, l->task, seed) == PITH_TRAIN;
@@ -162,7 +171,8 @@ static void aggregate_labels(double *v, size_t stride, const aggregate_sweep *s,
     aggregate_event own;
     const uint32_t slot = s->slots[at];
     const bool child = l->rdb->links[s->group->down].up[seed] == s->wanted[slot];
-    const bool counted = child && aggregate_child(&own, s, seed, slot) && own.time < s->seeds->asked[at];
+    const bool counted =
+        child && aggregate_child(&own, s, seed, slot) && own.time < s->seeds->asked[at];
     if (counted) {
         count--;
         sum -= aggregate_units(s, own.value);
@@ -207,12 +217,16 @@ static void aggregate_give(double *v, size_t stride, const aggregate_sweep *s, s
 /* A millionth of the spread of training, as a power of two. */
 static double aggregate_unit(const pith__feature_list *list) {
     const pith__target *t = list->target;
-    return t->kind == PITH_TARGET_NUMBER && !t->column->log ? ldexp(1, ilogb(t->column->sd) - 20) : 0x1p-20;
+    return t->kind == PITH_TARGET_NUMBER && !t->column->log ? ldexp(1, ilogb(t->column->sd) - 20)
+                                                            : 0x1p-20;
 }
 
-bool pith__feature_aggregate(double *values, const pith__feature_list *list, const pith__feature_group *group,
-                             const pith__feature_seeds *seeds, pith__arena *arena) {
-    aggregate_sweep s = { .list = list, .group = group, .seeds = seeds, .arena = arena, .folds = 1 };
+bool pith__feature_aggregate(double *values, const pith__feature_list *list,
+                             const pith__feature_group *group, const pith__feature_seeds *seeds,
+                             pith__arena *arena) {
+    aggregate_sweep s = {
+        .list = list, .group = group, .seeds = seeds, .arena = arena, .folds = 1
+    };
     if (group->target) s.unit = aggregate_unit(list);
     size_t next = 0;
     if (group->target && list->task->split == PITH_SPLIT_HASH && list->task->time_column < 0)

@@ -1,5 +1,5 @@
-/* feature_list.c - which groups of features a table has: its columns, those of its parents, and for the row and each
- * parent those of its children and of the children's other parents. */
+/* feature_list.c - which groups of features a table has: its columns, those of its parents, and for
+ * the row and each parent those of its children and of the children's other parents. */
 #include "base/error.h"
 #include "tables/baseline/features.h"
 
@@ -35,7 +35,8 @@ static void list_put(list_build *b, pith__feature_group g) {
     pith__feature_list *l = b->list;
     if (b->failed) return;
     if (l->count + g.count > FEATURE_COLUMNS ||
-        !pith__arena_grow(b->arena, (void **)&l->groups, l->group_count, &b->room, sizeof *l->groups)) {
+        !pith__arena_grow(b->arena, (void **)&l->groups, l->group_count, &b->room,
+                          sizeof *l->groups)) {
         b->failed = true;
         return;
     }
@@ -44,9 +45,11 @@ static void list_put(list_build *b, pith__feature_group g) {
     l->groups[l->group_count++] = g;
 }
 
-static void list_add(list_build *b, const pith__feature_group *from, uint32_t table, uint32_t column) {
+static void list_add(list_build *b, const pith__feature_group *from, uint32_t table,
+                     uint32_t column) {
     pith__feature_list *l = b->list;
-    const pith__rdb_column *c = column == PITH_RDB_NONE ? NULL : &l->rdb->tables[table].columns[column];
+    const pith__rdb_column *c =
+        column == PITH_RDB_NONE ? NULL : &l->rdb->tables[table].columns[column];
     pith__feature_group g = *from;
     g.table = table;
     g.column = column;
@@ -61,7 +64,8 @@ static void list_add(list_build *b, const pith__feature_group *from, uint32_t ta
 }
 
 static void list_columns(list_build *b, const pith__feature_group *from, uint32_t table) {
-    for (uint32_t c = 0; c < b->list->rdb->tables[table].column_count; c++) list_add(b, from, table, c);
+    for (uint32_t c = 0; c < b->list->rdb->tables[table].column_count; c++)
+        list_add(b, from, table, c);
 }
 
 /* The children of the rows at the end of a way up, and the other parents of these children. */
@@ -83,7 +87,8 @@ static void list_children(list_build *b, const pith__feature_group *from, uint32
 
 static void list_ways(list_build *b, const pith__feature_group *from, uint32_t table, int level) {
     const pith__rdb *rdb = b->list->rdb;
-    const int ups = PITH_FEATURE_UPS - !b->list->task->made; /* a task's own table is one step further away */
+    /* a task's own table is one step further away */
+    const int ups = PITH_FEATURE_UPS - !b->list->task->made;
     pith__feature_group g = *from;
     list_columns(b, &g, table);
     if (level >= PITH_FEATURE_AGGREGATES && g.ups < ups) list_children(b, &g, table);
@@ -97,14 +102,15 @@ static void list_ways(list_build *b, const pith__feature_group *from, uint32_t t
     }
 }
 
-pith_status pith__features_list(pith__feature_list *list, const pith__target *target, int level, pith__arena *arena,
-                                pith_error *err) {
+pith_status pith__features_list(pith__feature_list *list, const pith__target *target, int level,
+                                pith__arena *arena, pith_error *err) {
     list_build b = { .list = list, .arena = arena };
     const pith__feature_group none = { .down = PITH_RDB_NONE, .over = PITH_RDB_NONE };
     *list = (pith__feature_list){ .target = target, .rdb = target->rdb, .task = target->task };
     list_ways(&b, &none, target->task->table, level);
     if (b.ways > FEATURE_COLUMNS || (b.failed && list->count + PITH_FEATURE_MOST > FEATURE_COLUMNS))
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the tables around the task give trees more than %d features",
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the tables around the task give trees more than %d features",
                           FEATURE_COLUMNS);
     return b.failed ? pith__fail_memory(err, b.room * sizeof *list->groups) : PITH_OK;
 }

@@ -1,12 +1,14 @@
-/* feature_values.c - what may be seen, and features that are single cells: of the row that is asked, or of a parent.
- * Columns of a cell: a number, a yes or no, a category; the bytes of a text; of a time its age when the question is
- * asked, the hour, the day of the week and the day of the year. */
+/* feature_values.c - what may be seen, and features that are single cells: of the row that is
+ * asked, or of a parent. Columns of a cell: a number, a yes or no, a category; the bytes of a text;
+ * of a time its age when the question is asked, the hour, the day of the week and the day of the
+ * year. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "tables/baseline/features.h"
 
-int64_t pith__feature_seen_from(const pith__rdb *rdb, uint32_t table, uint32_t column, uint32_t row) {
+int64_t pith__feature_seen_from(const pith__rdb *rdb, uint32_t table, uint32_t column,
+                                uint32_t row) {
     const int64_t time = pith__rdb_row_time(rdb, table, row);
     if (time == PITH_TIME_NULL) return INT64_MAX;
     if (column == PITH_RDB_NONE) return time;
@@ -24,11 +26,13 @@ bool pith__feature_label(const pith__feature_list *l, uint32_t seed, uint32_t ro
            pith__feature_fold(row) != pith__feature_fold(seed);
 }
 
-uint32_t pith__feature_climb(const pith__feature_list *l, const pith__feature_group *g, uint32_t row, int64_t asked) {
+uint32_t pith__feature_climb(const pith__feature_list *l, const pith__feature_group *g,
+                             uint32_t row, int64_t asked) {
     for (int i = 0; i < g->ups && row != PITH_RDB_NONE; i++) {
         const pith__rdb_link *link = &l->rdb->links[g->up[i]];
         row = link->up[row];
-        if (row != PITH_RDB_NONE && pith__feature_seen_from(l->rdb, link->parent, PITH_RDB_NONE, row) >= asked)
+        if (row != PITH_RDB_NONE &&
+            pith__feature_seen_from(l->rdb, link->parent, PITH_RDB_NONE, row) >= asked)
             row = PITH_RDB_NONE;
     }
     return row;
@@ -44,9 +48,10 @@ double pith__feature_cell(const pith__rdb_column *c, uint32_t row) {
     }
 }
 
-/* Whether the asked row sees the cell of a row at the end of the way up. Its own cells need no earlier time. */
-static bool value_sees(const pith__feature_list *l, const pith__feature_group *g, uint32_t seed, uint32_t row,
-                       int64_t asked) {
+/* Whether the asked row sees the cell of a row at the end of the way up. Its own cells need no
+ * earlier time. */
+static bool value_sees(const pith__feature_list *l, const pith__feature_group *g, uint32_t seed,
+                       uint32_t row, int64_t asked) {
     if (g->target && !pith__feature_label(l, seed, row)) return false;
     if (g->ups) return pith__feature_seen_from(l->rdb, g->table, g->column, row) < asked;
     return l->rdb->tables[g->table].columns[g->column].known_column == PITH_KNOWN_WITH_ROW ||
@@ -66,9 +71,11 @@ bool pith__feature_values(double *values, const pith__feature_list *l, const pit
     if (g->down != PITH_RDB_NONE) return pith__feature_aggregate(values, l, g, seeds, arena);
     const pith__rdb_column *c = &l->rdb->tables[g->table].columns[g->column];
     for (size_t i = 0; i < seeds->count; i++) {
-        const uint32_t seed = seeds->rows[i], row = pith__feature_climb(l, g, seed, seeds->asked[i]);
+        const uint32_t seed = seeds->rows[i],
+                       row = pith__feature_climb(l, g, seed, seeds->asked[i]);
         for (int k = 0; k < g->count; k++) values[(size_t)k * seeds->count + i] = NAN;
-        if (row == PITH_RDB_NONE || !value_sees(l, g, seed, row, seeds->asked[i]) || pith__rdb_is_null(c, row))
+        if (row == PITH_RDB_NONE || !value_sees(l, g, seed, row, seeds->asked[i]) ||
+            pith__rdb_is_null(c, row))
             continue;
         if (c->stype == PITH_STYPE_TIMESTAMP) {
             value_time(values + i, seeds->count, ((const int64_t *)c->data)[row], seeds->asked[i]);
@@ -89,11 +96,13 @@ typedef struct seed_time {
 
 static int seed_compare(const void *a, const void *b) {
     const seed_time *x = a, *y = b;
-    return x->asked != y->asked ? (x->asked < y->asked ? -1 : 1) : (x->at > y->at) - (x->at < y->at);
+    return x->asked != y->asked ? (x->asked < y->asked ? -1 : 1)
+                                : (x->at > y->at) - (x->at < y->at);
 }
 
-bool pith__feature_seeds_make(pith__feature_seeds *s, const pith__rdb *rdb, const pith__rdb_task *task,
-                              const uint32_t *rows, size_t count, pith__arena *arena) {
+bool pith__feature_seeds_make(pith__feature_seeds *s, const pith__rdb *rdb,
+                              const pith__rdb_task *task, const uint32_t *rows, size_t count,
+                              pith__arena *arena) {
     *s = (pith__feature_seeds){ .rows = rows, .count = count };
     s->asked = pith__arena_array(arena, count + 1, sizeof *s->asked);
     s->order = pith__arena_array(arena, count + 1, sizeof *s->order);

@@ -1,6 +1,6 @@
-/* trees.c - see trees.h. A tree is grown level by level: the rows of a node are a range of one list, in their order.
- * Of many training rows each tree sees a part that is drawn anew. Source: Friedman, Stochastic gradient boosting,
- * Computational Statistics & Data Analysis 38(4), 2002. */
+/* trees.c - see trees.h. A tree is grown level by level: the rows of a node are a range of one
+ * list, in their order. Of many training rows each tree sees a part that is drawn anew. Source:
+ * Friedman, Stochastic gradient boosting, Computational Statistics & Data Analysis 38(4), 2002. */
 #include "tables/baseline/trees.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ typedef struct tree_grow {
     pith__arena *arena;
     int threads, depth;
     size_t all;
-    double *scores, *slopes, *curves; /* [outputs][all]; [train]; [train]: of the output whose tree grows */
+    double *scores, *slopes, *curves; /* [outputs][all]; [train]; [train]: of the output whose tree
+                                         grows */
     uint32_t *list, *spare;           /* [train] */
     uint8_t *seen;                    /* [train] whether the tree that grows sees a row */
     size_t begin, end;                /* the node whose split is searched: a range of list */
@@ -50,13 +51,15 @@ static double tree_log_sum(const double *x, size_t stride, int n) {
     return most + log(sum);
 }
 
-static double tree_loss(pith__forest_loss loss, int outputs, const double *x, size_t stride, double truth) {
+static double tree_loss(pith__forest_loss loss, int outputs, const double *x, size_t stride,
+                        double truth) {
     if (loss == PITH_FOREST_BOOLEAN) return softplus(x[0]) - x[0] * truth;
     if (loss == PITH_FOREST_NUMBER) return fabs(x[0] - truth);
     return tree_log_sum(x, stride, outputs) - x[(size_t)truth * stride];
 }
 
-double pith__forest_loss_of(pith__forest_loss loss, int outputs, const double *answers, double truth) {
+double pith__forest_loss_of(pith__forest_loss loss, int outputs, const double *answers,
+                            double truth) {
     return tree_loss(loss, outputs, answers, 1, truth);
 }
 
@@ -73,8 +76,9 @@ static void tree_slopes(tree_grow *g, int output) {
             continue;
         }
         const bool classes = d->loss == PITH_FOREST_CLASSES;
-        const double p =
-            classes ? exp(x[(size_t)output * g->all] - tree_log_sum(x, g->all, d->outputs)) : 1 / (1 + exp(-x[0]));
+        const double p = classes
+                             ? exp(x[(size_t)output * g->all] - tree_log_sum(x, g->all, d->outputs))
+                             : 1 / (1 + exp(-x[0]));
         g->slopes[i] = p - (classes ? (int)y == output : y);
         g->curves[i] = p * (1 - p) > 1e-6 ? p * (1 - p) : 1e-6;
     }
@@ -92,7 +96,9 @@ static int tree_bin_compare(const void *a, const void *b) {
     return x->order != y->order ? (x->order < y->order ? -1 : 1) : x->bin - y->bin;
 }
 
-static double tree_worth(double slope, double curve) { return slope * slope / (curve + TREE_LAMBDA); }
+static double tree_worth(double slope, double curve) {
+    return slope * slope / (curve + TREE_LAMBDA);
+}
 
 /* The best cut of bins in their order. */
 static void tree_cut(tree_split *s, const tree_bin *bins, int count) {
@@ -109,7 +115,8 @@ static void tree_cut(tree_split *s, const tree_bin *bins, int count) {
         left_curve += bins[i].curve;
         left_rows += bins[i].rows;
         if (left_rows < TREE_LEAST || rows - left_rows < TREE_LEAST) continue;
-        const double gain = tree_worth(left_slope, left_curve) + tree_worth(slope - left_slope, curve - left_curve) -
+        const double gain = tree_worth(left_slope, left_curve) +
+                            tree_worth(slope - left_slope, curve - left_curve) -
                             tree_worth(slope, curve);
         if (gain > s->gain) s->gain = gain, best = i;
     }
@@ -135,14 +142,17 @@ static void tree_search(void *context, size_t feature, int worker) {
         if (bins[b].rows <= 0) continue;
         bins[count] = bins[b];
         bins[count].bin = b;
-        bins[count].order = g->data->category[feature] ? bins[b].slope / (bins[b].curve + TREE_SMOOTH) : b;
+        bins[count].order =
+            g->data->category[feature] ? bins[b].slope / (bins[b].curve + TREE_SMOOTH) : b;
         count++;
     }
     if (g->data->category[feature]) qsort(bins, (size_t)count, sizeof *bins, tree_bin_compare);
     tree_cut(&g->splits[feature], bins, count);
 }
 
-static bool tree_goes_left(const pith__tree_node *n, uint8_t bin) { return n->left[bin >> 6] >> (bin & 63) & 1; }
+static bool tree_goes_left(const pith__tree_node *n, uint8_t bin) {
+    return n->left[bin >> 6] >> (bin & 63) & 1;
+}
 
 /* Splits the rows of a node, which stay in order. Returns the first row of the second child. */
 static size_t tree_part(tree_grow *g, const pith__tree_node *n, size_t begin, size_t end) {
@@ -170,8 +180,8 @@ static void tree_leaf(tree_grow *g, pith__tree_node *n, double *scores) {
     for (size_t i = g->begin; i < g->end; i++) scores[g->list[i]] += n->value;
 }
 
-static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, int node, int level, size_t begin,
-                           size_t end) {
+static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, int node, int level,
+                           size_t begin, size_t end) {
     int best = 0;
     g->begin = begin;
     g->end = end;
@@ -179,7 +189,8 @@ static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, 
         tree_leaf(g, &tree[node], scores);
         return;
     }
-    pith__threads_run(tree_search, g, (size_t)g->data->features, end - begin < 500 ? 1 : g->threads);
+    pith__threads_run(tree_search, g, (size_t)g->data->features,
+                      end - begin < 500 ? 1 : g->threads);
     for (int f = 1; f < g->data->features; f++)
         if (g->splits[f].gain > g->splits[best].gain) best = f;
     if (g->splits[best].gain <= 0) {
@@ -195,7 +206,8 @@ static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, 
 
 /* ---- the forest ---- */
 
-static double tree_answer(const pith__tree_node *tree, uint8_t *const *columns, const uint8_t *bins, size_t row) {
+static double tree_answer(const pith__tree_node *tree, uint8_t *const *columns, const uint8_t *bins,
+                          size_t row) {
     int node = 0;
     while (tree[node].feature >= 0) {
         const int f = tree[node].feature;
@@ -210,7 +222,8 @@ static size_t forest_draw(tree_grow *g, int round) {
     uint64_t state = pith__random_state(4, (uint64_t)round, 0, 0);
     size_t count = 0;
     for (size_t i = 0; i < all; i++) {
-        g->seen[i] = all <= TREES_ROWS || pith__random_next(&state) % (all - i) < TREES_ROWS - count;
+        g->seen[i] =
+            all <= TREES_ROWS || pith__random_next(&state) % (all - i) < TREES_ROWS - count;
         if (g->seen[i]) g->list[count++] = (uint32_t)i;
     }
     return count;
@@ -254,8 +267,11 @@ static void forest_depth(pith__forest *forest, tree_grow *g) {
     }
 }
 
-bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int threads, pith__arena *arena) {
-    tree_grow g = { .data = d, .arena = arena, .threads = threads, .all = d->train + d->validation };
+bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int threads,
+                       pith__arena *arena) {
+    tree_grow g = {
+        .data = d, .arena = arena, .threads = threads, .all = d->train + d->validation
+    };
     pith__forest now = { .loss = INFINITY }, best = { .loss = INFINITY };
     const size_t trees = (size_t)TREES_MOST * (size_t)d->outputs;
     best.trees = pith__arena_array(arena, trees, sizeof *best.trees);
@@ -268,7 +284,8 @@ bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int thr
     g.spare = pith__arena_array(arena, d->train + 1, sizeof *g.spare);
     g.seen = pith__arena_array(arena, d->train + 1, sizeof *g.seen);
     g.splits = pith__arena_array(arena, (size_t)d->features + 1, sizeof *g.splits);
-    if (!best.trees || !now.trees || !g.scores || !g.slopes || !g.curves || !g.list || !g.spare || !g.seen || !g.splits)
+    if (!best.trees || !now.trees || !g.scores || !g.slopes || !g.curves || !g.list || !g.spare ||
+        !g.seen || !g.splits)
         return false;
     for (size_t i = 0; i < sizeof tree_depths / sizeof *tree_depths; i++) {
         g.depth = tree_depths[d->outputs > 1 ? 1 : i];
@@ -288,5 +305,6 @@ bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int thr
 void pith__forest_answer(double *answers, const pith__forest *f, const uint8_t *bins) {
     for (int r = 0; r < f->rounds; r++)
         for (int o = 0; o < f->outputs; o++)
-            answers[o] += tree_answer(f->trees[(size_t)r * (size_t)f->outputs + (size_t)o], NULL, bins, 0);
+            answers[o] +=
+                tree_answer(f->trees[(size_t)r * (size_t)f->outputs + (size_t)o], NULL, bins, 0);
 }

@@ -9,12 +9,13 @@
 #include "base/text_out.h"
 #include "base/unicode/utf8.h"
 
-static pith_status build_note(pith__build *b, bool tell, const char *format, va_list args, pith_error *err) {
+static pith_status build_note(pith__build *b, bool tell, const char *format, va_list args,
+                              pith_error *err) {
     char text[800];
     pith__text_format(text, sizeof text, format, args);
     if (tell && b->options->warn) b->options->warn(b->options->user, text);
-    if (!pith__arena_grow(PITH_BUILD_ARENA(b), (void **)&b->rdb->warnings, b->rdb->warning_count, &b->warning_room,
-                          sizeof *b->rdb->warnings))
+    if (!pith__arena_grow(PITH_BUILD_ARENA(b), (void **)&b->rdb->warnings, b->rdb->warning_count,
+                          &b->warning_room, sizeof *b->rdb->warnings))
         return pith__fail_memory(err, sizeof text);
     const pith_str copy = pith__arena_str(PITH_BUILD_ARENA(b), pith__str_of(text));
     if (!copy.data) return pith__fail_memory(err, sizeof text);
@@ -43,8 +44,8 @@ pith_status pith__build_string(uint32_t *number, pith__build *b, pith_str text, 
     if (*number != PITH_RDB_NONE) return PITH_OK;
     if (b->rdb->string_count == PITH_RDB_NONE - 1)
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "more than 4294967294 texts");
-    if (!pith__arena_grow(PITH_BUILD_ARENA(b), (void **)&b->string_list, b->rdb->string_count, &b->string_room,
-                          sizeof *b->string_list) ||
+    if (!pith__arena_grow(PITH_BUILD_ARENA(b), (void **)&b->string_list, b->rdb->string_count,
+                          &b->string_room, sizeof *b->string_list) ||
         !pith__map_put(&b->strings, text, b->rdb->string_count, NULL))
         return pith__fail_memory(err, sizeof text);
     *number = b->rdb->string_count++;
@@ -73,7 +74,8 @@ static pith_status build_schema(pith__schema *schema, pith__build *b, pith_error
     }
     b->schema_path = b->source.path;
     PITH_TRY(pith__schema_draft(schema, &b->source, err));
-    return pith__build_warn(b, err, "the schema was inferred; `pith preprocess --draft` writes it for you to check");
+    return pith__build_warn(
+        b, err, "the schema was inferred; `pith preprocess --draft` writes it for you to check");
 }
 
 static pith_status build_steps(pith__build *b, pith_error *err) {
@@ -89,8 +91,10 @@ static pith_status build_steps(pith__build *b, pith_error *err) {
     return pith__build_vectors(b, err);
 }
 
-pith_status pith__build_run(pith__rdb *rdb, const char *source, const pith_database_options *options,
-                            int (*write)(void *user, const void *data, size_t size), void *user, pith_error *err) {
+pith_status pith__build_run(pith__rdb *rdb, const char *source,
+                            const pith_database_options *options,
+                            int (*write)(void *user, const void *data, size_t size), void *user,
+                            pith_error *err) {
     pith__build b = { .rdb = rdb, .options = options, .train_until = INT64_MAX };
     PITH_TRY(pith__table_source_open(&b.source, source, PITH_BUILD_ARENA(&b), err));
     /* Names are spans of the open files, so the database is written before these are closed. */

@@ -1,5 +1,5 @@
-/* build_columns.c - the cells of all tables as typed columns. A cell that does not fit its column's kind is an error
- * that names the file, the row and the column. */
+/* build_columns.c - the cells of all tables as typed columns. A cell that does not fit its column's
+ * kind is an error that names the file, the row and the column. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,15 +9,16 @@
 #include "base/str.h"
 #include "tables/database/build.h"
 
-static pith_status column_fail(const pith__text_table *t, size_t row, pith_str column, pith_str cell, const char *what,
-                               pith_error *err) {
+static pith_status column_fail(const pith__text_table *t, size_t row, pith_str column,
+                               pith_str cell, const char *what, pith_error *err) {
     return pith__fail(err, PITH_ERR_FORMAT,
                       "%s: row %zu, column '" PITH_STR_FMT "': '" PITH_STR_FMT
                       "' is no %s; correct the cell or the column's stype",
                       t->path, row + 1, PITH_STR_ARG(column), PITH_STR_ARG(cell), what);
 }
 
-static pith_status column_numbers(pith__rdb_column *c, const pith__text_table *t, size_t at, pith_error *err) {
+static pith_status column_numbers(pith__rdb_column *c, const pith__text_table *t, size_t at,
+                                  pith_error *err) {
     double *x = (double *)c->data;
     for (size_t r = 0; r < t->rows; r++) {
         const pith_str cell = t->cells[r * t->columns + at];
@@ -31,21 +32,21 @@ static pith_status column_numbers(pith__rdb_column *c, const pith__text_table *t
 }
 
 /* What to write in the schema where several forms read all cells of a column. */
-static pith_status column_contradicts(pith_str name, const pith__text_table *t, pith_str cell, unsigned possible,
-                                      pith_error *err) {
+static pith_status column_contradicts(pith_str name, const pith__text_table *t, pith_str cell,
+                                      unsigned possible, pith_error *err) {
     char list[160] = "";
     for (int f = PITH_TIME_ISO; f < PITH_TIME_FORMATS; f++)
         if (possible & 1u << f)
-            snprintf(list + strlen(list), sizeof list - strlen(list), "%s\"format\": \"%s\"", *list ? " or " : "",
-                     pith__time_format_names[f]);
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s\"format\": \"%s\"",
+                     *list ? " or " : "", pith__time_format_names[f]);
     return pith__fail(err, PITH_ERR_FORMAT,
                       "%s: column '" PITH_STR_FMT "': its times, as '" PITH_STR_FMT
                       "', can be read in several ways; write %s for the column in the schema",
                       t->path, PITH_STR_ARG(name), PITH_STR_ARG(cell), list);
 }
 
-pith_status pith__build_format(pith__time_format *format, pith_str name, const pith__text_table *t, size_t at,
-                               pith_error *err) {
+pith_status pith__build_format(pith__time_format *format, pith_str name, const pith__text_table *t,
+                               size_t at, pith_error *err) {
     unsigned possible = PITH_TIME_ANY;
     pith_str some = { NULL, 0 };
     *format = PITH_TIME_ISO;
@@ -57,11 +58,11 @@ pith_status pith__build_format(pith__time_format *format, pith_str name, const p
         some = cell;
         if (possible) continue;
         if (before == PITH_TIME_ANY)
-            return column_fail(
-                t, r, name, cell,
-                "date or time like 2023-05-30T15:13:52 from the years 1 to 9999, nor in another form that "
-                "is recognised without a format in the schema",
-                err);
+            return column_fail(t, r, name, cell,
+                               "date or time like 2023-05-30T15:13:52 from the years 1 to 9999, "
+                               "nor in another form that "
+                               "is recognised without a format in the schema",
+                               err);
         for (int f = PITH_TIME_ISO; f < PITH_TIME_FORMATS; f++)
             if (before & 1u << f) *format = (pith__time_format)f;
         return PITH_OK; /* parsing names the cell */
@@ -71,8 +72,8 @@ pith_status pith__build_format(pith__time_format *format, pith_str name, const p
     return *format ? PITH_OK : column_contradicts(name, t, some, possible, err);
 }
 
-static pith_status column_times(pith__rdb_column *c, pith__time_format format, const pith__text_table *t, size_t at,
-                                pith_error *err) {
+static pith_status column_times(pith__rdb_column *c, pith__time_format format,
+                                const pith__text_table *t, size_t at, pith_error *err) {
     int64_t *x = (int64_t *)c->data;
     char what[120];
     if (!format) PITH_TRY(pith__build_format(&format, c->name, t, at, err));
@@ -90,7 +91,8 @@ static pith_status column_times(pith__rdb_column *c, pith__time_format format, c
     return PITH_OK;
 }
 
-static pith_status column_booleans(pith__rdb_column *c, const pith__text_table *t, size_t at, pith_error *err) {
+static pith_status column_booleans(pith__rdb_column *c, const pith__text_table *t, size_t at,
+                                   pith_error *err) {
     uint8_t *x = (uint8_t *)c->data;
     for (size_t r = 0; r < t->rows; r++) {
         const pith_str cell = t->cells[r * t->columns + at];
@@ -121,8 +123,8 @@ static pith_str column_joined(pith__arena *arena, const pith_str *parts, size_t 
 }
 
 /* Numbers the distinct cells of the column first, so that the text of a category is made once. */
-static pith_status column_strings(pith__build *b, pith__rdb_column *c, const pith__text_table *t, size_t at,
-                                  pith_error *err) {
+static pith_status column_strings(pith__build *b, pith__rdb_column *c, const pith__text_table *t,
+                                  size_t at, pith_error *err) {
     uint32_t *x = (uint32_t *)c->data;
     pith__map seen;
     PITH_TRY(pith__map_init(&seen, PITH_BUILD_ARENA(b), 64));
@@ -137,7 +139,8 @@ static pith_status column_strings(pith__build *b, pith__rdb_column *c, const pit
         if (x[r] != PITH_RDB_NONE) continue;
         pith_str text = cell;
         if (c->stype == PITH_STYPE_CATEGORICAL)
-            text = column_joined(PITH_BUILD_ARENA(b), (pith_str[]){ c->name, PITH_STR(" is "), cell }, 3);
+            text = column_joined(PITH_BUILD_ARENA(b),
+                                 (pith_str[]){ c->name, PITH_STR(" is "), cell }, 3);
         if (!text.data) return pith__fail_memory(err, cell.size);
         PITH_TRY(pith__build_string(&x[r], b, text, err));
         if (!pith__map_put(&seen, cell, x[r], NULL)) return pith__fail_memory(err, cell.size);
@@ -146,15 +149,16 @@ static pith_status column_strings(pith__build *b, pith__rdb_column *c, const pit
 }
 
 /* "price of products: price in euro" */
-static pith_status column_name_string(pith__build *b, const pith__rdb_table *t, pith__rdb_column *c, pith_error *err) {
+static pith_status column_name_string(pith__build *b, const pith__rdb_table *t, pith__rdb_column *c,
+                                      pith_error *err) {
     const pith_str parts[] = { c->name, PITH_STR(" of "), t->name, PITH_STR(": "), c->description };
     const pith_str text = column_joined(PITH_BUILD_ARENA(b), parts, c->description.size ? 5 : 3);
     if (!text.data) return pith__fail_memory(err, c->description.size);
     return pith__build_string(&c->name_string, b, text, err);
 }
 
-pith_status pith__build_cells(pith__build *b, pith__rdb_column *c, pith__time_format format, const pith__text_table *t,
-                              size_t at, pith_error *err) {
+pith_status pith__build_cells(pith__build *b, pith__rdb_column *c, pith__time_format format,
+                              const pith__text_table *t, size_t at, pith_error *err) {
     c->data = pith__arena_array(PITH_BUILD_ARENA(b), t->rows + 1, pith__rdb_value_bytes(c->stype));
     if (!c->data) return pith__fail_memory(err, t->rows * pith__rdb_value_bytes(c->stype));
     if (t->blobs && t->blobs[at])
@@ -171,12 +175,12 @@ pith_status pith__build_cells(pith__build *b, pith__rdb_column *c, pith__time_fo
 }
 
 /* The place of a column in the file, or an error. */
-static pith_status column_place(size_t *at, const pith__text_table *t, pith_str name, const char *schema,
-                                pith_error *err) {
+static pith_status column_place(size_t *at, const pith__text_table *t, pith_str name,
+                                const char *schema, pith_error *err) {
     for (*at = 0; *at < t->columns; ++*at)
         if (pith__str_eq(t->names[*at], name)) return PITH_OK;
-    return pith__fail(err, PITH_ERR_FORMAT, "%s has no column '" PITH_STR_FMT "', which %s names", t->path,
-                      PITH_STR_ARG(name), schema);
+    return pith__fail(err, PITH_ERR_FORMAT, "%s has no column '" PITH_STR_FMT "', which %s names",
+                      t->path, PITH_STR_ARG(name), schema);
 }
 
 static int32_t table_column(const pith__rdb_table *t, pith_str name) {
@@ -185,7 +189,8 @@ static int32_t table_column(const pith__rdb_table *t, pith_str name) {
     return -1;
 }
 
-/* A time that says when another cell is known often is written no earlier itself, and then tells what comes. */
+/* A time that says when another cell is known often is written no earlier itself, and then tells
+ * what comes. */
 static pith_status columns_early(pith__build *b, const pith__table_schema *t, pith_error *err) {
     for (size_t i = 0; i < t->column_count; i++) {
         const size_t at = pith__schema_column(t, t->columns[i].known_at.column);
@@ -194,19 +199,21 @@ static pith_status columns_early(pith__build *b, const pith__table_schema *t, pi
         for (size_t k = 0; k < i; k++)
             first &= !pith__str_eq(t->columns[k].known_at.column, t->columns[i].known_at.column);
         if (!first) continue;
-        PITH_TRY(pith__build_tell(b, err,
-                                  PITH_STR_FMT ": column '" PITH_STR_FMT "' says when '" PITH_STR_FMT
-                                               "' is known, and is itself known with its row; if it is written when it "
-                                               "has come, give it \"known_at\": {\"column\": \"" PITH_STR_FMT
-                                               "\"}, if it is planned, {\"delay_seconds\": 0}",
-                                  PITH_STR_ARG(t->name), PITH_STR_ARG(t->columns[at].name),
-                                  PITH_STR_ARG(t->columns[i].name), PITH_STR_ARG(t->columns[at].name)));
+        PITH_TRY(pith__build_tell(
+            b, err,
+            PITH_STR_FMT ": column '" PITH_STR_FMT "' says when '" PITH_STR_FMT
+                         "' is known, and is itself known with its row; if it is written when it "
+                         "has come, give it \"known_at\": {\"column\": \"" PITH_STR_FMT
+                         "\"}, if it is planned, {\"delay_seconds\": 0}",
+            PITH_STR_ARG(t->name), PITH_STR_ARG(t->columns[at].name),
+            PITH_STR_ARG(t->columns[i].name), PITH_STR_ARG(t->columns[at].name)));
     }
     return PITH_OK;
 }
 
-static pith_status table_columns(pith__build *b, pith__rdb_table *t, const pith__table_schema *schema,
-                                 const pith__text_table *text, pith_error *err) {
+static pith_status table_columns(pith__build *b, pith__rdb_table *t,
+                                 const pith__table_schema *schema, const pith__text_table *text,
+                                 pith_error *err) {
     for (size_t i = 0; i < schema->column_count; i++) {
         const pith__column_schema *from = &schema->columns[i];
         size_t at;
@@ -222,7 +229,8 @@ static pith_status table_columns(pith__build *b, pith__rdb_table *t, const pith_
         PITH_TRY(column_name_string(b, t, c, err));
         PITH_TRY(pith__build_cells(b, c, from->format, text, at, err));
         if (text->rows && c->nulls == text->rows)
-            PITH_TRY(pith__build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' holds nulls only",
+            PITH_TRY(pith__build_warn(b, err,
+                                      PITH_STR_FMT ": column '" PITH_STR_FMT "' holds nulls only",
                                       PITH_STR_ARG(t->name), PITH_STR_ARG(c->name)));
     }
     t->time_column = table_column(t, schema->temporal_column);
@@ -230,19 +238,21 @@ static pith_status table_columns(pith__build *b, pith__rdb_table *t, const pith_
         const pith__column_schema *from = &schema->columns[i];
         const int32_t at = table_column(t, from->name);
         if (at < 0 || !from->known_at.set) continue;
-        t->columns[at].known_column =
-            from->known_at.column.size ? table_column(t, from->known_at.column) : PITH_KNOWN_ROW_TIME;
+        t->columns[at].known_column = from->known_at.column.size
+                                          ? table_column(t, from->known_at.column)
+                                          : PITH_KNOWN_ROW_TIME;
         t->columns[at].known_delay = from->known_at.delay;
     }
     return PITH_OK;
 }
 
-static pith_status columns_unnamed(pith__build *b, const pith__table_schema *schema, const pith__text_table *t,
-                                   pith_error *err) {
+static pith_status columns_unnamed(pith__build *b, const pith__table_schema *schema,
+                                   const pith__text_table *t, pith_error *err) {
     for (size_t i = 0; i < t->columns; i++)
         if (pith__schema_column(schema, t->names[i]) == SIZE_MAX)
             PITH_TRY(pith__build_warn(b, err,
-                                      PITH_STR_FMT ": column '" PITH_STR_FMT "' is not in the schema and is ignored",
+                                      PITH_STR_FMT ": column '" PITH_STR_FMT
+                                                   "' is not in the schema and is ignored",
                                       PITH_STR_ARG(schema->name), PITH_STR_ARG(t->names[i])));
     return PITH_OK;
 }
@@ -250,7 +260,8 @@ static pith_status columns_unnamed(pith__build *b, const pith__table_schema *sch
 /* Tables that windows and queries make come after those of the source. */
 static size_t columns_made(const pith__schema *schema) {
     size_t n = 0;
-    for (size_t i = 0; i < schema->task_count; i++) n += schema->tasks[i].window.set || schema->tasks[i].query.size;
+    for (size_t i = 0; i < schema->task_count; i++)
+        n += schema->tasks[i].window.set || schema->tasks[i].query.size;
     return n;
 }
 
@@ -264,10 +275,14 @@ pith_status pith__build_columns(pith__build *b, pith_error *err) {
     for (size_t i = 0; i < schema->table_count; i++) {
         const pith__table_schema *from = &schema->tables[i];
         pith__rdb_table *t = &b->rdb->tables[i];
-        if (b->options->progress) b->options->progress(b->options->user, "tables", i, schema->table_count);
-        if (pith__is_cancelled(b->options->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (b->options->progress)
+            b->options->progress(b->options->user, "tables", i, schema->table_count);
+        if (pith__is_cancelled(b->options->cancel))
+            return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(b->source.kind->read(&b->texts[i], &b->source, from->file, err));
-        *t = (pith__rdb_table){ .name = from->name, .rows = (uint32_t)b->texts[i].rows, .time_column = -1 };
+        *t = (pith__rdb_table){ .name = from->name,
+                                .rows = (uint32_t)b->texts[i].rows,
+                                .time_column = -1 };
         t->columns = pith__arena_array(arena, from->column_count, sizeof *t->columns);
         if (!t->columns) return pith__fail_memory(err, from->column_count * sizeof *t->columns);
         PITH_TRY(table_columns(b, t, from, &b->texts[i], err));

@@ -1,4 +1,5 @@
-/* build_links.c - keys to rows: primary keys, foreign keys, and the children of each parent in order of time. */
+/* build_links.c - keys to rows: primary keys, foreign keys, and the children of each parent in
+ * order of time. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -6,8 +7,8 @@
 #include "base/text_out.h"
 #include "tables/database/build.h"
 
-pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const size_t *columns, size_t count, size_t row,
-                         bool *null) {
+pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const size_t *columns,
+                         size_t count, size_t row, bool *null) {
     const pith_str *cells = t->cells + row * t->columns;
     size_t size = 0;
     *null = false;
@@ -26,16 +27,19 @@ pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const si
 }
 
 /* Where the named columns are in a file; pith__build_columns has found all of them. */
-static size_t *link_places(pith__arena *arena, const pith__text_table *t, const pith__name_list *names) {
+static size_t *link_places(pith__arena *arena, const pith__text_table *t,
+                           const pith__name_list *names) {
     size_t *places = pith__arena_array(arena, names->count, sizeof *places);
     for (size_t i = 0; places && i < names->count; i++)
-        while (places[i] + 1 < t->columns && !pith__str_eq(t->names[places[i]], names->items[i])) places[i]++;
+        while (places[i] + 1 < t->columns && !pith__str_eq(t->names[places[i]], names->items[i]))
+            places[i]++;
     return places;
 }
 
-/* Maps the keys of the rows of a table to their numbers. A key must be there and must be the only one of its kind. */
-static pith_status link_keys(pith__map *map, pith__build *b, size_t table, const pith__name_list *names,
-                             pith_error *err) {
+/* Maps the keys of the rows of a table to their numbers. A key must be there and must be the only
+ * one of its kind. */
+static pith_status link_keys(pith__map *map, pith__build *b, size_t table,
+                             const pith__name_list *names, pith_error *err) {
     const pith__text_table *t = &b->texts[table];
     const size_t *places = link_places(PITH_BUILD_ARENA(b), t, names);
     PITH_TRY(pith__map_init(map, PITH_BUILD_ARENA(b), t->rows));
@@ -43,23 +47,27 @@ static pith_status link_keys(pith__map *map, pith__build *b, size_t table, const
     for (size_t r = 0; r < t->rows; r++) {
         bool null;
         uint32_t old;
-        const pith_str key = pith__build_key(PITH_BUILD_ARENA(b), t, places, names->count, r, &null);
+        const pith_str key =
+            pith__build_key(PITH_BUILD_ARENA(b), t, places, names->count, r, &null);
         if (!key.data || (!null && !pith__map_put(map, key, (uint32_t)r, &old)))
             return pith__fail_memory(err, key.size);
         if (null)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': the key is empty", t->path,
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s: row %zu, column '" PITH_STR_FMT "': the key is empty", t->path,
                               r + 1, PITH_STR_ARG(names->items[0]));
         if (old != UINT32_MAX)
             return pith__fail(err, PITH_ERR_FORMAT,
                               "%s: row %zu, column '" PITH_STR_FMT "': the key '" PITH_STR_FMT
                               "' is also that of row %u",
-                              t->path, r + 1, PITH_STR_ARG(names->items[0]), PITH_STR_ARG(key), old + 1);
+                              t->path, r + 1, PITH_STR_ARG(names->items[0]), PITH_STR_ARG(key),
+                              old + 1);
     }
     return PITH_OK;
 }
 
 /* The keys of a table one after the other, for looking rows up later. */
-static pith_status link_key_text(pith__build *b, size_t table, const pith__name_list *names, pith_error *err) {
+static pith_status link_key_text(pith__build *b, size_t table, const pith__name_list *names,
+                                 pith_error *err) {
     const pith__text_table *t = &b->texts[table];
     pith__arena *arena = PITH_BUILD_ARENA(b);
     const size_t *places = link_places(arena, t, names);
@@ -87,21 +95,24 @@ static bool link_same(const pith__name_list *a, const pith__name_list *b) {
 }
 
 /* A foreign key of which no value names a row joins nothing. */
-static pith_status link_all_lost(pith__build *b, const pith__rdb_link *link, const pith__link_schema *from,
-                                 pith_str cell, pith_error *err) {
-    const pith__rdb_table *child = &b->rdb->tables[link->child], *parent = &b->rdb->tables[link->parent];
+static pith_status link_all_lost(pith__build *b, const pith__rdb_link *link,
+                                 const pith__link_schema *from, pith_str cell, pith_error *err) {
+    const pith__rdb_table *child = &b->rdb->tables[link->child],
+                          *parent = &b->rdb->tables[link->parent];
     return pith__build_tell(
         b, err,
-        PITH_STR_FMT " (" PITH_STR_FMT "): column '" PITH_STR_FMT "': none of the %llu keys, as '" PITH_CUT_FMT
-                     "', names a row of '" PITH_STR_FMT "', so the tables are not joined; compare how both files "
+        PITH_STR_FMT " (" PITH_STR_FMT "): column '" PITH_STR_FMT
+                     "': none of the %llu keys, as '" PITH_CUT_FMT
+                     "', names a row of '" PITH_STR_FMT
+                     "', so the tables are not joined; compare how both files "
                      "write their keys",
         PITH_STR_ARG(child->name), PITH_STR_ARG(b->schema->tables[link->child].file),
-        PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling, PITH_CUT(cell, 60),
-        PITH_STR_ARG(parent->name));
+        PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling,
+        PITH_CUT(cell, 60), PITH_STR_ARG(parent->name));
 }
 
-static pith_status link_up(pith__build *b, pith__rdb_link *link, const pith__link_schema *from, const pith__map *keys,
-                           pith_error *err) {
+static pith_status link_up(pith__build *b, pith__rdb_link *link, const pith__link_schema *from,
+                           const pith__map *keys, pith_error *err) {
     const pith__text_table *t = &b->texts[link->child];
     pith__arena *arena = PITH_BUILD_ARENA(b);
     const size_t *places = link_places(arena, t, &from->columns);
@@ -124,13 +135,15 @@ static pith_status link_up(pith__build *b, pith__rdb_link *link, const pith__lin
     if (link->dangling + link->nulls == t->rows)
         return link_all_lost(b, link, from, t->cells[lost_row * t->columns + places[0]], err);
     return pith__build_warn(
-        b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "': %llu of %zu keys name no row of '" PITH_STR_FMT "'",
+        b, err,
+        PITH_STR_FMT ": column '" PITH_STR_FMT "': %llu of %zu keys name no row of '" PITH_STR_FMT
+                     "'",
         PITH_STR_ARG(b->rdb->tables[link->child].name), PITH_STR_ARG(from->columns.items[0]),
         (unsigned long long)link->dangling, t->rows, PITH_STR_ARG(from->parent));
 }
 
-/* Where the ".0", ".00" … of a whole number begins, which spreadsheets and data frames write behind keys; 0: nowhere.
- */
+/* Where the ".0", ".00" … of a whole number begins, which spreadsheets and data frames write behind
+ * keys; 0: nowhere. */
 static size_t key_fraction(pith_str key) {
     size_t i = key.size;
     while (i && key.data[i - 1] == '0') i--;
@@ -162,12 +175,14 @@ typedef struct link_row {
 
 static int link_compare(const void *a, const void *b) {
     const link_row *x = a, *y = b;
-    return x->time != y->time ? (x->time < y->time ? -1 : 1) : (x->row > y->row) - (x->row < y->row);
+    return x->time != y->time ? (x->time < y->time ? -1 : 1)
+                              : (x->row > y->row) - (x->row < y->row);
 }
 
 /* Lists the children of each parent: rows in order of time, dealt out to their parents. */
 pith_status pith__build_down(pith__build *b, pith__rdb_link *link, pith_error *err) {
-    const uint32_t children = b->rdb->tables[link->child].rows, parents = b->rdb->tables[link->parent].rows;
+    const uint32_t children = b->rdb->tables[link->child].rows,
+                   parents = b->rdb->tables[link->parent].rows;
     pith__arena *arena = PITH_BUILD_ARENA(b);
     uint32_t *begin = pith__arena_array(arena, (size_t)parents + 2, sizeof *begin);
     uint32_t *down = pith__arena_array(arena, (size_t)children + 1, sizeof *down);
@@ -190,13 +205,15 @@ pith_status pith__build_down(pith__build *b, pith__rdb_link *link, pith_error *e
     return PITH_OK;
 }
 
-static pith_status link_make(pith__build *b, size_t child, const pith__link_schema *from, pith_error *err) {
+static pith_status link_make(pith__build *b, size_t child, const pith__link_schema *from,
+                             pith_error *err) {
     const size_t parent = pith__schema_table(b->schema, from->parent);
     pith__rdb_link *link = &b->rdb->links[b->rdb->link_count];
     pith__map own, *keys = &b->keys[parent];
     *link = (pith__rdb_link){ .child = (uint32_t)child, .parent = (uint32_t)parent };
     link->name = pith__arena_printf(PITH_BUILD_ARENA(b), PITH_STR_FMT "." PITH_STR_FMT,
-                                    PITH_STR_ALL(b->rdb->tables[child].name), PITH_STR_ALL(from->columns.items[0]));
+                                    PITH_STR_ALL(b->rdb->tables[child].name),
+                                    PITH_STR_ALL(from->columns.items[0]));
     if (!link->name.data) return pith__fail_memory(err, 64);
     if (!link_same(&from->parent_columns, &b->schema->tables[parent].primary_key)) {
         keys = &own;
@@ -223,6 +240,7 @@ pith_status pith__build_links(pith__build *b, pith_error *err) {
         for (size_t k = 0; k < schema->tables[i].link_count; k++)
             PITH_TRY(link_make(b, i, &schema->tables[i].links[k], err));
     PITH_TRY(pith__build_times(b, err));
-    for (uint32_t i = 0; i < b->rdb->link_count; i++) PITH_TRY(pith__build_down(b, &b->rdb->links[i], err));
+    for (uint32_t i = 0; i < b->rdb->link_count; i++)
+        PITH_TRY(pith__build_down(b, &b->rdb->links[i], err));
     return PITH_OK;
 }

@@ -1,6 +1,7 @@
-/* build_query.c - questions that SQL asks: a query gives a row for each question, with the columns anchor (the primary
- * key of a row of the anchor table), time, target and perhaps known_at. A source that is a database answers it itself;
- * the tables of other sources are copied into a temporary SQLite database. */
+/* build_query.c - questions that SQL asks: a query gives a row for each question, with the columns
+ * anchor (the primary key of a row of the anchor table), time, target and perhaps known_at. A
+ * source that is a database answers it itself; the tables of other sources are copied into a
+ * temporary SQLite database. */
 #include <limits.h>
 
 #include "base/error.h"
@@ -35,10 +36,13 @@ static const char *query_type(const pith__column_schema *c, const pith__text_tab
 }
 
 /* Where the columns of the schema are in the file; build_columns has found all of them. */
-static size_t *query_places(pith__arena *arena, const pith__text_table *t, const pith__table_schema *schema) {
+static size_t *query_places(pith__arena *arena, const pith__text_table *t,
+                            const pith__table_schema *schema) {
     size_t *places = pith__arena_array(arena, schema->column_count + 1, sizeof *places);
     for (size_t i = 0; places && i < schema->column_count; i++)
-        while (places[i] + 1 < t->columns && !pith__str_eq(t->names[places[i]], schema->columns[i].name)) places[i]++;
+        while (places[i] + 1 < t->columns &&
+               !pith__str_eq(t->names[places[i]], schema->columns[i].name))
+            places[i]++;
     return places;
 }
 
@@ -47,11 +51,12 @@ static int query_bind(const pith__sqlite *s, void *statement, int at, const pith
     char text[PITH_TIME_CHARS];
     int64_t time;
     bool yes;
-    const bool typed =
-        c->stype == PITH_STYPE_NUMERICAL || c->stype == PITH_STYPE_TIMESTAMP || c->stype == PITH_STYPE_BOOLEAN;
+    const bool typed = c->stype == PITH_STYPE_NUMERICAL || c->stype == PITH_STYPE_TIMESTAMP ||
+                       c->stype == PITH_STYPE_BOOLEAN;
     if (typed ? pith__cell_is_null(cell) : !cell.size) return s->bind_null(statement, at);
     if (cell.size > INT_MAX) return PITH_SQLITE_TOO_BIG;
-    if (c->stype == PITH_STYPE_BOOLEAN && pith__cell_boolean(&yes, cell)) return s->bind_int64(statement, at, yes);
+    if (c->stype == PITH_STYPE_BOOLEAN && pith__cell_boolean(&yes, cell))
+        return s->bind_int64(statement, at, yes);
     if (c->stype == PITH_STYPE_TIMESTAMP && pith__time_parse(&time, cell, format)) {
         pith__time_print(text, time, ' ');
         return s->bind_text(statement, at, text, -1, PITH_SQLITE_COPY);
@@ -59,9 +64,11 @@ static int query_bind(const pith__sqlite *s, void *statement, int at, const pith
     return s->bind_text(statement, at, cell.data, (int)cell.size, NULL);
 }
 
-static pith_status query_rows(pith__build *b, const pith__sqlite *s, void *statement, const pith__table_schema *schema,
-                              const pith__text_table *t, const size_t *places, pith_error *err) {
-    pith__time_format *formats = pith__arena_array(PITH_BUILD_ARENA(b), schema->column_count + 1, sizeof *formats);
+static pith_status query_rows(pith__build *b, const pith__sqlite *s, void *statement,
+                              const pith__table_schema *schema, const pith__text_table *t,
+                              const size_t *places, pith_error *err) {
+    pith__time_format *formats =
+        pith__arena_array(PITH_BUILD_ARENA(b), schema->column_count + 1, sizeof *formats);
     if (!formats) return pith__fail_memory(err, schema->column_count * sizeof *formats);
     for (size_t i = 0; i < schema->column_count; i++) {
         formats[i] = schema->columns[i].format;
@@ -76,7 +83,8 @@ static pith_status query_rows(pith__build *b, const pith__sqlite *s, void *state
         if (!code) code = s->step(statement);
         if (code == PITH_SQLITE_DONE) code = s->reset(statement);
         if (code)
-            return pith__fail(err, PITH_ERR_RUN, "%s: row %zu does not go into the temporary database of queries: %s",
+            return pith__fail(err, PITH_ERR_RUN,
+                              "%s: row %zu does not go into the temporary database of queries: %s",
                               t->path, r + 1, s->errmsg(b->queries));
     }
     return PITH_OK;
@@ -93,20 +101,24 @@ static void query_add(query_text *q, const char *before, pith_str name, const ch
     if (!q->text.data || !quoted.data)
         q->text.data = NULL;
     else
-        q->text = pith__arena_printf(q->arena, "%s%s%s%s", q->text.data, before, quoted.data, behind);
+        q->text =
+            pith__arena_printf(q->arena, "%s%s%s%s", q->text.data, before, quoted.data, behind);
 }
 
-static pith_status query_execute(pith__build *b, const pith__sqlite *s, pith_str sql, pith_error *err) {
+static pith_status query_execute(pith__build *b, const pith__sqlite *s, pith_str sql,
+                                 pith_error *err) {
     if (!sql.data) return pith__fail_memory(err, 64);
     if (!s->exec(b->queries, sql.data, NULL, NULL, NULL)) return PITH_OK;
-    return pith__fail(err, PITH_ERR_RUN, "the temporary database of queries: %s", s->errmsg(b->queries));
+    return pith__fail(err, PITH_ERR_RUN, "the temporary database of queries: %s",
+                      s->errmsg(b->queries));
 }
 
 /* An index on some columns, so that joins by keys are fast. */
-static pith_status query_index(pith__build *b, const pith__sqlite *s, pith_str table, const pith__name_list *names,
-                               pith_error *err) {
+static pith_status query_index(pith__build *b, const pith__sqlite *s, pith_str table,
+                               const pith__name_list *names, pith_error *err) {
     query_text q = { PITH_BUILD_ARENA(b),
-                     pith__arena_printf(PITH_BUILD_ARENA(b), "CREATE INDEX pith_index_%zu ON ", b->query_indices++) };
+                     pith__arena_printf(PITH_BUILD_ARENA(b), "CREATE INDEX pith_index_%zu ON ",
+                                        b->query_indices++) };
     if (!names->count) return PITH_OK;
     query_add(&q, "", table, "");
     for (size_t i = 0; i < names->count; i++) query_add(&q, i ? ", " : "(", names->items[i], "");
@@ -119,7 +131,8 @@ static pith_status query_table(pith__build *b, const pith__sqlite *s, size_t at,
     const pith__text_table *t = &b->texts[at];
     pith__arena *arena = PITH_BUILD_ARENA(b);
     const size_t *places = query_places(arena, t, schema);
-    query_text make = { arena, PITH_STR("CREATE TABLE ") }, fill = { arena, PITH_STR("INSERT INTO ") };
+    query_text make = { arena, PITH_STR("CREATE TABLE ") },
+               fill = { arena, PITH_STR("INSERT INTO ") };
     void *statement;
     if (!places) return pith__fail_memory(err, schema->column_count * sizeof *places);
     if (!schema->column_count) return PITH_OK;
@@ -128,15 +141,17 @@ static pith_status query_table(pith__build *b, const pith__sqlite *s, size_t at,
     for (size_t i = 0; i < schema->column_count; i++) {
         query_add(&make, i ? ", " : "(", schema->columns[i].name, " ");
         if (make.text.data)
-            make.text =
-                pith__arena_printf(arena, "%s%s", make.text.data, query_type(&schema->columns[i], t, places[i]));
-        if (fill.text.data) fill.text = pith__arena_printf(arena, "%s%s", fill.text.data, i ? ", ?" : " VALUES(?");
+            make.text = pith__arena_printf(arena, "%s%s", make.text.data,
+                                           query_type(&schema->columns[i], t, places[i]));
+        if (fill.text.data)
+            fill.text = pith__arena_printf(arena, "%s%s", fill.text.data, i ? ", ?" : " VALUES(?");
     }
     if (make.text.data) make.text = pith__arena_printf(arena, "%s)", make.text.data);
     if (fill.text.data) fill.text = pith__arena_printf(arena, "%s)", fill.text.data);
     PITH_TRY(query_execute(b, s, make.text, err));
     if (!fill.text.data) return pith__fail_memory(err, 64);
-    PITH_TRY(pith__sqlite_prepare(&statement, s, b->queries, fill.text.data, NULL, 0, t->path, err));
+    PITH_TRY(
+        pith__sqlite_prepare(&statement, s, b->queries, fill.text.data, NULL, 0, t->path, err));
     const pith_status status = query_rows(b, s, statement, schema, t, places, err);
     s->finalize(statement);
     PITH_TRY(status);
@@ -167,16 +182,20 @@ void pith__build_queries_close(pith__build *b) {
 
 /* ---- the result ---- */
 
-static pith_status query_ask(pith__text_table *result, pith__build *b, const pith__task_schema *task, pith_error *err) {
-    const pith_str path = pith__arena_printf(PITH_BUILD_ARENA(b), "%s: the query of task '" PITH_STR_FMT "'",
-                                             b->schema_path, PITH_STR_ARG(task->name));
+static pith_status query_ask(pith__text_table *result, pith__build *b,
+                             const pith__task_schema *task, pith_error *err) {
+    const pith_str path =
+        pith__arena_printf(PITH_BUILD_ARENA(b), "%s: the query of task '" PITH_STR_FMT "'",
+                           b->schema_path, PITH_STR_ARG(task->name));
     const pith_str sql = pith__arena_str(PITH_BUILD_ARENA(b), task->query);
     const pith__sqlite *s;
     if (!path.data || !sql.data) return pith__fail_memory(err, task->query.size);
-    if (b->source.kind->query) return b->source.kind->query(result, &b->source, sql.data, path.data, err);
+    if (b->source.kind->query)
+        return b->source.kind->query(result, &b->source, sql.data, path.data, err);
     PITH_TRY(pith__sqlite_load(&s, path.data, err));
     PITH_TRY(query_database(b, s, err));
-    return pith__sqlite_select(result, s, b->queries, sql.data, path.data, PITH_BUILD_ARENA(b), err);
+    return pith__sqlite_select(result, s, b->queries, sql.data, path.data, PITH_BUILD_ARENA(b),
+                               err);
 }
 
 /* Columns of the result, in the order in which they are looked for. */
@@ -201,9 +220,10 @@ static pith_status query_columns(size_t *places, const pith__text_table *t, pith
     return PITH_OK;
 }
 
-/* The anchor rows: keys as the anchor table has them, or without a primary key the numbers of its rows. */
-static pith_status query_anchors(uint32_t *up, pith__build *b, uint32_t anchor, const pith__text_table *t, size_t at,
-                                 pith_error *err) {
+/* The anchor rows: keys as the anchor table has them, or without a primary key the numbers of its
+ * rows. */
+static pith_status query_anchors(uint32_t *up, pith__build *b, uint32_t anchor,
+                                 const pith__text_table *t, size_t at, pith_error *err) {
     const pith__map *keys = &b->keys[anchor];
     for (size_t r = 0; r < t->rows; r++) {
         const pith_str cell = t->cells[r * t->columns + at];
@@ -211,45 +231,55 @@ static pith_status query_anchors(uint32_t *up, pith__build *b, uint32_t anchor, 
         up[r] = PITH_RDB_NONE;
         if (keys->slots)
             up[r] = pith__map_get(keys, cell);
-        else if (pith__cell_number(&number, cell) && number >= 0 && number < b->rdb->tables[anchor].rows)
+        else if (pith__cell_number(&number, cell) && number >= 0 &&
+                 number < b->rdb->tables[anchor].rows)
             up[r] = (uint32_t)number;
         if (up[r] == PITH_RDB_NONE)
             return pith__fail(err, PITH_ERR_FORMAT,
-                              "%s: row %zu, column 'anchor': '" PITH_STR_FMT "' is no row of table '" PITH_STR_FMT "'",
-                              t->path, r + 1, PITH_STR_ARG(cell), PITH_STR_ARG(b->rdb->tables[anchor].name));
+                              "%s: row %zu, column 'anchor': '" PITH_STR_FMT
+                              "' is no row of table '" PITH_STR_FMT "'",
+                              t->path, r + 1, PITH_STR_ARG(cell),
+                              PITH_STR_ARG(b->rdb->tables[anchor].name));
     }
     return PITH_OK;
 }
 
 static pith_status query_fill(pith__build *b, pith__rdb_table *t, const pith__task_schema *from,
-                              const pith__text_table *result, const size_t *places, pith_error *err) {
+                              const pith__text_table *result, const size_t *places,
+                              pith_error *err) {
     PITH_TRY(pith__build_made_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
     PITH_TRY(pith__build_made_column(b, t, 1, "target", from->target_stype, err));
     if (places[QUERY_KNOWN] != SIZE_MAX) PITH_TRY(pith__build_made_known(b, t, err));
     for (uint32_t c = 0; c < t->column_count; c++)
-        PITH_TRY(pith__build_cells(b, &t->columns[c], PITH_TIME_AUTO, result, places[QUERY_TIME + c], err));
+        PITH_TRY(pith__build_cells(b, &t->columns[c], PITH_TIME_AUTO, result,
+                                   places[QUERY_TIME + c], err));
     const int64_t *times = t->columns[0].data;
     for (uint32_t r = 0; r < t->rows; r++)
         if (times[r] == PITH_TIME_NULL)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %u, column 'time': it is null", result->path, r + 1);
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %u, column 'time': it is null",
+                              result->path, r + 1);
     if (t->column_count == 2) t->columns[1].known_column = PITH_KNOWN_ROW_TIME;
     t->columns[1].known_delay = from->delay;
     if (t->column_count > 2 || from->delayed) return PITH_OK;
-    return pith__build_warn(b, err,
-                            "task '" PITH_STR_FMT
-                            "' has neither a known_at nor known_delay_seconds: its targets count as "
-                            "known from the time when they are asked for",
-                            PITH_STR_ARG(from->name));
+    return pith__build_warn(
+        b, err,
+        "task '" PITH_STR_FMT
+        "' has neither a known_at nor known_delay_seconds: its targets count as "
+        "known from the time when they are asked for",
+        PITH_STR_ARG(from->name));
 }
 
-pith_status pith__build_query(pith__build *b, pith__rdb_task *task, const pith__task_schema *from, pith_error *err) {
-    const uint32_t anchor = (uint32_t)pith__schema_table(b->schema, from->anchor_table), index = b->rdb->table_count;
+pith_status pith__build_query(pith__build *b, pith__rdb_task *task, const pith__task_schema *from,
+                              pith_error *err) {
+    const uint32_t anchor = (uint32_t)pith__schema_table(b->schema, from->anchor_table),
+                   index = b->rdb->table_count;
     pith__rdb_table *t = &b->rdb->tables[index];
     pith__text_table result;
     size_t places[QUERY_COLUMNS];
     if (b->schema->tables[anchor].primary_key.count > 1)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "%s: task '" PITH_STR_FMT "': rows with a key of several columns cannot be a query's anchor",
+                          "%s: task '" PITH_STR_FMT
+                          "': rows with a key of several columns cannot be a query's anchor",
                           b->schema_path, PITH_STR_ARG(from->name));
     PITH_TRY(query_ask(&result, b, from, err));
     PITH_TRY(query_columns(places, &result, err));

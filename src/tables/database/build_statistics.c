@@ -1,14 +1,14 @@
-/* build_statistics.c - mean and standard deviation of each column, over the cells that training may see alone: rows
- * before every task's train_until, rows of the training part where a task splits by hash, and cells that are known by
- * then. */
+/* build_statistics.c - mean and standard deviation of each column, over the cells that training may
+ * see alone: rows before every task's train_until, rows of the training part where a task splits by
+ * hash, and cells that are known by then. */
 #include <math.h>
 
 #include "base/error.h"
 #include "base/str.h"
 #include "tables/database/build.h"
 
-/* A column whose cells are all positive and as skewed as this, or more, is seen as a logarithm. The skewness of an
- * exponential distribution is 2. */
+/* A column whose cells are all positive and as skewed as this, or more, is seen as a logarithm. The
+ * skewness of an exponential distribution is 2. */
 #define SKEWED 2.0
 
 static bool statistics_sees(const pith__build *b, uint32_t table, uint32_t column, uint32_t row) {
@@ -46,7 +46,8 @@ static double statistics_moments(pith__rdb_column *c, const double *x, size_t n,
     return spread ? cubes / (double)n / (sd * sd * sd) : 0;
 }
 
-static pith_status statistics_column(pith__build *b, uint32_t table, uint32_t column, double *x, pith_error *err) {
+static pith_status statistics_column(pith__build *b, uint32_t table, uint32_t column, double *x,
+                                     pith_error *err) {
     const pith__rdb_table *t = &b->rdb->tables[table];
     pith__rdb_column *c = &t->columns[column];
     const bool asked = c->log;
@@ -61,12 +62,14 @@ static pith_status statistics_column(pith__build *b, uint32_t table, uint32_t co
     }
     if (table < b->schema->table_count) {
         const pith__table_schema *from = &b->schema->tables[table];
-        automatic &= from->columns[pith__schema_column(from, c->name)].transform == PITH_TRANSFORM_AUTO;
+        automatic &=
+            from->columns[pith__schema_column(from, c->name)].transform == PITH_TRANSFORM_AUTO;
     }
     for (uint32_t i = 0; i < b->rdb->task_count; i++) /* targets stay as they are asked for */
         automatic &= b->rdb->tasks[i].table != table || b->rdb->tasks[i].column != column;
     if (asked && n && low <= 0)
-        return pith__fail(err, PITH_ERR_FORMAT, "%s: column '" PITH_STR_FMT "' has the transform log, but holds %g",
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "%s: column '" PITH_STR_FMT "' has the transform log, but holds %g",
                           b->schema_path, PITH_STR_ARG(c->name), low);
     c->log = false;
     const double skewness = statistics_moments(c, x, n, false);
@@ -76,8 +79,8 @@ static pith_status statistics_column(pith__build *b, uint32_t table, uint32_t co
         statistics_moments(c, x, n, true);
     }
     if (t->rows && n && c->sd == 1 && !c->log && low == x[0] && c->mean == x[0])
-        return pith__build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant", PITH_STR_ARG(t->name),
-                                PITH_STR_ARG(c->name));
+        return pith__build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant",
+                                PITH_STR_ARG(t->name), PITH_STR_ARG(c->name));
     return PITH_OK;
 }
 
@@ -87,10 +90,12 @@ pith_status pith__build_statistics(pith__build *b, pith_error *err) {
     for (uint32_t i = 0; i < rdb->task_count; i++)
         if (rdb->tasks[i].split == PITH_SPLIT_TIME && rdb->tasks[i].train_until < b->train_until)
             b->train_until = rdb->tasks[i].train_until;
-    for (uint32_t t = 0; t < rdb->table_count; t++) rows = rdb->tables[t].rows > rows ? rdb->tables[t].rows : rows;
+    for (uint32_t t = 0; t < rdb->table_count; t++)
+        rows = rdb->tables[t].rows > rows ? rdb->tables[t].rows : rows;
     double *x = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *x);
     if (!x) return pith__fail_memory(err, rows * sizeof *x);
     for (uint32_t t = 0; t < rdb->table_count; t++)
-        for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) PITH_TRY(statistics_column(b, t, c, x, err));
+        for (uint32_t c = 0; c < rdb->tables[t].column_count; c++)
+            PITH_TRY(statistics_column(b, t, c, x, err));
     return PITH_OK;
 }

@@ -1,6 +1,6 @@
-/* build_tasks.c - the questions. A window becomes a table of its own: a row for each anchor row and time, with the
- * target, which is known when the window ends; so does a query (build_query.c). After that every question is a column
- * of a table. */
+/* build_tasks.c - the questions. A window becomes a table of its own: a row for each anchor row and
+ * time, with the target, which is known when the window ends; so does a query (build_query.c).
+ * After that every question is a column of a table. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,13 +11,18 @@
 /* Rows a window may make, so that a wrong number of seconds does not fill the memory. */
 enum { WINDOW_ROWS = 100000000 };
 
-pith_status pith__build_made_column(pith__build *b, pith__rdb_table *t, uint32_t index, const char *name,
-                                    pith__stype stype, pith_error *err) {
+pith_status pith__build_made_column(pith__build *b, pith__rdb_table *t, uint32_t index,
+                                    const char *name, pith__stype stype, pith_error *err) {
     pith__rdb_column *c = &t->columns[index];
-    *c = (pith__rdb_column){ .name = pith__str_of(name), .stype = stype, .sd = 1, .known_column = PITH_KNOWN_WITH_ROW };
-    c->data = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)t->rows + 1, pith__rdb_value_bytes(stype));
-    const pith_str text = pith__arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ALL(t->name));
-    if (!c->data || !text.data) return pith__fail_memory(err, t->rows * pith__rdb_value_bytes(stype));
+    *c = (pith__rdb_column){
+        .name = pith__str_of(name), .stype = stype, .sd = 1, .known_column = PITH_KNOWN_WITH_ROW
+    };
+    c->data =
+        pith__arena_array(PITH_BUILD_ARENA(b), (size_t)t->rows + 1, pith__rdb_value_bytes(stype));
+    const pith_str text =
+        pith__arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ALL(t->name));
+    if (!c->data || !text.data)
+        return pith__fail_memory(err, t->rows * pith__rdb_value_bytes(stype));
     return pith__build_string(&c->name_string, b, text, err);
 }
 
@@ -29,7 +34,8 @@ pith_status pith__build_made_known(pith__build *b, pith__rdb_table *t, pith_erro
 }
 
 /* Keys of the rows of a table that a task has made. */
-static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor, const uint32_t *up, pith_error *err) {
+static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor,
+                             const uint32_t *up, pith_error *err) {
     const pith__rdb_table *a = &b->rdb->tables[anchor];
     pith__arena *arena = PITH_BUILD_ARENA(b);
     const int64_t *times = t->columns[0].data;
@@ -37,15 +43,19 @@ static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor
     char text[PITH_TIME_CHARS], *bytes = NULL;
     for (int pass = 0; begin && pass < 2; pass++) {
         for (uint32_t r = 0; r < t->rows; r++) {
-            const size_t own = a->key_begin ? (size_t)(a->key_begin[up[r] + 1] - a->key_begin[up[r]])
-                                            : (size_t)snprintf(text, sizeof text, "%u", up[r]);
-            if (bytes) memcpy(bytes + begin[r], a->key_begin ? a->key_bytes + a->key_begin[up[r]] : text, own);
+            const size_t own = a->key_begin
+                                   ? (size_t)(a->key_begin[up[r] + 1] - a->key_begin[up[r]])
+                                   : (size_t)snprintf(text, sizeof text, "%u", up[r]);
+            if (bytes)
+                memcpy(bytes + begin[r], a->key_begin ? a->key_bytes + a->key_begin[up[r]] : text,
+                       own);
             const size_t size = pith__time_print(text, times[r], 'T');
             if (bytes) bytes[begin[r] + own] = '\x1F';
             if (bytes) memcpy(bytes + begin[r] + own + 1, text, size);
             begin[r + 1] = begin[r] + own + 1 + size;
         }
-        if (!pass && !(bytes = pith__arena_alloc(arena, (size_t)begin[t->rows] + 1))) return pith__fail_memory(err, 64);
+        if (!pass && !(bytes = pith__arena_alloc(arena, (size_t)begin[t->rows] + 1)))
+            return pith__fail_memory(err, 64);
     }
     if (!begin) return pith__fail_memory(err, t->rows * sizeof *begin);
     t->key_begin = begin;
@@ -53,8 +63,8 @@ static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor
     return PITH_OK;
 }
 
-pith_status pith__build_made_table(pith__build *b, pith__rdb_task *task, pith_str name, uint32_t anchor,
-                                   const uint32_t *up, pith_error *err) {
+pith_status pith__build_made_table(pith__build *b, pith__rdb_task *task, pith_str name,
+                                   uint32_t anchor, const uint32_t *up, pith_error *err) {
     const uint32_t index = b->rdb->table_count;
     pith__rdb_link *link = &b->rdb->links[b->rdb->link_count];
     PITH_TRY(task_keys(b, &b->rdb->tables[index], anchor, up, err));
@@ -75,17 +85,19 @@ static uint32_t window_column(const pith__rdb_table *child, const pith__window_s
     return PITH_RDB_NONE;
 }
 
-/* Whether these numbers are known later than their rows, so that a window may have ended before its answer is known. */
+/* Whether these numbers are known later than their rows, so that a window may have ended before its
+ * answer is known. */
 static bool window_waits(const pith__rdb_table *child, uint32_t column) {
     return column != PITH_RDB_NONE &&
            (child->columns[column].known_column >= 0 || child->columns[column].known_delay > 0);
 }
 
-/* What the children of a row hold in (from, until]. *known: when the window has ended and all of it is known. That a
- * number is null is known no earlier than a number would be: else the answer would tell it before its time. A number
- * that is never known is none. */
+/* What the children of a row hold in (from, until]. *known: when the window has ended and all of it
+ * is known. That a number is null is known no earlier than a number would be: else the answer would
+ * tell it before its time. A number that is never known is none. */
 static double window_value(int64_t *known, const pith__build *b, const pith__rdb_link *link,
-                           const pith__window_schema *w, uint32_t parent, int64_t from, int64_t until) {
+                           const pith__window_schema *w, uint32_t parent, int64_t from,
+                           int64_t until) {
     const pith__rdb_table *child = &b->rdb->tables[link->child];
     const uint32_t column = window_column(child, w);
     const double *numbers = column == PITH_RDB_NONE ? NULL : child->columns[column].data;
@@ -106,10 +118,12 @@ static double window_value(int64_t *known, const pith__build *b, const pith__rdb
     return pith__str_is(w->aggregate, "any") ? sum > 0 : sum;
 }
 
-static const pith__rdb_link *window_link(const pith__build *b, uint32_t anchor, const pith__window_schema *w) {
+static const pith__rdb_link *window_link(const pith__build *b, uint32_t anchor,
+                                         const pith__window_schema *w) {
     const size_t child = pith__schema_table(b->schema, w->table);
     for (uint32_t i = 0; i < b->rdb->link_count; i++)
-        if (b->rdb->links[i].child == child && b->rdb->links[i].parent == anchor) return &b->rdb->links[i];
+        if (b->rdb->links[i].child == child && b->rdb->links[i].parent == anchor)
+            return &b->rdb->links[i];
     return NULL;
 }
 
@@ -124,23 +138,24 @@ static int64_t window_last(const pith__rdb *rdb, uint32_t table) {
 }
 
 /* Says how many windows end after the table's last row: what they hold is not known yet. */
-static pith_status window_tell(pith__build *b, pith__rdb_task *task, const pith__rdb_table *t, uint32_t child,
-                               pith_error *err) {
+static pith_status window_tell(pith__build *b, pith__rdb_task *task, const pith__rdb_table *t,
+                               uint32_t child, pith_error *err) {
     char last[PITH_TIME_CHARS];
     task->left_out = t->columns[1].nulls;
     if (!task->left_out) return PITH_OK;
     pith__time_print(last, window_last(b->rdb, child), 'T');
     return pith__build_tell(b, err,
-                            "task '" PITH_STR_FMT "': %llu of %u questions are left out, since their windows end after "
+                            "task '" PITH_STR_FMT
+                            "': %llu of %u questions are left out, since their windows end after "
                             "%s, the last time in '" PITH_STR_FMT "'",
-                            PITH_STR_ARG(task->name), (unsigned long long)task->left_out, t->rows, last,
-                            PITH_STR_ARG(b->rdb->tables[child].name));
+                            PITH_STR_ARG(task->name), (unsigned long long)task->left_out, t->rows,
+                            last, PITH_STR_ARG(b->rdb->tables[child].name));
 }
 
-/* Fills the rows: for each time all anchor rows that are there by then. A window that ends after the last row of its
- * table has no target: more rows may come. */
-static void window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32_t anchor, const pith__rdb_link *link,
-                        const pith__window_schema *w) {
+/* Fills the rows: for each time all anchor rows that are there by then. A window that ends after
+ * the last row of its table has no target: more rows may come. */
+static void window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32_t anchor,
+                        const pith__rdb_link *link, const pith__window_schema *w) {
     int64_t *times = (int64_t *)t->columns[0].data,
             *knowns = t->column_count > 2 ? (int64_t *)t->columns[2].data : NULL;
     const bool any = pith__str_is(w->aggregate, "any");
@@ -167,15 +182,18 @@ static void window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32
     t->rows = row;
 }
 
-static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith__task_schema *from, pith_error *err) {
+static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith__task_schema *from,
+                               pith_error *err) {
     const pith__window_schema *w = &from->window;
-    const uint32_t anchor = (uint32_t)pith__schema_table(b->schema, from->anchor_table), index = b->rdb->table_count;
+    const uint32_t anchor = (uint32_t)pith__schema_table(b->schema, from->anchor_table),
+                   index = b->rdb->table_count;
     pith__rdb_table *t = &b->rdb->tables[index];
     const uint64_t times = (uint64_t)((w->until - w->from + w->every - 1) / w->every);
     const uint64_t rows = times * b->rdb->tables[anchor].rows;
     if (times > WINDOW_ROWS || rows > WINDOW_ROWS)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          "%s: the window of task '" PITH_STR_FMT "' makes more than %d rows; ask less often",
+                          "%s: the window of task '" PITH_STR_FMT
+                          "' makes more than %d rows; ask less often",
                           b->schema_path, PITH_STR_ARG(from->name), WINDOW_ROWS);
     const pith__rdb_link *link = window_link(b, anchor, w);
     const pith__rdb_table *child = &b->rdb->tables[link->child];
@@ -188,7 +206,8 @@ static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith_
     if (!t->columns || !up) return pith__fail_memory(err, (size_t)rows * sizeof *up);
     const bool any = pith__str_is(w->aggregate, "any");
     PITH_TRY(pith__build_made_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
-    PITH_TRY(pith__build_made_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
+    PITH_TRY(pith__build_made_column(b, t, 1, "target",
+                                     any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
     t->columns[1].known_column = 0;
     t->columns[1].known_delay = w->seconds;
     if (waits) PITH_TRY(pith__build_made_known(b, t, err));
@@ -203,7 +222,8 @@ static int32_t task_find(const pith__rdb_table *t, pith_str name) {
     return -1;
 }
 
-static pith_status task_make(pith__build *b, pith__rdb_task *task, const pith__task_schema *from, pith_error *err) {
+static pith_status task_make(pith__build *b, pith__rdb_task *task, const pith__task_schema *from,
+                             pith_error *err) {
     *task = (pith__rdb_task){ .name = from->name,
                               .split = from->split,
                               .train_until = from->train_until,
@@ -219,7 +239,8 @@ static pith_status task_make(pith__build *b, pith__rdb_task *task, const pith__t
     task->time_column = from->time_column.size ? task_find(t, from->time_column) : t->time_column;
     /* Where nothing is said, a target is known from the time of its row. */
     pith__rdb_column *c = &t->columns[task->column];
-    if (c->known_column == PITH_KNOWN_WITH_ROW && t->time_column >= 0) c->known_column = PITH_KNOWN_ROW_TIME;
+    if (c->known_column == PITH_KNOWN_WITH_ROW && t->time_column >= 0)
+        c->known_column = PITH_KNOWN_ROW_TIME;
     return PITH_OK;
 }
 

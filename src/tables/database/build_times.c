@@ -1,7 +1,8 @@
-/* build_times.c - when rows without a time of their own are known: when the newest row that they name is, which may in
- * turn have its time from the rows that it names. Without this a table of order lines or refunds would tell of orders
- * that are still to come. Times go from parents to children, the newest first, so that each row is set once, also where
- * rows name each other in a circle. */
+/* build_times.c - when rows without a time of their own are known: when the newest row that they
+ * name is, which may in turn have its time from the rows that it names. Without this a table of
+ * order lines or refunds would tell of orders that are still to come. Times go from parents to
+ * children, the newest first, so that each row is set once, also where rows name each other in a
+ * circle. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -28,7 +29,8 @@ static int64_t times_direct(const pith__rdb *rdb, uint32_t table, uint32_t row) 
     int64_t newest = PITH_TIME_ALWAYS;
     for (uint32_t k = 0; k < rdb->link_count; k++) {
         const pith__rdb_link *link = &rdb->links[k];
-        if (link->child != table || rdb->tables[link->parent].time_column < 0 || link->up[row] == PITH_RDB_NONE)
+        if (link->child != table || rdb->tables[link->parent].time_column < 0 ||
+            link->up[row] == PITH_RDB_NONE)
             continue;
         const int64_t own = pith__rdb_row_time(rdb, link->parent, link->up[row]);
         const int64_t time = own == PITH_TIME_NULL ? TIMES_NEVER : own;
@@ -37,8 +39,8 @@ static int64_t times_direct(const pith__rdb *rdb, uint32_t table, uint32_t row) 
     return newest;
 }
 
-/* Marks the tables whose rows get times: those without, unless they are always there, that name a table with times or a
- * marked one. Returns the number of their rows. */
+/* Marks the tables whose rows get times: those without, unless they are always there, that name a
+ * table with times or a marked one. Returns the number of their rows. */
 static size_t times_mark(bool *marked, const pith__build *b) {
     const pith__rdb *rdb = b->rdb;
     size_t rows = 0;
@@ -95,14 +97,16 @@ static pith_status times_tell(pith__build *b, const bool *marked, pith_error *er
         if (!first) continue;
         PITH_TRY(pith__build_tell(
             b, err,
-            PITH_STR_FMT ": its rows have no time of their own; each is known when the newest row "
-                         "that it names is. If they are known before, write \"known\": \"always\" for the table",
+            PITH_STR_FMT
+            ": its rows have no time of their own; each is known when the newest row "
+            "that it names is. If they are known before, write \"known\": \"always\" for the table",
             PITH_STR_ARG(b->rdb->tables[link->child].name)));
     }
     return PITH_OK;
 }
 
-/* Lists the rows that name rows with times, and lists the children of marked tables, for the way down. */
+/* Lists the rows that name rows with times, and lists the children of marked tables, for the way
+ * down. */
 static pith_status times_run(pith__build *b, times_work *w, size_t rows, pith_error *err) {
     pith__rdb *rdb = b->rdb;
     times_row *first = pith__arena_array(PITH_BUILD_ARENA(b), rows + 1, sizeof *first);
@@ -111,7 +115,8 @@ static pith_status times_run(pith__build *b, times_work *w, size_t rows, pith_er
     if (!first || !w->waiting) return pith__fail_memory(err, rows * sizeof *first);
     for (uint32_t t = 0; t < rdb->table_count; t++) {
         if (!w->marked[t]) continue;
-        w->times[t] = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->tables[t].rows + 1, sizeof **w->times);
+        w->times[t] = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->tables[t].rows + 1,
+                                        sizeof **w->times);
         if (!w->times[t]) return pith__fail_memory(err, rows * sizeof **w->times);
         for (uint32_t r = 0; r < rdb->tables[t].rows; r++) {
             const int64_t time = times_direct(rdb, t, r);
@@ -129,7 +134,8 @@ static pith_status times_run(pith__build *b, times_work *w, size_t rows, pith_er
 
 pith_status pith__build_times(pith__build *b, pith_error *err) {
     pith__rdb *rdb = b->rdb;
-    bool *marked = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->table_count + 1, sizeof *marked);
+    bool *marked =
+        pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->table_count + 1, sizeof *marked);
     times_work w = { .rdb = rdb, .marked = marked };
     w.times = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->table_count + 1, sizeof *w.times);
     if (!marked || !w.times) return pith__fail_memory(err, rdb->table_count * sizeof *w.times);

@@ -1,4 +1,5 @@
-/* build_vectors.c - a vector for each distinct text, by the caller's embedder or by hashing its words. */
+/* build_vectors.c - a vector for each distinct text, by the caller's embedder or by hashing its
+ * words. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,18 +11,21 @@
 #include "tables/database/build.h"
 #include "tables/database/hash_words.h"
 
-/* Texts of a call of the embedder: enough to fill its batches, few enough to show progress and to be cancelled. */
+/* Texts of a call of the embedder: enough to fill its batches, few enough to show progress and to
+ * be cancelled. */
 enum { VECTOR_TEXTS = 1024 };
 
 static bool word_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (unsigned char)c >= 0x80;
 }
 
 /* Four signed buckets a word, so that two words never fully collide. */
 static void word_add(float *vector, const char *word, size_t size) {
     char lower[64];
     if (size > sizeof lower) size = sizeof lower;
-    for (size_t i = 0; i < size; i++) lower[i] = (char)(word[i] >= 'A' && word[i] <= 'Z' ? word[i] + 32 : word[i]);
+    for (size_t i = 0; i < size; i++)
+        lower[i] = (char)(word[i] >= 'A' && word[i] <= 'Z' ? word[i] + 32 : word[i]);
     const uint64_t hash = pith__hash_of(lower, size);
     for (int k = 0; k < 4; k++) {
         const uint32_t bits = (uint32_t)(hash >> 16 * k) & 0xFFFF;
@@ -43,9 +47,11 @@ void pith__hash_words(float *vector, pith_str text) {
     for (int i = 0; i < PITH_HASH_WORDS_DIM; i++) vector[i] *= factor;
 }
 
-static pith_status vectors_hash(void *user, float *vectors, const pith_str *texts, size_t count, pith_error *err) {
+static pith_status vectors_hash(void *user, float *vectors, const pith_str *texts, size_t count,
+                                pith_error *err) {
     (void)user, (void)err;
-    for (size_t i = 0; i < count; i++) pith__hash_words(vectors + i * PITH_HASH_WORDS_DIM, texts[i]);
+    for (size_t i = 0; i < count; i++)
+        pith__hash_words(vectors + i * PITH_HASH_WORDS_DIM, texts[i]);
     return PITH_OK;
 }
 
@@ -78,7 +84,8 @@ static pith_status vectors_text(pith__build *b, pith_error *err) {
     return PITH_OK;
 }
 
-static pith_status vectors_embed(pith__build *b, float *vectors, const pith_text_embedder *e, pith_error *err) {
+static pith_status vectors_embed(pith__build *b, float *vectors, const pith_text_embedder *e,
+                                 pith_error *err) {
     const uint32_t n = b->rdb->string_count;
     pith__arena *arena = PITH_BUILD_ARENA(b);
     vector_text *order = pith__arena_array(arena, (size_t)n + 1, sizeof *order);
@@ -89,17 +96,20 @@ static pith_status vectors_embed(pith__build *b, float *vectors, const pith_text
     qsort(order, n, sizeof *order, vector_compare);
     for (uint32_t at = 0; at < n; at += VECTOR_TEXTS) {
         const uint32_t count = n - at < VECTOR_TEXTS ? n - at : VECTOR_TEXTS;
-        if (pith__is_cancelled(b->options->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith__is_cancelled(b->options->cancel))
+            return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
         if (b->options->progress) b->options->progress(b->options->user, "texts", at, n);
         for (uint32_t i = 0; i < count; i++) texts[i] = order[at + i].text;
         PITH_TRY(e->embed(e->user, some, texts, count, err));
         for (size_t i = 0; i < count * e->dim; i++)
             if (!isfinite(some[i]))
                 return pith__fail(err, PITH_ERR_RUN,
-                                  "the embedder gave a vector that is not finite for '" PITH_STR_FMT "'",
+                                  "the embedder gave a vector that is not finite for '" PITH_STR_FMT
+                                  "'",
                                   PITH_STR_ARG(texts[i / e->dim]));
         for (uint32_t i = 0; i < count; i++)
-            memcpy(vectors + (size_t)order[at + i].number * e->dim, some + i * e->dim, e->dim * sizeof *some);
+            memcpy(vectors + (size_t)order[at + i].number * e->dim, some + i * e->dim,
+                   e->dim * sizeof *some);
     }
     if (b->options->progress) b->options->progress(b->options->user, "texts", n, n);
     return PITH_OK;
@@ -110,7 +120,8 @@ pith_status pith__build_vectors(pith__build *b, pith_error *err) {
     const pith_text_embedder *e = b->options->embedder ? b->options->embedder : &hash;
     size_t size;
     if (!e->embed || !e->name || !e->dim || e->dim > 16384)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "an embedder needs a name, a function and 1 to 16384 components");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "an embedder needs a name, a function and 1 to 16384 components");
     if (pith__mul_overflows(b->rdb->string_count, e->dim * sizeof(float), &size))
         return pith__fail_memory(err, SIZE_MAX);
     float *vectors = pith__arena_alloc64(PITH_BUILD_ARENA(b), size);

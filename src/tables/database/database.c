@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "tables/database/build.h"
 
-pith_status pith__database_draft_run(const char *source, void (*write)(void *user, const char *text, size_t size),
+pith_status pith__database_draft_run(const char *source,
+                                     void (*write)(void *user, const char *text, size_t size),
                                      void *user, pith_error *err) {
     pith__arena arena;
     pith__table_source s;
@@ -22,8 +23,8 @@ pith_status pith__database_draft_run(const char *source, void (*write)(void *use
 }
 
 pith_status pith__database_make_run(const char *source, const pith_database_options *options,
-                                    int (*write)(void *user, const void *data, size_t size), void *user,
-                                    pith_error *err) {
+                                    int (*write)(void *user, const void *data, size_t size),
+                                    void *user, pith_error *err) {
     pith_database_options o = PITH_DATABASE_OPTIONS_INIT;
     pith__rdb rdb = { .table_count = 0 };
     PITH_TAKE_OPTIONS(o, options, err);
@@ -33,8 +34,8 @@ pith_status pith__database_make_run(const char *source, const pith_database_opti
     return status;
 }
 
-pith_status pith__database_open_run(pith_database **database, const char *path, const pith_allocator *allocator,
-                                    pith_error *err) {
+pith_status pith__database_open_run(pith_database **database, const char *path,
+                                    const pith_allocator *allocator, pith_error *err) {
     if (!allocator) allocator = &pith__allocator_default;
     pith_database *d = pith__memory_alloc(allocator, sizeof *d, 64);
     if (!d) return pith__fail_memory(err, sizeof *d);

@@ -30,7 +30,8 @@ int64_t pith__rdb_known_at(const pith__rdb *rdb, uint32_t table, uint32_t column
     if (c->known_column == PITH_KNOWN_WITH_ROW) return pith__rdb_row_time(rdb, table, row);
     time = c->known_column < 0 ? pith__rdb_row_time(rdb, table, row)
                                : ((const int64_t *)t->columns[c->known_column].data)[row];
-    if (time == PITH_TIME_NULL || __builtin_add_overflow(time, c->known_delay, &known)) return INT64_MAX;
+    if (time == PITH_TIME_NULL || __builtin_add_overflow(time, c->known_delay, &known))
+        return INT64_MAX;
     return known;
 }
 
@@ -60,9 +61,10 @@ static float *rdb_turn(float *features, double x, double period) {
     return features + 2;
 }
 
-void pith__rdb_time_features(float *features, const pith__rdb_column *column, uint32_t row, int64_t asked,
-                             bool ages_alone) {
-    static const double periods[] = { 86400, 7 * 86400, 31556952 }; /* seconds: the last is the mean Gregorian year */
+void pith__rdb_time_features(float *features, const pith__rdb_column *column, uint32_t row,
+                             int64_t asked, bool ages_alone) {
+    /* seconds: the last is the mean Gregorian year */
+    static const double periods[] = { 86400, 7 * 86400, 31556952 };
     const int64_t time = ((const int64_t *)column->data)[row];
     *features++ = ages_alone && asked != INT64_MAX ? 0 : pith__rdb_scaled(column, row);
     for (int i = 0; i < 3; i++) features = rdb_turn(features, (double)time, periods[i]);
@@ -80,13 +82,15 @@ int64_t pith__rdb_asked_at(const pith__rdb *rdb, const pith__rdb_task *task, uin
 
 /* A number from 0 to 99 that the row's key decides, or without keys its number. */
 static int rdb_percentile(const pith__rdb_table *t, uint32_t row) {
-    const uint64_t hash = t->key_begin ? pith__hash_of(t->key_bytes + t->key_begin[row],
-                                                       (size_t)(t->key_begin[row + 1] - t->key_begin[row]))
-                                       : pith__hash_of(&row, sizeof row);
+    const uint64_t hash = t->key_begin
+                              ? pith__hash_of(t->key_bytes + t->key_begin[row],
+                                              (size_t)(t->key_begin[row + 1] - t->key_begin[row]))
+                              : pith__hash_of(&row, sizeof row);
     return (int)(hash % 100);
 }
 
-/* Whether a label is a class that the model of a followed database does not know: it belongs to no part then. */
+/* Whether a label is a class that the model of a followed database does not know: it belongs to no
+ * part then. */
 static bool rdb_unknown_class(const pith__rdb_task *task, const pith__rdb_column *c, uint32_t row) {
     bool unknown = task->classes != NULL;
     for (uint32_t i = 0; unknown && i < task->class_count; i++)
@@ -97,12 +101,14 @@ static bool rdb_unknown_class(const pith__rdb_task *task, const pith__rdb_column
 int pith__rdb_split(const pith__rdb *rdb, const pith__rdb_task *task, uint32_t row) {
     const pith__rdb_table *t = &rdb->tables[task->table];
     const int64_t asked = pith__rdb_asked_at(rdb, task, row);
-    if (asked == PITH_TIME_NULL || pith__rdb_is_null(&t->columns[task->column], row)) return PITH_NO_SPLIT;
+    if (asked == PITH_TIME_NULL || pith__rdb_is_null(&t->columns[task->column], row))
+        return PITH_NO_SPLIT;
     if (rdb_unknown_class(task, &t->columns[task->column], row)) return PITH_NO_SPLIT;
     if (task->split == PITH_SPLIT_TIME) {
         const int64_t known = pith__rdb_known_at(rdb, task->table, task->column, row);
         if (asked >= task->validation_until) return PITH_TEST;
-        if (asked >= task->train_until) return known < task->validation_until ? PITH_VALIDATION : PITH_NO_SPLIT;
+        if (asked >= task->train_until)
+            return known < task->validation_until ? PITH_VALIDATION : PITH_NO_SPLIT;
         return known < task->train_until ? PITH_TRAIN : PITH_NO_SPLIT;
     }
     const int at = rdb_percentile(t, row);

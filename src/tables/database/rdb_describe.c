@@ -17,7 +17,8 @@ void pith__json_key_double(pith__json_out *out, const char *name, double x) {
 }
 
 /* The least and the greatest value, of columns that have an order. */
-static void describe_range(pith__json_out *j, const pith__rdb_column *c, const pith__rdb_figures *f) {
+static void describe_range(pith__json_out *j, const pith__rdb_column *c,
+                           const pith__rdb_figures *f) {
     if (!f->distinct) return;
     if (c->stype == PITH_STYPE_NUMERICAL) {
         pith__json_key_double(j, "least", f->least);
@@ -42,13 +43,16 @@ static void describe_column(pith__json_out *j, const pith__rdb_table *t, const p
         pith__json_key_double(j, "deviation", c->sd);
         pith__json_key_bool(j, "logarithm", c->log);
     }
-    if (c->known_column >= 0) pith__json_key_string(j, "known_at", t->columns[c->known_column].name);
-    if (c->known_column == PITH_KNOWN_ROW_TIME) pith__json_key_string(j, "known_at", PITH_STR("time of the row"));
+    if (c->known_column >= 0)
+        pith__json_key_string(j, "known_at", t->columns[c->known_column].name);
+    if (c->known_column == PITH_KNOWN_ROW_TIME)
+        pith__json_key_string(j, "known_at", PITH_STR("time of the row"));
     if (c->known_delay) pith__json_key_int(j, "known_delay_seconds", c->known_delay);
     pith__json_close(j, "}");
 }
 
-static void describe_table(pith__json_out *j, const pith__rdb_table *t, const pith__rdb_figures *figures) {
+static void describe_table(pith__json_out *j, const pith__rdb_table *t,
+                           const pith__rdb_figures *figures) {
     pith__json_separate(j);
     pith__json_open(j, "{");
     pith__json_key_string(j, "name", t->name);
@@ -57,7 +61,8 @@ static void describe_table(pith__json_out *j, const pith__rdb_table *t, const pi
     if (t->times) pith__json_key_string(j, "time", PITH_STR("newest row that it names"));
     pith__json_key(j, "columns");
     pith__json_open(j, "[");
-    for (uint32_t c = 0; c < t->column_count; c++) describe_column(j, t, &t->columns[c], &figures[c]);
+    for (uint32_t c = 0; c < t->column_count; c++)
+        describe_column(j, t, &t->columns[c], &figures[c]);
     pith__json_close(j, "]");
     pith__json_close(j, "}");
 }
@@ -65,7 +70,8 @@ static void describe_table(pith__json_out *j, const pith__rdb_table *t, const pi
 static void describe_task(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_task *task) {
     static const char *const parts[] = { "train", "validation", "test", "none" };
     int64_t counts[4] = { 0 };
-    for (uint32_t r = 0; r < rdb->tables[task->table].rows; r++) counts[pith__rdb_split(rdb, task, r)]++;
+    for (uint32_t r = 0; r < rdb->tables[task->table].rows; r++)
+        counts[pith__rdb_split(rdb, task, r)]++;
     pith__json_separate(j);
     pith__json_open(j, "{");
     pith__json_key_string(j, "name", task->name);
@@ -87,8 +93,10 @@ static void describe_link(pith__json_out *j, const pith__rdb *rdb, const pith__r
     pith__json_close(j, "}");
 }
 
-/* What preprocessing warned of, and columns of one value that it did not name: it looks at numbers in training rows. */
-static void describe_warnings(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_figures *figures) {
+/* What preprocessing warned of, and columns of one value that it did not name: it looks at numbers
+ * in training rows. */
+static void describe_warnings(pith__json_out *j, const pith__rdb *rdb,
+                              const pith__rdb_figures *figures) {
     for (uint32_t i = 0; i < rdb->warning_count; i++) {
         pith__json_separate(j);
         pith__json_put_string(j, rdb->warnings[i]);
@@ -102,7 +110,8 @@ static void describe_warnings(pith__json_out *j, const pith__rdb *rdb, const pit
     }
 }
 
-static void describe_database(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_figures *figures) {
+static void describe_database(pith__json_out *j, const pith__rdb *rdb,
+                              const pith__rdb_figures *figures) {
     pith__json_open(j, "{");
     pith__json_key_string(j, "name", rdb->name);
     pith__json_key_string(j, "embedder", rdb->embedder);
@@ -129,7 +138,8 @@ static void describe_database(pith__json_out *j, const pith__rdb *rdb, const pit
 }
 
 pith_status pith__rdb_describe(const pith__rdb *rdb, const pith_allocator *allocator,
-                               void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+                               void (*write)(void *user, const char *text, size_t size), void *user,
+                               pith_error *err) {
     pith__json_out out = { write, user, false };
     pith__rdb_figures *figures;
     pith__arena arena;

@@ -24,7 +24,8 @@ static int figures_by_time(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void figures_numbers(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows, double *x) {
+static void figures_numbers(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows,
+                            double *x) {
     size_t n = 0;
     for (uint32_t r = 0; r < rows; r++)
         if (!pith__rdb_is_null(c, r)) x[n++] = ((const double *)c->data)[r];
@@ -35,7 +36,8 @@ static void figures_numbers(pith__rdb_figures *f, const pith__rdb_column *c, uin
     f->greatest = x[n - 1];
 }
 
-static void figures_times(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows, int64_t *x) {
+static void figures_times(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows,
+                          int64_t *x) {
     size_t n = 0;
     for (uint32_t r = 0; r < rows; r++)
         if (!pith__rdb_is_null(c, r)) x[n++] = ((const int64_t *)c->data)[r];
@@ -54,7 +56,8 @@ static void figures_booleans(pith__rdb_figures *f, const pith__rdb_column *c, ui
 }
 
 /* Equal texts are one string of the database. */
-static void figures_strings(pith__rdb_figures *f, const figures_work *w, const pith__rdb_column *c, uint32_t rows) {
+static void figures_strings(pith__rdb_figures *f, const figures_work *w, const pith__rdb_column *c,
+                            uint32_t rows) {
     memset(w->seen, 0, w->rdb->string_count / 8 + 1);
     for (uint32_t r = 0; r < rows; r++) {
         if (pith__rdb_is_null(c, r)) continue;
@@ -71,25 +74,29 @@ static bool figures_warned(const pith__rdb *rdb, pith_str warning) {
     return false;
 }
 
-static pith_status figures_warn(pith__rdb_figures *f, const figures_work *w, const pith__rdb_table *t,
-                                const pith__rdb_column *c, pith_error *err) {
+static pith_status figures_warn(pith__rdb_figures *f, const figures_work *w,
+                                const pith__rdb_table *t, const pith__rdb_column *c,
+                                pith_error *err) {
     if (t->rows < 2 || f->distinct != 1 || c->nulls) return PITH_OK;
-    const pith_str text = pith__arena_printf(w->arena, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant",
-                                             PITH_STR_ARG(t->name), PITH_STR_ARG(c->name));
+    const pith_str text =
+        pith__arena_printf(w->arena, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant",
+                           PITH_STR_ARG(t->name), PITH_STR_ARG(c->name));
     if (!text.data) return pith__fail_memory(err, t->name.size + c->name.size);
     if (!figures_warned(w->rdb, text)) f->warning = text;
     return PITH_OK;
 }
 
-static pith_status figures_table(pith__rdb_figures *figures, const figures_work *w, const pith__rdb_table *t,
-                                 pith_error *err) {
+static pith_status figures_table(pith__rdb_figures *figures, const figures_work *w,
+                                 const pith__rdb_table *t, pith_error *err) {
     for (uint32_t i = 0; i < t->column_count; i++) {
         const pith__rdb_column *c = &t->columns[i];
         pith__rdb_figures *f = &figures[t->first_cell + i];
         *f = (pith__rdb_figures){ .distinct = 0 };
         switch (c->stype) {
         case PITH_STYPE_NUMERICAL: figures_numbers(f, c, t->rows, w->numbers); break;
-        case PITH_STYPE_TIMESTAMP: figures_times(f, c, t->rows, (int64_t *)(void *)w->numbers); break;
+        case PITH_STYPE_TIMESTAMP:
+            figures_times(f, c, t->rows, (int64_t *)(void *)w->numbers);
+            break;
         case PITH_STYPE_BOOLEAN: figures_booleans(f, c, t->rows); break;
         default: figures_strings(f, w, c, t->rows); break;
         }
@@ -98,15 +105,17 @@ static pith_status figures_table(pith__rdb_figures *figures, const figures_work 
     return PITH_OK;
 }
 
-pith_status pith__rdb_figures_of(pith__rdb_figures **figures, const pith__rdb *rdb, pith__arena *arena,
-                                 pith_error *err) {
+pith_status pith__rdb_figures_of(pith__rdb_figures **figures, const pith__rdb *rdb,
+                                 pith__arena *arena, pith_error *err) {
     figures_work w = { .rdb = rdb, .arena = arena };
     uint32_t rows = 0;
-    for (uint32_t t = 0; t < rdb->table_count; t++) rows = rdb->tables[t].rows > rows ? rdb->tables[t].rows : rows;
+    for (uint32_t t = 0; t < rdb->table_count; t++)
+        rows = rdb->tables[t].rows > rows ? rdb->tables[t].rows : rows;
     *figures = pith__arena_array(arena, (size_t)rdb->column_count + 1, sizeof **figures);
     w.numbers = pith__arena_array(arena, (size_t)rows + 1, sizeof *w.numbers);
     w.seen = pith__arena_array(arena, (size_t)rdb->string_count / 8 + 1, 1);
     if (!*figures || !w.numbers || !w.seen) return pith__fail_memory(err, rows * sizeof *w.numbers);
-    for (uint32_t t = 0; t < rdb->table_count; t++) PITH_TRY(figures_table(*figures, &w, &rdb->tables[t], err));
+    for (uint32_t t = 0; t < rdb->table_count; t++)
+        PITH_TRY(figures_table(*figures, &w, &rdb->tables[t], err));
     return PITH_OK;
 }

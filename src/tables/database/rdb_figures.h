@@ -8,11 +8,12 @@ typedef struct pith__rdb_figures {
     uint64_t distinct;      /* different values; nulls are none */
     double least, greatest; /* of numbers, if there are any */
     int64_t first, last;    /* of times, if there are any */
-    pith_str warning;       /* of a column of one value that the database does not warn of; size 0: none */
+    pith_str warning;       /* of a column of one value that the database does not warn of; size 0:
+                               none */
 } pith__rdb_figures;
 
 /* Sets *figures to [rdb->column_count] figures from the arena. */
-pith_status pith__rdb_figures_of(pith__rdb_figures **figures, const pith__rdb *rdb, pith__arena *arena,
-                                 pith_error *err);
+pith_status pith__rdb_figures_of(pith__rdb_figures **figures, const pith__rdb *rdb,
+                                 pith__arena *arena, pith_error *err);
 
 #endif

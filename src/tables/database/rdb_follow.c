@@ -8,7 +8,8 @@
 #include "base/str.h"
 #include "tables/database/rdb_keep.h"
 
-/* Vectors of the same text by the same model differ by rounding; those of two models have nothing in common. */
+/* Vectors of the same text by the same model differ by rounding; those of two models have nothing
+ * in common. */
 #define FOLLOW_NEAR 0.01
 
 static pith_str follow_text(const pith__rdb *rdb, uint32_t string) {
@@ -17,11 +18,14 @@ static pith_str follow_text(const pith__rdb *rdb, uint32_t string) {
 }
 
 /* Says how the databases differ. What is named: a table, and a column of it or nothing. */
-static pith_status follow_differs(const pith__rdb_table *t, pith_str column, const char *how, pith_error *err) {
+static pith_status follow_differs(const pith__rdb_table *t, pith_str column, const char *how,
+                                  pith_error *err) {
     return pith__fail(
         err, PITH_ERR_ARGUMENT,
-        "the schema is not the one that the model was trained with: table '" PITH_STR_FMT "'%s" PITH_STR_FMT "%s %s",
-        PITH_STR_ARG(t->name), column.size ? ", column '" : "", PITH_STR_ARG(column), column.size ? "'" : "", how);
+        "the schema is not the one that the model was trained with: table '" PITH_STR_FMT
+        "'%s" PITH_STR_FMT "%s %s",
+        PITH_STR_ARG(t->name), column.size ? ", column '" : "", PITH_STR_ARG(column),
+        column.size ? "'" : "", how);
 }
 
 static const pith__rdb_column *follow_find(const pith__rdb_table *t, pith_str name) {
@@ -30,14 +34,15 @@ static const pith__rdb_column *follow_find(const pith__rdb_table *t, pith_str na
     return NULL;
 }
 
-static pith_status follow_column(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table, uint32_t column,
-                                 pith_error *err) {
+static pith_status follow_column(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table,
+                                 uint32_t column, pith_error *err) {
     const pith__rdb_table *t = &rdb->tables[table];
     const pith__rdb_column *mine = &t->columns[column], *its = &kept->tables[table].columns[column];
     char how[160];
     if (!pith__str_eq(mine->name, its->name))
-        return follow_differs(t, its->name, "stands in another place; keep the order of the columns in the schema",
-                              err);
+        return follow_differs(
+            t, its->name, "stands in another place; keep the order of the columns in the schema",
+            err);
     if (mine->stype != its->stype) {
         snprintf(how, sizeof how, "has the stype %s and had %s", pith__stype_names[mine->stype],
                  pith__stype_names[its->stype]);
@@ -48,7 +53,8 @@ static pith_status follow_column(const pith__rdb *rdb, const pith__rdb *kept, ui
     return PITH_OK;
 }
 
-static pith_status follow_table(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table, pith_error *err) {
+static pith_status follow_table(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table,
+                                pith_error *err) {
     const pith__rdb_table *mine = &rdb->tables[table], *its = &kept->tables[table];
     const pith_str none = { NULL, 0 };
     for (uint32_t c = 0; c < its->column_count; c++)
@@ -56,26 +62,32 @@ static pith_status follow_table(const pith__rdb *rdb, const pith__rdb *kept, uin
             return follow_differs(mine, its->columns[c].name, "is missing", err);
     for (uint32_t c = 0; c < mine->column_count; c++)
         if (!follow_find(its, mine->columns[c].name))
-            return follow_differs(mine, mine->columns[c].name, "is new; give it the stype ignored", err);
-    for (uint32_t c = 0; c < its->column_count; c++) PITH_TRY(follow_column(rdb, kept, table, c, err));
-    if (mine->time_column != its->time_column) return follow_differs(mine, none, "has another temporal_column", err);
+            return follow_differs(mine, mine->columns[c].name, "is new; give it the stype ignored",
+                                  err);
+    for (uint32_t c = 0; c < its->column_count; c++)
+        PITH_TRY(follow_column(rdb, kept, table, c, err));
+    if (mine->time_column != its->time_column)
+        return follow_differs(mine, none, "has another temporal_column", err);
     if (!mine->times != !its->times)
-        return follow_differs(mine, none, "has rows that are known from another time on (\"known\")", err);
+        return follow_differs(mine, none,
+                              "has rows that are known from another time on (\"known\")", err);
     if (!mine->key_begin != !its->key_begin)
-        return follow_differs(mine, none, its->key_begin ? "has no primary key" : "has a primary key and had none",
-                              err);
+        return follow_differs(
+            mine, none, its->key_begin ? "has no primary key" : "has a primary key and had none",
+            err);
     return PITH_OK;
 }
 
 static pith_status follow_tables(const pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
-    const uint32_t most = rdb->table_count > kept->table_count ? rdb->table_count : kept->table_count;
+    const uint32_t most =
+        rdb->table_count > kept->table_count ? rdb->table_count : kept->table_count;
     for (uint32_t i = 0; i < most; i++) {
         const pith_str mine = i < rdb->table_count ? rdb->tables[i].name : PITH_STR("nothing"),
                        its = i < kept->table_count ? kept->tables[i].name : PITH_STR("nothing");
         if (i >= rdb->table_count || i >= kept->table_count || !pith__str_eq(mine, its))
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "the schema is not the one that the model was trained with: table %u is '" PITH_STR_FMT
-                              "' and was '" PITH_STR_FMT "'",
+                              "the schema is not the one that the model was trained with: table %u "
+                              "is '" PITH_STR_FMT "' and was '" PITH_STR_FMT "'",
                               i + 1, PITH_STR_ARG(mine), PITH_STR_ARG(its));
     }
     for (uint32_t i = 0; i < kept->table_count; i++) PITH_TRY(follow_table(rdb, kept, i, err));
@@ -91,8 +103,8 @@ static pith_status follow_links(const pith__rdb *rdb, const pith__rdb *kept, pit
             mine->parent == its->parent)
             continue;
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the schema is not the one that the model was trained with: foreign key %u is '" PITH_STR_FMT
-                          "' and was '" PITH_STR_FMT "'",
+                          "the schema is not the one that the model was trained with: foreign key "
+                          "%u is '" PITH_STR_FMT "' and was '" PITH_STR_FMT "'",
                           i + 1, PITH_STR_ARG(mine ? mine->name : PITH_STR("none")),
                           PITH_STR_ARG(its ? its->name : PITH_STR("none")));
     }
@@ -104,8 +116,10 @@ static pith_status follow_vectors(const pith__rdb *rdb, const pith__rdb *kept, p
     double apart = rdb->dim == kept->dim ? 0 : INFINITY;
     for (uint32_t t = 0; t < kept->table_count; t++)
         for (uint32_t c = 0; c < kept->tables[t].column_count && isfinite(apart); c++) {
-            const float *mine = rdb->vectors + (size_t)rdb->tables[t].columns[c].name_string * rdb->dim,
-                        *its = kept->vectors + (size_t)kept->tables[t].columns[c].name_string * kept->dim;
+            const float *mine =
+                            rdb->vectors + (size_t)rdb->tables[t].columns[c].name_string * rdb->dim,
+                        *its = kept->vectors +
+                               (size_t)kept->tables[t].columns[c].name_string * kept->dim;
             double squares = 0, length = 0;
             for (uint32_t k = 0; k < kept->dim; k++) {
                 squares += ((double)mine[k] - its[k]) * ((double)mine[k] - its[k]);
@@ -115,18 +129,22 @@ static pith_status follow_vectors(const pith__rdb *rdb, const pith__rdb *kept, p
         }
     if (isfinite(apart)) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "texts have other vectors than those the model was trained with: the embedder was '" PITH_STR_FMT
-                      "' and is '" PITH_STR_FMT "'; give the former one",
+                      "texts have other vectors than those the model was trained with: the "
+                      "embedder was '" PITH_STR_FMT "' and is '" PITH_STR_FMT
+                      "'; give the former one",
                       PITH_STR_ARG(kept->embedder), PITH_STR_ARG(rdb->embedder));
 }
 
 /* The classes as strings of this database. */
-static pith_status follow_classes(pith__rdb *rdb, pith__rdb_task *task, const pith__rdb *kept, pith_error *err) {
+static pith_status follow_classes(pith__rdb *rdb, pith__rdb_task *task, const pith__rdb *kept,
+                                  pith_error *err) {
     const pith__rdb_task *its = &kept->tasks[0];
-    uint32_t *classes = pith__arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *classes);
+    uint32_t *classes =
+        pith__arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *classes);
     pith_str *texts = pith__arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *texts);
     double *labels = pith__arena_array(&rdb->arena, (size_t)its->label_count + 1, sizeof *labels);
-    if (!classes || !texts || !labels) return pith__fail_memory(err, its->label_count * sizeof *labels);
+    if (!classes || !texts || !labels)
+        return pith__fail_memory(err, its->label_count * sizeof *labels);
     for (uint32_t i = 0; i < its->class_count; i++) {
         texts[i] = pith__arena_str(&rdb->arena, follow_text(kept, its->classes[i]));
         if (!texts[i].data) return pith__fail_memory(err, 64);
@@ -148,11 +166,12 @@ static pith_status follow_task(pith__rdb *rdb, const pith__rdb *kept, pith_error
     pith__rdb_task *mine = NULL;
     for (uint32_t i = 0; i < rdb->task_count; i++)
         if (pith__str_eq(rdb->tasks[i].name, its->name)) mine = &rdb->tasks[i];
-    if (!mine || mine->table != its->table || mine->column != its->column || mine->time_column != its->time_column ||
-        mine->rank != its->rank || mine->made != its->made)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the schema is not the one that the model was trained with: task '" PITH_STR_FMT "' %s",
-                          PITH_STR_ARG(its->name), mine ? "asks something else" : "is missing");
+    if (!mine || mine->table != its->table || mine->column != its->column ||
+        mine->time_column != its->time_column || mine->rank != its->rank || mine->made != its->made)
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "the schema is not the one that the model was trained with: task '" PITH_STR_FMT "' %s",
+            PITH_STR_ARG(its->name), mine ? "asks something else" : "is missing");
     mine->split = its->split;
     mine->train_until = its->train_until;
     mine->validation_until = its->validation_until;
@@ -161,11 +180,13 @@ static pith_status follow_task(pith__rdb *rdb, const pith__rdb *kept, pith_error
     return follow_classes(rdb, mine, kept, err);
 }
 
-/* After the task, since a target is known from the time of its row where the schema says nothing. */
+/* After the task, since a target is known from the time of its row where the schema says nothing.
+ */
 static pith_status follow_known(const pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     for (uint32_t t = 0; t < rdb->table_count; t++)
         for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) {
-            const pith__rdb_column *mine = &rdb->tables[t].columns[c], *its = &kept->tables[t].columns[c];
+            const pith__rdb_column *mine = &rdb->tables[t].columns[c],
+                                   *its = &kept->tables[t].columns[c];
             if (mine->known_column != its->known_column || mine->known_delay != its->known_delay)
                 return follow_differs(&rdb->tables[t], its->name, "has another known_at", err);
         }

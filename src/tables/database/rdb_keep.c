@@ -28,8 +28,10 @@ static pith_status keep_tables(keep_work *w, pith_error *err) {
     pith__arena *arena = &w->to.arena;
     w->to.tables = pith__arena_array(arena, (size_t)from->table_count + 1, sizeof *w->to.tables);
     w->to.links = pith__arena_array(arena, (size_t)from->link_count + 1, sizeof *w->to.links);
-    w->numbers = pith__arena_array(arena, (size_t)from->column_count + PITH_TARGET_CLASSES, sizeof *w->numbers);
-    if (!w->to.tables || !w->to.links || !w->numbers) return pith__fail_memory(err, from->column_count * 4u);
+    w->numbers = pith__arena_array(arena, (size_t)from->column_count + PITH_TARGET_CLASSES,
+                                   sizeof *w->numbers);
+    if (!w->to.tables || !w->to.links || !w->numbers)
+        return pith__fail_memory(err, from->column_count * 4u);
     for (uint32_t i = 0; i < from->table_count; i++) {
         pith__rdb_table *t = &w->to.tables[i];
         *t = from->tables[i];

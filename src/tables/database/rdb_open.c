@@ -1,5 +1,5 @@
-/* rdb_open.c - a file as a database. Nothing in the file is believed: sizes follow from the counts in its JSON, and
- * every index is checked once, so that the code behind need not. */
+/* rdb_open.c - a file as a database. Nothing in the file is believed: sizes follow from the counts
+ * in its JSON, and every index is checked once, so that the code behind need not. */
 #include <math.h>
 
 #include "base/checksum.h"
@@ -17,14 +17,17 @@ typedef struct rdb_reading {
 } rdb_reading;
 
 static pith_status rdb_damaged(const rdb_reading *r, const char *what) {
-    return pith__fail(r->err, PITH_ERR_FORMAT, "%s is damaged: %s; make it anew with pith preprocess", r->path, what);
+    return pith__fail(r->err, PITH_ERR_FORMAT,
+                      "%s is damaged: %s; make it anew with pith preprocess", r->path, what);
 }
 
-/* The next section, which must be of this kind and size. Sections are in the order in which they are written. */
+/* The next section, which must be of this kind and size. Sections are in the order in which they
+ * are written. */
 static pith_status rdb_take(const void **data, rdb_reading *r, uint32_t kind, uint64_t bytes) {
     if (r->next >= r->count) return rdb_damaged(r, "sections are missing");
     const pith__rdb_section *s = &r->sections[r->next++];
-    if (s->kind != kind || s->bytes != bytes) return rdb_damaged(r, "a section has the wrong kind or size");
+    if (s->kind != kind || s->bytes != bytes)
+        return rdb_damaged(r, "a section has the wrong kind or size");
     if (s->offset % 64 || s->offset > r->rdb->file.size || bytes > r->rdb->file.size - s->offset)
         return rdb_damaged(r, "a section is outside the file");
     *data = r->rdb->file.data + s->offset;
@@ -35,7 +38,8 @@ static pith_status rdb_take(const void **data, rdb_reading *r, uint32_t kind, ui
 
 static int64_t meta_int(pith__json *j, int64_t low, int64_t high) {
     const int64_t x = pith__json_int(j);
-    if (!j->failed && (x < low || x > high)) pith__json_fail(j, PITH_ERR_FORMAT, "the number is out of range");
+    if (!j->failed && (x < low || x > high))
+        pith__json_fail(j, PITH_ERR_FORMAT, "the number is out of range");
     return j->failed ? low : x;
 }
 
@@ -52,7 +56,8 @@ static void *meta_item(pith__json *j, void **items, uint32_t *count, size_t *roo
 static pith__stype meta_stype(pith__json *j) {
     const pith_str name = pith__json_string(j);
     for (int i = 0; i < PITH_STYPE_COUNT; i++)
-        if (pith__str_is(name, pith__stype_names[i]) && pith__rdb_value_bytes((pith__stype)i)) return (pith__stype)i;
+        if (pith__str_is(name, pith__stype_names[i]) && pith__rdb_value_bytes((pith__stype)i))
+            return (pith__stype)i;
     pith__json_fail(j, PITH_ERR_FORMAT, "it is no stype of a stored column");
     return PITH_STYPE_NUMERICAL;
 }
@@ -102,7 +107,8 @@ static void meta_table(pith__json *j, pith__rdb_table *t) {
         } else if (pith__str_is(key, "columns")) {
             pith__json_array(j);
             while (pith__json_next_item(j)) {
-                pith__rdb_column *c = meta_item(j, (void **)&t->columns, &t->column_count, &room, sizeof *c);
+                pith__rdb_column *c =
+                    meta_item(j, (void **)&t->columns, &t->column_count, &room, sizeof *c);
                 if (!c) return;
                 meta_column(j, c);
             }
@@ -174,7 +180,8 @@ static void meta_lists(pith__json *j, pith__rdb *rdb, pith_str key) {
     while (pith__json_next_item(j)) {
         void *item;
         if (pith__str_is(key, "tables")) {
-            item = meta_item(j, (void **)&rdb->tables, &rdb->table_count, &room, sizeof *rdb->tables);
+            item =
+                meta_item(j, (void **)&rdb->tables, &rdb->table_count, &room, sizeof *rdb->tables);
             if (item) meta_table(j, item);
         } else if (pith__str_is(key, "links")) {
             item = meta_item(j, (void **)&rdb->links, &rdb->link_count, &room, sizeof *rdb->links);
@@ -183,7 +190,8 @@ static void meta_lists(pith__json *j, pith__rdb *rdb, pith_str key) {
             item = meta_item(j, (void **)&rdb->tasks, &rdb->task_count, &room, sizeof *rdb->tasks);
             if (item) meta_task(j, item);
         } else {
-            item = meta_item(j, (void **)&rdb->warnings, &rdb->warning_count, &room, sizeof *rdb->warnings);
+            item = meta_item(j, (void **)&rdb->warnings, &rdb->warning_count, &room,
+                             sizeof *rdb->warnings);
             if (item) *(pith_str *)item = pith__json_string(j);
         }
         if (!item) return;
@@ -216,8 +224,8 @@ static pith_status meta_read(rdb_reading *r, pith_str text) {
             rdb->schema.size = (size_t)meta_int(j, 1, UINT32_MAX);
         else if (pith__str_is(key, "origin"))
             rdb->origin = meta_origin(j, rdb);
-        else if (pith__str_is(key, "tables") || pith__str_is(key, "links") || pith__str_is(key, "tasks") ||
-                 pith__str_is(key, "warnings"))
+        else if (pith__str_is(key, "tables") || pith__str_is(key, "links") ||
+                 pith__str_is(key, "tasks") || pith__str_is(key, "warnings"))
             meta_lists(j, rdb, key);
         else
             pith__json_skip(j);
@@ -229,7 +237,8 @@ static pith_status meta_read(rdb_reading *r, pith_str text) {
 /* ---- the content ---- */
 
 /* Offsets that begin at 0 and never fall; *end is the last one. */
-static pith_status rdb_offsets(uint64_t *end, const rdb_reading *r, const uint64_t *begin, uint64_t count) {
+static pith_status rdb_offsets(uint64_t *end, const rdb_reading *r, const uint64_t *begin,
+                               uint64_t count) {
     if (begin[0]) return rdb_damaged(r, "offsets do not begin at 0");
     for (uint64_t i = 0; i < count; i++)
         if (begin[i + 1] < begin[i]) return rdb_damaged(r, "offsets fall");
@@ -238,17 +247,21 @@ static pith_status rdb_offsets(uint64_t *end, const rdb_reading *r, const uint64
 }
 
 /* Indices below a limit, or PITH_RDB_NONE where that is allowed. */
-static pith_status rdb_indices(const rdb_reading *r, const uint32_t *x, uint64_t count, uint32_t limit, bool none) {
+static pith_status rdb_indices(const rdb_reading *r, const uint32_t *x, uint64_t count,
+                               uint32_t limit, bool none) {
     for (uint64_t i = 0; i < count; i++)
-        if (x[i] >= limit && !(none && x[i] == PITH_RDB_NONE)) return rdb_damaged(r, "an index is out of range");
+        if (x[i] >= limit && !(none && x[i] == PITH_RDB_NONE))
+            return rdb_damaged(r, "an index is out of range");
     return PITH_OK;
 }
 
-static pith_status rdb_column(rdb_reading *r, uint32_t table, uint32_t column, const double *stats) {
+static pith_status rdb_column(rdb_reading *r, uint32_t table, uint32_t column,
+                              const double *stats) {
     const pith__rdb_table *t = &r->rdb->tables[table];
     pith__rdb_column *c = &t->columns[column];
     const double *own = stats + (size_t)(t->first_cell + column) * 3;
-    PITH_TRY(rdb_take(&c->data, r, PITH_RDB_COLUMN, (uint64_t)t->rows * pith__rdb_value_bytes(c->stype)));
+    PITH_TRY(rdb_take(&c->data, r, PITH_RDB_COLUMN,
+                      (uint64_t)t->rows * pith__rdb_value_bytes(c->stype)));
     if (!isfinite(own[0]) || !(own[1] > 0) || !isfinite(own[1]) || (c->log && !(own[2] > 0)))
         return rdb_damaged(r, "statistics are out of range");
     c->mean = own[0];
@@ -258,7 +271,8 @@ static pith_status rdb_column(rdb_reading *r, uint32_t table, uint32_t column, c
         (c->known_column >= 0 && t->columns[c->known_column].stype != PITH_STYPE_TIMESTAMP) ||
         (c->known_column == PITH_KNOWN_ROW_TIME && t->time_column < 0))
         return rdb_damaged(r, "a known_at names a wrong column");
-    if (c->name_string >= r->rdb->string_count) return rdb_damaged(r, "a column's name is no string");
+    if (c->name_string >= r->rdb->string_count)
+        return rdb_damaged(r, "a column's name is no string");
     if (c->stype != PITH_STYPE_CATEGORICAL && c->stype != PITH_STYPE_TEXT) return PITH_OK;
     return rdb_indices(r, c->data, t->rows, r->rdb->string_count, true);
 }
@@ -271,9 +285,12 @@ static pith_status rdb_table(rdb_reading *r, uint32_t table, const double *stats
         return rdb_damaged(r, "a table's time is no timestamp");
     for (uint32_t c = 0; c < t->column_count; c++) PITH_TRY(rdb_column(r, table, c, stats));
     if (t->times && t->time_column >= 0) return rdb_damaged(r, "a table has times twice");
-    if (t->times) PITH_TRY(rdb_take((const void **)&t->times, r, PITH_RDB_TIMES, (uint64_t)t->rows * sizeof *t->times));
+    if (t->times)
+        PITH_TRY(rdb_take((const void **)&t->times, r, PITH_RDB_TIMES,
+                          (uint64_t)t->rows * sizeof *t->times));
     if (!t->key_begin) return PITH_OK;
-    PITH_TRY(rdb_take((const void **)&t->key_begin, r, PITH_RDB_KEY_BEGIN, ((uint64_t)t->rows + 1) * 8));
+    PITH_TRY(
+        rdb_take((const void **)&t->key_begin, r, PITH_RDB_KEY_BEGIN, ((uint64_t)t->rows + 1) * 8));
     PITH_TRY(rdb_offsets(&end, r, t->key_begin, t->rows));
     return rdb_take((const void **)&t->key_bytes, r, PITH_RDB_KEY_BYTES, end);
 }
@@ -282,26 +299,30 @@ static pith_status rdb_link(rdb_reading *r, uint32_t index) {
     pith__rdb_link *link = &r->rdb->links[index];
     if (link->child >= r->rdb->table_count || link->parent >= r->rdb->table_count)
         return rdb_damaged(r, "a link joins a table that is not there");
-    const uint32_t children = r->rdb->tables[link->child].rows, parents = r->rdb->tables[link->parent].rows;
+    const uint32_t children = r->rdb->tables[link->child].rows,
+                   parents = r->rdb->tables[link->parent].rows;
     PITH_TRY(rdb_take((const void **)&link->up, r, PITH_RDB_UP, (uint64_t)children * 4));
     PITH_TRY(rdb_indices(r, link->up, children, parents, true));
     PITH_TRY(rdb_take((const void **)&link->begin, r, PITH_RDB_BEGIN, ((uint64_t)parents + 1) * 4));
     if (link->begin[0]) return rdb_damaged(r, "a link's offsets do not begin at 0");
     for (uint32_t i = 0; i < parents; i++)
         if (link->begin[i + 1] < link->begin[i]) return rdb_damaged(r, "a link's offsets fall");
-    PITH_TRY(rdb_take((const void **)&link->down, r, PITH_RDB_DOWN, (uint64_t)link->begin[parents] * 4));
+    PITH_TRY(
+        rdb_take((const void **)&link->down, r, PITH_RDB_DOWN, (uint64_t)link->begin[parents] * 4));
     return rdb_indices(r, link->down, link->begin[parents], children, false);
 }
 
 static pith_status rdb_task(const rdb_reading *r, const pith__rdb_task *task) {
-    if (task->table >= r->rdb->table_count) return rdb_damaged(r, "a task asks a table that is not there");
+    if (task->table >= r->rdb->table_count)
+        return rdb_damaged(r, "a task asks a table that is not there");
     const pith__rdb_table *t = &r->rdb->tables[task->table];
     static const bool asked[PITH_STYPE_COUNT] = {
         [PITH_STYPE_BOOLEAN] = true, [PITH_STYPE_NUMERICAL] = true, [PITH_STYPE_CATEGORICAL] = true
     };
     if (task->column >= t->column_count || task->time_column >= (int32_t)t->column_count ||
         (task->time_column >= 0 && t->columns[task->time_column].stype != PITH_STYPE_TIMESTAMP) ||
-        (task->split == PITH_SPLIT_TIME && task->time_column < 0) || !asked[t->columns[task->column].stype] ||
+        (task->split == PITH_SPLIT_TIME && task->time_column < 0) ||
+        !asked[t->columns[task->column].stype] ||
         (task->rank && t->columns[task->column].stype != PITH_STYPE_NUMERICAL))
         return rdb_damaged(r, "a task asks a wrong column");
     return PITH_OK;
@@ -318,10 +339,12 @@ static pith_status rdb_labels(rdb_reading *r, uint32_t index) {
         (labels && !classes && !(stype == PITH_STYPE_NUMERICAL && task->rank)))
         return rdb_damaged(r, "a task keeps labels of another kind");
     if (classes) {
-        PITH_TRY(rdb_take((const void **)&task->classes, r, PITH_RDB_CLASSES, (uint64_t)classes * 4));
+        PITH_TRY(
+            rdb_take((const void **)&task->classes, r, PITH_RDB_CLASSES, (uint64_t)classes * 4));
         PITH_TRY(rdb_indices(r, task->classes, classes, r->rdb->string_count, false));
     }
-    if (labels) PITH_TRY(rdb_take((const void **)&task->labels, r, PITH_RDB_LABELS, (uint64_t)labels * 8));
+    if (labels)
+        PITH_TRY(rdb_take((const void **)&task->labels, r, PITH_RDB_LABELS, (uint64_t)labels * 8));
     for (uint32_t i = 0; i < labels; i++)
         if (!isfinite(task->labels[i]) || (classes && !(task->labels[i] > 0)))
             return rdb_damaged(r, "a label is out of range");
@@ -337,7 +360,8 @@ static pith_status rdb_content(rdb_reading *r) {
     PITH_TRY(meta_read(r, (pith_str){ text, (size_t)r->sections[0].bytes }));
     for (uint32_t i = 0; i < rdb->table_count; i++) {
         rdb->tables[i].first_cell = rdb->column_count;
-        if (__builtin_add_overflow(rdb->column_count, rdb->tables[i].column_count, &rdb->column_count))
+        if (__builtin_add_overflow(rdb->column_count, rdb->tables[i].column_count,
+                                   &rdb->column_count))
             return rdb_damaged(r, "it has too many columns");
     }
     if (!rdb->dim) return rdb_damaged(r, "its vectors have no components");
@@ -345,14 +369,16 @@ static pith_status rdb_content(rdb_reading *r) {
     for (uint32_t i = 0; i < rdb->table_count; i++) PITH_TRY(rdb_table(r, i, stats));
     for (uint32_t i = 0; i < rdb->link_count; i++) PITH_TRY(rdb_link(r, i));
     for (uint32_t i = 0; i < rdb->task_count; i++) PITH_TRY(rdb_task(r, &rdb->tasks[i]));
-    PITH_TRY(
-        rdb_take((const void **)&rdb->string_begin, r, PITH_RDB_STRING_BEGIN, ((uint64_t)rdb->string_count + 1) * 8));
+    PITH_TRY(rdb_take((const void **)&rdb->string_begin, r, PITH_RDB_STRING_BEGIN,
+                      ((uint64_t)rdb->string_count + 1) * 8));
     PITH_TRY(rdb_offsets(&end, r, rdb->string_begin, rdb->string_count));
     PITH_TRY(rdb_take((const void **)&rdb->string_bytes, r, PITH_RDB_STRING_BYTES, end));
-    PITH_TRY(rdb_take((const void **)&rdb->vectors, r, PITH_RDB_VECTORS, (uint64_t)rdb->string_count * rdb->dim * 4));
+    PITH_TRY(rdb_take((const void **)&rdb->vectors, r, PITH_RDB_VECTORS,
+                      (uint64_t)rdb->string_count * rdb->dim * 4));
     for (uint64_t i = 0; i < (uint64_t)rdb->string_count * rdb->dim; i++)
         if (!isfinite(rdb->vectors[i])) return rdb_damaged(r, "a vector is not finite");
-    if (rdb->schema.size) PITH_TRY(rdb_take((const void **)&rdb->schema.data, r, PITH_RDB_SCHEMA, rdb->schema.size));
+    if (rdb->schema.size)
+        PITH_TRY(rdb_take((const void **)&rdb->schema.data, r, PITH_RDB_SCHEMA, rdb->schema.size));
     for (uint32_t i = 0; i < rdb->task_count; i++) PITH_TRY(rdb_labels(r, i));
     return PITH_OK;
 }
@@ -361,11 +387,13 @@ static pith_status rdb_read(rdb_reading *r) {
     const pith__file *file = &r->rdb->file;
     pith__rdb_header h;
     if (file->size < sizeof h || memcmp(file->data, PITH_RDB_MAGIC, sizeof h.magic) != 0)
-        return pith__fail(r->err, PITH_ERR_FORMAT, "%s is no database file; pith preprocess makes one", r->path);
+        return pith__fail(r->err, PITH_ERR_FORMAT,
+                          "%s is no database file; pith preprocess makes one", r->path);
     memcpy(&h, file->data, sizeof h);
     if (h.version != PITH_RDB_VERSION || h.order != PITH_RDB_ORDER)
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
-                          "%s was made by another version of Pith or on a machine of another byte order; make it anew",
+                          "%s was made by another version of Pith or on a machine of another byte "
+                          "order; make it anew",
                           r->path);
     if (h.bytes != file->size) return rdb_damaged(r, "it is not complete");
     if (h.checksum != pith__hash_of(file->data + sizeof h, file->size - sizeof h))
@@ -378,7 +406,8 @@ static pith_status rdb_read(rdb_reading *r) {
     return rdb_content(r);
 }
 
-pith_status pith__rdb_open(pith__rdb *rdb, const char *path, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__rdb_open(pith__rdb *rdb, const char *path, const pith_allocator *allocator,
+                           pith_error *err) {
     rdb_reading r = { .rdb = rdb, .path = path, .err = err };
     *rdb = (pith__rdb){ .name = { NULL, 0 } };
     pith__arena_init(&rdb->arena, allocator);

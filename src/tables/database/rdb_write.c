@@ -1,5 +1,5 @@
-/* rdb_write.c - a database as the bytes of its file. The sizes come first, so that the header is known before the
- * content is handed out. */
+/* rdb_write.c - a database as the bytes of its file. The sizes come first, so that the header is
+ * known before the content is handed out. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -145,13 +145,15 @@ typedef struct rdb_parts {
     uint64_t offset;
 } rdb_parts;
 
-static void part_add(rdb_parts *p, uint32_t kind, uint32_t a, uint32_t b, const void *data, uint64_t bytes) {
+static void part_add(rdb_parts *p, uint32_t kind, uint32_t a, uint32_t b, const void *data,
+                     uint64_t bytes) {
     p->sections[p->count] = (pith__rdb_section){ kind, a, b, 0, p->offset, bytes };
     p->data[p->count++] = data;
     p->offset = pith__round64((size_t)(p->offset + bytes));
 }
 
-static void parts_list(rdb_parts *p, const pith__rdb *rdb, const rdb_text *meta, const double *stats) {
+static void parts_list(rdb_parts *p, const pith__rdb *rdb, const rdb_text *meta,
+                       const double *stats) {
     part_add(p, PITH_RDB_META, 0, 0, meta->data, meta->size);
     part_add(p, PITH_RDB_STATS, 0, 0, stats, (uint64_t)rdb->column_count * 3 * sizeof *stats);
     for (uint32_t i = 0; i < rdb->table_count; i++) {
@@ -159,7 +161,8 @@ static void parts_list(rdb_parts *p, const pith__rdb *rdb, const rdb_text *meta,
         for (uint32_t c = 0; c < t->column_count; c++)
             part_add(p, PITH_RDB_COLUMN, i, c, t->columns[c].data,
                      (uint64_t)t->rows * pith__rdb_value_bytes(t->columns[c].stype));
-        if (t->times) part_add(p, PITH_RDB_TIMES, i, 0, t->times, (uint64_t)t->rows * sizeof *t->times);
+        if (t->times)
+            part_add(p, PITH_RDB_TIMES, i, 0, t->times, (uint64_t)t->rows * sizeof *t->times);
         if (!t->key_begin) continue;
         part_add(p, PITH_RDB_KEY_BEGIN, i, 0, t->key_begin, ((uint64_t)t->rows + 1) * 8);
         part_add(p, PITH_RDB_KEY_BYTES, i, 0, t->key_bytes, t->key_begin[t->rows]);
@@ -171,26 +174,35 @@ static void parts_list(rdb_parts *p, const pith__rdb *rdb, const rdb_text *meta,
         part_add(p, PITH_RDB_BEGIN, i, 0, link->begin, (parents + 1) * 4);
         part_add(p, PITH_RDB_DOWN, i, 0, link->down, (uint64_t)link->begin[parents] * 4);
     }
-    part_add(p, PITH_RDB_STRING_BEGIN, 0, 0, rdb->string_begin, ((uint64_t)rdb->string_count + 1) * 8);
-    part_add(p, PITH_RDB_STRING_BYTES, 0, 0, rdb->string_bytes, rdb->string_begin[rdb->string_count]);
+    part_add(p, PITH_RDB_STRING_BEGIN, 0, 0, rdb->string_begin,
+             ((uint64_t)rdb->string_count + 1) * 8);
+    part_add(p, PITH_RDB_STRING_BYTES, 0, 0, rdb->string_bytes,
+             rdb->string_begin[rdb->string_count]);
     part_add(p, PITH_RDB_VECTORS, 0, 0, rdb->vectors, (uint64_t)rdb->string_count * rdb->dim * 4);
     if (rdb->schema.size) part_add(p, PITH_RDB_SCHEMA, 0, 0, rdb->schema.data, rdb->schema.size);
     for (uint32_t i = 0; i < rdb->task_count; i++) {
         const pith__rdb_task *t = &rdb->tasks[i];
-        if (t->classes) part_add(p, PITH_RDB_CLASSES, i, 0, t->classes, (uint64_t)t->class_count * sizeof *t->classes);
-        if (t->labels) part_add(p, PITH_RDB_LABELS, i, 0, t->labels, (uint64_t)t->label_count * sizeof *t->labels);
+        if (t->classes)
+            part_add(p, PITH_RDB_CLASSES, i, 0, t->classes,
+                     (uint64_t)t->class_count * sizeof *t->classes);
+        if (t->labels)
+            part_add(p, PITH_RDB_LABELS, i, 0, t->labels,
+                     (uint64_t)t->label_count * sizeof *t->labels);
     }
 }
 
-static bool parts_zeros(uint64_t count, int (*take)(void *user, const void *data, size_t size), void *user) {
+static bool parts_zeros(uint64_t count, int (*take)(void *user, const void *data, size_t size),
+                        void *user) {
     static const char zeros[64];
     for (; count > sizeof zeros; count -= sizeof zeros)
         if (take(user, zeros, sizeof zeros)) return false;
     return !count || !take(user, zeros, (size_t)count);
 }
 
-/* Hands out the content behind the header, with zeros between sections: to the hash or to the caller. */
-static bool parts_each(const rdb_parts *p, int (*take)(void *user, const void *data, size_t size), void *user) {
+/* Hands out the content behind the header, with zeros between sections: to the hash or to the
+ * caller. */
+static bool parts_each(const rdb_parts *p, int (*take)(void *user, const void *data, size_t size),
+                       void *user) {
     const size_t table = p->count * sizeof *p->sections;
     uint64_t at = sizeof(pith__rdb_header) + table;
     if (take(user, p->sections, table)) return false;
@@ -208,9 +220,11 @@ static int hash_take(void *user, const void *data, size_t size) {
     return 0;
 }
 
-pith_status pith__rdb_write(const pith__rdb *rdb, int (*write)(void *user, const void *data, size_t size), void *user,
+pith_status pith__rdb_write(const pith__rdb *rdb,
+                            int (*write)(void *user, const void *data, size_t size), void *user,
                             pith__arena *arena, pith_error *err) {
-    size_t most = 5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 2 + (size_t)rdb->link_count * 3;
+    size_t most =
+        5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 2 + (size_t)rdb->link_count * 3;
     for (uint32_t i = 0; i < rdb->table_count; i++) most += rdb->tables[i].times != NULL;
     for (uint32_t i = 0; i < rdb->task_count; i++)
         most += (size_t)(rdb->tasks[i].classes != NULL) + (rdb->tasks[i].labels != NULL);

@@ -1,4 +1,5 @@
-/* schema_compact.c - the text of a schema as a database keeps it. The text has been read, so it is JSON. */
+/* schema_compact.c - the text of a schema as a database keeps it. The text has been read, so it is
+ * JSON. */
 #include <string.h>
 
 #include "base/error.h"
@@ -17,7 +18,8 @@ static size_t compact_plain(pith_str string) {
     return 1 + pith__source_plain((pith_str){ string.data + 1, string.size - 2 }).size;
 }
 
-pith_status pith__schema_compact(pith_str *compact, pith_str text, pith__arena *arena, pith_error *err) {
+pith_status pith__schema_compact(pith_str *compact, pith_str text, pith__arena *arena,
+                                 pith_error *err) {
     char *out = pith__arena_alloc(arena, text.size + 1);
     pith_str before = { NULL, 0 };
     size_t n = 0;

@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-#define TARGET_UNIFORM 3.4641016151377544 /* the root of 12: a uniform distribution has the deviation 1 / root 12 */
+#define TARGET_UNIFORM                                                                             \
+    3.4641016151377544 /* the root of 12: a uniform distribution has the deviation 1 / root 12 */
 
 static pith_str target_text(const pith__rdb *rdb, uint32_t string) {
     return (pith_str){ rdb->string_bytes + rdb->string_begin[string],
@@ -24,7 +25,9 @@ static bool target_before(const pith__rdb *rdb, uint32_t a, uint32_t b) {
 /* The place of a string among the classes, or where it belongs. */
 static int target_place(const pith__target *t, uint32_t string) {
     int i = 0;
-    while (i < t->outputs && t->classes[i] != string && target_before(t->rdb, t->classes[i], string)) i++;
+    while (i < t->outputs && t->classes[i] != string &&
+           target_before(t->rdb, t->classes[i], string))
+        i++;
     return i;
 }
 
@@ -34,13 +37,15 @@ static double target_class(const pith__target *t, uint32_t string) {
     return i < t->outputs ? i : -1;
 }
 
-static pith_status target_classes(pith__target *t, uint32_t rows, pith__arena *arena, pith_error *err) {
+static pith_status target_classes(pith__target *t, uint32_t rows, pith__arena *arena,
+                                  pith_error *err) {
     const uint32_t *cells = t->column->data;
     double all = 0;
     t->outputs = 0;
     t->classes = pith__arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->classes);
     t->shares = pith__arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->shares);
-    if (!t->classes || !t->shares) return pith__fail_memory(err, PITH_TARGET_CLASSES * sizeof *t->shares);
+    if (!t->classes || !t->shares)
+        return pith__fail_memory(err, PITH_TARGET_CLASSES * sizeof *t->shares);
     if (t->task->classes) {
         t->outputs = (int)t->task->class_count;
         memcpy(t->classes, t->task->classes, t->task->class_count * sizeof *t->classes);
@@ -51,18 +56,22 @@ static pith_status target_classes(pith__target *t, uint32_t rows, pith__arena *a
         if (cells[r] == PITH_RDB_NONE) continue;
         const int at = target_place(t, cells[r]);
         if (at < t->outputs && t->classes[at] == cells[r]) continue;
-        memmove(t->classes + at + 1, t->classes + at, (size_t)(t->outputs - at) * sizeof *t->classes);
+        memmove(t->classes + at + 1, t->classes + at,
+                (size_t)(t->outputs - at) * sizeof *t->classes);
         t->classes[at] = cells[r];
         t->outputs++;
     }
     if (t->outputs < 2 || t->outputs > PITH_TARGET_CLASSES)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the target of task '" PITH_STR_FMT "' has %s %d categories; it must have 2 to %d",
+                          "the target of task '" PITH_STR_FMT
+                          "' has %s %d categories; it must have 2 to %d",
                           PITH_STR_ARG(t->task->name), t->outputs < 2 ? "only" : "more than",
                           t->outputs < 2 ? t->outputs : PITH_TARGET_CLASSES, PITH_TARGET_CLASSES);
     for (uint32_t r = 0; r < rows; r++)
-        if (pith__rdb_split(t->rdb, t->task, r) == PITH_TRAIN) t->shares[target_place(t, cells[r])]++, all++;
-    for (int i = 0; i < t->outputs; i++) t->shares[i] = (t->shares[i] + 1e-3) / (all + 1e-3 * t->outputs);
+        if (pith__rdb_split(t->rdb, t->task, r) == PITH_TRAIN)
+            t->shares[target_place(t, cells[r])]++, all++;
+    for (int i = 0; i < t->outputs; i++)
+        t->shares[i] = (t->shares[i] + 1e-3) / (all + 1e-3 * t->outputs);
     return PITH_OK;
 }
 
@@ -71,7 +80,8 @@ static int target_compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static pith_status target_ranks(pith__target *t, uint32_t rows, pith__arena *arena, pith_error *err) {
+static pith_status target_ranks(pith__target *t, uint32_t rows, pith__arena *arena,
+                                pith_error *err) {
     if (t->task->labels) rows = t->task->label_count;
     t->ranks = pith__arena_array(arena, (size_t)rows + 1, sizeof *t->ranks);
     if (!t->ranks) return pith__fail_memory(err, rows * sizeof *t->ranks);
@@ -87,10 +97,12 @@ static pith_status target_ranks(pith__target *t, uint32_t rows, pith__arena *are
     return PITH_OK;
 }
 
-pith_status pith__target_make(pith__target *t, const pith__rdb *rdb, const pith__rdb_task *task, pith__arena *arena,
-                              pith_error *err) {
+pith_status pith__target_make(pith__target *t, const pith__rdb *rdb, const pith__rdb_task *task,
+                              pith__arena *arena, pith_error *err) {
     const uint32_t rows = rdb->tables[task->table].rows;
-    *t = (pith__target){ .rdb = rdb, .task = task, .column = &rdb->tables[task->table].columns[task->column] };
+    *t = (pith__target){ .rdb = rdb,
+                         .task = task,
+                         .column = &rdb->tables[task->table].columns[task->column] };
     t->outputs = 1;
     if (t->column->stype == PITH_STYPE_CATEGORICAL) {
         t->kind = PITH_TARGET_CLASS;
@@ -157,7 +169,8 @@ double pith__target_loss(float *d, const pith__target *t, uint32_t row, const fl
         double most = answer[0], sum = 0;
         for (int i = 1; i < t->outputs; i++) most = answer[i] > most ? answer[i] : most;
         for (int i = 0; i < t->outputs; i++) sum += exp(answer[i] - most);
-        for (int i = 0; i < t->outputs; i++) d[i] = (float)(exp(answer[i] - most) / sum - (i == truth));
+        for (int i = 0; i < t->outputs; i++)
+            d[i] = (float)(exp(answer[i] - most) / sum - (i == truth));
         return log(sum) + most - answer[truth];
     }
     const double away = (double)answer[0] - pith__target_scaled(t, row);
@@ -175,7 +188,8 @@ void pith__target_probabilities(const pith__target *t, double *answer) {
 }
 
 pith_str pith__target_class_name(const pith__target *t, int index) {
-    pith_str text = t->task->class_texts ? t->task->class_texts[index] : target_text(t->rdb, t->classes[index]);
+    pith_str text =
+        t->task->class_texts ? t->task->class_texts[index] : target_text(t->rdb, t->classes[index]);
     const size_t before = t->column->name.size + 4; /* "colour is red" */
     if (text.size >= before) text = (pith_str){ text.data + before, text.size - before };
     return text;

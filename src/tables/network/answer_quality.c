@@ -1,5 +1,5 @@
-/* answer_quality.c - see answer_quality.h. Intervals are those of bootstrap samples of the rows, drawn from a fixed
- * seed. */
+/* answer_quality.c - see answer_quality.h. Intervals are those of bootstrap samples of the rows,
+ * drawn from a fixed seed. */
 #include "tables/network/answer_quality.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static int measure_compare(const void *a, const void *b) {
     return (x->answer > y->answer) - (x->answer < y->answer);
 }
 
-/* The area under the ROC curve of rows in ascending order, each counted `times` times; equal answers count half. */
+/* The area under the ROC curve of rows in ascending order, each counted `times` times; equal
+ * answers count half. */
 static double measure_auroc(const measure_row *rows, const uint32_t *times, size_t n) {
     double below = 0, pairs = 0, yes = 0;
     for (size_t i = 0; i < n;) {
@@ -55,7 +56,8 @@ static void measure_bounds(double *bounds, double *drawn) {
 }
 
 /* Values and bounds of the area and of the loss. `times` is [n]. */
-static void measure_bootstrap(double *area, double *loss, measure_row *rows, uint32_t *times, size_t n) {
+static void measure_bootstrap(double *area, double *loss, measure_row *rows, uint32_t *times,
+                              size_t n) {
     double areas[BOOTSTRAP], losses[BOOTSTRAP];
     uint64_t state = pith__random_state(3, n, 0, 0);
     qsort(rows, n, sizeof *rows, measure_compare);
@@ -72,8 +74,8 @@ static void measure_bootstrap(double *area, double *loss, measure_row *rows, uin
     measure_bounds(loss + 1, losses);
 }
 
-static void measure_booleans(pith_relational_metrics *m, const pith__target *target, measure_row *rows, uint32_t *times,
-                             size_t n) {
+static void measure_booleans(pith_relational_metrics *m, const pith__target *target,
+                             measure_row *rows, uint32_t *times, size_t n) {
     const double rate = target->column->mean;
     double yes = 0, right = 0;
     for (size_t i = 0; i < n; i++) {
@@ -89,11 +91,12 @@ static void measure_booleans(pith_relational_metrics *m, const pith__target *tar
 }
 
 /* answers[n][outputs]; rows[i].truth is a class. */
-static void measure_classes(pith_relational_metrics *m, const pith__target *target, const double *answers,
-                            measure_row *rows, uint32_t *times, size_t n) {
+static void measure_classes(pith_relational_metrics *m, const pith__target *target,
+                            const double *answers, measure_row *rows, uint32_t *times, size_t n) {
     const int k = target->outputs;
     double right = 0, constant = 0, unused[3], f1 = 0;
-    double said[PITH_TARGET_CLASSES] = { 0 }, is[PITH_TARGET_CLASSES] = { 0 }, both[PITH_TARGET_CLASSES] = { 0 };
+    double said[PITH_TARGET_CLASSES] = { 0 }, is[PITH_TARGET_CLASSES] = { 0 },
+           both[PITH_TARGET_CLASSES] = { 0 };
     int there = 0;
     for (size_t i = 0; i < n; i++) {
         const double *z = answers + i * (size_t)k;
@@ -120,8 +123,8 @@ static void measure_classes(pith_relational_metrics *m, const pith__target *targ
     m->constant_logloss = constant;
 }
 
-static void measure_numbers(pith_relational_metrics *m, const pith__target *target, measure_row *rows, uint32_t *times,
-                            size_t n) {
+static void measure_numbers(pith_relational_metrics *m, const pith__target *target,
+                            measure_row *rows, uint32_t *times, size_t n) {
     const double usual = target->kind == PITH_TARGET_RANK ? 0.5 : pith__target_answer(target, 0);
     double mean = 0, total = 0, left = 0, constant = 0, unused[3];
     for (size_t i = 0; i < n; i++) mean += rows[i].truth / (double)n;
@@ -142,12 +145,15 @@ static int measure_compare_truth(const void *a, const void *b) {
     return (x->truth > y->truth) - (x->truth < y->truth);
 }
 
-/* Puts ranks, equal values sharing theirs, in the place of answers or truths of rows in that order. */
+/* Puts ranks, equal values sharing theirs, in the place of answers or truths of rows in that order.
+ */
 static void measure_rank(measure_row *rows, size_t n, size_t offset) {
     for (size_t i = 0, k; i < n; i = k) {
         const double x = *(const double *)(const void *)((const char *)&rows[i] + offset);
-        for (k = i; k < n && *(const double *)(const void *)((const char *)&rows[k] + offset) == x;) k++;
-        for (size_t j = i; j < k; j++) *(double *)(void *)((char *)&rows[j] + offset) = ((double)i + (double)k - 1) / 2;
+        for (k = i; k < n && *(const double *)(const void *)((const char *)&rows[k] + offset) == x;)
+            k++;
+        for (size_t j = i; j < k; j++)
+            *(double *)(void *)((char *)&rows[j] + offset) = ((double)i + (double)k - 1) / 2;
     }
 }
 
@@ -186,17 +192,27 @@ static void measure_spearman(double *result, measure_row *rows, uint32_t *times,
     measure_bounds(result + 1, drawn);
 }
 
-pith_status pith__measure_run(pith_relational_metrics *metrics, const pith__target *target, const double *answers,
-                              const uint32_t *asked, size_t n, pith__arena *arena, pith_error *err) {
-    pith_relational_metrics m = {
-        0, { NAN, NAN, NAN }, { NAN, NAN, NAN }, NAN, { NAN, NAN, NAN }, NAN, NAN, NAN, NAN, { NAN, NAN, NAN }, NAN
-    };
+pith_status pith__measure_run(pith_relational_metrics *metrics, const pith__target *target,
+                              const double *answers, const uint32_t *asked, size_t n,
+                              pith__arena *arena, pith_error *err) {
+    pith_relational_metrics m = { 0,
+                                  { NAN, NAN, NAN },
+                                  { NAN, NAN, NAN },
+                                  NAN,
+                                  { NAN, NAN, NAN },
+                                  NAN,
+                                  NAN,
+                                  NAN,
+                                  NAN,
+                                  { NAN, NAN, NAN },
+                                  NAN };
     const pith__arena_mark mark = pith__arena_get_mark(arena);
     measure_row *rows = pith__arena_array(arena, n + 1, sizeof *rows);
     uint32_t *times = pith__arena_array(arena, n + 1, sizeof *times);
     if (!rows || !times) return pith__fail_memory(err, n * sizeof *rows);
     for (size_t i = 0; i < n; i++)
-        rows[i] = (measure_row){ answers[i * (size_t)target->outputs], pith__target_truth(target, asked[i]), 0 };
+        rows[i] = (measure_row){ answers[i * (size_t)target->outputs],
+                                 pith__target_truth(target, asked[i]), 0 };
     m.rows = (int64_t)n;
     if (n && target->kind == PITH_TARGET_BOOLEAN) {
         measure_booleans(&m, target, rows, times, n);

@@ -1,5 +1,5 @@
-/* network.c - cells to answers and back. Names of columns and texts that occur several times in a pack are projected
- * once. */
+/* network.c - cells to answers and back. Names of columns and texts that occur several times in a
+ * pack are projected once. */
 #include "tables/network/network.h"
 
 #include <math.h>
@@ -10,8 +10,10 @@
 /* The encoded parts of a pack. */
 typedef struct network_cells {
     uint32_t *name_of;                       /* [cells] row of names.y */
-    uint32_t *value_of;                      /* [cells] row of values, or PITH_RDB_NONE for masked and null cells */
-    float *name_in, *text_in, *scalar_in[3]; /* vectors of names and texts; numbers, booleans, times */
+    uint32_t *value_of;                      /* [cells] row of values, or PITH_RDB_NONE for masked
+                                                and null cells */
+    float *name_in, *text_in, *scalar_in[3]; /* vectors of names and texts; numbers, booleans,
+                                                times */
     size_t name_count, text_count, scalar_count[3], value_count;
     float *values_raw; /* texts first, then the three kinds of scalars */
     pith__normed names, values;
@@ -20,7 +22,10 @@ typedef struct network_cells {
 static const size_t scalar_width[3] = { 1, 1, PITH_TIME_FEATURES };
 
 static int scalar_kind(pith__stype stype) {
-    return stype == PITH_STYPE_NUMERICAL ? 0 : stype == PITH_STYPE_BOOLEAN ? 1 : stype == PITH_STYPE_TIMESTAMP ? 2 : -1;
+    return stype == PITH_STYPE_NUMERICAL   ? 0
+           : stype == PITH_STYPE_BOOLEAN   ? 1
+           : stype == PITH_STYPE_TIMESTAMP ? 2
+                                           : -1;
 }
 
 static uint32_t *network_numbers(pith__network_work *w, size_t count) {
@@ -30,10 +35,12 @@ static uint32_t *network_numbers(pith__network_work *w, size_t count) {
 }
 
 /* The row of a string in `in`, which is added if it is new. `used` lists what is in slots. */
-static uint32_t network_string(float *in, size_t *count, uint32_t *used, uint32_t *slots, const pith__rdb *rdb,
-                               uint32_t string, bool hidden) {
+static uint32_t network_string(float *in, size_t *count, uint32_t *used, uint32_t *slots,
+                               const pith__rdb *rdb, uint32_t string, bool hidden) {
     if (slots[string] != PITH_RDB_NONE) return slots[string];
-    if (!hidden) memcpy(in + *count * rdb->dim, rdb->vectors + (size_t)string * rdb->dim, rdb->dim * sizeof *in);
+    if (!hidden)
+        memcpy(in + *count * rdb->dim, rdb->vectors + (size_t)string * rdb->dim,
+               rdb->dim * sizeof *in);
     used[*count] = string;
     slots[string] = (uint32_t)*count;
     return (uint32_t)(*count)++;
@@ -50,14 +57,16 @@ static void network_collect(pith__network_work *w, network_cells *c, const pith_
     uint32_t *used = network_numbers(w, cells);
     c->name_of = network_numbers(w, cells);
     c->value_of = network_numbers(w, cells);
-    c->name_in = pith__work_floats(w, (cells < rdb->column_count ? cells : rdb->column_count) * rdb->dim);
+    c->name_in =
+        pith__work_floats(w, (cells < rdb->column_count ? cells : rdb->column_count) * rdb->dim);
     c->text_in = pith__work_floats(w, cells * rdb->dim);
     for (int k = 0; k < 3; k++) c->scalar_in[k] = pith__work_floats(w, cells * scalar_width[k]);
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
         const pith__cell *cell = &w->pack->cells[i];
         const pith__rdb_column *column = &rdb->tables[cell->table].columns[cell->column];
-        c->name_of[i] = network_string(c->name_in, &c->name_count, used, slots, rdb, column->name_string, false);
+        c->name_of[i] = network_string(c->name_in, &c->name_count, used, slots, rdb,
+                                       column->name_string, false);
     }
     network_forget(slots, used, c->name_count);
     for (size_t i = 0; i < cells; i++) {
@@ -68,13 +77,15 @@ static void network_collect(pith__network_work *w, network_cells *c, const pith_
         if (cell->state != PITH_CELL_VALUE) continue;
         if (kind < 0) {
             const uint32_t string = ((const uint32_t *)column->data)[cell->row];
-            c->value_of[i] = network_string(c->text_in, &c->text_count, used, slots, rdb, string, options->no_text);
+            c->value_of[i] = network_string(c->text_in, &c->text_count, used, slots, rdb, string,
+                                            options->no_text);
             continue;
         }
         c->value_of[i] = (uint32_t)c->scalar_count[kind];
         float *in = c->scalar_in[kind] + c->scalar_count[kind]++ * scalar_width[kind];
         if (kind == 2)
-            pith__rdb_time_features(in, column, cell->row, w->pack->asked[cell->sequence], options->ages_alone);
+            pith__rdb_time_features(in, column, cell->row, w->pack->asked[cell->sequence],
+                                    options->ages_alone);
         else
             *in = pith__rdb_scaled(column, cell->row);
     }
@@ -114,16 +125,18 @@ static float *network_encode(pith__network_work *w, network_cells *c, const pith
     float *h = pith__work_floats(w, cells * dim);
     network_collect(w, c, rdb, options, slots);
     if (w->failed) return h;
-    c->names = pith__norm(w, n->name_norm, pith__linear(w, n->name, true, c->name_in, c->name_count), c->name_count);
+    c->names = pith__norm(w, n->name_norm,
+                          pith__linear(w, n->name, true, c->name_in, c->name_count), c->name_count);
     network_values(w, c, rdb);
     if (w->failed) return h;
     c->values = pith__norm(w, n->value_norm, c->values_raw, c->value_count);
     if (w->failed) return h;
     for (size_t i = 0; i < cells; i++) {
         const float *name = c->names.y + c->name_of[i] * dim;
-        const float *value = c->value_of[i] != PITH_RDB_NONE               ? c->values.y + c->value_of[i] * dim
-                             : w->pack->cells[i].state == PITH_CELL_MASKED ? n->w + n->parameters[n->mask].offset
-                                                                           : n->w + n->parameters[n->null].offset;
+        const float *value = c->value_of[i] != PITH_RDB_NONE ? c->values.y + c->value_of[i] * dim
+                             : w->pack->cells[i].state == PITH_CELL_MASKED
+                                 ? n->w + n->parameters[n->mask].offset
+                                 : n->w + n->parameters[n->null].offset;
         for (size_t d = 0; d < dim; d++) h[i * dim + d] = name[d] + value[d];
     }
     return h;
@@ -133,14 +146,17 @@ static void network_encode_back(pith__network_work *w, const network_cells *c, c
     const pith__network *n = w->network;
     const int layers[3] = { n->number, n->boolean, n->time };
     const size_t cells = w->pack->cell_count, dim = (size_t)n->shape.dim;
-    float *d_names = pith__work_floats(w, c->name_count * dim), *d_values = pith__work_floats(w, c->value_count * dim);
-    float *d_name_raw = pith__work_floats(w, c->name_count * dim), *d_raw = pith__work_floats(w, c->value_count * dim);
+    float *d_names = pith__work_floats(w, c->name_count * dim),
+          *d_values = pith__work_floats(w, c->value_count * dim);
+    float *d_name_raw = pith__work_floats(w, c->name_count * dim),
+          *d_raw = pith__work_floats(w, c->value_count * dim);
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
         float *name = d_names + c->name_of[i] * dim;
-        float *value = c->value_of[i] != PITH_RDB_NONE               ? d_values + c->value_of[i] * dim
-                       : w->pack->cells[i].state == PITH_CELL_MASKED ? w->d + n->parameters[n->mask].offset
-                                                                     : w->d + n->parameters[n->null].offset;
+        float *value = c->value_of[i] != PITH_RDB_NONE ? d_values + c->value_of[i] * dim
+                       : w->pack->cells[i].state == PITH_CELL_MASKED
+                           ? w->d + n->parameters[n->mask].offset
+                           : w->d + n->parameters[n->null].offset;
         for (size_t d = 0; d < dim; d++) {
             name[d] += d_h[i * dim + d];
             value[d] += d_h[i * dim + d];
@@ -152,35 +168,40 @@ static void network_encode_back(pith__network_work *w, const network_cells *c, c
     pith__linear_back(w, n->text, true, c->text_in, d_raw, c->text_count, false);
     size_t at = c->text_count;
     for (int k = 0; k < 3; k++) {
-        pith__linear_back(w, layers[k], true, c->scalar_in[k], d_raw + at * dim, c->scalar_count[k], false);
+        pith__linear_back(w, layers[k], true, c->scalar_in[k], d_raw + at * dim, c->scalar_count[k],
+                          false);
         at += c->scalar_count[k];
     }
 }
 
 /* The answers, from the asked cells alone. */
-static void network_head(pith__network_work *w, float *answers, double *losses, float *d_h, const float *h,
-                         const pith__target *target) {
+static void network_head(pith__network_work *w, float *answers, double *losses, float *d_h,
+                         const float *h, const pith__target *target) {
     const pith__network *n = w->network;
-    const size_t count = w->pack->sequences, dim = (size_t)n->shape.dim, outputs = (size_t)n->shape.outputs;
+    const size_t count = w->pack->sequences, dim = (size_t)n->shape.dim,
+                 outputs = (size_t)n->shape.outputs;
     float *asked = pith__work_floats(w, count * dim), *d = pith__work_floats(w, count * outputs),
           *d_asked = pith__work_floats(w, count * dim);
     if (w->failed) return;
-    for (size_t i = 0; i < count; i++) memcpy(asked + i * dim, h + w->pack->seeds[i] * dim, dim * sizeof *h);
+    for (size_t i = 0; i < count; i++)
+        memcpy(asked + i * dim, h + w->pack->seeds[i] * dim, dim * sizeof *h);
     const pith__normed normed = pith__norm(w, n->last_norm, asked, count);
     const float *y = pith__linear(w, n->head, true, normed.y, count);
     if (w->failed) return;
     memcpy(answers, y, count * outputs * sizeof *y);
     if (!w->d) return;
     for (size_t i = 0; i < count; i++)
-        losses[i] = pith__target_loss(d + i * outputs, target, w->pack->cells[w->pack->seeds[i]].row, y + i * outputs);
+        losses[i] = pith__target_loss(d + i * outputs, target,
+                                      w->pack->cells[w->pack->seeds[i]].row, y + i * outputs);
     const float *d_y = pith__linear_back(w, n->head, true, normed.y, d, count, true);
     pith__norm_back(w, &normed, d_y, d_asked);
-    for (size_t i = 0; i < count; i++) memcpy(d_h + w->pack->seeds[i] * dim, d_asked + i * dim, dim * sizeof *d_h);
+    for (size_t i = 0; i < count; i++)
+        memcpy(d_h + w->pack->seeds[i] * dim, d_asked + i * dim, dim * sizeof *d_h);
 }
 
-bool pith__network_run(float *answers, float *d, double *losses, const pith__network *n, const pith__rdb *rdb,
-                       const pith__target *target, const pith__pack *pack, const pith__sample_options *options,
-                       uint32_t *slots, pith__arena *arena) {
+bool pith__network_run(float *answers, float *d, double *losses, const pith__network *n,
+                       const pith__rdb *rdb, const pith__target *target, const pith__pack *pack,
+                       const pith__sample_options *options, uint32_t *slots, pith__arena *arena) {
     pith__network_work w = { n, pack, d, arena, false };
     network_cells cells = { .name_count = 0 };
     pith__residual kept[PITH_NETWORK_BLOCKS * (PITH_ATTEND_KINDS + 1)];
@@ -188,7 +209,8 @@ bool pith__network_run(float *answers, float *d, double *losses, const pith__net
     float *h = network_encode(&w, &cells, rdb, options, slots);
     for (int b = 0; b < n->shape.blocks; b++) {
         for (int k = 0; k < PITH_ATTEND_KINDS; k++)
-            if (n->shape.attend & 1u << k) pith__attend(&w, &kept[at++], &n->blocks[b].attend[k], k, h);
+            if (n->shape.attend & 1u << k)
+                pith__attend(&w, &kept[at++], &n->blocks[b].attend[k], k, h);
         pith__feed(&w, &kept[at++], &n->blocks[b].ff, h);
     }
     float *d_h = d ? pith__work_floats(&w, (size_t)pack->cell_count * (size_t)n->shape.dim) : NULL;
@@ -196,7 +218,8 @@ bool pith__network_run(float *answers, float *d, double *losses, const pith__net
     for (int b = n->shape.blocks; d && b-- > 0;) {
         pith__feed_back(&w, &kept[--at], &n->blocks[b].ff, d_h);
         for (int k = PITH_ATTEND_KINDS; k-- > 0;)
-            if (n->shape.attend & 1u << k) pith__attend_back(&w, &kept[--at], &n->blocks[b].attend[k], d_h);
+            if (n->shape.attend & 1u << k)
+                pith__attend_back(&w, &kept[--at], &n->blocks[b].attend[k], d_h);
     }
     if (d && !w.failed) network_encode_back(&w, &cells, d_h);
     return !w.failed;

@@ -35,8 +35,8 @@ float *pith__linear(pith__network_work *w, int parameter, bool bias, const float
 }
 
 /* d W = d_y^T x. */
-static void linear_weights(pith__network_work *w, const pith__parameter *p, const float *x, const float *d_y,
-                           size_t rows) {
+static void linear_weights(pith__network_work *w, const pith__parameter *p, const float *x,
+                           const float *d_y, size_t rows) {
     const size_t in = (size_t)p->in, out = (size_t)p->out;
     float *turned = pith__work_room(w, rows * out), *sum = pith__work_room(w, in * out);
     float *packed = pith__work_room(w, (size_t)pith__gemm_f32_packed_size((int64_t)rows, p->in));
@@ -57,8 +57,8 @@ static void linear_weights(pith__network_work *w, const pith__parameter *p, cons
     for (size_t i = 0; i < in * out; i++) d[i] += sum[i];
 }
 
-float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const float *x, const float *d_y, size_t rows,
-                         bool wanted) {
+float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const float *x,
+                         const float *d_y, size_t rows, bool wanted) {
     const pith__parameter *p = &w->network->parameters[parameter];
     if (w->failed || !rows) return NULL;
     const pith__arena_mark mark = pith__arena_get_mark(w->arena);
@@ -72,9 +72,14 @@ float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const 
     if (!wanted) return NULL;
     float *d_x = pith__work_room(w, rows * (size_t)p->in);
     if (w->failed) return NULL;
-    const pith__gemm g = {
-        .a = d_y, .b = p->backward, .c = d_x, .m = (int64_t)rows, .n = p->in, .k = p->out, .lda = p->out, .ldc = p->in
-    };
+    const pith__gemm g = { .a = d_y,
+                           .b = p->backward,
+                           .c = d_x,
+                           .m = (int64_t)rows,
+                           .n = p->in,
+                           .k = p->out,
+                           .lda = p->out,
+                           .ldc = p->in };
     w->network->kernels->gemm(&g, 0, g.m, 0, g.n);
     return d_x;
 }
@@ -100,8 +105,8 @@ pith__normed pith__norm(pith__network_work *w, int parameter, const float *x, si
 void pith__norm_back(pith__network_work *w, const pith__normed *n, const float *d_y, float *d_x) {
     const size_t offset = w->network->parameters[n->parameter].offset;
     if (w->failed || !n->rows) return;
-    w->network->kernels->norm_back(n->x, n->inverse, w->network->w + offset, d_y, d_x, w->d + offset, (int64_t)n->rows,
-                                   w->network->shape.dim);
+    w->network->kernels->norm_back(n->x, n->inverse, w->network->w + offset, d_y, d_x,
+                                   w->d + offset, (int64_t)n->rows, w->network->shape.dim);
 }
 
 static void residual_add(float *h, const float *x, size_t count) {
@@ -115,7 +120,8 @@ static const float *residual_keep(pith__network_work *w, const float *h, size_t 
     return copy;
 }
 
-void pith__attend(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer, int kind, float *h) {
+void pith__attend(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer,
+                  int kind, float *h) {
     const size_t cells = w->pack->cell_count, dim = (size_t)w->network->shape.dim;
     const pith__key_list *keys = &w->pack->lists[kind];
     if (w->failed) return;
@@ -123,22 +129,23 @@ void pith__attend(pith__network_work *w, pith__residual *kept, const pith__netwo
     kept->inner = pith__linear(w, layer->in, false, kept->normed.y, cells);
     kept->middle = pith__work_room(w, cells * dim);
     const size_t pairs = keys->begin[cells] * (size_t)w->network->shape.heads;
-    kept->attention = (pith__key_attention){ .qkv = kept->inner,
-                                             .begin = keys->begin,
-                                             .keys = keys->keys,
-                                             .out = kept->middle,
-                                             .share = pith__work_room(w, pairs),
-                                             .cells = (int64_t)cells,
-                                             .dim = w->network->shape.dim,
-                                             .head = w->network->shape.dim / w->network->shape.heads };
+    kept->attention =
+        (pith__key_attention){ .qkv = kept->inner,
+                               .begin = keys->begin,
+                               .keys = keys->keys,
+                               .out = kept->middle,
+                               .share = pith__work_room(w, pairs),
+                               .cells = (int64_t)cells,
+                               .dim = w->network->shape.dim,
+                               .head = w->network->shape.dim / w->network->shape.heads };
     if (w->failed) return;
     w->network->kernels->attention(&kept->attention);
     const float *y = pith__linear(w, layer->out, false, kept->middle, cells);
     if (!w->failed) residual_add(h, y, cells * dim);
 }
 
-void pith__attend_back(pith__network_work *w, const pith__residual *kept, const pith__network_layer *layer,
-                       float *d_h) {
+void pith__attend_back(pith__network_work *w, const pith__residual *kept,
+                       const pith__network_layer *layer, float *d_h) {
     const size_t cells = w->pack->cell_count;
     pith__key_attention a = kept->attention;
     if (w->failed) return;
@@ -147,13 +154,15 @@ void pith__attend_back(pith__network_work *w, const pith__residual *kept, const 
     a.d_qkv = pith__work_floats(w, cells * 3 * (size_t)w->network->shape.dim);
     if (!w->failed) {
         w->network->kernels->attention_back(&a);
-        const float *d_y = pith__linear_back(w, layer->in, false, kept->normed.y, a.d_qkv, cells, true);
+        const float *d_y =
+            pith__linear_back(w, layer->in, false, kept->normed.y, a.d_qkv, cells, true);
         pith__norm_back(w, &kept->normed, d_y, d_h);
     }
     pith__arena_rewind(w->arena, mark);
 }
 
-void pith__feed(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer, float *h) {
+void pith__feed(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer,
+                float *h) {
     const size_t cells = w->pack->cell_count, dim = (size_t)w->network->shape.dim;
     if (w->failed) return;
     kept->normed = pith__norm(w, layer->norm, residual_keep(w, h, cells * dim), cells);
@@ -165,15 +174,18 @@ void pith__feed(pith__network_work *w, pith__residual *kept, const pith__network
     if (!w->failed) residual_add(h, y, cells * dim);
 }
 
-void pith__feed_back(pith__network_work *w, const pith__residual *kept, const pith__network_layer *layer, float *d_h) {
+void pith__feed_back(pith__network_work *w, const pith__residual *kept,
+                     const pith__network_layer *layer, float *d_h) {
     const size_t cells = w->pack->cell_count;
     if (w->failed) return;
     const pith__arena_mark mark = pith__arena_get_mark(w->arena);
     const float *d_middle = pith__linear_back(w, layer->out, false, kept->middle, d_h, cells, true);
     float *d_inner = pith__work_room(w, cells * 2 * (size_t)w->network->shape.ff);
     if (!w->failed) {
-        w->network->kernels->swiglu_back(kept->inner, d_middle, d_inner, (int64_t)cells, w->network->shape.ff);
-        const float *d_y = pith__linear_back(w, layer->in, false, kept->normed.y, d_inner, cells, true);
+        w->network->kernels->swiglu_back(kept->inner, d_middle, d_inner, (int64_t)cells,
+                                         w->network->shape.ff);
+        const float *d_y =
+            pith__linear_back(w, layer->in, false, kept->normed.y, d_inner, cells, true);
         pith__norm_back(w, &kept->normed, d_y, d_h);
     }
     pith__arena_rewind(w->arena, mark);

@@ -18,7 +18,8 @@ typedef struct pith__network_kernels {
     pith__adamw_fn *adamw;
 } pith__network_kernels;
 
-/* The work of one pack. `failed` is set when memory is out; layers then return zeros or NULL, which nobody reads. */
+/* The work of one pack. `failed` is set when memory is out; layers then return zeros or NULL, which
+ * nobody reads. */
 typedef struct pith__network_work {
     const pith__network *network;
     const pith__pack *pack;
@@ -34,9 +35,10 @@ float *pith__work_room(pith__network_work *w, size_t count);
 
 /* y [rows, out] = x W^T (+ bias, the next parameter). */
 float *pith__linear(pith__network_work *w, int parameter, bool bias, const float *x, size_t rows);
-/* The gradient of it: adds to that of W (and the bias), and returns that of x unless wanted is false. */
-float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const float *x, const float *d_y, size_t rows,
-                         bool wanted);
+/* The gradient of it: adds to that of W (and the bias), and returns that of x unless wanted is
+ * false. */
+float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const float *x,
+                         const float *d_y, size_t rows, bool wanted);
 
 typedef struct pith__normed {
     const float *x;
@@ -52,12 +54,17 @@ void pith__norm_back(pith__network_work *w, const pith__normed *n, const float *
 /* A residual layer: h becomes h + layer(norm(h)). What the backward pass needs is in *kept. */
 typedef struct pith__residual {
     pith__normed normed;
-    float *inner, *middle; /* attention: qkv and what is attended; feed-forward: gate and up, and their product */
+    float *inner, *middle; /* attention: qkv and what is attended; feed-forward: gate and up, and
+                              their product */
     pith__key_attention attention;
 } pith__residual;
-void pith__attend(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer, int kind, float *h);
-void pith__attend_back(pith__network_work *w, const pith__residual *kept, const pith__network_layer *layer, float *d_h);
-void pith__feed(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer, float *h);
-void pith__feed_back(pith__network_work *w, const pith__residual *kept, const pith__network_layer *layer, float *d_h);
+void pith__attend(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer,
+                  int kind, float *h);
+void pith__attend_back(pith__network_work *w, const pith__residual *kept,
+                       const pith__network_layer *layer, float *d_h);
+void pith__feed(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer,
+                float *h);
+void pith__feed_back(pith__network_work *w, const pith__residual *kept,
+                     const pith__network_layer *layer, float *d_h);
 
 #endif

@@ -1,4 +1,5 @@
-/* network_make.c - the parameters of a network: their order, their first values, their packed copies. */
+/* network_make.c - the parameters of a network: their order, their first values, their packed
+ * copies. */
 #include <math.h>
 
 #include "base/error.h"
@@ -42,7 +43,8 @@ static void network_lay_out(pith__network *n) {
     n->last_norm = parameter_add(n, PITH_PARAMETER_ONES, 1, dim, dim);
     for (int b = 0; b < n->shape.blocks; b++) {
         for (int k = 0; k < PITH_ATTEND_KINDS; k++)
-            if (n->shape.attend & 1u << k) n->blocks[b].attend[k] = parameter_layer(n, 3 * dim, dim);
+            if (n->shape.attend & 1u << k)
+                n->blocks[b].attend[k] = parameter_layer(n, 3 * dim, dim);
         n->blocks[b].ff = parameter_layer(n, 2 * n->shape.ff, n->shape.ff);
     }
     n->head = parameter_linear(n, n->shape.outputs, dim);
@@ -57,7 +59,8 @@ static void parameter_draw(float *w, const pith__parameter *p, uint64_t *state) 
     }
 }
 
-static pith_status network_kernels(const pith__network_kernels **kernels, pith__arena *arena, pith_error *err) {
+static pith_status network_kernels(const pith__network_kernels **kernels, pith__arena *arena,
+                                   pith_error *err) {
     pith__lacks lacks = { .count = 0 };
     const pith__isa isa = pith__cpu_get()->isa;
     pith__network_kernels *k = pith__arena_array(arena, 1, sizeof *k);
@@ -67,7 +70,8 @@ static pith_status network_kernels(const pith__network_kernels **kernels, pith__
     k->norm = PITH_KERNEL_NEED(pith__layer_norm_f32_fn, "rms_norm", PITH_F32, isa, &lacks);
     k->norm_back = PITH_KERNEL_NEED(pith__rms_norm_back_fn, "rms_norm_back", PITH_F32, isa, &lacks);
     k->attention = PITH_KERNEL_NEED(pith__key_attention_fn, "key_attention", PITH_F32, isa, &lacks);
-    k->attention_back = PITH_KERNEL_NEED(pith__key_attention_fn, "key_attention_back", PITH_F32, isa, &lacks);
+    k->attention_back =
+        PITH_KERNEL_NEED(pith__key_attention_fn, "key_attention_back", PITH_F32, isa, &lacks);
     k->swiglu = PITH_KERNEL_NEED(pith__swiglu_fn, "swiglu", PITH_F32, isa, &lacks);
     k->swiglu_back = PITH_KERNEL_NEED(pith__swiglu_back_fn, "swiglu_back", PITH_F32, isa, &lacks);
     k->adamw = PITH_KERNEL_NEED(pith__adamw_fn, "adamw", PITH_F32, isa, &lacks);
@@ -84,8 +88,8 @@ void pith__network_pack(pith__network *n) {
     }
 }
 
-pith_status pith__network_make(pith__network *n, const pith__network_shape *shape, uint64_t seed, pith__arena *arena,
-                               pith_error *err) {
+pith_status pith__network_make(pith__network *n, const pith__network_shape *shape, uint64_t seed,
+                               pith__arena *arena, pith_error *err) {
     uint64_t state = pith__random_state(seed, 1, 0, 0);
     *n = (pith__network){ .shape = *shape, .arena = arena };
     network_lay_out(n);
@@ -96,8 +100,10 @@ pith_status pith__network_make(pith__network *n, const pith__network_shape *shap
         pith__parameter *p = &n->parameters[i];
         parameter_draw(n->w, p, &state);
         if (p->kind != PITH_PARAMETER_MATRIX) continue;
-        p->forward = pith__arena_alloc64(arena, (size_t)pith__gemm_f32_packed_size(p->in, p->out) * sizeof(float));
-        p->backward = pith__arena_alloc64(arena, (size_t)pith__gemm_f32_packed_size(p->out, p->in) * sizeof(float));
+        p->forward = pith__arena_alloc64(arena, (size_t)pith__gemm_f32_packed_size(p->in, p->out) *
+                                                    sizeof(float));
+        p->backward = pith__arena_alloc64(arena, (size_t)pith__gemm_f32_packed_size(p->out, p->in) *
+                                                     sizeof(float));
         if (!p->forward || !p->backward) return pith__fail_memory(err, n->size * sizeof(float));
     }
     pith__network_pack(n);

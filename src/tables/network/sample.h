@@ -1,10 +1,11 @@
 /* sample.h - the cells that a model reads to answer a question about a row.
  *
- * A sequence is the seed row, its parents and theirs, and children of all these with their parents: rows that are
- * linked to the seed. A row enters only if its time is before the question is asked, in both directions, and a cell
- * only if it is known by then; the target of the seed is masked. Where a parent has more children than `width`, the
- * `latest` of them and a subset of the others are taken, which is drawn by (seed of the run, epoch, row), so that a
- * sequence depends on nothing else. Children enter in turns, the latest of each parent and foreign key first, until the
+ * A sequence is the seed row, its parents and theirs, and children of all these with their parents:
+ * rows that are linked to the seed. A row enters only if its time is before the question is asked,
+ * in both directions, and a cell only if it is known by then; the target of the seed is masked.
+ * Where a parent has more children than `width`, the `latest` of them and a subset of the others
+ * are taken, which is drawn by (seed of the run, epoch, row), so that a sequence depends on nothing
+ * else. Children enter in turns, the latest of each parent and foreign key first, until the
  * sequence is full. */
 #ifndef PITH_TABLES_NETWORK_SAMPLE_H
 #define PITH_TABLES_NETWORK_SAMPLE_H
@@ -29,7 +30,8 @@ typedef struct pith__sample_options {
     uint64_t seed, epoch;
     bool ages_alone;                 /* of a time its age is seen and not the year */
     bool hide_children, no_text;     /* for ablations */
-    uint32_t hidden_from, hidden_to; /* columns of the database, by number, that are left out; the asked cell stays */
+    uint32_t hidden_from, hidden_to; /* columns of the database, by number, that are left out; the
+                                        asked cell stays */
 } pith__sample_options;
 
 enum pith__cell_state { PITH_CELL_VALUE, PITH_CELL_NULL, PITH_CELL_MASKED };
@@ -68,14 +70,16 @@ typedef struct pith__pack {
 } pith__pack;
 
 /* An empty pack for so many sequences, in the arena. False if memory is out. */
-bool pith__pack_begin(pith__pack *pack, pith__arena *arena, uint32_t sequences, const pith__sample_options *options);
+bool pith__pack_begin(pith__pack *pack, pith__arena *arena, uint32_t sequences,
+                      const pith__sample_options *options);
 /* Adds the sequence of a row of the task's table. */
-void pith__pack_add(pith__pack *pack, const pith__rdb *rdb, const pith__rdb_task *task, uint32_t row,
-                    const pith__sample_options *options);
+void pith__pack_add(pith__pack *pack, const pith__rdb *rdb, const pith__rdb_task *task,
+                    uint32_t row, const pith__sample_options *options);
 /* Lists the keys of all cells: kinds is a set of PITH_ATTEND_*. False if memory is out. */
 bool pith__pack_list(pith__pack *pack, pith__arena *arena, unsigned kinds);
 
-/* A number drawn from a state that goes on. Source: SplitMix64, Steele, Lea and Flood, OOPSLA 2014. */
+/* A number drawn from a state that goes on. Source: SplitMix64, Steele, Lea and Flood, OOPSLA 2014.
+ */
 uint64_t pith__random_next(uint64_t *state);
 /* A state that the numbers decide. */
 uint64_t pith__random_state(uint64_t a, uint64_t b, uint64_t c, uint64_t d);

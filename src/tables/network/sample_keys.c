@@ -1,5 +1,6 @@
-/* sample_keys.c - the keys that each cell of a pack reads, one list for each kind of attention. Cells of a column and
- * rows by their links are found once, so that the work grows with the keys alone. */
+/* sample_keys.c - the keys that each cell of a pack reads, one list for each kind of attention.
+ * Cells of a column and rows by their links are found once, so that the work grows with the keys
+ * alone. */
 #include <string.h>
 
 #include "tables/network/sample.h"
@@ -68,13 +69,16 @@ static uint32_t *key_put_row(uint32_t *keys, const pith__row_place *row) {
     return keys;
 }
 
-static uint32_t *key_put_rows(uint32_t *keys, const pith__pack *p, const key_rows *rows, uint32_t of) {
-    for (uint32_t i = rows->begin[of]; i < rows->begin[of + 1]; i++) keys = key_put_row(keys, &p->rows[rows->rows[i]]);
+static uint32_t *key_put_rows(uint32_t *keys, const pith__pack *p, const key_rows *rows,
+                              uint32_t of) {
+    for (uint32_t i = rows->begin[of]; i < rows->begin[of + 1]; i++)
+        keys = key_put_row(keys, &p->rows[rows->rows[i]]);
     return keys;
 }
 
 /* Writes the keys of a cell and returns where the next ones go. */
-static uint32_t *key_put(uint32_t *keys, const key_index *x, unsigned kind, uint32_t cell, uint32_t begin) {
+static uint32_t *key_put(uint32_t *keys, const key_index *x, unsigned kind, uint32_t cell,
+                         uint32_t begin) {
     const pith__pack *p = x->pack;
     const uint32_t place = p->cells[cell].place;
     switch (kind) {
@@ -98,7 +102,8 @@ static uint32_t *key_put(uint32_t *keys, const key_index *x, unsigned kind, uint
 
 static size_t key_rows_cells(const pith__pack *p, const key_rows *rows, uint32_t of) {
     size_t count = 0;
-    for (uint32_t i = rows->begin[of]; i < rows->begin[of + 1]; i++) count += p->rows[rows->rows[i]].count;
+    for (uint32_t i = rows->begin[of]; i < rows->begin[of + 1]; i++)
+        count += p->rows[rows->rows[i]].count;
     return count;
 }
 
@@ -106,7 +111,8 @@ static size_t key_rows_cells(const pith__pack *p, const key_rows *rows, uint32_t
 static size_t key_total(const key_index *x, unsigned kind) {
     const pith__pack *p = x->pack;
     size_t total = kind == PITH_ATTEND_NEIGHBOUR ? p->cell_count : 0;
-    for (uint32_t i = 0; kind == PITH_ATTEND_COLUMN && i < p->cell_count; i++) total += x->count[x->first[i]];
+    for (uint32_t i = 0; kind == PITH_ATTEND_COLUMN && i < p->cell_count; i++)
+        total += x->count[x->first[i]];
     for (uint32_t r = 0; kind == PITH_ATTEND_FEATURE && r < p->row_count; r++)
         total += p->rows[r].count * (p->rows[r].count + key_rows_cells(p, &x->parents, r));
     for (uint32_t r = 0; kind == PITH_ATTEND_NEIGHBOUR && r < p->row_count; r++)
@@ -116,11 +122,13 @@ static size_t key_total(const key_index *x, unsigned kind) {
     return total;
 }
 
-static bool key_list_make(pith__key_list *list, const key_index *x, unsigned kind, pith__arena *arena) {
+static bool key_list_make(pith__key_list *list, const key_index *x, unsigned kind,
+                          pith__arena *arena) {
     const pith__pack *p = x->pack;
     const size_t total = key_total(x, kind);
     list->begin = pith__arena_alloc(arena, ((size_t)p->cell_count + 1) * sizeof *list->begin);
-    list->keys = total < UINT32_MAX ? pith__arena_alloc(arena, (total + 1) * sizeof *list->keys) : NULL;
+    list->keys =
+        total < UINT32_MAX ? pith__arena_alloc(arena, (total + 1) * sizeof *list->keys) : NULL;
     if (!list->begin || !list->keys) return false;
     uint32_t *keys = list->keys, begin = 0;
     for (uint32_t cell = 0; cell < p->cell_count; cell++) {

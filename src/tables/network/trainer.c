@@ -1,5 +1,6 @@
-/* trainer.c - making a model, and its steps: sample, run forwards and backwards in packs, add the gradients in order,
- * clip, AdamW. Everything that is drawn follows from (seed, epoch, row), so that training can go on from any step. */
+/* trainer.c - making a model, and its steps: sample, run forwards and backwards in packs, add the
+ * gradients in order, clip, AdamW. Everything that is drawn follows from (seed, epoch, row), so
+ * that training can go on from any step. */
 #include "tables/network/trainer.h"
 
 #include <math.h>
@@ -53,24 +54,26 @@ typedef struct trainer_job {
 static bool trainer_pack_run(trainer_job *job, size_t part, pith__trainer_worker *w) {
     pith_relational *r = job->r;
     const size_t from = part * PITH_NETWORK_PACK;
-    const uint32_t count = (uint32_t)(job->count - from < PITH_NETWORK_PACK ? job->count - from : PITH_NETWORK_PACK);
+    const uint32_t count =
+        (uint32_t)(job->count - from < PITH_NETWORK_PACK ? job->count - from : PITH_NETWORK_PACK);
     float *d = job->losses ? r->gradients + part * r->network.size : NULL;
     const pith__trainer_source *s = &r->sources[job->sources ? job->sources[part] : 0];
     pith__sample_options sample = job->sample;
     pith__pack pack;
     if (job->epochs) sample.epoch = job->epochs[part];
     if (!pith__pack_begin(&pack, &w->arena, count, &sample)) return false;
-    for (uint32_t i = 0; i < count; i++) pith__pack_add(&pack, s->rdb, s->task, job->rows[from + i], &sample);
+    for (uint32_t i = 0; i < count; i++)
+        pith__pack_add(&pack, s->rdb, s->task, job->rows[from + i], &sample);
     if (!pith__pack_list(&pack, &w->arena, r->network.shape.attend)) return false;
     if (d) memset(d, 0, r->network.size * sizeof *d);
     job->cells[part] = pack.cell_count;
     return pith__network_run(job->answers + from * (size_t)r->target.outputs, d,
-                             job->losses ? job->losses + from : NULL, &r->network, s->rdb, &s->target, &pack, &sample,
-                             w->slots, &w->arena);
+                             job->losses ? job->losses + from : NULL, &r->network, s->rdb,
+                             &s->target, &pack, &sample, w->slots, &w->arena);
 }
 
-/* Empties the worker's memory. What the largest pack so far needed is kept as one chunk, so that packs ask the system
- * for nothing. */
+/* Empties the worker's memory. What the largest pack so far needed is kept as one chunk, so that
+ * packs ask the system for nothing. */
 static void trainer_empty(pith__trainer_worker *w) {
     const size_t total = w->arena.total;
     pith__arena_reset(&w->arena);
@@ -103,13 +106,16 @@ static pith_status trainer_run(trainer_job *job, int32_t threads, pith_error *er
         }
     }
     pith__arena_rewind(&r->arena, mark);
-    return failed ? pith__fail(err, PITH_ERR_MEMORY, "out of memory; a smaller batch or fewer cells need less")
+    return failed ? pith__fail(err, PITH_ERR_MEMORY,
+                               "out of memory; a smaller batch or fewer cells need less")
                   : PITH_OK;
 }
 
-pith_status pith__trainer_answer(float *answers, pith_relational *r, const uint32_t *rows, size_t count,
-                                 int32_t threads, pith_error *err) {
-    trainer_job job = { .r = r, .rows = rows, .count = count, .sample = r->config.sample, .answers = answers };
+pith_status pith__trainer_answer(float *answers, pith_relational *r, const uint32_t *rows,
+                                 size_t count, int32_t threads, pith_error *err) {
+    trainer_job job = {
+        .r = r, .rows = rows, .count = count, .sample = r->config.sample, .answers = answers
+    };
     job.sample.seed = r->seed;
     job.sample.epoch = PITH_TRAINER_ANSWERS;
     return count ? trainer_run(&job, threads, err) : PITH_OK;
@@ -119,7 +125,8 @@ pith_status pith__trainer_answer(float *answers, pith_relational *r, const uint3
 
 static void trainer_permute(uint32_t *order, uint32_t count, uint64_t state) {
     for (uint32_t i = count; i > 1; i--) {
-        const uint32_t k = (uint32_t)(((pith__random_next(&state) >> 32) * i) >> 32), one = order[k];
+        const uint32_t k = (uint32_t)(((pith__random_next(&state) >> 32) * i) >> 32),
+                       one = order[k];
         order[k] = order[i - 1];
         order[i - 1] = one;
     }
@@ -140,7 +147,8 @@ static uint32_t trainer_row(const pith_relational *r, pith__trainer_source *s, i
 static uint32_t trainer_source(pith_relational *r, int64_t turn, uint32_t place) {
     if (r->turn != turn) {
         for (uint32_t i = 0; i < r->source_count; i++) r->source_order[i] = i;
-        trainer_permute(r->source_order, r->source_count, pith__random_state(r->seed, 3, (uint64_t)turn, 0));
+        trainer_permute(r->source_order, r->source_count,
+                        pith__random_state(r->seed, 3, (uint64_t)turn, 0));
         r->turn = turn;
     }
     return r->source_order[place];
@@ -156,16 +164,18 @@ typedef struct trainer_batch {
 } trainer_batch;
 
 static void trainer_fill_batch(trainer_batch *b, pith_relational *r) {
-    const size_t batch = (size_t)r->config.batch, parts = (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK;
+    const size_t batch = (size_t)r->config.batch,
+                 parts = (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK;
     for (size_t part = 0; part < parts; part++) {
-        const int64_t number = r->step * (int64_t)parts + (int64_t)part, turn = number / r->source_count;
+        const int64_t number = r->step * (int64_t)parts + (int64_t)part,
+                      turn = number / r->source_count;
         const bool one = r->source_count == 1;
         pith__trainer_source *s;
         b->sources[part] = one ? 0 : trainer_source(r, turn, (uint32_t)(number % r->source_count));
         s = &r->sources[b->sources[part]];
         /* A single source has no gaps where the last pack of a batch is smaller. */
-        const int64_t first =
-            one ? r->step * (int64_t)batch + (int64_t)(part * PITH_NETWORK_PACK) : turn * PITH_NETWORK_PACK;
+        const int64_t first = one ? r->step * (int64_t)batch + (int64_t)(part * PITH_NETWORK_PACK)
+                                  : turn * PITH_NETWORK_PACK;
         b->epochs[part] = (uint64_t)((one ? r->step * (int64_t)batch : first) / s->row_count);
         for (size_t i = 0; i < PITH_NETWORK_PACK && part * PITH_NETWORK_PACK + i < batch; i++)
             b->rows[part * PITH_NETWORK_PACK + i] = trainer_row(r, s, first + (int64_t)i);
@@ -180,13 +190,15 @@ enum { SUM_SLICE = 4096 };
 
 static void trainer_add(void *context, size_t part, int worker) {
     const trainer_sum *s = context;
-    const size_t from = part * SUM_SLICE, to = from + SUM_SLICE < s->size ? from + SUM_SLICE : s->size;
+    const size_t from = part * SUM_SLICE,
+                 to = from + SUM_SLICE < s->size ? from + SUM_SLICE : s->size;
     (void)worker;
     for (size_t p = 1; p < s->parts; p++)
         for (size_t i = from; i < to; i++) s->gradients[i] += s->gradients[p * s->size + i];
 }
 
-/* The learning rate of a step: linear up to the warm-up's end, never above a cosine from 1 to 0.05. */
+/* The learning rate of a step: linear up to the warm-up's end, never above a cosine from 1 to 0.05.
+ */
 static double trainer_rate(const pith__trainer_config *c, int64_t step) {
     const double done = step < c->steps ? (double)step / c->steps : 1;
     const double up = (double)(step + 1) / c->warmup,
@@ -196,9 +208,11 @@ static double trainer_rate(const pith__trainer_config *c, int64_t step) {
 
 static void trainer_update(pith_relational *r) {
     const pith__trainer_config *c = &r->config;
-    const double t = (double)r->step + 1, rate = trainer_rate(c, r->step), beta1 = 0.9, beta2 = 0.98;
+    const double t = (double)r->step + 1, rate = trainer_rate(c, r->step), beta1 = 0.9,
+                 beta2 = 0.98;
     double squares = 0;
-    for (size_t i = 0; i < r->network.size; i++) squares += (double)r->gradients[i] * r->gradients[i];
+    for (size_t i = 0; i < r->network.size; i++)
+        squares += (double)r->gradients[i] * r->gradients[i];
     const double norm = sqrt(squares) / c->batch;
     const double scale = (norm > c->clip ? c->clip / norm : 1) / c->batch;
     for (int i = 0; i < r->network.parameter_count; i++) {
@@ -221,7 +235,8 @@ static void trainer_update(pith_relational *r) {
     r->step++;
 }
 
-static pith_status trainer_step(double *loss, pith_relational *r, int32_t threads, trainer_batch *b, pith_error *err) {
+static pith_status trainer_step(double *loss, pith_relational *r, int32_t threads, trainer_batch *b,
+                                pith_error *err) {
     const size_t batch = (size_t)r->config.batch;
     trainer_fill_batch(b, r);
     trainer_job job = { .r = r,
@@ -234,13 +249,16 @@ static pith_status trainer_step(double *loss, pith_relational *r, int32_t thread
                         .losses = b->losses };
     job.sample.seed = r->seed;
     PITH_TRY(trainer_run(&job, threads, err));
-    trainer_sum sum = { r->gradients, r->network.size, (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK };
-    pith__threads_run(trainer_add, &sum, (sum.size + SUM_SLICE - 1) / SUM_SLICE, pith__trainer_workers(r, threads));
+    trainer_sum sum = { r->gradients, r->network.size,
+                        (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK };
+    pith__threads_run(trainer_add, &sum, (sum.size + SUM_SLICE - 1) / SUM_SLICE,
+                      pith__trainer_workers(r, threads));
     *loss = 0;
     for (size_t i = 0; i < batch; i++) *loss += b->losses[i];
     *loss /= (double)batch;
     if (!isfinite(*loss))
-        return pith__fail(err, PITH_ERR_RUN, "step %lld: the loss is not finite; a smaller rate may help",
+        return pith__fail(err, PITH_ERR_RUN,
+                          "step %lld: the loss is not finite; a smaller rate may help",
                           (long long)r->step);
     trainer_update(r);
     return PITH_OK;
@@ -254,14 +272,17 @@ pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
     for (uint32_t i = 0; i < r->source_count; i++)
         if (!r->sources[i].row_count)
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "the task '" PITH_STR_FMT "' of database '" PITH_STR_FMT "' has no rows to train on",
-                              PITH_STR_ARG(r->sources[i].task->name), PITH_STR_ARG(r->sources[i].rdb->name));
+                              "the task '" PITH_STR_FMT "' of database '" PITH_STR_FMT
+                              "' has no rows to train on",
+                              PITH_STR_ARG(r->sources[i].task->name),
+                              PITH_STR_ARG(r->sources[i].rdb->name));
     if (!pith__trainer_workers(r, threads)) return pith__fail_memory(err, trainer_strings(r) * 4);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     trainer_batch b = { pith__arena_array(&r->arena, batch, sizeof *b.rows),
                         pith__arena_array(&r->arena, batch, sizeof *b.sources),
                         pith__arena_array(&r->arena, batch, sizeof *b.epochs),
-                        pith__arena_array(&r->arena, batch, (size_t)r->target.outputs * sizeof *b.answers),
+                        pith__arena_array(&r->arena, batch,
+                                          (size_t)r->target.outputs * sizeof *b.answers),
                         pith__arena_array(&r->arena, batch, sizeof *b.losses) };
     pith_status status = b.rows && b.sources && b.epochs && b.answers && b.losses
                              ? PITH_OK
@@ -288,8 +309,8 @@ static pith_status trainer_rows(pith_relational *r, pith__trainer_source *s, pit
     return PITH_OK;
 }
 
-static pith_status trainer_source_make(pith_relational *r, pith__trainer_source *s, const pith__trainer_question *q,
-                                       pith_error *err) {
+static pith_status trainer_source_make(pith_relational *r, pith__trainer_source *s,
+                                       const pith__trainer_question *q, pith_error *err) {
     const pith__rdb *rdb = q->rdb;
     *s = (pith__trainer_source){ .rdb = rdb, .order_epoch = -1 };
     for (uint32_t i = 0; i < rdb->task_count; i++)
@@ -301,9 +322,10 @@ static pith_status trainer_source_make(pith_relational *r, pith__trainer_source 
                           PITH_STR_ARG(rdb->name), PITH_STR_ARG(q->task));
     for (uint32_t t = 0; t < rdb->table_count; t++)
         if (rdb->tables[t].column_count > r->config.sample.cells)
-            return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "configuration: cells must be at least %u, the columns of table '" PITH_STR_FMT "'",
-                              rdb->tables[t].column_count, PITH_STR_ARG(rdb->tables[t].name));
+            return pith__fail(
+                err, PITH_ERR_ARGUMENT,
+                "configuration: cells must be at least %u, the columns of table '" PITH_STR_FMT "'",
+                rdb->tables[t].column_count, PITH_STR_ARG(rdb->tables[t].name));
     PITH_TRY(pith__target_make(&s->target, rdb, s->task, &r->arena, err));
     const pith__trainer_source *first = r->sources;
     if (s->target.kind != first->target.kind || s->target.outputs != first->target.outputs ||
@@ -315,8 +337,8 @@ static pith_status trainer_source_make(pith_relational *r, pith__trainer_source 
     return trainer_rows(r, s, err);
 }
 
-static pith_status trainer_fill(pith_relational *r, const pith__trainer_question *questions, pith_str config,
-                                pith_error *err) {
+static pith_status trainer_fill(pith_relational *r, const pith__trainer_question *questions,
+                                pith_str config, pith_error *err) {
     const size_t batch = PITH_NETWORK_PACK, count = r->source_count;
     size_t packs, floats;
     if (config.data) {
@@ -327,7 +349,8 @@ static pith_status trainer_fill(pith_relational *r, const pith__trainer_question
     r->sources = pith__arena_array(&r->arena, count, sizeof *r->sources);
     r->source_order = pith__arena_array(&r->arena, count, sizeof *r->source_order);
     if (!r->sources || !r->source_order) return pith__fail_memory(err, count * sizeof *r->sources);
-    for (size_t i = 0; i < count; i++) PITH_TRY(trainer_source_make(r, &r->sources[i], &questions[i], err));
+    for (size_t i = 0; i < count; i++)
+        PITH_TRY(trainer_source_make(r, &r->sources[i], &questions[i], err));
     r->rdb = r->sources->rdb;
     r->task = r->sources->task;
     r->target = r->sources->target;
@@ -335,17 +358,21 @@ static pith_status trainer_fill(pith_relational *r, const pith__trainer_question
     r->config.shape.outputs = r->target.outputs;
     PITH_TRY(pith__network_make(&r->network, &r->config.shape, r->seed, &r->arena, err));
     packs = ((size_t)r->config.batch + batch - 1) / batch;
-    if (pith__mul_overflows(packs, r->network.size, &floats)) return pith__fail_memory(err, SIZE_MAX);
+    if (pith__mul_overflows(packs, r->network.size, &floats))
+        return pith__fail_memory(err, SIZE_MAX);
     r->gradients = pith__arena_alloc64(&r->arena, floats * sizeof(float));
     r->keys = pith__arena_array(&r->arena, 1, sizeof *r->keys);
     r->m = pith__arena_array(&r->arena, r->network.size, sizeof(float));
     r->v = pith__arena_array(&r->arena, r->network.size, sizeof(float));
-    return r->gradients && r->m && r->v && r->keys ? PITH_OK : pith__fail_memory(err, floats * sizeof(float));
+    return r->gradients && r->m && r->v && r->keys ? PITH_OK
+                                                   : pith__fail_memory(err, floats * sizeof(float));
 }
 
-pith_status pith__trainer_create(pith_relational **model, const pith__trainer_question *questions, size_t count,
-                                 pith_str config, uint64_t seed, const pith_allocator *allocator, pith_error *err) {
-    if (!count || count > UINT32_MAX) return pith__fail(err, PITH_ERR_ARGUMENT, "a model needs a database");
+pith_status pith__trainer_create(pith_relational **model, const pith__trainer_question *questions,
+                                 size_t count, pith_str config, uint64_t seed,
+                                 const pith_allocator *allocator, pith_error *err) {
+    if (!count || count > UINT32_MAX)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "a model needs a database");
     pith_relational *r = pith__memory_alloc(allocator, sizeof *r, 64);
     if (!r) return pith__fail_memory(err, sizeof *r);
     memset(r, 0, sizeof *r);

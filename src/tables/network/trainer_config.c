@@ -7,13 +7,15 @@
 static int32_t config_whole(pith__json *j, int32_t low, int32_t high) {
     const int64_t x = pith__json_int(j);
     if (!j->failed && (x < low || x > high))
-        pith__json_fail(j, PITH_ERR_FORMAT, "%lld is not from %d to %d", (long long)x, (int)low, (int)high);
+        pith__json_fail(j, PITH_ERR_FORMAT, "%lld is not from %d to %d", (long long)x, (int)low,
+                        (int)high);
     return j->failed ? low : (int32_t)x;
 }
 
 static double config_fraction(pith__json *j, double most) {
     const double x = pith__json_double(j);
-    if (!j->failed && !(x >= 0 && x <= most)) pith__json_fail(j, PITH_ERR_FORMAT, "the number is out of range");
+    if (!j->failed && !(x >= 0 && x <= most))
+        pith__json_fail(j, PITH_ERR_FORMAT, "the number is out of range");
     return x;
 }
 
@@ -26,7 +28,8 @@ static unsigned config_attend(pith__json *j) {
         while (k < PITH_ATTEND_KINDS && !pith__str_is(name, pith__attend_names[k])) k++;
         if (k == PITH_ATTEND_KINDS && !j->failed)
             pith__json_fail(j, PITH_ERR_FORMAT,
-                            "'" PITH_STR_FMT "' is no attention; there are column, feature, neighbour, full",
+                            "'" PITH_STR_FMT
+                            "' is no attention; there are column, feature, neighbour, full",
                             PITH_STR_ARG(name));
         else
             kinds |= 1u << k;
@@ -79,19 +82,23 @@ static void config_member(pith__json *j, pith__trainer_config *c, pith_str key) 
     else if (pith__str_is(key, "no_text"))
         c->sample.no_text = pith__json_bool(j);
     else
-        pith__json_fail(j, PITH_ERR_FORMAT, "there is no member '" PITH_STR_FMT "'; docs/relational.md lists them",
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "there is no member '" PITH_STR_FMT "'; docs/relational.md lists them",
                         PITH_STR_ARG(key));
 }
 
-pith_status pith__trainer_configure(pith__trainer_config *config, pith_str text, pith__arena *arena, pith_error *err) {
-    pith__trainer_config c = { .shape = { .dim = 32, .heads = 2, .ff = 96, .blocks = 2, .attend = 7 },
-                               .sample = { .width = 40, .cells = 512, .latest = 20 },
-                               .batch = 32,
-                               .steps = 1600,
-                               .warmup = 200,
-                               .rate = 2e-3,
-                               .decay = 0.05,
-                               .clip = 1 };
+pith_status pith__trainer_configure(pith__trainer_config *config, pith_str text, pith__arena *arena,
+                                    pith_error *err) {
+    pith__trainer_config c = {
+        .shape = { .dim = 32, .heads = 2, .ff = 96, .blocks = 2, .attend = 7 },
+        .sample = { .width = 40, .cells = 512, .latest = 20 },
+        .batch = 32,
+        .steps = 1600,
+        .warmup = 200,
+        .rate = 2e-3,
+        .decay = 0.05,
+        .clip = 1
+    };
     pith_error own = PITH_ERROR_INIT;
     if (!err) err = &own;
     if (text.data) {
@@ -104,10 +111,11 @@ pith_status pith__trainer_configure(pith__trainer_config *config, pith_str text,
         if (!j->failed) pith__json_finish(j);
         if (j->failed) return err->code;
     }
-    if (c.shape.dim % 16 || c.shape.ff % 16 || c.shape.dim % (c.shape.heads * 16) || !c.shape.attend)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "configuration: ff must be a multiple of 16, dim one of 16 times heads, and some attention must be on");
+    if (c.shape.dim % 16 || c.shape.ff % 16 || c.shape.dim % (c.shape.heads * 16) ||
+        !c.shape.attend)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "configuration: ff must be a multiple of 16, dim one of 16 times heads, "
+                          "and some attention must be on");
     *config = c;
     return PITH_OK;
 }

@@ -1,5 +1,6 @@
-/* trainer_file.c - a model and the state of its training as bytes: header, names of the tasks with newlines between,
- * configuration, parameters, both moments as long as the training is not done, and a checksum of all that. */
+/* trainer_file.c - a model and the state of its training as bytes: header, names of the tasks with
+ * newlines between, configuration, parameters, both moments as long as the training is not done,
+ * and a checksum of all that. */
 #include <string.h>
 
 #include "base/checksum.h"
@@ -37,7 +38,8 @@ static uint64_t trainer_checksum(const pith__rdb *const *rdbs, size_t count) {
     pith__hash hash;
     if (count == 1) return rdbs[0]->checksum;
     pith__hash_init(&hash);
-    for (size_t i = 0; i < count; i++) pith__hash_add(&hash, &rdbs[i]->checksum, sizeof rdbs[i]->checksum);
+    for (size_t i = 0; i < count; i++)
+        pith__hash_add(&hash, &rdbs[i]->checksum, sizeof rdbs[i]->checksum);
     return pith__hash_end(&hash);
 }
 
@@ -48,7 +50,8 @@ static void trainer_put_tasks(trainer_out *o, const pith_relational *r) {
     }
 }
 
-static pith_status trainer_header_make(trainer_header *h, const pith_relational *r, pith_error *err) {
+static pith_status trainer_header_make(trainer_header *h, const pith_relational *r,
+                                       pith_error *err) {
     const size_t count = r->source_count;
     const pith__rdb **rdbs = pith__memory_alloc(&r->allocator, count * sizeof *rdbs, 8);
     if (!rdbs) return pith__fail_memory(err, count * sizeof *rdbs);
@@ -72,8 +75,9 @@ static pith_status trainer_header_make(trainer_header *h, const pith_relational 
     return PITH_OK;
 }
 
-pith_status pith__trainer_save(const pith_relational *r, int (*write)(void *user, const void *data, size_t size),
-                               void *user, pith_error *err) {
+pith_status pith__trainer_save(const pith_relational *r,
+                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               pith_error *err) {
     const size_t bytes = r->network.size * sizeof(float);
     trainer_out o = { .write = write, .user = user };
     trainer_header h;
@@ -99,53 +103,61 @@ typedef struct trainer_parts {
     const uint8_t *arrays;
 } trainer_parts;
 
-static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t size, pith_error *err) {
+static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t size,
+                                pith_error *err) {
     trainer_header *h = &p->h;
     uint64_t hash;
     if (size < sizeof *h + sizeof hash || memcmp(bytes, TRAINER_MAGIC, sizeof h->magic) != 0)
         return pith__fail(err, PITH_ERR_FORMAT, "this is no model of pith train");
     memcpy(h, bytes, sizeof *h);
     if (h->version != TRAINER_VERSION || h->order != 0x01020304)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the model was written by another version of Pith; train it anew");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model was written by another version of Pith; train it anew");
     memcpy(&hash, bytes + size - sizeof hash, sizeof hash);
     if (hash != pith__hash_of(bytes, size - sizeof hash))
         return pith__fail(err, PITH_ERR_FORMAT, "the model is damaged: its checksum is wrong");
     const bool configured = h->config_bytes != UINT32_MAX;
     const uint64_t texts = (uint64_t)h->task_bytes + (configured ? h->config_bytes : 0);
-    if ((h->arrays != 1 && h->arrays != 3) || h->size > size / 4 || h->step < 0 || h->step > 100000000 ||
-        size - sizeof *h - 8 != texts + h->size * 4 * h->arrays)
+    if ((h->arrays != 1 && h->arrays != 3) || h->size > size / 4 || h->step < 0 ||
+        h->step > 100000000 || size - sizeof *h - 8 != texts + h->size * 4 * h->arrays)
         return pith__fail(err, PITH_ERR_FORMAT, "the model is damaged: its size is wrong");
     bytes += sizeof *h;
     p->tasks = (pith_str){ (const char *)bytes, h->task_bytes };
-    p->config = (pith_str){ configured ? (const char *)bytes + h->task_bytes : NULL, configured ? h->config_bytes : 0 };
+    p->config = (pith_str){ configured ? (const char *)bytes + h->task_bytes : NULL,
+                            configured ? h->config_bytes : 0 };
     p->arrays = bytes + texts;
     return PITH_OK;
 }
 
-pith_status pith__trainer_keep(const pith_relational *r, int (*write)(void *user, const void *data, size_t size),
-                               void *user, pith_error *err) {
+pith_status pith__trainer_keep(const pith_relational *r,
+                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               pith_error *err) {
     trainer_header h;
     PITH_TRY(trainer_header_make(&h, r, err));
     return pith__rdb_keep(&r->target, h.database, write, user, &r->allocator, err);
 }
 
-pith_status pith__trainer_config_text(pith_str *config, const void *bytes, size_t size, pith_error *err) {
+pith_status pith__trainer_config_text(pith_str *config, const void *bytes, size_t size,
+                                      pith_error *err) {
     trainer_parts p;
     PITH_TRY(trainer_read(&p, bytes, size, err));
     *config = p.config;
     return PITH_OK;
 }
 
-pith_status pith__trainer_start(pith_relational *r, const void *bytes, size_t size, pith_error *err) {
+pith_status pith__trainer_start(pith_relational *r, const void *bytes, size_t size,
+                                pith_error *err) {
     const pith__network_shape *own = &r->config.shape;
     pith__trainer_config base;
     trainer_parts p;
     PITH_TRY(trainer_read(&p, bytes, size, err));
     PITH_TRY(pith__trainer_configure(&base, p.config, &r->arena, err));
-    if (p.h.size != r->network.size || base.shape.dim != own->dim || base.shape.heads != own->heads ||
-        base.shape.ff != own->ff || base.shape.blocks != own->blocks || base.shape.attend != own->attend)
+    if (p.h.size != r->network.size || base.shape.dim != own->dim ||
+        base.shape.heads != own->heads || base.shape.ff != own->ff ||
+        base.shape.blocks != own->blocks || base.shape.attend != own->attend)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model to start from has %llu parameters and this one %llu: its dim, heads, ff, blocks, "
+                          "the model to start from has %llu parameters and this one %llu: its dim, "
+                          "heads, ff, blocks, "
                           "attend, embedder and kind of answer must be the same",
                           (unsigned long long)p.h.size, (unsigned long long)r->network.size);
     memcpy(r->network.w, p.arrays, p.h.size * 4);
@@ -159,8 +171,9 @@ static pith_str trainer_first(pith_str tasks) {
 }
 
 /* One name for each database. */
-static pith_status trainer_questions(pith__trainer_question *questions, const pith__rdb *const *rdbs, size_t count,
-                                     pith_str tasks, pith_error *err) {
+static pith_status trainer_questions(pith__trainer_question *questions,
+                                     const pith__rdb *const *rdbs, size_t count, pith_str tasks,
+                                     pith_error *err) {
     for (size_t i = 0; i < count; i++) {
         const char *end = tasks.size ? memchr(tasks.data, '\n', tasks.size) : NULL;
         const size_t own = end ? (size_t)(end - tasks.data) : tasks.size;
@@ -168,22 +181,30 @@ static pith_status trainer_questions(pith__trainer_question *questions, const pi
         tasks.data += own + (end ? 1 : 0);
         tasks.size -= own + (end ? 1 : 0);
     }
-    return tasks.size ? pith__fail(err, PITH_ERR_FORMAT, "the model is damaged: it has too many tasks") : PITH_OK;
+    return tasks.size
+               ? pith__fail(err, PITH_ERR_FORMAT, "the model is damaged: it has too many tasks")
+               : PITH_OK;
 }
 
-pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *rdbs, size_t count, const void *bytes,
-                               size_t size, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *rdbs, size_t count,
+                               const void *bytes, size_t size, const pith_allocator *allocator,
+                               pith_error *err) {
     trainer_parts p;
     pith_relational *r = NULL;
     PITH_TRY(trainer_read(&p, bytes, size, err));
-    const bool followed = count == 1 && rdbs[0]->followed; /* answers are about the first database alone */
-    if (!count || (p.h.sources != count && !followed) || p.h.database != trainer_checksum(rdbs, count))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model was trained on another database, or on this one before it was made anew");
+    /* answers are about the first database alone */
+    const bool followed = count == 1 && rdbs[0]->followed;
+    if (!count || (p.h.sources != count && !followed) ||
+        p.h.database != trainer_checksum(rdbs, count))
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "the model was trained on another database, or on this one before it was made anew");
     pith__trainer_question *questions = pith__memory_alloc(allocator, count * sizeof *questions, 8);
     if (!questions) return pith__fail_memory(err, count * sizeof *questions);
-    pith_status status = trainer_questions(questions, rdbs, count, followed ? trainer_first(p.tasks) : p.tasks, err);
-    if (!status) status = pith__trainer_create(&r, questions, count, p.config, p.h.seed, allocator, err);
+    pith_status status =
+        trainer_questions(questions, rdbs, count, followed ? trainer_first(p.tasks) : p.tasks, err);
+    if (!status)
+        status = pith__trainer_create(&r, questions, count, p.config, p.h.seed, allocator, err);
     pith__memory_free(allocator, questions);
     if (status) return status;
     if (p.h.size != r->network.size || (p.h.arrays == 1 && p.h.step < r->config.steps))

@@ -1,5 +1,5 @@
-/* trainer_importance.c - what a model reads, by occlusion: how much its loss rises when the cells of a column, or of a
- * table, are hidden from every context. */
+/* trainer_importance.c - what a model reads, by occlusion: how much its loss rises when the cells
+ * of a column, or of a table, are hidden from every context. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -19,18 +19,20 @@ typedef struct importance_rows {
 } importance_rows;
 
 /* The mean loss with some columns of the database hidden. */
-static pith_status importance_loss(double *loss, pith_relational *r, const importance_rows *rows, uint32_t from,
-                                   uint32_t to, pith_error *err) {
+static pith_status importance_loss(double *loss, pith_relational *r, const importance_rows *rows,
+                                   uint32_t from, uint32_t to, pith_error *err) {
     const pith__sample_options before = r->config.sample;
     const size_t outputs = (size_t)r->target.outputs;
     float d[PITH_TARGET_CLASSES];
     r->config.sample.hidden_from = from;
     r->config.sample.hidden_to = to;
-    const pith_status status = pith__trainer_answer(rows->answers, r, rows->rows, rows->count, rows->threads, err);
+    const pith_status status =
+        pith__trainer_answer(rows->answers, r, rows->rows, rows->count, rows->threads, err);
     r->config.sample = before;
     *loss = 0;
     for (size_t i = 0; !status && i < rows->count; i++)
-        *loss += pith__target_loss(d, &r->target, rows->rows[i], rows->answers + i * outputs) / (double)rows->count;
+        *loss += pith__target_loss(d, &r->target, rows->rows[i], rows->answers + i * outputs) /
+                 (double)rows->count;
     return status;
 }
 
@@ -47,7 +49,8 @@ static pith_status importance_parts(importance_part *parts, size_t *count, pith_
     *count = 0;
     PITH_TRY(importance_loss(&whole, r, rows, 0, 0, err));
     for (uint32_t t = 0; t < r->rdb->table_count; t++) {
-        const uint32_t first = r->rdb->tables[t].first_cell, columns = r->rdb->tables[t].column_count;
+        const uint32_t first = r->rdb->tables[t].first_cell,
+                       columns = r->rdb->tables[t].column_count;
         for (uint32_t c = 0; c <= columns && columns; c++) {
             const bool table = c == columns;
             PITH_TRY(importance_loss(&hidden, r, rows, table ? first : first + c,
@@ -59,18 +62,23 @@ static pith_status importance_parts(importance_part *parts, size_t *count, pith_
     return PITH_OK;
 }
 
-pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t most, int32_t threads,
-                                     void (*each)(void *user, pith_str table, pith_str column, double rise), void *user,
-                                     pith_error *err) {
+pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t most,
+                                     int32_t threads,
+                                     void (*each)(void *user, pith_str table, pith_str column,
+                                                  double rise),
+                                     void *user, pith_error *err) {
     const uint32_t all = r->rdb->tables[r->task->table].rows;
     size_t n = 0, count, kept = 0;
-    if (!pith__trainer_workers(r, threads)) return pith__fail_memory(err, r->rdb->string_count * 4u);
+    if (!pith__trainer_workers(r, threads))
+        return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     uint32_t *list = pith__arena_array(&r->arena, (size_t)all + 1, sizeof *list);
-    float *answers = pith__arena_array(&r->arena, most + 1, (size_t)r->target.outputs * sizeof *answers);
-    importance_part *parts =
-        pith__arena_array(&r->arena, (size_t)r->rdb->column_count + r->rdb->table_count, sizeof *parts);
-    pith_status status = list && answers && parts ? PITH_OK : pith__fail_memory(err, all * sizeof *list);
+    float *answers =
+        pith__arena_array(&r->arena, most + 1, (size_t)r->target.outputs * sizeof *answers);
+    importance_part *parts = pith__arena_array(
+        &r->arena, (size_t)r->rdb->column_count + r->rdb->table_count, sizeof *parts);
+    pith_status status =
+        list && answers && parts ? PITH_OK : pith__fail_memory(err, all * sizeof *list);
     for (uint32_t i = 0; !status && i < all; i++)
         if (pith__rdb_split(r->rdb, r->task, i) == split) list[n++] = i;
     if (most > n) most = n;
@@ -81,7 +89,8 @@ pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t m
     for (size_t i = 0; !status && i < count; i++) {
         const pith__rdb_table *t = &r->rdb->tables[parts[i].table];
         const bool table = parts[i].column == PITH_RDB_NONE;
-        each(user, t->name, table ? (pith_str){ NULL, 0 } : t->columns[parts[i].column].name, parts[i].rise);
+        each(user, t->name, table ? (pith_str){ NULL, 0 } : t->columns[parts[i].column].name,
+             parts[i].rise);
     }
     pith__arena_rewind(&r->arena, mark);
     return status;

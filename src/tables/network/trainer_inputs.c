@@ -1,4 +1,5 @@
-/* trainer_inputs.c - the cells that a model reads for some rows as arrays: what a network exported as ONNX takes. */
+/* trainer_inputs.c - the cells that a model reads for some rows as arrays: what a network exported
+ * as ONNX takes. */
 #include <string.h>
 
 #include "base/error.h"
@@ -49,18 +50,19 @@ static void inputs_cell(inputs *in, size_t i) {
         break;
     case PITH_STYPE_TIMESTAMP:
         in->state[i] = PITH_CELL_OF_TIME;
-        pith__rdb_time_features(in->time + i * PITH_TIME_FEATURES, c, cell->row, in->pack->asked[cell->sequence],
-                                in->r->config.sample.ages_alone);
+        pith__rdb_time_features(in->time + i * PITH_TIME_FEATURES, c, cell->row,
+                                in->pack->asked[cell->sequence], in->r->config.sample.ages_alone);
         break;
     default:
         in->state[i] = PITH_CELL_OF_TEXT;
-        in->text[i] = inputs_string(in, ((const uint32_t *)c->data)[cell->row], in->r->config.sample.no_text);
+        in->text[i] =
+            inputs_string(in, ((const uint32_t *)c->data)[cell->row], in->r->config.sample.no_text);
         break;
     }
 }
 
-static void inputs_tell(const inputs *in, const char *name, void *data, int dtype, size_t item, size_t rows,
-                        size_t columns) {
+static void inputs_tell(const inputs *in, const char *name, void *data, int dtype, size_t item,
+                        size_t rows, size_t columns) {
     pith_tensor t = { .data = data, .dtype = dtype, .rank = columns ? 2 : 1 };
     t.dims[0] = (int64_t)rows;
     t.dims[1] = (int64_t)columns;
@@ -77,7 +79,8 @@ static bool inputs_masks(const inputs *in) {
         if (!(in->r->network.shape.attend & 1u << k)) continue;
         memset(mask, 0, cells * cells);
         for (size_t i = 0; i < cells; i++)
-            for (uint32_t j = list->begin[i]; j < list->begin[i + 1]; j++) mask[i * cells + list->keys[j]] = 1;
+            for (uint32_t j = list->begin[i]; j < list->begin[i + 1]; j++)
+                mask[i * cells + list->keys[j]] = 1;
         inputs_tell(in, pith__attend_names[k], mask, PITH_BOOL, 1, cells, cells);
     }
     return mask != NULL;
@@ -94,12 +97,13 @@ static bool inputs_make(inputs *in) {
     in->name = pith__arena_array(in->arena, cells, sizeof *in->name);
     in->text = pith__arena_array(in->arena, cells, sizeof *in->text);
     in->state = pith__arena_array(in->arena, cells, sizeof *in->state);
-    if (!asked || !in->texts || !in->used || !in->number || !in->boolean || !in->time || !in->name || !in->text ||
-        !in->state)
+    if (!asked || !in->texts || !in->used || !in->number || !in->boolean || !in->time ||
+        !in->name || !in->text || !in->state)
         return false;
     in->text_count = 1;
     for (size_t i = 0; i < cells; i++) inputs_cell(in, i);
-    for (size_t i = 1; i < in->text_count; i++) in->r->workers[0].slots[in->used[i - 1]] = PITH_RDB_NONE;
+    for (size_t i = 1; i < in->text_count; i++)
+        in->r->workers[0].slots[in->used[i - 1]] = PITH_RDB_NONE;
     for (uint32_t i = 0; i < in->pack->sequences; i++) asked[i] = in->pack->seeds[i];
     inputs_tell(in, "texts", in->texts, PITH_F32, 4, in->text_count, dim);
     inputs_tell(in, "name", in->name, PITH_I64, 8, cells, 0);
@@ -117,10 +121,13 @@ static pith_status inputs_run(inputs *in, const uint32_t *rows, size_t count, pi
     pith__pack pack;
     sample.seed = in->r->seed;
     sample.epoch = PITH_TRAINER_ANSWERS;
-    if (!pith__pack_begin(&pack, in->arena, (uint32_t)count, &sample)) return pith__fail_memory(err, 0);
-    for (size_t i = 0; i < count; i++) pith__pack_add(&pack, in->r->rdb, in->r->task, rows[i], &sample);
+    if (!pith__pack_begin(&pack, in->arena, (uint32_t)count, &sample))
+        return pith__fail_memory(err, 0);
+    for (size_t i = 0; i < count; i++)
+        pith__pack_add(&pack, in->r->rdb, in->r->task, rows[i], &sample);
     if (pack.cell_count > INPUT_CELLS)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the rows have %u cells, and %d are the most; ask for fewer rows",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the rows have %u cells, and %d are the most; ask for fewer rows",
                           pack.cell_count, INPUT_CELLS);
     in->pack = &pack;
     return pith__pack_list(&pack, in->arena, in->r->network.shape.attend) && inputs_make(in)
@@ -129,12 +136,14 @@ static pith_status inputs_run(inputs *in, const uint32_t *rows, size_t count, pi
 }
 
 pith_status pith__trainer_inputs(pith_relational *r, const uint32_t *rows, size_t count,
-                                 void (*each)(void *user, const char *name, const pith_tensor *value), void *user,
-                                 pith_error *err) {
+                                 void (*each)(void *user, const char *name,
+                                              const pith_tensor *value),
+                                 void *user, pith_error *err) {
     pith__arena arena;
     inputs in = { .r = r, .arena = &arena, .each = each, .user = user };
     if (!count || count > INPUT_ROWS)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "give 1 to %d rows, and not %zu", INPUT_ROWS, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "give 1 to %d rows, and not %zu", INPUT_ROWS,
+                          count);
     for (size_t i = 0; i < count; i++)
         if (rows[i] >= r->rdb->tables[r->task->table].rows)
             return pith__fail(err, PITH_ERR_ARGUMENT, "there is no row %u", rows[i]);

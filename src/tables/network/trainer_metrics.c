@@ -14,88 +14,99 @@ void pith__trainer_answer_by(pith_relational *r, const pith__answerer *answerer)
     r->answerer = answerer ? *answerer : network;
 }
 
-pith_status pith__trainer_say(double *answers, pith_relational *r, const uint32_t *rows, size_t count, int32_t threads,
-                              pith_error *err) {
+pith_status pith__trainer_say(double *answers, pith_relational *r, const uint32_t *rows,
+                              size_t count, int32_t threads, pith_error *err) {
     const size_t n = count * (size_t)r->target.outputs;
     if (r->answerer.answer) return r->answerer.answer(answers, r->answerer.state, rows, count, err);
-    if (!pith__trainer_workers(r, threads)) return pith__fail_memory(err, r->rdb->string_count * 4u);
+    if (!pith__trainer_workers(r, threads))
+        return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     float *raw = pith__arena_array(&r->arena, n + 1, sizeof *raw);
-    const pith_status status =
-        raw ? pith__trainer_answer(raw, r, rows, count, threads, err) : pith__fail_memory(err, n * sizeof *raw);
+    const pith_status status = raw ? pith__trainer_answer(raw, r, rows, count, threads, err)
+                                   : pith__fail_memory(err, n * sizeof *raw);
     for (size_t i = 0; !status && i < n; i++) answers[i] = pith__target_answer(&r->target, raw[i]);
     pith__arena_rewind(&r->arena, mark);
     return status;
 }
 
-pith_status pith__trainer_predict(float *answers, pith_relational *r, const uint32_t *rows, size_t count,
-                                  int32_t threads, pith_error *err) {
+pith_status pith__trainer_predict(float *answers, pith_relational *r, const uint32_t *rows,
+                                  size_t count, int32_t threads, pith_error *err) {
     const size_t outputs = (size_t)r->target.outputs;
     for (size_t i = 0; i < count; i++)
         if (rows[i] >= r->rdb->tables[r->task->table].rows)
             return pith__fail(err, PITH_ERR_ARGUMENT, "there is no row %u", rows[i]);
-    if (!pith__trainer_workers(r, threads)) return pith__fail_memory(err, r->rdb->string_count * 4u);
+    if (!pith__trainer_workers(r, threads))
+        return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     double *said = pith__arena_array(&r->arena, count + 1, outputs * sizeof *said);
-    const pith_status status =
-        said ? pith__trainer_say(said, r, rows, count, threads, err) : pith__fail_memory(err, count * sizeof *said);
+    const pith_status status = said ? pith__trainer_say(said, r, rows, count, threads, err)
+                                    : pith__fail_memory(err, count * sizeof *said);
     for (size_t i = 0; !status && i < count; i++) {
         pith__target_probabilities(&r->target, said + i * outputs);
-        for (size_t k = 0; k < outputs; k++) answers[i * outputs + k] = (float)said[i * outputs + k];
+        for (size_t k = 0; k < outputs; k++)
+            answers[i * outputs + k] = (float)said[i * outputs + k];
     }
     pith__arena_rewind(&r->arena, mark);
     return status;
 }
 
 /* Lists the rows of a table by their keys. */
-static pith_status find_keys(pith__map *keys, const pith__rdb_table *t, pith__arena *arena, pith_error *err) {
+static pith_status find_keys(pith__map *keys, const pith__rdb_table *t, pith__arena *arena,
+                             pith_error *err) {
     pith__map all;
     uint32_t old;
     PITH_TRY(pith__map_init(&all, arena, t->rows));
     for (uint32_t i = t->rows; i-- > 0;) { /* of equal keys the first counts */
-        const pith_str key = { t->key_bytes + t->key_begin[i], (size_t)(t->key_begin[i + 1] - t->key_begin[i]) };
+        const pith_str key = { t->key_bytes + t->key_begin[i],
+                               (size_t)(t->key_begin[i + 1] - t->key_begin[i]) };
         if (!pith__map_put(&all, key, i, &old)) return pith__fail_memory(err, key.size);
     }
     *keys = all;
     return PITH_OK;
 }
 
-pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str key, pith_error *err) {
+pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str key,
+                               pith_error *err) {
     const pith__rdb_table *t = &r->rdb->tables[r->task->table];
     if (!t->key_begin) {
         double number;
-        if (pith__cell_number(&number, key) && number >= 0 && number < t->rows && number == floor(number)) {
+        if (pith__cell_number(&number, key) && number >= 0 && number < t->rows &&
+            number == floor(number)) {
             *row = (uint32_t)number;
             return PITH_OK;
         }
     }
-    if (t->key_begin && !r->keys->slots) PITH_TRY(find_keys(r->keys, t, &((pith_relational *)r)->arena, err));
+    if (t->key_begin && !r->keys->slots)
+        PITH_TRY(find_keys(r->keys, t, &((pith_relational *)r)->arena, err));
     *row = t->key_begin ? pith__key_find(r->keys, key) : PITH_RDB_NONE;
     if (*row != PITH_RDB_NONE) return PITH_OK;
-    return pith__fail(err, PITH_ERR_NOT_FOUND, "table '" PITH_STR_FMT "' has no row '" PITH_STR_FMT "'",
+    return pith__fail(err, PITH_ERR_NOT_FOUND,
+                      "table '" PITH_STR_FMT "' has no row '" PITH_STR_FMT "'",
                       PITH_STR_ARG(t->name), PITH_STR_ARG(key));
 }
 
-pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relational *r, int32_t split, int32_t threads,
-                                   pith_error *err) {
+pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relational *r,
+                                   int32_t split, int32_t threads, pith_error *err) {
     const uint32_t all = r->rdb->tables[r->task->table].rows;
     const size_t outputs = (size_t)r->target.outputs;
     size_t n = 0;
-    if (!pith__trainer_workers(r, threads)) return pith__fail_memory(err, r->rdb->string_count * 4u);
+    if (!pith__trainer_workers(r, threads))
+        return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark inner = pith__arena_get_mark(&r->arena);
     uint32_t *rows = pith__arena_array(&r->arena, (size_t)all + 1, sizeof *rows);
     for (uint32_t i = 0; rows && i < all; i++)
         if (pith__rdb_split(r->rdb, r->task, i) == split) rows[n++] = i;
     double *answers = pith__arena_array(&r->arena, n + 1, outputs * sizeof *answers);
-    pith_status status = rows && answers ? PITH_OK : pith__fail_memory(err, n * outputs * sizeof *answers);
+    pith_status status =
+        rows && answers ? PITH_OK : pith__fail_memory(err, n * outputs * sizeof *answers);
     if (!status) status = pith__trainer_say(answers, r, rows, n, threads, err);
     if (!status) status = pith__measure_run(metrics, &r->target, answers, rows, n, &r->arena, err);
     pith__arena_rewind(&r->arena, inner);
     return status;
 }
 
-pith_status pith__trainer_part(uint32_t *rows, double *labels, size_t *count, const pith_relational *r, int32_t split,
-                               pith_error *err) {
+pith_status pith__trainer_part(uint32_t *rows, double *labels, size_t *count,
+                               const pith_relational *r, int32_t split, pith_error *err) {
     *count = 0;
     if (split < PITH_TRAIN || split > PITH_TEST)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there is no part %d", split);

@@ -4,8 +4,8 @@
 
 #include "tables/schema/schema.h"
 
-/* Fails at the first name that does not exist and at the first column whose kind does not fit its use. path is for the
- * message. */
+/* Fails at the first name that does not exist and at the first column whose kind does not fit its
+ * use. path is for the message. */
 pith_status pith__schema_check(const pith__schema *schema, const char *path, pith_error *err);
 
 #endif

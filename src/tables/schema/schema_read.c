@@ -1,4 +1,5 @@
-/* schema_read.c - JSON to a schema, and the checks that need no data: names that exist, kinds that fit. */
+/* schema_read.c - JSON to a schema, and the checks that need no data: names that exist, kinds that
+ * fit. */
 #include "base/error.h"
 #include "base/formats/json.h"
 #include "base/str.h"
@@ -6,8 +7,9 @@
 #include "tables/schema/schema.h"
 #include "tables/schema/schema_check.h"
 
-const char *const pith__stype_names[PITH_STYPE_COUNT] = { "identifier",  "numerical", "timestamp", "boolean",
-                                                          "categorical", "text",      "ignored" };
+const char *const pith__stype_names[PITH_STYPE_COUNT] = { "identifier", "numerical",   "timestamp",
+                                                          "boolean",    "categorical", "text",
+                                                          "ignored" };
 const char *const pith__transform_names[3] = { "auto", "none", "log" };
 
 size_t pith__schema_table(const pith__schema *schema, pith_str name) {
@@ -35,7 +37,8 @@ static void *schema_room(pith__json *j, void **items, size_t count, size_t *room
 }
 
 static void schema_unknown(pith__json *j, pith_str key) {
-    pith__json_fail(j, PITH_ERR_FORMAT, "there is no member '" PITH_STR_FMT "' here; docs/relational.md lists them",
+    pith__json_fail(j, PITH_ERR_FORMAT,
+                    "there is no member '" PITH_STR_FMT "' here; docs/relational.md lists them",
                     PITH_STR_ARG(key));
 }
 
@@ -50,7 +53,8 @@ static int schema_word(pith__json *j, const char *what, const char *const *words
         if (i) strncat(list, ", ", sizeof list - strlen(list) - 1);
         strncat(list, words[i], sizeof list - strlen(list) - 1);
     }
-    pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is no %s; there are %s", PITH_STR_ARG(word), what, list);
+    pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is no %s; there are %s",
+                    PITH_STR_ARG(word), what, list);
     return 0;
 }
 
@@ -74,7 +78,8 @@ static int64_t schema_time(pith__json *j) {
     int64_t seconds = 0;
     const pith_str text = pith__json_string(j);
     if (!j->failed && !pith__cell_time(&seconds, text))
-        pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is no date or time like 2023-05-30T15:13:52",
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "'" PITH_STR_FMT "' is no date or time like 2023-05-30T15:13:52",
                         PITH_STR_ARG(text));
     return seconds;
 }
@@ -83,8 +88,8 @@ static int64_t schema_time(pith__json *j) {
 static int64_t schema_whole(pith__json *j, int64_t low, int64_t high) {
     const int64_t x = pith__json_int(j);
     if (!j->failed && (x < low || x > high))
-        pith__json_fail(j, PITH_ERR_FORMAT, "%lld is not from %lld to %lld", (long long)x, (long long)low,
-                        (long long)high);
+        pith__json_fail(j, PITH_ERR_FORMAT, "%lld is not from %lld to %lld", (long long)x,
+                        (long long)low, (long long)high);
     return x;
 }
 
@@ -113,7 +118,8 @@ static void schema_foreign(pith__json *j, pith__table_schema *t, size_t *room, p
     if (j->failed) return;
     const char *dot = memchr(text.data, '.', text.size);
     if (!dot) {
-        pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not of the form table.column", PITH_STR_ARG(text));
+        pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not of the form table.column",
+                        PITH_STR_ARG(text));
         return;
     }
     pith__link_schema *link = schema_room(j, (void **)&t->links, t->link_count, room, sizeof *link);
@@ -130,7 +136,8 @@ static void schema_foreign(pith__json *j, pith__table_schema *t, size_t *room, p
     t->link_count++;
 }
 
-static void schema_column(pith__json *j, pith__table_schema *t, pith__column_schema *c, size_t *link_room) {
+static void schema_column(pith__json *j, pith__table_schema *t, pith__column_schema *c,
+                          size_t *link_room) {
     bool typed = false;
     pith_str key;
     pith__json_object(j);
@@ -143,8 +150,8 @@ static void schema_column(pith__json *j, pith__table_schema *t, pith__column_sch
         } else if (pith__str_is(key, "transform")) {
             c->transform = (pith__transform)schema_word(j, "transform", pith__transform_names, 3);
         } else if (pith__str_is(key, "format")) {
-            c->format =
-                (pith__time_format)schema_word(j, "format of times", pith__time_format_names, PITH_TIME_FORMATS);
+            c->format = (pith__time_format)schema_word(j, "format of times",
+                                                       pith__time_format_names, PITH_TIME_FORMATS);
         } else if (pith__str_is(key, "foreign_key")) {
             schema_foreign(j, t, link_room, c->name);
         } else if (pith__str_is(key, "known_at")) {
@@ -167,7 +174,8 @@ static void schema_columns(pith__json *j, pith__table_schema *t, size_t *link_ro
             pith__json_fail(j, PITH_ERR_FORMAT, "the column is there twice");
             return;
         }
-        pith__column_schema *c = schema_room(j, (void **)&t->columns, t->column_count, &room, sizeof *c);
+        pith__column_schema *c =
+            schema_room(j, (void **)&t->columns, t->column_count, &room, sizeof *c);
         if (!c) return;
         t->column_count++;
         c->name = key;
@@ -180,7 +188,8 @@ static void schema_links(pith__json *j, pith__table_schema *t, size_t *room) {
     pith_str key;
     pith__json_array(j);
     while (pith__json_next_item(j)) {
-        pith__link_schema *link = schema_room(j, (void **)&t->links, t->link_count, room, sizeof *link);
+        pith__link_schema *link =
+            schema_room(j, (void **)&t->links, t->link_count, room, sizeof *link);
         if (!link) return;
         t->link_count++;
         pith__json_object(j);
@@ -194,8 +203,10 @@ static void schema_links(pith__json *j, pith__table_schema *t, size_t *room) {
             else
                 schema_unknown(j, key);
         }
-        if (!j->failed && (!link->columns.count || link->columns.count != link->parent_columns.count))
-            pith__json_fail(j, PITH_ERR_FORMAT, "columns and references do not have the same number of names");
+        if (!j->failed &&
+            (!link->columns.count || link->columns.count != link->parent_columns.count))
+            pith__json_fail(j, PITH_ERR_FORMAT,
+                            "columns and references do not have the same number of names");
     }
 }
 
@@ -233,7 +244,8 @@ static void schema_tables(pith__json *j, pith__schema *schema) {
             pith__json_fail(j, PITH_ERR_FORMAT, "the table is there twice");
             return;
         }
-        pith__table_schema *t = schema_room(j, (void **)&schema->tables, schema->table_count, &room, sizeof *t);
+        pith__table_schema *t =
+            schema_room(j, (void **)&schema->tables, schema->table_count, &room, sizeof *t);
         if (!t) return;
         schema->table_count++;
         t->name = key;
@@ -263,9 +275,11 @@ static void schema_split(pith__json *j, pith__task_schema *task) {
     }
     if (j->failed) return;
     if (task->split == PITH_SPLIT_TIME && task->train_until >= task->validation_until)
-        pith__json_fail(j, PITH_ERR_FORMAT, "a split by time needs train_until before validation_until");
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "a split by time needs train_until before validation_until");
     if (task->split == PITH_SPLIT_HASH && task->train_percent + task->validation_percent > 99)
-        pith__json_fail(j, PITH_ERR_FORMAT, "train_percent and validation_percent leave nothing for the test");
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "train_percent and validation_percent leave nothing for the test");
 }
 
 static void schema_window(pith__json *j, pith__window_schema *w) {
@@ -293,8 +307,9 @@ static void schema_window(pith__json *j, pith__window_schema *w) {
     }
     if (j->failed) return;
     if (!w->table.size || !w->aggregate.size || !w->seconds || !w->every || w->from >= w->until)
-        pith__json_fail(j, PITH_ERR_FORMAT,
-                        "a window needs table, aggregate, seconds, every_seconds, and from before until");
+        pith__json_fail(
+            j, PITH_ERR_FORMAT,
+            "a window needs table, aggregate, seconds, every_seconds, and from before until");
     else if (pith__str_is(w->aggregate, "sum") && !w->column.size)
         pith__json_fail(j, PITH_ERR_FORMAT, "the aggregate sum needs a column");
 }
@@ -314,7 +329,8 @@ static void schema_task(pith__json *j, pith__task_schema *task) {
         else if (pith__str_is(key, "target_column"))
             task->target_column = pith__json_string(j);
         else if (pith__str_is(key, "target_stype"))
-            task->target_stype = (pith__stype)schema_word(j, "stype", pith__stype_names, PITH_STYPE_COUNT);
+            task->target_stype =
+                (pith__stype)schema_word(j, "stype", pith__stype_names, PITH_STYPE_COUNT);
         else if (pith__str_is(key, "observation_time_column"))
             task->time_column = pith__json_string(j);
         else if (pith__str_is(key, "rank"))
@@ -331,11 +347,15 @@ static void schema_task(pith__json *j, pith__task_schema *task) {
             schema_unknown(j, key);
     }
     if (!j->failed && !split) pith__json_fail(j, PITH_ERR_FORMAT, "the task has no split");
-    if (!j->failed && !task->anchor_table.size) pith__json_fail(j, PITH_ERR_FORMAT, "the task has no anchor_table");
-    if (!j->failed && (task->target_column.size > 0) + task->window.set + (task->query.size > 0) != 1)
-        pith__json_fail(j, PITH_ERR_FORMAT, "the task needs one of target_column, window and query");
+    if (!j->failed && !task->anchor_table.size)
+        pith__json_fail(j, PITH_ERR_FORMAT, "the task has no anchor_table");
+    if (!j->failed &&
+        (task->target_column.size > 0) + task->window.set + (task->query.size > 0) != 1)
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "the task needs one of target_column, window and query");
     if (!j->failed && task->delayed && !task->query.size)
-        pith__json_fail(j, PITH_ERR_FORMAT, "known_delay_seconds goes with a query; columns have known_at");
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "known_delay_seconds goes with a query; columns have known_at");
 }
 
 static void schema_tasks(pith__json *j, pith__schema *schema) {
@@ -343,7 +363,8 @@ static void schema_tasks(pith__json *j, pith__schema *schema) {
     pith_str key;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
-        pith__task_schema *task = schema_room(j, (void **)&schema->tasks, schema->task_count, &room, sizeof *task);
+        pith__task_schema *task =
+            schema_room(j, (void **)&schema->tasks, schema->task_count, &room, sizeof *task);
         if (!task) return;
         schema->task_count++;
         task->name = key;
@@ -351,8 +372,8 @@ static void schema_tasks(pith__json *j, pith__schema *schema) {
     }
 }
 
-pith_status pith__schema_read(pith__schema *schema, pith_str text, const char *path, pith__arena *arena,
-                              pith_error *err) {
+pith_status pith__schema_read(pith__schema *schema, pith_str text, const char *path,
+                              pith__arena *arena, pith_error *err) {
     pith__schema s = { .tables = NULL };
     pith_error own = PITH_ERROR_INIT;
     pith__json *j = pith__arena_alloc(arena, sizeof *j);

@@ -1,5 +1,5 @@
-/* schema_write.c - a schema as indented JSON. A column without more than a kind takes one line, so that people can read
- * and edit the file. */
+/* schema_write.c - a schema as indented JSON. A column without more than a kind takes one line, so
+ * that people can read and edit the file. */
 #include <stdio.h>
 
 #include "base/formats/json_write.h"
@@ -12,7 +12,9 @@ typedef struct schema_out {
     void *user;
 } schema_out;
 
-static void out_text(const schema_out *o, const char *text) { o->write(o->user, text, strlen(text)); }
+static void out_text(const schema_out *o, const char *text) {
+    o->write(o->user, text, strlen(text));
+}
 
 static void out_string(const schema_out *o, pith_str s) {
     pith__json_out json = { o->write, o->user, false };
@@ -43,7 +45,8 @@ static void out_names(const schema_out *o, const pith__name_list *names) {
 
 static bool link_is_plain(pith_str name) {
     for (size_t i = 0; i < name.size; i++)
-        if (name.data[i] == '.' || name.data[i] == '"' || name.data[i] == '\\' || (unsigned char)name.data[i] < ' ')
+        if (name.data[i] == '.' || name.data[i] == '"' || name.data[i] == '\\' ||
+            (unsigned char)name.data[i] < ' ')
             return false;
     return true;
 }
@@ -57,7 +60,8 @@ static const pith__link_schema *single_link(const pith__table_schema *t, pith_st
     return NULL;
 }
 
-static void out_column(const schema_out *o, const pith__table_schema *t, const pith__column_schema *c) {
+static void out_column(const schema_out *o, const pith__table_schema *t,
+                       const pith__column_schema *c) {
     const pith__link_schema *link = single_link(t, c->name);
     char number[40];
     out_string(o, c->name);
@@ -71,13 +75,14 @@ static void out_column(const schema_out *o, const pith__table_schema *t, const p
         o->write(o->user, link->parent_columns.items[0].data, link->parent_columns.items[0].size);
         out_text(o, "\"");
     }
-    if (c->transform) out_member(o, ", ", "transform", pith__str_of(pith__transform_names[c->transform]));
+    if (c->transform)
+        out_member(o, ", ", "transform", pith__str_of(pith__transform_names[c->transform]));
     if (c->format) out_member(o, ", ", "format", pith__str_of(pith__time_format_names[c->format]));
     if (c->known_at.set) {
         out_text(o, ", \"known_at\": { ");
         out_member(o, "", "column", c->known_at.column);
-        snprintf(number, sizeof number, "%s\"delay_seconds\": %lld", c->known_at.column.size ? ", " : "",
-                 (long long)c->known_at.delay);
+        snprintf(number, sizeof number, "%s\"delay_seconds\": %lld",
+                 c->known_at.column.size ? ", " : "", (long long)c->known_at.delay);
         out_text(o, number);
         out_text(o, " }");
     }
@@ -90,7 +95,8 @@ static void out_links(const schema_out *o, const pith__table_schema *t) {
     for (size_t i = 0; i < t->link_count; i++) {
         const pith__link_schema *link = &t->links[i];
         if (link == single_link(t, link->columns.items[0])) continue;
-        out_text(o, any ? ",\n        { \"columns\": " : ",\n      \"foreign_keys\": [\n        { \"columns\": ");
+        out_text(o, any ? ",\n        { \"columns\": "
+                        : ",\n      \"foreign_keys\": [\n        { \"columns\": ");
         any = true;
         out_names(o, &link->columns);
         out_member(o, ", ", "table", link->parent);
@@ -122,8 +128,8 @@ static void out_table(const schema_out *o, const pith__table_schema *t) {
     out_text(o, "\n    }");
 }
 
-void pith__schema_write(const pith__schema *schema, void (*write)(void *user, const char *text, size_t size),
-                        void *user) {
+void pith__schema_write(const pith__schema *schema,
+                        void (*write)(void *user, const char *text, size_t size), void *user) {
     const schema_out o = { write, user };
     out_text(&o, "{\n  \"name\": ");
     out_string(&o, schema->name);

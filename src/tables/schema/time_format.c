@@ -1,5 +1,5 @@
-/* time_format.c - see time_format.h. Dates are three parts in an order that the form decides; a time of day and a zone
- * may follow in all forms. */
+/* time_format.c - see time_format.h. Dates are three parts in an order that the form decides; a
+ * time of day and a zone may follow in all forms. */
 #include "tables/schema/time_format.h"
 
 #include <stdlib.h>
@@ -27,7 +27,8 @@ typedef struct time_scan {
 static bool scan_digits(time_scan *s, int least, int most, int *value) {
     int n = 0;
     *value = 0;
-    for (; n < most && s->p < s->end && *s->p >= '0' && *s->p <= '9'; n++) *value = *value * 10 + (*s->p++ - '0');
+    for (; n < most && s->p < s->end && *s->p >= '0' && *s->p <= '9'; n++)
+        *value = *value * 10 + (*s->p++ - '0');
     return n >= least;
 }
 
@@ -54,7 +55,8 @@ static bool scan_zone(time_scan *s, int64_t *zone) {
     int hours, minutes = 0;
     *zone = 0;
     scan_spaces(s);
-    if (s->p == s->end || scan_word(s, "z") || scan_word(s, "utc") || scan_word(s, "gmt")) return true;
+    if (s->p == s->end || scan_word(s, "z") || scan_word(s, "utc") || scan_word(s, "gmt"))
+        return true;
     const int sign = *s->p == '-' ? -1 : 1;
     if (!scan_is(s, "+-") || !scan_digits(s, 2, 2, &hours)) return false;
     scan_is(s, ":");
@@ -63,7 +65,8 @@ static bool scan_zone(time_scan *s, int64_t *zone) {
     return hours < 24 && minutes < 60;
 }
 
-/* A time of day behind a date, if there is one, and all that follows: *seconds of the day in UTC. */
+/* A time of day behind a date, if there is one, and all that follows: *seconds of the day in UTC.
+ */
 static bool scan_clock(time_scan *s, bool compact, int64_t *seconds) {
     int hour, minute = 0, second = 0;
     int64_t zone = 0;
@@ -80,7 +83,8 @@ static bool scan_clock(time_scan *s, bool compact, int64_t *seconds) {
     if (!compact && !scan_is(s, ":")) return false;
     if (compact) scan_is(s, ":");
     if (!scan_digits(s, 2, 2, &minute)) return false;
-    if ((scan_is(s, ":") || compact) && s->p < s->end && *s->p >= '0' && *s->p <= '9' && !scan_digits(s, 2, 2, &second))
+    if ((scan_is(s, ":") || compact) && s->p < s->end && *s->p >= '0' && *s->p <= '9' &&
+        !scan_digits(s, 2, 2, &second))
         return false;
     if (scan_is(s, ".,"))
         while (s->p < s->end && *s->p >= '0' && *s->p <= '9') s->p++;
@@ -88,15 +92,17 @@ static bool scan_clock(time_scan *s, bool compact, int64_t *seconds) {
     const bool morning = scan_word(s, "am"), evening = !morning && scan_word(s, "pm");
     if ((morning || evening) && (hour < 1 || hour > 12)) return false;
     if (morning || evening) hour = hour % 12 + (evening ? 12 : 0);
-    if (!scan_zone(s, &zone) || s->p != s->end || hour > 23 || minute > 59 || second > 60) return false;
+    if (!scan_zone(s, &zone) || s->p != s->end || hour > 23 || minute > 59 || second > 60)
+        return false;
     *seconds = hour * 3600 + minute * 60 + second - zone;
     return true;
 }
 
 /* The number of a month by its English name or the first three letters of it; 0: none. */
 static int scan_month(time_scan *s) {
-    static const char *const names[] = { "january", "february", "march",     "april",   "may",      "june",
-                                         "july",    "august",   "september", "october", "november", "december" };
+    static const char *const names[] = { "january",   "february", "march",    "april",
+                                         "may",       "june",     "july",     "august",
+                                         "september", "october",  "november", "december" };
     for (int i = 0; i < 12; i++) {
         const char brief[] = { names[i][0], names[i][1], names[i][2], 0 };
         if (scan_word(s, names[i]) || scan_word(s, brief)) return scan_is(s, "."), i + 1;
@@ -138,7 +144,8 @@ static bool scan_named(time_scan *s, int *year, int *month, int *day) {
 
 /* Three numbers that the same sign divides. */
 static bool scan_divided(time_scan *s, bool year_first, int parts[3]) {
-    if (!scan_digits(s, year_first ? 4 : 1, year_first ? 4 : 2, &parts[0]) || s->p == s->end) return false;
+    if (!scan_digits(s, year_first ? 4 : 1, year_first ? 4 : 2, &parts[0]) || s->p == s->end)
+        return false;
     const char sign[2] = { *s->p, 0 };
     if (!scan_is(s, "-/.") || !scan_digits(s, 1, 2, &parts[1]) || !scan_is(s, sign)) return false;
     if (year_first) return scan_digits(s, 1, 2, &parts[2]);
@@ -149,7 +156,8 @@ static bool scan_date(time_scan *s, pith__time_format format, int *year, int *mo
     int x[3];
     switch (format) {
     case PITH_TIME_COMPACT:
-        return scan_digits(s, 4, 4, year) && scan_digits(s, 2, 2, month) && scan_digits(s, 2, 2, day);
+        return scan_digits(s, 4, 4, year) && scan_digits(s, 2, 2, month) &&
+               scan_digits(s, 2, 2, day);
     case PITH_TIME_NAMED: return scan_named(s, year, month, day);
     case PITH_TIME_MONTH_FIRST:
     case PITH_TIME_DAY_FIRST:
@@ -165,14 +173,17 @@ static bool scan_date(time_scan *s, pith__time_format format, int *year, int *mo
     }
 }
 
-/* A count of 1/units seconds since 1970. Whole numbers are exact; others, as 1706713200.5, are rounded down. */
+/* A count of 1/units seconds since 1970. Whole numbers are exact; others, as 1706713200.5, are
+ * rounded down. */
 static bool time_since(int64_t *seconds, pith_str cell, int64_t units) {
     double number;
     int64_t whole = 0;
     size_t i = cell.size && cell.data[0] == '-';
     const bool minus = i;
     if (!pith__cell_number(&number, cell)) return false;
-    for (; i < cell.size && cell.data[i] >= '0' && cell.data[i] <= '9' && whole < INT64_MAX / 10 - 9; i++)
+    for (;
+         i < cell.size && cell.data[i] >= '0' && cell.data[i] <= '9' && whole < INT64_MAX / 10 - 9;
+         i++)
         whole = whole * 10 + (cell.data[i] - '0');
     if (i < cell.size) { /* a fraction or an exponent */
         if (number < -9e18 || number > 9e18) return false;
@@ -189,8 +200,10 @@ bool pith__time_parse(int64_t *seconds, pith_str cell, pith__time_format format)
     time_scan s = { cell.data, cell.data + cell.size };
     int year = 0, month = 0, day = 0;
     int64_t days, clock;
-    if (format >= PITH_TIME_SECONDS) return time_since(seconds, cell, units[format - PITH_TIME_SECONDS]);
-    if (!scan_date(&s, format, &year, &month, &day) || !pith__date_days(&days, year, month, day)) return false;
+    if (format >= PITH_TIME_SECONDS)
+        return time_since(seconds, cell, units[format - PITH_TIME_SECONDS]);
+    if (!scan_date(&s, format, &year, &month, &day) || !pith__date_days(&days, year, month, day))
+        return false;
     if (!scan_clock(&s, format == PITH_TIME_COMPACT, &clock)) return false;
     *seconds = days * 86400 + clock;
     return true;

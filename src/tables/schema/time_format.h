@@ -1,7 +1,8 @@
-/* time_format.h - the ways to write a point in time that columns of files use, and which of them a column uses.
+/* time_format.h - the ways to write a point in time that columns of files use, and which of them a
+ * column uses.
  *
- * A column has one form. It is the only one that reads all of its cells; where several do, as of 01/02/2024, the schema
- * must say which (`format`). Times without an offset are UTC. */
+ * A column has one form. It is the only one that reads all of its cells; where several do, as of
+ * 01/02/2024, the schema must say which (`format`). Times without an offset are UTC. */
 #ifndef PITH_TABLES_SCHEMA_TIME_FORMAT_H
 #define PITH_TABLES_SCHEMA_TIME_FORMAT_H
 
@@ -25,15 +26,17 @@ typedef enum pith__time_format {
 } pith__time_format;
 extern const char *const pith__time_format_names[PITH_TIME_FORMATS];
 
-/* Reads a time that is written in this form; AUTO is ISO. False if the cell is none, or not from the years 1 to 9999.
- */
+/* Reads a time that is written in this form; AUTO is ISO. False if the cell is none, or not from
+ * the years 1 to 9999. */
 bool pith__time_parse(int64_t *seconds, pith_str cell, pith__time_format format);
 
-/* The forms, a bit each, that a column may have; begin with PITH_TIME_ANY and take each cell that is no null. Numbers
- * since 1970 count if they are of the years 2000 to 2100: smaller ones are as likely to be amounts. */
+/* The forms, a bit each, that a column may have; begin with PITH_TIME_ANY and take each cell that
+ * is no null. Numbers since 1970 count if they are of the years 2000 to 2100: smaller ones are as
+ * likely to be amounts. */
 #define PITH_TIME_ANY ((1u << PITH_TIME_FORMATS) - 2)
 unsigned pith__time_formats(unsigned possible, pith_str cell);
-/* The form that a set leaves: the only one; AUTO if there is none or if they contradict each other. */
+/* The form that a set leaves: the only one; AUTO if there is none or if they contradict each other.
+ */
 pith__time_format pith__time_format_of(unsigned possible);
 
 #endif

@@ -10,14 +10,16 @@
 #include "base/str.h"
 #include "tables/schema/cell_value.h"
 
-/* Where a '?' stands before the last '@', either may be a part of a password, so that only the beginning is shown. */
+/* Where a '?' stands before the last '@', either may be a part of a password, so that only the
+ * beginning is shown. */
 pith_str pith__source_shown(pith__arena *arena, const char *address) {
     const char *scheme = strstr(address, "//"), *begin = scheme ? scheme + 2 : address;
     const char *at = strrchr(begin, '@'), *parameters = strchr(begin, '?');
     const bool keys = !scheme && strcasestr(address, "password");
     if (keys || (parameters && at && parameters < at))
-        return pith__arena_printf(arena, "%.*s…", (int)(keys ? 0 : strcspn(begin, ":@/?") + (size_t)(begin - address)),
-                                  address);
+        return pith__arena_printf(
+            arena, "%.*s…", (int)(keys ? 0 : strcspn(begin, ":@/?") + (size_t)(begin - address)),
+            address);
     if (!scheme) return pith__arena_str(arena, pith__str_of(address));
     const size_t user = at ? strcspn(begin, ":@") : 0,
                  shown = parameters ? (size_t)(parameters - begin) : strlen(begin);
@@ -26,14 +28,16 @@ pith_str pith__source_shown(pith__arena *arena, const char *address) {
                               (int)(shown - (size_t)(at - begin)), at);
 }
 
-pith_status pith__table_source_open(pith__table_source *source, const char *path, pith__arena *arena, pith_error *err) {
+pith_status pith__table_source_open(pith__table_source *source, const char *path,
+                                    pith__arena *arena, pith_error *err) {
     *source = (pith__table_source){ .path = path, .arena = arena, .files = { .arena = arena } };
     for (size_t i = 0; pith__source_kind_table[i] && !source->kind; i++)
         if (pith__source_kind_table[i]->takes(path)) source->kind = pith__source_kind_table[i];
     if (!source->kind) {
         const pith_str shown = pith__source_shown(arena, path);
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "%s is no source of tables: no directory, zip archive, SQLite file or postgresql:// address",
+                          "%s is no source of tables: no directory, zip archive, SQLite file or "
+                          "postgresql:// address",
                           shown.data ? shown.data : "it");
     }
     const pith_status status = source->kind->open(source, err);
@@ -56,7 +60,8 @@ bool pith__source_begins(const char *path, const char *bytes, size_t size) {
 }
 
 pith_status pith__source_take_columns(pith__source_table *to, const pith__text_table *rows,
-                                      pith__declared (*declared)(pith_str type), pith__arena *arena, pith_error *err) {
+                                      pith__declared (*declared)(pith_str type), pith__arena *arena,
+                                      pith_error *err) {
     to->types = pith__arena_array(arena, rows->rows + 1, sizeof *to->types);
     to->primary_key.items = pith__arena_array(arena, rows->rows + 1, sizeof(pith_str));
     to->columns.items = pith__arena_array(arena, rows->rows + 1, sizeof(pith_str));
@@ -74,8 +79,9 @@ pith_status pith__source_take_columns(pith__source_table *to, const pith__text_t
     return PITH_OK;
 }
 
-pith_status pith__source_take_link(pith__link_schema **link, pith__source_table *to, const pith__text_table *rows,
-                                   size_t r, pith__arena *arena, pith_error *err) {
+pith_status pith__source_take_link(pith__link_schema **link, pith__source_table *to,
+                                   const pith__text_table *rows, size_t r, pith__arena *arena,
+                                   pith_error *err) {
     const pith_str *row = &rows->cells[r * 4];
     if (!r) to->links = pith__arena_array(arena, rows->rows, sizeof *to->links);
     if (!to->links) return pith__fail_memory(err, rows->rows * sizeof *to->links);
@@ -107,7 +113,9 @@ pith_str pith__source_plain(pith_str file) {
     return file;
 }
 
-pith_str pith__source_table_name(pith_str file) { return pith__source_plain(pith__path_name(file)); }
+pith_str pith__source_table_name(pith_str file) {
+    return pith__source_plain(pith__path_name(file));
+}
 
 pith_status pith__source_twice(pith_str one, pith_str other, pith_error *err) {
     return pith__fail(err, PITH_ERR_FORMAT,
@@ -116,17 +124,17 @@ pith_status pith__source_twice(pith_str one, pith_str other, pith_error *err) {
                       PITH_STR_ARG(one), PITH_STR_ARG(other));
 }
 
-const char *const pith__source_endings[PITH_SOURCE_ENDINGS] = { "",         ".gz",      ".zst", ".csv",
-                                                                ".csv.gz",  ".csv.zst", ".tsv", ".tsv.gz",
-                                                                ".tsv.zst", ".CSV",     ".TSV" };
+const char *const pith__source_endings[PITH_SOURCE_ENDINGS] = {
+    "", ".gz", ".zst", ".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".CSV", ".TSV"
+};
 
 bool pith__source_is_table(pith_str file) {
     source_unpacked(&file);
     return source_ends(&file, ".csv") || source_ends(&file, ".tsv");
 }
 
-pith_status pith__source_parse(pith__text_table *table, pith_str bytes, pith_str file, const char *path,
-                               pith__arena *arena, pith_error *err) {
+pith_status pith__source_parse(pith__text_table *table, pith_str bytes, pith_str file,
+                               const char *path, pith__arena *arena, pith_error *err) {
     if (pith__gzip_is(bytes))
         PITH_TRY(pith__gzip_unpack(&bytes, bytes, path, arena, err));
     else if (pith__zstandard_is(bytes))

@@ -1,7 +1,8 @@
-/* source_postgres.c - the tables of a PostgreSQL database, with the keys that it declares. They are read by cursors in
- * one read-only transaction that sees one snapshot. The tables are those of the current schema (search_path); views and
- * partitions are left out, partitioned tables are not. libpq is loaded when the first such source is opened; it takes
- * what the address does not say from its own environment variables and files. */
+/* source_postgres.c - the tables of a PostgreSQL database, with the keys that it declares. They are
+ * read by cursors in one read-only transaction that sees one snapshot. The tables are those of the
+ * current schema (search_path); views and partitions are left out, partitioned tables are not.
+ * libpq is loaded when the first such source is opened; it takes what the address does not say from
+ * its own environment variables and files. */
 #include <pthread.h>
 #include <strings.h>
 
@@ -27,8 +28,9 @@ typedef struct pg_library {
     int (*status)(void *connection);
     char *(*error)(void *connection);
     void (*finish)(void *connection);
-    void *(*exec)(void *connection, const char *sql, int count, const unsigned *types, const char *const *values,
-                  const int *lengths, const int *formats, int result_format);
+    void *(*exec)(void *connection, const char *sql, int count, const unsigned *types,
+                  const char *const *values, const int *lengths, const int *formats,
+                  int result_format);
     int (*result_status)(void *result);
     int (*rows)(void *result);
     int (*columns)(void *result);
@@ -81,13 +83,14 @@ static pith_status pg_find(pith_error *err) {
         { &l.on_notice, "PQsetNoticeProcessor" },
     };
     if (!library)
-        return pith__fail(
-            err, PITH_ERR_NOT_FOUND,
-            "a PostgreSQL source needs libpq, which is not installed; install it (Debian: apt-get install "
-            "libpq5)");
+        return pith__fail(err, PITH_ERR_NOT_FOUND,
+                          "a PostgreSQL source needs libpq, which is not installed; install it "
+                          "(Debian: apt-get install "
+                          "libpq5)");
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!pith__library_find(wanted[i].function, library, wanted[i].name))
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "libpq is here, but lacks %s", wanted[i].name);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "libpq is here, but lacks %s",
+                              wanted[i].name);
     pg = l;
     return PITH_OK;
 }
@@ -101,7 +104,9 @@ static pith_status pg_load(pith_error *err) {
 
 /* The bytes of the scheme and "//", in any case, or 0. */
 static size_t postgres_scheme(const char *path) {
-    return !strncasecmp(path, "postgresql://", 13) ? 13 : !strncasecmp(path, "postgres://", 11) ? 11 : 0;
+    return !strncasecmp(path, "postgresql://", 13) ? 13
+           : !strncasecmp(path, "postgres://", 11) ? 11
+                                                   : 0;
 }
 
 static bool postgres_takes(const char *path) { return postgres_scheme(path) != 0; }
@@ -109,7 +114,8 @@ static bool postgres_takes(const char *path) { return postgres_scheme(path) != 0
 static void postgres_notice(void *user, const char *text) { (void)user, (void)text; }
 
 static bool postgres_secret(const pg_option *o) {
-    return o->value && *o->value && (strstr(o->keyword, "password") || (o->shown && *o->shown == '*'));
+    return o->value && *o->value &&
+           (strstr(o->keyword, "password") || (o->shown && *o->shown == '*'));
 }
 
 /* Overwrites what occurs in the text. */
@@ -133,21 +139,25 @@ static pith_status postgres_fail(pith__table_source *source, const char *path, p
     return pith__fail(err, PITH_ERR_FORMAT, "%s: %s", path, message);
 }
 
-static pith_status postgres_run(pith__table_source *source, const char *sql, const char *path, pith_error *err) {
+static pith_status postgres_run(pith__table_source *source, const char *sql, const char *path,
+                                pith_error *err) {
     const pg_source *p = source->state;
     void *result = pg.exec(p->connection, sql, 0, NULL, NULL, NULL, NULL, 0);
     const int status = result ? pg.result_status(result) : -1;
     pg.clear(result);
-    return status == PG_COMMAND_OK || status == PG_ROWS_OK ? PITH_OK : postgres_fail(source, path, err);
+    return status == PG_COMMAND_OK || status == PG_ROWS_OK ? PITH_OK
+                                                           : postgres_fail(source, path, err);
 }
 
 /* What makes texts of values independent of the server's settings. */
-static const char *const postgres_settings[] = { "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-                                                 "SET LOCAL client_encoding = 'UTF8'",
-                                                 "SET LOCAL timezone = 'UTC'",
-                                                 "SET LOCAL datestyle = 'ISO, YMD'",
-                                                 "SET LOCAL extra_float_digits = 3",
-                                                 "SET LOCAL statement_timeout = '10min'" };
+static const char *const postgres_settings[] = {
+    "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    "SET LOCAL client_encoding = 'UTF8'",
+    "SET LOCAL timezone = 'UTC'",
+    "SET LOCAL datestyle = 'ISO, YMD'",
+    "SET LOCAL extra_float_digits = 3",
+    "SET LOCAL statement_timeout = '10min'"
+};
 
 static void postgres_close(pith__table_source *source) {
     const pg_source *p = source->state;
@@ -155,8 +165,10 @@ static void postgres_close(pith__table_source *source) {
     pg.options_free(p->options);
 }
 
-/* Takes the address apart. Messages of libpq about one that cannot be read quote it, so none is shown. */
-static pith_status postgres_parse(pg_source *p, const char *address, const char *shown, pith_error *err) {
+/* Takes the address apart. Messages of libpq about one that cannot be read quote it, so none is
+ * shown. */
+static pith_status postgres_parse(pg_source *p, const char *address, const char *shown,
+                                  pith_error *err) {
     const char *begin = address + postgres_scheme(address), *end = begin + strcspn(begin, "/");
     char *message = NULL;
     p->options = pg.parse(address, &message);
@@ -170,11 +182,11 @@ static pith_status postgres_parse(pg_source *p, const char *address, const char 
             right = !o->value[strspn(o->value, "0123456789,")];
     if (right) return PITH_OK;
     pg.options_free(p->options);
-    return pith__fail(
-        err, PITH_ERR_FORMAT,
-        "%s: the address cannot be read; in a user's name or a password write %% as %%25, / as %%2F, @ as "
-        "%%40, : as %%3A and ? as %%3F",
-        shown);
+    return pith__fail(err, PITH_ERR_FORMAT,
+                      "%s: the address cannot be read; in a user's name or a password write %% as "
+                      "%%25, / as %%2F, @ as "
+                      "%%40, : as %%3A and ? as %%3F",
+                      shown);
 }
 
 static pith_status postgres_open(pith__table_source *source, pith_error *err) {
@@ -204,7 +216,8 @@ static pith_status postgres_open(pith__table_source *source, pith_error *err) {
 
 /* ---- rows as text ---- */
 
-static pith_status postgres_names(pith__text_table *t, void *result, pith__arena *arena, pith_error *err) {
+static pith_status postgres_names(pith__text_table *t, void *result, pith__arena *arena,
+                                  pith_error *err) {
     t->columns = (size_t)pg.columns(result);
     if (!t->columns) return pith__fail(err, PITH_ERR_FORMAT, "%s gives no columns", t->path);
     t->names = pith__arena_array(arena, t->columns, sizeof *t->names);
@@ -215,22 +228,27 @@ static pith_status postgres_names(pith__text_table *t, void *result, pith__arena
         if (!t->names[c].data) return pith__fail_memory(err, 64);
         for (size_t k = 0; k < c; k++)
             if (pith__str_eq(t->names[k], t->names[c]))
-                return pith__fail(err, PITH_ERR_FORMAT, "%s: columns %zu and %zu are both named '" PITH_STR_FMT "'",
+                return pith__fail(err, PITH_ERR_FORMAT,
+                                  "%s: columns %zu and %zu are both named '" PITH_STR_FMT "'",
                                   t->path, k + 1, c + 1, PITH_STR_ARG(t->names[c]));
     }
     return PITH_OK;
 }
 
 /* Appends the rows of a result. */
-static pith_status postgres_rows(pith__text_table *t, size_t *room, void *result, pith__arena *arena, pith_error *err) {
+static pith_status postgres_rows(pith__text_table *t, size_t *room, void *result,
+                                 pith__arena *arena, pith_error *err) {
     const int rows = pg.rows(result);
     for (int r = 0; r < rows; r++) {
-        if (!pith__text_table_room(t, room, arena)) return pith__fail_memory(err, *room * sizeof *t->cells);
+        if (!pith__text_table_room(t, room, arena))
+            return pith__fail_memory(err, *room * sizeof *t->cells);
         if (t->rows >= PITH_TEXT_ROWS)
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path, PITH_TEXT_ROWS);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path,
+                              PITH_TEXT_ROWS);
         for (size_t c = 0; c < t->columns; c++) {
             pith_str *cell = &t->cells[t->rows * t->columns + c];
-            const pith_str value = { pg.value(result, r, (int)c), (size_t)pg.length(result, r, (int)c) };
+            const pith_str value = { pg.value(result, r, (int)c),
+                                     (size_t)pg.length(result, r, (int)c) };
             *cell = (pith_str){ "", 0 };
             if (pg.is_null(result, r, (int)c)) continue;
             if (pg.type(result, (int)c) == PG_BYTES) {
@@ -245,29 +263,35 @@ static pith_status postgres_rows(pith__text_table *t, size_t *room, void *result
     return PITH_OK;
 }
 
-static pith_status postgres_fetch(pith__text_table *t, pith__table_source *source, pith_error *err) {
+static pith_status postgres_fetch(pith__text_table *t, pith__table_source *source,
+                                  pith_error *err) {
     const pg_source *p = source->state;
     size_t room = 0;
     for (bool more = true; more;) {
-        void *result = pg.exec(p->connection, "FETCH 10000 FROM pith_rows", 0, NULL, NULL, NULL, NULL, 0);
-        pith_status status =
-            result && pg.result_status(result) == PG_ROWS_OK ? PITH_OK : postgres_fail(source, t->path, err);
+        void *result =
+            pg.exec(p->connection, "FETCH 10000 FROM pith_rows", 0, NULL, NULL, NULL, NULL, 0);
+        pith_status status = result && pg.result_status(result) == PG_ROWS_OK
+                                 ? PITH_OK
+                                 : postgres_fail(source, t->path, err);
         if (!status && !t->names) status = postgres_names(t, result, source->arena, err);
         if (!status) status = postgres_rows(t, &room, result, source->arena, err);
         more = !status && pg.rows(result) > 0;
         pg.clear(result);
         if (status) return status;
     }
-    if (!t->cells && !pith__text_table_room(t, &room, source->arena)) return pith__fail_memory(err, 64);
+    if (!t->cells && !pith__text_table_room(t, &room, source->arena))
+        return pith__fail_memory(err, 64);
     return PITH_OK;
 }
 
 /* Reads all rows of a query; $1 is `name`, if there is one. */
-static pith_status postgres_read_rows(pith__text_table *table, pith__table_source *source, const char *sql,
-                                      const char *name, const char *path, pith_error *err) {
+static pith_status postgres_read_rows(pith__text_table *table, pith__table_source *source,
+                                      const char *sql, const char *name, const char *path,
+                                      pith_error *err) {
     const pg_source *p = source->state;
     pith__text_table t = { .path = path };
-    const pith_str declare = pith__arena_printf(source->arena, "DECLARE pith_rows NO SCROLL CURSOR FOR %s", sql);
+    const pith_str declare =
+        pith__arena_printf(source->arena, "DECLARE pith_rows NO SCROLL CURSOR FOR %s", sql);
     if (!declare.data) return pith__fail_memory(err, strlen(sql));
     void *result = pg.exec(p->connection, declare.data, name ? 1 : 0, NULL, &name, NULL, NULL, 0);
     const bool done = result && pg.result_status(result) == PG_COMMAND_OK;
@@ -281,41 +305,46 @@ static pith_status postgres_read_rows(pith__text_table *table, pith__table_sourc
 
 /* ---- what is declared ---- */
 
-#define POSTGRES_TABLE                                                                                                 \
-    "(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() "  \
+#define POSTGRES_TABLE                                                                             \
+    "(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname " \
+    "= current_schema() "                                                                          \
     "AND c.relname = $1 AND c.relkind IN ('r', 'p'))"
 
 static pith__declared postgres_declared(pith_str category) {
     if (pith__str_is(category, "B")) return PITH_DECLARED_BOOLEAN;
-    return pith__str_is(category, "N") || pith__str_is(category, "D") ? PITH_DECLARED_NOTHING : PITH_DECLARED_TEXT;
+    return pith__str_is(category, "N") || pith__str_is(category, "D") ? PITH_DECLARED_NOTHING
+                                                                      : PITH_DECLARED_TEXT;
 }
 
-static pith_status postgres_columns(pith__source_table *to, pith__table_source *source, pith_error *err) {
+static pith_status postgres_columns(pith__source_table *to, pith__table_source *source,
+                                    pith_error *err) {
     pith__text_table t;
     const pith_str name = pith__arena_str(source->arena, to->name);
     if (!name.data) return pith__fail_memory(err, to->name.size);
-    PITH_TRY(postgres_read_rows(&t, source,
-                                "SELECT a.attname, y.typcategory::text AS category, coalesce(array_position(k.conkey, "
-                                "a.attnum), 0) AS key FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid LEFT "
-                                "JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p' WHERE a.attrelid "
-                                "= " POSTGRES_TABLE " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
-                                name.data, source->path, err));
+    PITH_TRY(postgres_read_rows(
+        &t, source,
+        "SELECT a.attname, y.typcategory::text AS category, coalesce(array_position(k.conkey, "
+        "a.attnum), 0) AS key FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid LEFT "
+        "JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p' WHERE a.attrelid "
+        "= " POSTGRES_TABLE " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+        name.data, source->path, err));
     return pith__source_take_columns(to, &t, postgres_declared, source->arena, err);
 }
 
-static pith_status postgres_links(pith__source_table *to, pith__table_source *source, pith_error *err) {
+static pith_status postgres_links(pith__source_table *to, pith__table_source *source,
+                                  pith_error *err) {
     pith__text_table t;
     const pith_str name = pith__arena_str(source->arena, to->name);
     if (!name.data) return pith__fail_memory(err, to->name.size);
-    PITH_TRY(
-        postgres_read_rows(&t, source,
-                           "SELECT k.conname, p.relname, a.attname, b.attname AS other FROM pg_constraint k JOIN "
-                           "pg_class p ON p.oid = k.confrelid JOIN LATERAL unnest(k.conkey, k.confkey) WITH "
-                           "ORDINALITY u(own, other, n) ON true JOIN pg_attribute a ON a.attrelid = k.conrelid "
-                           "AND a.attnum = u.own JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = "
-                           "u.other WHERE k.contype = 'f' AND NOT p.relispartition AND k.conrelid = " POSTGRES_TABLE
-                           " ORDER BY k.conname, k.oid, u.n",
-                           name.data, source->path, err));
+    PITH_TRY(postgres_read_rows(
+        &t, source,
+        "SELECT k.conname, p.relname, a.attname, b.attname AS other FROM pg_constraint k JOIN "
+        "pg_class p ON p.oid = k.confrelid JOIN LATERAL unnest(k.conkey, k.confkey) WITH "
+        "ORDINALITY u(own, other, n) ON true JOIN pg_attribute a ON a.attrelid = k.conrelid "
+        "AND a.attnum = u.own JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = "
+        "u.other WHERE k.contype = 'f' AND NOT p.relispartition AND k.conrelid = " POSTGRES_TABLE
+        " ORDER BY k.conname, k.oid, u.n",
+        name.data, source->path, err));
     for (size_t r = 0; r < t.rows; r++) {
         const pith_str *row = &t.cells[r * 4];
         pith__link_schema *link;
@@ -326,18 +355,20 @@ static pith_status postgres_links(pith__source_table *to, pith__table_source *so
     return PITH_OK;
 }
 
-static pith_status postgres_list(pith__source_table **tables, size_t *count, pith__table_source *source,
-                                 pith_error *err) {
+static pith_status postgres_list(pith__source_table **tables, size_t *count,
+                                 pith__table_source *source, pith_error *err) {
     pith__text_table t;
-    PITH_TRY(postgres_read_rows(&t, source,
-                                "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
-                                "n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition "
-                                "ORDER BY c.relname COLLATE \"C\"",
-                                NULL, source->path, err));
+    PITH_TRY(postgres_read_rows(
+        &t, source,
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
+        "n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition "
+        "ORDER BY c.relname COLLATE \"C\"",
+        NULL, source->path, err));
     pith__source_table *list = pith__arena_array(source->arena, t.rows + 1, sizeof *list);
     if (!list) return pith__fail_memory(err, t.rows * sizeof *list);
     if (!t.rows)
-        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: the current schema holds no table; search_path names it",
+        return pith__fail(err, PITH_ERR_NOT_FOUND,
+                          "%s: the current schema holds no table; search_path names it",
                           source->path);
     for (size_t i = 0; i < t.rows; i++) {
         list[i].name = list[i].file = t.cells[i];
@@ -350,30 +381,32 @@ static pith_status postgres_list(pith__source_table **tables, size_t *count, pit
 }
 
 /* Rows come in the order of their primary key, or without one as they lie on the disk. */
-static pith_status postgres_read(pith__text_table *table, pith__table_source *source, pith_str file, pith_error *err) {
+static pith_status postgres_read(pith__text_table *table, pith__table_source *source, pith_str file,
+                                 pith_error *err) {
     pith__source_table about = { .name = file };
     const pith_str quoted = pith__source_quoted(source->arena, file);
-    const pith_str path =
-        pith__arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path, PITH_STR_ARG(file));
+    const pith_str path = pith__arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path,
+                                             PITH_STR_ARG(file));
     pith_str order = PITH_STR("tableoid, ctid");
     PITH_TRY(postgres_columns(&about, source, err));
     if (!about.columns.count)
-        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'", source->path,
-                          PITH_STR_ARG(file));
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'",
+                          source->path, PITH_STR_ARG(file));
     for (size_t i = 0; order.data && i < about.primary_key.count; i++) {
         const pith_str name = pith__source_quoted(source->arena, about.primary_key.items[i]);
         if (!name.data) return pith__fail_memory(err, 64);
         order = i ? pith__arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
     }
     if (!quoted.data || !path.data || !order.data) return pith__fail_memory(err, file.size);
-    const pith_str sql = pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
+    const pith_str sql =
+        pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
     if (!sql.data) return pith__fail_memory(err, file.size);
     return postgres_read_rows(table, source, sql.data, NULL, path.data, err);
 }
 
 /* The protocol takes one statement alone, and the transaction cannot write. */
-static pith_status postgres_select(pith__text_table *result, pith__table_source *source, const char *sql,
-                                   const char *path, pith_error *err) {
+static pith_status postgres_select(pith__text_table *result, pith__table_source *source,
+                                   const char *sql, const char *path, pith_error *err) {
     return postgres_read_rows(result, source, sql, NULL, path, err);
 }
 

@@ -1,5 +1,5 @@
-/* source_sqlite.c - the tables of an SQLite file, with the keys that it declares. It is opened read-only, and all of it
- * is read in one transaction. Views and virtual tables are left out. */
+/* source_sqlite.c - the tables of an SQLite file, with the keys that it declares. It is opened
+ * read-only, and all of it is read in one transaction. Views and virtual tables are left out. */
 #include <strings.h>
 
 #include "base/error.h"
@@ -15,7 +15,9 @@ typedef struct sqlite_file {
     size_t most; /* bytes of rows as text */
 } sqlite_file;
 
-static bool sqlite_takes(const char *path) { return pith__source_begins(path, "SQLite format 3", 16); }
+static bool sqlite_takes(const char *path) {
+    return pith__source_begins(path, "SQLite format 3", 16);
+}
 
 static pith_status sqlite_open(pith__table_source *source, pith_error *err) {
     sqlite_file *f = pith__arena_array(source->arena, 1, sizeof *f);
@@ -23,16 +25,19 @@ static pith_status sqlite_open(pith__table_source *source, pith_error *err) {
     PITH_TRY(pith__sqlite_load(&f->s, source->path, err));
     /* Functions and tables that a hostile schema names are not trusted. */
     if (f->s->open_v2(source->path, &f->db, SQLITE_FILE_READONLY, NULL) ||
-        f->s->exec(f->db, "PRAGMA trusted_schema = OFF; PRAGMA query_only = ON; PRAGMA cell_size_check = ON; BEGIN",
+        f->s->exec(f->db,
+                   "PRAGMA trusted_schema = OFF; PRAGMA query_only = ON; PRAGMA cell_size_check = "
+                   "ON; BEGIN",
                    NULL, NULL, NULL)) {
-        const pith_status status =
-            pith__fail(err, PITH_ERR_FORMAT, "%s: %s", source->path, f->db ? f->s->errmsg(f->db) : "out of memory");
+        const pith_status status = pith__fail(err, PITH_ERR_FORMAT, "%s: %s", source->path,
+                                              f->db ? f->s->errmsg(f->db) : "out of memory");
         f->s->close(f->db);
         return status;
     }
     pith__sqlite_protect(f->s, f->db);
     source->state = f;
-    const pith_status status = pith__sqlite_most(&f->most, f->s, f->db, source->path, source->arena, err);
+    const pith_status status =
+        pith__sqlite_most(&f->most, f->s, f->db, source->path, source->arena, err);
     if (status) f->s->close(f->db);
     return status;
 }
@@ -42,10 +47,11 @@ static void sqlite_close(pith__table_source *source) {
     f->s->close(f->db);
 }
 
-static pith_status sqlite_query(pith__text_table *t, pith__table_source *source, const char *sql, const pith_str *name,
-                                pith_error *err) {
+static pith_status sqlite_query(pith__text_table *t, pith__table_source *source, const char *sql,
+                                const pith_str *name, pith_error *err) {
     const sqlite_file *f = source->state;
-    return pith__sqlite_table(t, f->s, f->db, sql, name, name ? 1 : 0, f->most, source->path, source->arena, err);
+    return pith__sqlite_table(t, f->s, f->db, sql, name, name ? 1 : 0, f->most, source->path,
+                              source->arena, err);
 }
 
 static bool sqlite_says(pith_str type, const char *word) {
@@ -61,22 +67,27 @@ static bool sqlite_says(pith_str type, const char *word) {
 /* Source of the words: https://www.sqlite.org/datatype3.html, section 3.1. */
 static pith__declared sqlite_declared(pith_str type) {
     if (sqlite_says(type, "BOOL")) return PITH_DECLARED_BOOLEAN;
-    return sqlite_says(type, "CHAR") || sqlite_says(type, "CLOB") || sqlite_says(type, "TEXT") ? PITH_DECLARED_TEXT
-                                                                                               : PITH_DECLARED_NOTHING;
+    return sqlite_says(type, "CHAR") || sqlite_says(type, "CLOB") || sqlite_says(type, "TEXT")
+               ? PITH_DECLARED_TEXT
+               : PITH_DECLARED_NOTHING;
 }
 
 /* The types of the columns, and the primary key. */
-static pith_status sqlite_columns(pith__source_table *to, pith__table_source *source, pith_error *err) {
+static pith_status sqlite_columns(pith__source_table *to, pith__table_source *source,
+                                  pith_error *err) {
     pith__text_table t;
-    PITH_TRY(sqlite_query(&t, source,
-                          "SELECT name, coalesce(type, '') AS type, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1 "
-                          "ORDER BY cid",
-                          &to->name, err));
+    PITH_TRY(sqlite_query(
+        &t, source,
+        "SELECT name, coalesce(type, '') AS type, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1 "
+        "ORDER BY cid",
+        &to->name, err));
     return pith__source_take_columns(to, &t, sqlite_declared, source->arena, err);
 }
 
 /* Names of tables and columns are the same in any case. */
-static bool sqlite_same(pith_str a, pith_str b) { return a.size == b.size && !strncasecmp(a.data, b.data, a.size); }
+static bool sqlite_same(pith_str a, pith_str b) {
+    return a.size == b.size && !strncasecmp(a.data, b.data, a.size);
+}
 
 /* A column as its table spells it. */
 static pith_str sqlite_spelling(const pith__source_table *t, pith_str name) {
@@ -86,13 +97,14 @@ static pith_str sqlite_spelling(const pith__source_table *t, pith_str name) {
 }
 
 /* The foreign keys; one that names no columns of the parent means its primary key. */
-static pith_status sqlite_links(pith__source_table *tables, size_t count, size_t at, pith__table_source *source,
-                                pith_error *err) {
+static pith_status sqlite_links(pith__source_table *tables, size_t count, size_t at,
+                                pith__table_source *source, pith_error *err) {
     pith__source_table *to = &tables[at];
     pith__text_table t;
-    PITH_TRY(sqlite_query(&t, source,
-                          "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?) ORDER BY id, seq",
-                          &to->name, err));
+    PITH_TRY(sqlite_query(
+        &t, source,
+        "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?) ORDER BY id, seq",
+        &to->name, err));
     for (size_t r = 0; r < t.rows; r++) {
         const pith_str *row = &t.cells[r * 4];
         pith__link_schema *link;
@@ -105,18 +117,20 @@ static pith_status sqlite_links(pith__source_table *tables, size_t count, size_t
             up = parent->primary_key.items[link->columns.count];
         if (parent) link->parent = parent->name;
         link->columns.items[link->columns.count++] = sqlite_spelling(to, row[2]);
-        if (up.size && parent) link->parent_columns.items[link->parent_columns.count++] = sqlite_spelling(parent, up);
+        if (up.size && parent)
+            link->parent_columns.items[link->parent_columns.count++] = sqlite_spelling(parent, up);
     }
     return PITH_OK;
 }
 
-static pith_status sqlite_list(pith__source_table **tables, size_t *count, pith__table_source *source,
-                               pith_error *err) {
+static pith_status sqlite_list(pith__source_table **tables, size_t *count,
+                               pith__table_source *source, pith_error *err) {
     pith__text_table t;
-    PITH_TRY(sqlite_query(&t, source,
-                          "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT "
-                          "LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
-                          NULL, err));
+    PITH_TRY(sqlite_query(
+        &t, source,
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT "
+        "LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+        NULL, err));
     pith__source_table *list = pith__arena_array(source->arena, t.rows + 1, sizeof *list);
     if (!list) return pith__fail_memory(err, t.rows * sizeof *list);
     if (!t.rows) return pith__fail(err, PITH_ERR_NOT_FOUND, "%s holds no table", source->path);
@@ -130,23 +144,26 @@ static pith_status sqlite_list(pith__source_table **tables, size_t *count, pith_
     return PITH_OK;
 }
 
-/* Rows come in the order of their rowid, or without one of their primary key, so that the file decides the bytes. */
-static pith_status sqlite_read(pith__text_table *table, pith__table_source *source, pith_str file, pith_error *err) {
+/* Rows come in the order of their rowid, or without one of their primary key, so that the file
+ * decides the bytes. */
+static pith_status sqlite_read(pith__text_table *table, pith__table_source *source, pith_str file,
+                               pith_error *err) {
     const sqlite_file *f = source->state;
     pith__text_table found;
-    PITH_TRY(sqlite_query(&found, source,
-                          "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "
-                          "name = ? AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-                          &file, err));
+    PITH_TRY(sqlite_query(
+        &found, source,
+        "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "
+        "name = ? AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        &file, err));
     if (!found.rows)
-        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'", source->path,
-                          PITH_STR_ARG(file));
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'",
+                          source->path, PITH_STR_ARG(file));
     pith__source_table keys = { .name = file };
     const bool rowid = !pith__str_is(found.cells[1], "1");
     PITH_TRY(sqlite_columns(&keys, source, err));
     const pith_str quoted = pith__source_quoted(source->arena, file);
-    const pith_str path =
-        pith__arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path, PITH_STR_ARG(file));
+    const pith_str path = pith__arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path,
+                                             PITH_STR_ARG(file));
     pith_str order = PITH_STR("rowid");
     for (size_t i = 0; !rowid && order.data && i < keys.primary_key.count; i++) {
         const pith_str name = pith__source_quoted(source->arena, keys.primary_key.items[i]);
@@ -154,13 +171,15 @@ static pith_status sqlite_read(pith__text_table *table, pith__table_source *sour
         order = i ? pith__arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
     }
     if (!quoted.data || !path.data || !order.data) return pith__fail_memory(err, file.size);
-    const pith_str sql = pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
+    const pith_str sql =
+        pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
     if (!sql.data) return pith__fail_memory(err, file.size);
-    return pith__sqlite_table(table, f->s, f->db, sql.data, NULL, 0, f->most, path.data, source->arena, err);
+    return pith__sqlite_table(table, f->s, f->db, sql.data, NULL, 0, f->most, path.data,
+                              source->arena, err);
 }
 
-static pith_status sqlite_select(pith__text_table *result, pith__table_source *source, const char *sql,
-                                 const char *path, pith_error *err) {
+static pith_status sqlite_select(pith__text_table *result, pith__table_source *source,
+                                 const char *sql, const char *path, pith_error *err) {
     const sqlite_file *f = source->state;
     return pith__sqlite_select(result, f->s, f->db, sql, path, source->arena, err);
 }

@@ -121,8 +121,8 @@ static bool guard_harmless(const char *name) {
     return false;
 }
 
-static int guard_function(void *user, int action, const char *a, const char *b, const char *database,
-                          const char *inner) {
+static int guard_function(void *user, int action, const char *a, const char *b,
+                          const char *database, const char *inner) {
     (void)user, (void)a, (void)database, (void)inner;
     return action != ACTION_FUNCTION || guard_harmless(b) ? GUARD_OK : GUARD_DENY;
 }
@@ -136,15 +136,19 @@ static bool guard_known(const pith__map *names, const char *name) {
     return n < sizeof small && pith__map_get(names, (pith_str){ small, n }) != UINT32_MAX;
 }
 
-/* A table of which no column is read may also be the name of a WITH; then it is no virtual table's. */
-static int guard_query(void *user, int action, const char *a, const char *b, const char *database, const char *inner) {
+/* A table of which no column is read may also be the name of a WITH; then it is no virtual table's.
+ */
+static int guard_query(void *user, int action, const char *a, const char *b, const char *database,
+                       const char *inner) {
     const pith__sqlite_guard *g = user;
     (void)database, (void)inner;
     if (action == ACTION_SELECT || action == ACTION_RECURSIVE) return GUARD_OK;
     if (action == ACTION_FUNCTION) return guard_harmless(b) ? GUARD_OK : GUARD_DENY;
     if (action != ACTION_READ) return GUARD_DENY;
     if (guard_known(&g->tables, a)) return GUARD_OK;
-    return b && !*b && !guard_known(&g->modules, a) && strncasecmp(a, "sqlite_", 7) != 0 ? GUARD_OK : GUARD_DENY;
+    return b && !*b && !guard_known(&g->modules, a) && strncasecmp(a, "sqlite_", 7) != 0
+               ? GUARD_OK
+               : GUARD_DENY;
 }
 
 static double guard_now(void) {
@@ -159,23 +163,36 @@ static int guard_late(void *user) {
 }
 
 void pith__sqlite_protect(const pith__sqlite *s, void *db) {
-    static const int settings[][2] = { { 1002, 0 }, /* foreign keys */ { 1003, 0 },   /* triggers */
-                                       { 1004, 0 }, /* fts3_tokenizer */ { 1005, 0 }, /* extensions */
-                                       { 1010, 1 }, /* defensive */ { 1017, 0 } /* trusted schema */ };
-    static const int limits[][2] = { { 0, 1 << 28 }, /* bytes of a text */ { 1, 1000000 }, /* of a statement */
-                                     { 3, 200 },     /* depth */ { 4, 100 },               /* terms of UNION */
-                                     { 5, 1000000 }, /* instructions */ { 7, 0 },          /* attached databases */
-                                     { 8, 1000 },    /* bytes of a pattern */ { 10, 10 },  /* depth of triggers */
+    static const int settings[][2] = { { 1002, 0 },
+                                       /* foreign keys */ { 1003, 0 }, /* triggers */
+                                       /* extensions */
+                                       { 1004, 0 },
+                                       /* fts3_tokenizer */ { 1005, 0 },
+                                       { 1010, 1 },
+                                       /* defensive */ { 1017, 0 } /* trusted schema */ };
+    /* of a statement */
+    static const int limits[][2] = { { 0, 1 << 28 },
+                                     /* bytes of a text */ { 1, 1000000 },
+                                     /* terms of UNION */
+                                     { 3, 200 },
+                                     /* depth */ { 4, 100 },
+                                     /* attached databases */
+                                     { 5, 1000000 },
+                                     /* instructions */ { 7, 0 },
+                                     /* depth of triggers */
+                                     { 8, 1000 },
+                                     /* bytes of a pattern */ { 10, 10 },
                                      { 11, 0 } /* threads */ };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         s->db_config(db, settings[i][0], settings[i][1], NULL);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) s->limit(db, limits[i][0], limits[i][1]);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        s->limit(db, limits[i][0], limits[i][1]);
     s->set_authorizer(db, guard_function, NULL);
 }
 
 /* The first column of a query of ours as a set. */
-static pith_status guard_names(pith__map *names, const pith__sqlite_guard *g, const char *sql, const char *path,
-                               pith__arena *arena, pith_error *err) {
+static pith_status guard_names(pith__map *names, const pith__sqlite_guard *g, const char *sql,
+                               const char *path, pith__arena *arena, pith_error *err) {
     pith__text_table t;
     PITH_TRY(pith__map_init(names, arena, 16));
     PITH_TRY(pith__sqlite_table(&t, g->sqlite, g->db, sql, NULL, 0, SIZE_MAX, path, arena, err));
@@ -184,35 +201,38 @@ static pith_status guard_names(pith__map *names, const pith__sqlite_guard *g, co
     return PITH_OK;
 }
 
-static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, void *db, const char *path, pith__arena *arena,
-                               pith_error *err) {
+static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, void *db, const char *path,
+                               pith__arena *arena, pith_error *err) {
     pith__text_table size;
     *bytes = 0;
-    PITH_TRY(pith__sqlite_table(&size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-                                NULL, 0, SIZE_MAX, path, arena, err));
+    PITH_TRY(pith__sqlite_table(
+        &size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+        NULL, 0, SIZE_MAX, path, arena, err));
     for (size_t i = 0; size.rows && i < size.cells[0].size; i++)
         *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
     return PITH_OK;
 }
 
-pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, void *db, const char *path, pith__arena *arena,
-                              pith_error *err) {
+pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, void *db, const char *path,
+                              pith__arena *arena, pith_error *err) {
     uint64_t bytes;
     PITH_TRY(guard_bytes(&bytes, s, db, path, arena, err));
     *most = ((size_t)1 << 30) + 64 * (size_t)(bytes < SIZE_MAX / 128 ? bytes : SIZE_MAX / 128);
     return PITH_OK;
 }
 
-pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, void *db, const char *path,
-                                     pith__arena *arena, pith_error *err) {
+pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, void *db,
+                                     const char *path, pith__arena *arena, pith_error *err) {
     uint64_t bytes;
     *g = (pith__sqlite_guard){ .sqlite = s, .db = db };
-    PITH_TRY(
-        guard_names(&g->tables, g,
-                    "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view') "
-                    "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION SELECT 'json_each' UNION SELECT 'json_tree'",
-                    path, arena, err));
-    PITH_TRY(guard_names(&g->modules, g, "SELECT lower(name) FROM pragma_module_list", path, arena, err));
+    PITH_TRY(guard_names(&g->tables, g,
+                         "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type "
+                         "IN ('table', 'view') "
+                         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION SELECT 'json_each' "
+                         "UNION SELECT 'json_tree'",
+                         path, arena, err));
+    PITH_TRY(guard_names(&g->modules, g, "SELECT lower(name) FROM pragma_module_list", path, arena,
+                         err));
     PITH_TRY(guard_bytes(&bytes, s, db, path, arena, err));
     g->deadline = guard_now() + GUARD_SECONDS + (double)bytes / 1e6;
     /* Their tables are declared at first use, which a query may not. */

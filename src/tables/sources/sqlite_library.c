@@ -54,11 +54,13 @@ static pith_status sqlite_find(const char *what, pith_error *err) {
     };
     if (!library)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "%s needs SQLite, which is not installed; install it (Debian: apt-get install libsqlite3-0)",
+                          "%s needs SQLite, which is not installed; install it (Debian: apt-get "
+                          "install libsqlite3-0)",
                           what);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!pith__library_find(wanted[i].function, library, wanted[i].name))
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "SQLite is here, but lacks %s; install version 3.37 or newer",
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "SQLite is here, but lacks %s; install version 3.37 or newer",
                               wanted[i].name);
     sqlite = s;
     return PITH_OK;
@@ -77,7 +79,8 @@ static pith_status sqlite_fail(const pith__sqlite *s, void *db, const char *path
 }
 
 pith_status pith__sqlite_prepare(void **statement, const pith__sqlite *s, void *db, const char *sql,
-                                 const pith_str *parameters, int count, const char *path, pith_error *err) {
+                                 const pith_str *parameters, int count, const char *path,
+                                 pith_error *err) {
     *statement = NULL;
     if (s->prepare_v2(db, sql, -1, statement, NULL)) return sqlite_fail(s, db, path, err);
     if (!*statement) return pith__fail(err, PITH_ERR_FORMAT, "%s: the query is empty", path);
@@ -120,7 +123,8 @@ static pith_status sqlite_names(sqlite_rows *r, pith_error *err) {
     pith__text_table *t = r->t;
     pith__map seen;
     t->columns = (size_t)r->s->column_count(r->statement);
-    if (!t->columns) return pith__fail(err, PITH_ERR_FORMAT, "%s: the statement gives no columns", t->path);
+    if (!t->columns)
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: the statement gives no columns", t->path);
     t->names = pith__arena_array(r->arena, t->columns, sizeof *t->names);
     t->blobs = pith__arena_array(r->arena, t->columns, sizeof *t->blobs);
     if (!t->names || !t->blobs) return pith__fail_memory(err, t->columns * sizeof *t->names);
@@ -132,11 +136,14 @@ static pith_status sqlite_names(sqlite_rows *r, pith_error *err) {
         if (!name || !t->names[c].data || !pith__map_put(&seen, t->names[c], (uint32_t)c, &old))
             return pith__fail_memory(err, 64);
         if (pith__utf8_valid_prefix(name, t->names[c].size) != t->names[c].size)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: the name of column %zu is not UTF-8", t->path, c + 1);
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: the name of column %zu is not UTF-8",
+                              t->path, c + 1);
         if (old != UINT32_MAX)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
                               old + 1, c + 1, PITH_STR_ARG(t->names[c]));
-        if (!t->names[c].size) return pith__fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, c + 1);
+        if (!t->names[c].size)
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, c + 1);
     }
     return PITH_OK;
 }
@@ -153,16 +160,18 @@ static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_er
         return PITH_OK;
     }
     if (type == PITH_SQLITE_INTEGER) {
-        text.size =
-            (size_t)snprintf(number, sizeof number, "%lld", (long long)r->s->column_int64(r->statement, (int)c));
+        text.size = (size_t)snprintf(number, sizeof number, "%lld",
+                                     (long long)r->s->column_int64(r->statement, (int)c));
     } else if (type == PITH_SQLITE_FLOAT) {
-        text.size = (size_t)sqlite_number(number, sizeof number, r->s->column_double(r->statement, (int)c));
+        text.size =
+            (size_t)sqlite_number(number, sizeof number, r->s->column_double(r->statement, (int)c));
     } else {
         text.data = (const char *)r->s->column_text(r->statement, (int)c);
         text.size = (size_t)r->s->column_bytes(r->statement, (int)c);
         if (!text.data) return pith__fail_memory(err, text.size);
         if (pith__utf8_valid_prefix(text.data, text.size) != text.size)
-            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': the text is not UTF-8",
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s: row %zu, column '" PITH_STR_FMT "': the text is not UTF-8",
                               t->path, t->rows + 1, PITH_STR_ARG(t->names[c]));
     }
     if (!text.size) return PITH_OK;
@@ -175,13 +184,16 @@ static pith_status sqlite_row(sqlite_rows *r, pith_error *err) {
     pith__text_table *t = r->t;
     const size_t used = t->rows * t->columns;
     if (t->rows >= PITH_TEXT_ROWS)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path, PITH_TEXT_ROWS);
-    if (!pith__text_table_room(t, &r->room, r->arena)) return pith__fail_memory(err, r->room * sizeof *t->cells);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path,
+                          PITH_TEXT_ROWS);
+    if (!pith__text_table_room(t, &r->room, r->arena))
+        return pith__fail_memory(err, r->room * sizeof *t->cells);
     for (size_t c = 0; c < t->columns; c++) PITH_TRY(sqlite_cell(&t->cells[used + c], r, c, err));
     t->rows++;
     r->bytes += t->columns * sizeof *t->cells;
     if (r->bytes > r->most)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: its first %zu rows take more than %zu MiB", t->path, t->rows,
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: its first %zu rows take more than %zu MiB", t->path, t->rows,
                           r->most >> 20);
     return PITH_OK;
 }
@@ -191,19 +203,21 @@ static pith_status sqlite_all(sqlite_rows *r, pith_error *err) {
     PITH_TRY(sqlite_names(r, err));
     while ((code = r->s->step(r->statement)) == PITH_SQLITE_ROW) PITH_TRY(sqlite_row(r, err));
     if (code == PITH_SQLITE_DONE) return PITH_OK;
-    return pith__fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows, r->s->errmsg(r->db));
+    return pith__fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows,
+                      r->s->errmsg(r->db));
 }
 
-pith_status pith__sqlite_table(pith__text_table *table, const pith__sqlite *s, void *db, const char *sql,
-                               const pith_str *parameters, int count, size_t most, const char *path, pith__arena *arena,
-                               pith_error *err) {
+pith_status pith__sqlite_table(pith__text_table *table, const pith__sqlite *s, void *db,
+                               const char *sql, const pith_str *parameters, int count, size_t most,
+                               const char *path, pith__arena *arena, pith_error *err) {
     pith__text_table t = { .path = path };
     sqlite_rows r = { .s = s, .db = db, .t = &t, .arena = arena, .most = most };
     PITH_TRY(pith__sqlite_prepare(&r.statement, s, db, sql, parameters, count, path, err));
     const pith_status status = sqlite_all(&r, err);
     s->finalize(r.statement);
     if (status) return status;
-    if (!t.cells && !(t.cells = pith__arena_array(arena, 1, sizeof *t.cells))) return pith__fail_memory(err, 16);
+    if (!t.cells && !(t.cells = pith__arena_array(arena, 1, sizeof *t.cells)))
+        return pith__fail_memory(err, 16);
     *table = t;
     return PITH_OK;
 }
@@ -217,27 +231,33 @@ static bool sqlite_begins(const char *sql, const char *word) {
 static bool sqlite_alone(const pith__sqlite *s, void *db, const char *sql) {
     const char *rest = sql;
     void *statement = NULL;
-    const bool right = !s->prepare_v2(db, sql, -1, &statement, &rest) && statement && s->stmt_readonly(statement);
+    const bool right =
+        !s->prepare_v2(db, sql, -1, &statement, &rest) && statement && s->stmt_readonly(statement);
     s->finalize(statement);
     return right && !rest[strspn(rest, " \t\r\n;")];
 }
 
-static pith_status sqlite_guarded(pith__text_table *table, size_t most, const pith__sqlite *s, void *db,
-                                  const char *sql, const char *path, pith__arena *arena, pith_error *err) {
+static pith_status sqlite_guarded(pith__text_table *table, size_t most, const pith__sqlite *s,
+                                  void *db, const char *sql, const char *path, pith__arena *arena,
+                                  pith_error *err) {
     void *statement;
-    PITH_TRY(pith__sqlite_prepare(&statement, s, db, sql, NULL, 0, path, err)); /* for the message */
+    /* for the message */
+    PITH_TRY(pith__sqlite_prepare(&statement, s, db, sql, NULL, 0, path, err));
     s->finalize(statement);
-    if (!sqlite_alone(s, db, sql)) return pith__fail(err, PITH_ERR_FORMAT, "%s is not one SELECT alone", path);
+    if (!sqlite_alone(s, db, sql))
+        return pith__fail(err, PITH_ERR_FORMAT, "%s is not one SELECT alone", path);
     return pith__sqlite_table(table, s, db, sql, NULL, 0, most, path, arena, err);
 }
 
-pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *s, void *db, const char *sql,
-                                const char *path, pith__arena *arena, pith_error *err) {
+pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *s, void *db,
+                                const char *sql, const char *path, pith__arena *arena,
+                                pith_error *err) {
     pith__sqlite_guard guard;
     size_t most;
     sql += strspn(sql, " \t\r\n");
     if (!sqlite_begins(sql, "SELECT") && !sqlite_begins(sql, "WITH"))
-        return pith__fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH", path);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH",
+                          path);
     PITH_TRY(pith__sqlite_most(&most, s, db, path, arena, err));
     PITH_TRY(pith__sqlite_guard_begin(&guard, s, db, path, arena, err));
     const pith_status status = sqlite_guarded(table, most, s, db, sql, path, arena, err);

@@ -1,4 +1,5 @@
-/* dec_bpe.c - the decoder BPEDecoder: the suffix that ends a word becomes a space, except at the end of the text. */
+/* dec_bpe.c - the decoder BPEDecoder: the suffix that ends a word becomes a space, except at the
+ * end of the text. */
 #include "text/decoders/decode.h"
 
 static pith_status dec_bpe_run(const void *self, pith__decoding *d) {
@@ -12,7 +13,8 @@ static pith_status dec_bpe_run(const void *self, pith__decoding *d) {
 
 static void dec_bpe_parse(const void **self, pith__json *j, pith__loader *loader) {
     static const pith_str usual = { "</w>", 4 };
-    static const pith__decoder_field fields[] = { { "suffix", PITH_FIELD_STRING, 0 }, { NULL, 0, 0 } };
+    static const pith__decoder_field fields[] = { { "suffix", PITH_FIELD_STRING, 0 },
+                                                  { NULL, 0, 0 } };
     *self = pith__decoder_parse(j, loader, &usual, sizeof usual, fields);
 }
 

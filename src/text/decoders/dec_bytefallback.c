@@ -1,5 +1,5 @@
-/* dec_bytefallback.c - the decoder ByteFallback: runs of tokens like "<0xE4>" become the text of their bytes, or
- * U+FFFD for each byte if they are not UTF-8. */
+/* dec_bytefallback.c - the decoder ByteFallback: runs of tokens like "<0xE4>" become the text of
+ * their bytes, or U+FFFD for each byte if they are not UTF-8. */
 #include "text/decoders/decode.h"
 
 static int hex_digit(char c) {
@@ -39,4 +39,5 @@ static pith_status dec_bytefallback_run(const void *self, pith__decoding *d) {
     return PITH_OK;
 }
 
-const pith__decoder_desc pith__decoder_ByteFallback = { .name = "ByteFallback", .run = dec_bytefallback_run };
+const pith__decoder_desc pith__decoder_ByteFallback = { .name = "ByteFallback",
+                                                        .run = dec_bytefallback_run };

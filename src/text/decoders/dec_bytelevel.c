@@ -1,11 +1,17 @@
-/* dec_bytelevel.c - the decoder ByteLevel: characters become the bytes they spell, and those become text. Bytes that
- * are not UTF-8 become U+FFFD. */
+/* dec_bytelevel.c - the decoder ByteLevel: characters become the bytes they spell, and those become
+ * text. Bytes that are not UTF-8 become U+FFFD. */
 #include "text/byte_spelling.h"
 #include "text/decoders/decode.h"
 
-/* How many of the bytes begin one character: its length if valid, else that of the longest start of a valid one. */
+/* How many of the bytes begin one character: its length if valid, else that of the longest start of
+ * a valid one. */
 static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
-    size_t wanted = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
+    size_t wanted = p[0] < 0x80   ? 1
+                    : p[0] < 0xC2 ? 0
+                    : p[0] < 0xE0 ? 2
+                    : p[0] < 0xF0 ? 3
+                    : p[0] < 0xF5 ? 4
+                                  : 0;
     unsigned low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
     unsigned high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
     size_t n = 1;
@@ -36,4 +42,5 @@ static pith_status dec_bytelevel_run(const void *self, pith__decoding *d) {
     return PITH_OK;
 }
 
-const pith__decoder_desc pith__decoder_ByteLevel = { .name = "ByteLevel", .run = dec_bytelevel_run };
+const pith__decoder_desc pith__decoder_ByteLevel = { .name = "ByteLevel",
+                                                     .run = dec_bytelevel_run };

@@ -1,4 +1,5 @@
-/* dec_ctc.c - the decoder CTC: repeated tokens count once, the pad token is dropped, the delimiter becomes a space. */
+/* dec_ctc.c - the decoder CTC: repeated tokens count once, the pad token is dropped, the delimiter
+ * becomes a space. */
 #include "text/decoders/decode.h"
 
 typedef struct ctc {
@@ -14,7 +15,8 @@ static pith_status dec_ctc_run(const void *self, pith__decoding *d) {
         pith_str token = d->tokens[i];
         if (i && pith__str_eq(token, last)) continue;
         last = token;
-        if (step->pad.size && !pith__decoding_replace(d, &token, step->pad, PITH_STR(""))) return PITH_ERR_MEMORY;
+        if (step->pad.size && !pith__decoding_replace(d, &token, step->pad, PITH_STR("")))
+            return PITH_ERR_MEMORY;
         if (step->clean_up && !pith__decoding_clean_up(d, &token)) return PITH_ERR_MEMORY;
         if (step->clean_up && step->delimiter.size &&
             !pith__decoding_replace(d, &token, step->delimiter, PITH_STR(" ")))
@@ -36,4 +38,6 @@ static void dec_ctc_parse(const void **self, pith__json *j, pith__loader *loader
     *self = pith__decoder_parse(j, loader, &usual, sizeof usual, fields);
 }
 
-const pith__decoder_desc pith__decoder_CTC = { .name = "CTC", .parse = dec_ctc_parse, .run = dec_ctc_run };
+const pith__decoder_desc pith__decoder_CTC = { .name = "CTC",
+                                               .parse = dec_ctc_parse,
+                                               .run = dec_ctc_run };

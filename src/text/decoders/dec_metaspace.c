@@ -1,5 +1,5 @@
-/* dec_metaspace.c - the decoder Metaspace: the visible character becomes a space again. The first token loses its own,
- * unless none was put there. */
+/* dec_metaspace.c - the decoder Metaspace: the visible character becomes a space again. The first
+ * token loses its own, unless none was put there. */
 #include "text/decoders/decode.h"
 #include "text/sources/key_report.h"
 

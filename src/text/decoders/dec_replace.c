@@ -17,7 +17,8 @@ static pith_status replace_in(const replace *step, pith__decoding *d, pith_str *
     char *out = NULL;
     size_t size = 0, capacity = 0;
     int found = 1;
-    if (token->size >= PITH_TEXT_MAX) return pith__fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
+    if (token->size >= PITH_TEXT_MAX)
+        return pith__fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
     while (found) {
         found = pith__pattern_next(&matches, &begin, &end);
         if (found < 0) return d->err ? d->err->code : PITH_ERR_ARGUMENT;

@@ -1,5 +1,5 @@
-/* dec_strip.c - the decoder Strip: removes up to `start` and `stop` copies of a character from the ends of each token.
- */
+/* dec_strip.c - the decoder Strip: removes up to `start` and `stop` copies of a character from the
+ * ends of each token. */
 #include "text/decoders/decode.h"
 
 typedef struct strip {
@@ -18,7 +18,9 @@ static pith_status dec_strip_run(const void *self, pith__decoding *d) {
             token->size -= size;
         }
         for (int64_t n = 0; n < step->stop; n++) {
-            if (token->size < size || memcmp(token->data + token->size - size, step->character.data, size) != 0) break;
+            if (token->size < size ||
+                memcmp(token->data + token->size - size, step->character.data, size) != 0)
+                break;
             token->size -= size;
         }
     }
@@ -38,4 +40,6 @@ static void dec_strip_parse(const void **self, pith__json *j, pith__loader *load
     *self = step;
 }
 
-const pith__decoder_desc pith__decoder_Strip = { .name = "Strip", .parse = dec_strip_parse, .run = dec_strip_run };
+const pith__decoder_desc pith__decoder_Strip = { .name = "Strip",
+                                                 .parse = dec_strip_parse,
+                                                 .run = dec_strip_run };

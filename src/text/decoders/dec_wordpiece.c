@@ -1,5 +1,5 @@
-/* dec_wordpiece.c - the decoder WordPiece: joins tokens by spaces. Tokens that continue a word lose their prefix
- * instead. */
+/* dec_wordpiece.c - the decoder WordPiece: joins tokens by spaces. Tokens that continue a word lose
+ * their prefix instead. */
 #include "text/decoders/decode.h"
 
 typedef struct wordpiece {
@@ -11,7 +11,8 @@ static pith_status dec_wordpiece_run(const void *self, pith__decoding *d) {
     const wordpiece *step = self;
     for (size_t i = 0; i < d->count; i++) {
         pith_str *token = &d->tokens[i];
-        if (i && token->size >= step->prefix.size && memcmp(token->data, step->prefix.data, step->prefix.size) == 0) {
+        if (i && token->size >= step->prefix.size &&
+            memcmp(token->data, step->prefix.data, step->prefix.size) == 0) {
             token->data += step->prefix.size;
             token->size -= step->prefix.size;
         } else if (i) {

@@ -1,9 +1,10 @@
-/* decode.c - ids to text: the strings of the tokens, the tokenizer's decoders one after another, and the result
- * joined.
+/* decode.c - ids to text: the strings of the tokens, the tokenizer's decoders one after another,
+ * and the result joined.
  *
- * A tokenizer without a decoder puts spaces between tokens, as Hugging Face does. Nothing here is tuned for speed,
- * because detokenizing is not needed for a vector. A stream decodes the ids since the last point where the text was
- * complete, and returns the new part. It waits while the text ends in the middle of a character. */
+ * A tokenizer without a decoder puts spaces between tokens, as Hugging Face does. Nothing here is
+ * tuned for speed, because detokenizing is not needed for a vector. A stream decodes the ids since
+ * the last point where the text was complete, and returns the new part. It waits while the text
+ * ends in the middle of a character. */
 #include "text/decoders/decode.h"
 
 #include "base/os/cpu.h"
@@ -12,10 +13,13 @@
 
 static const char replacement_character[] = "\xEF\xBF\xBD";
 
-bool pith__decoding_replace(pith__decoding *decoding, pith_str *token, pith_str what, pith_str with) {
+bool pith__decoding_replace(pith__decoding *decoding, pith_str *token, pith_str what,
+                            pith_str with) {
     size_t found = 0;
     const char *end = token->data + token->size;
-    for (const char *p = token->data; (p = memmem(p, (size_t)(end - p), what.data, what.size)); p += what.size) found++;
+    for (const char *p = token->data; (p = memmem(p, (size_t)(end - p), what.data, what.size));
+         p += what.size)
+        found++;
     if (!found) return true;
     size_t size = token->size - found * what.size + found * with.size;
     char *out = pith__arena_alloc(decoding->arena, size), *at = out;
@@ -24,7 +28,8 @@ bool pith__decoding_replace(pith__decoding *decoding, pith_str *token, pith_str 
         return false;
     }
     const char *p = token->data;
-    for (const char *match; (match = memmem(p, (size_t)(end - p), what.data, what.size)); p = match + what.size) {
+    for (const char *match; (match = memmem(p, (size_t)(end - p), what.data, what.size));
+         p = match + what.size) {
         memcpy(at, p, (size_t)(match - p));
         at += match - p;
         if (with.size) memcpy(at, with.data, with.size);
@@ -39,9 +44,9 @@ bool pith__decoding_clean_up(pith__decoding *decoding, pith_str *token) {
     static const struct {
         pith_str what, with;
     } pairs[] = {
-#define PAIR(what, with)                                                                                               \
-    {                                                                                                                  \
-        { what, sizeof what - 1 }, { with, sizeof with - 1 }                                                           \
+#define PAIR(what, with)                                                                           \
+    {                                                                                              \
+        { what, sizeof what - 1 }, { with, sizeof with - 1 }                                       \
     }
         PAIR(" .", "."),   PAIR(" ?", "?"),     PAIR(" !", "!"),     PAIR(" ,", ","),
         PAIR(" ' ", "'"),  PAIR(" n't", "n't"), PAIR(" 'm", "'m"),   PAIR(" do not", " don't"),
@@ -62,7 +67,8 @@ bool pith__decoding_fuse(pith__decoding *decoding) {
         return false;
     }
     for (size_t i = 0; i < decoding->count; i++) {
-        if (decoding->tokens[i].size) memcpy(at, decoding->tokens[i].data, decoding->tokens[i].size);
+        if (decoding->tokens[i].size)
+            memcpy(at, decoding->tokens[i].data, decoding->tokens[i].size);
         at += decoding->tokens[i].size;
     }
     *at = 0;
@@ -97,16 +103,21 @@ void *pith__decoder_parse(pith__json *j, pith__loader *loader, const void *usual
     return j->failed ? NULL : data;
 }
 
-static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer, const int32_t *ids, size_t count,
-                                 bool skip_specials, pith__arena *arena, pith_error *err) {
-    pith__decoding d = { .arena = arena, .err = err, .tokens = pith__arena_array(arena, count, 2 * sizeof *d.tokens) };
+static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer,
+                                 const int32_t *ids, size_t count, bool skip_specials,
+                                 pith__arena *arena, pith_error *err) {
+    pith__decoding d = { .arena = arena,
+                         .err = err,
+                         .tokens = pith__arena_array(arena, count, 2 * sizeof *d.tokens) };
     if (!d.tokens) return pith__fail_memory(err, count * 2 * sizeof *d.tokens);
     for (size_t i = 0; i < count; i++) {
         const pith__added_token *added = pith__added_find(tokenizer->added, ids[i]);
         pith_str token = pith__tokenizer_token(tokenizer, ids[i]);
         if (!token.data)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "id %d at index %zu is not in the vocabulary", ids[i], i);
-        if (!added || !skip_specials || !(added->flags & PITH_ADDED_SPECIAL)) d.tokens[d.count++] = token;
+            return pith__fail(err, PITH_ERR_ARGUMENT, "id %d at index %zu is not in the vocabulary",
+                              ids[i], i);
+        if (!added || !skip_specials || !(added->flags & PITH_ADDED_SPECIAL))
+            d.tokens[d.count++] = token;
     }
     for (size_t i = 0; i < tokenizer->decoders.count; i++) {
         const pith__decoder_desc *desc = tokenizer->decoders.steps[i].desc;
@@ -126,12 +137,14 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
     return PITH_OK;
 }
 
-pith_status pith__tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
-                                       size_t count, int32_t skip_specials, pith_error *err) {
+pith_status pith__tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer,
+                                       const int32_t *ids, size_t count, int32_t skip_specials,
+                                       pith_error *err) {
     pith__arena arena;
     pith_str result;
     pith__arena_init(&arena, tokenizer->allocator);
-    pith_status status = decode_decode(&result, tokenizer, ids, count, skip_specials != 0, &arena, err);
+    pith_status status =
+        decode_decode(&result, tokenizer, ids, count, skip_specials != 0, &arena, err);
     if (!status) {
         char *copy = pith__memory_alloc(tokenizer->allocator, result.size + 1, 16);
         if (copy) {
@@ -153,8 +166,8 @@ void pith__tokenizer_free_text(const pith_tokenizer *tokenizer, char *text) {
 
 /* ---- streams ---- */
 
-/* A stream waits for the rest of a character for at most this many ids. A character has four bytes, so a text that is
- * still incomplete will stay so. */
+/* A stream waits for the rest of a character for at most this many ids. A character has four bytes,
+ * so a text that is still incomplete will stay so. */
 enum { PENDING_MAX = 256 };
 
 struct pith_text_stream {
@@ -166,11 +179,14 @@ struct pith_text_stream {
     pith_str prefix;
 };
 
-pith_status pith__tokenizer_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer,
-                                          int32_t skip_specials, pith_error *err) {
+pith_status pith__tokenizer_stream_create(pith_text_stream **stream,
+                                          const pith_tokenizer *tokenizer, int32_t skip_specials,
+                                          pith_error *err) {
     pith_text_stream *s = pith__memory_alloc(tokenizer->allocator, sizeof *s, 16);
     if (!s) return pith__fail_memory(err, sizeof *s);
-    *s = (pith_text_stream){ .tokenizer = tokenizer, .skip_specials = skip_specials != 0, .prefix = PITH_STR("") };
+    *s = (pith_text_stream){ .tokenizer = tokenizer,
+                             .skip_specials = skip_specials != 0,
+                             .prefix = PITH_STR("") };
     pith__arena_init(&s->prefix_arena, tokenizer->allocator);
     pith__arena_init(&s->arena, tokenizer->allocator);
     *stream = s;
@@ -186,11 +202,13 @@ void pith__tokenizer_stream_destroy(pith_text_stream *stream) {
 
 static bool ends_open(pith_str text) {
     size_t size = sizeof replacement_character - 1;
-    return text.size >= size && memcmp(text.data + text.size - size, replacement_character, size) == 0;
+    return text.size >= size &&
+           memcmp(text.data + text.size - size, replacement_character, size) == 0;
 }
 
 /* What the pending ids add; whole: also if it ends in the middle of a character. */
-static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whole, pith_error *err) {
+static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whole,
+                                  pith_error *err) {
     pith_str all;
     *text = PITH_STR("");
     pith__arena_reset(&s->arena);
@@ -201,11 +219,14 @@ static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whol
     s->count -= s->known;
     s->known = s->count;
     pith__arena_reset(&s->prefix_arena);
-    return decode_decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials, &s->prefix_arena, err);
+    return decode_decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials,
+                         &s->prefix_arena, err);
 }
 
-pith_status pith__tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
-    if (!pith__added_find(stream->tokenizer->added, id) && !pith__tokenizer_token(stream->tokenizer, id).data)
+pith_status pith__tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id,
+                                        pith_error *err) {
+    if (!pith__added_find(stream->tokenizer->added, id) &&
+        !pith__tokenizer_token(stream->tokenizer, id).data)
         return pith__fail(err, PITH_ERR_ARGUMENT, "id %d is not in the vocabulary", id);
     if (stream->count == PENDING_MAX) {
         memmove(stream->ids, stream->ids + 1, (PENDING_MAX - 1) * sizeof *stream->ids);
@@ -216,7 +237,8 @@ pith_status pith__tokenizer_stream_push(pith_text_stream *stream, pith_str *text
     return decode_advance(stream, text, stream->count == PENDING_MAX, err);
 }
 
-pith_status pith__tokenizer_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err) {
+pith_status pith__tokenizer_stream_finish(pith_text_stream *stream, pith_str *text,
+                                          pith_error *err) {
     pith_status status = decode_advance(stream, text, true, err);
     if (status) return status;
     stream->count = stream->known = 0;

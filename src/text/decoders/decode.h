@@ -7,15 +7,17 @@
 #include "text/pipeline.h"
 
 typedef struct pith__decoding {
-    pith_str *tokens; /* the list belongs to the decoding, the strings to the vocabulary or the arena */
+    pith_str *tokens; /* the list belongs to the decoding, the strings to the vocabulary or the
+                         arena */
     size_t count;
     pith__arena *arena; /* of the encoding */
     pith_error *err;
 } pith__decoding;
 
-/* token with every occurrence of `what` (not empty) replaced; the token itself if there is none. False: out of memory,
- * noted in err. */
-bool pith__decoding_replace(pith__decoding *decoding, pith_str *token, pith_str what, pith_str with);
+/* token with every occurrence of `what` (not empty) replaced; the token itself if there is none.
+ * False: out of memory, noted in err. */
+bool pith__decoding_replace(pith__decoding *decoding, pith_str *token, pith_str what,
+                            pith_str with);
 /* The spaces English tokenization leaves before punctuation and contractions. */
 bool pith__decoding_clean_up(pith__decoding *decoding, pith_str *token);
 /* The tokens' texts one after the other as the only token. */

@@ -12,7 +12,8 @@ typedef struct pith__bert_options {
 
 bool pith__char_is_ideograph(uint32_t c);
 
-/* BertNormalizer stands in a tokenizer as these: clean, then NFD and strip if accents go, then Lowercase. */
+/* BertNormalizer stands in a tokenizer as these: clean, then NFD and strip if accents go, then
+ * Lowercase. */
 extern const pith__normalizer_desc pith__bert_clean, pith__bert_strip;
 extern const pith__normalizer_desc pith__normalizer_NFD, pith__normalizer_Lowercase;
 extern const pith__pretokenizer_desc pith__pretokenizer_BertPreTokenizer;

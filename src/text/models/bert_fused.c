@@ -1,10 +1,11 @@
-/* bert_fused.c - BertNormalizer, BertPreTokenizer and WordPiece in one pass over the raw text, without tables of
- * offsets.
+/* bert_fused.c - BertNormalizer, BertPreTokenizer and WordPiece in one pass over the raw text,
+ * without tables of offsets.
  *
- * What normalising and splitting do to a character depends on that character alone: it is dropped, ends a word, is a
- * word of its own (with a known id), or adds a few bytes to the current word. ASCII has tables. Other characters have
- * pages of 256 entries, made when first needed and shared by all threads. The exception are marks that survive and
- * would be reordered: a text with one of those goes through the steps instead (enc->unfused). */
+ * What normalising and splitting do to a character depends on that character alone: it is dropped,
+ * ends a word, is a word of its own (with a known id), or adds a few bytes to the current word.
+ * ASCII has tables. Other characters have pages of 256 entries, made when first needed and shared
+ * by all threads. The exception are marks that survive and would be reordered: a text with one of
+ * those goes through the steps instead (enc->unfused). */
 #include <stdatomic.h>
 
 #include "base/unicode/tokenizer_characters.h"
@@ -15,9 +16,11 @@ enum { WORD, DROP, SPACE, ALONE, REORDERED };
 
 /* Characters below this have pages. Those above are rare and are computed each time. */
 #define PAGED 0x20000u
-/* The longest max_input_chars_per_word for which the fused form is used; it bounds the buffers below. BERT has 100. */
+/* The longest max_input_chars_per_word for which the fused form is used; it bounds the buffers
+ * below. BERT has 100. */
 #define CHARS_MAX 512
-/* Bytes of a word: 4 per character, one character over the maximum, and the expansion of the last one. */
+/* Bytes of a word: 4 per character, one character over the maximum, and the expansion of the last
+ * one. */
 #define WORD_BYTES (4 * (CHARS_MAX + 1) + 16)
 
 typedef struct entry {
@@ -25,7 +28,8 @@ typedef struct entry {
     uint8_t size;  /* WORD: bytes it adds */
     uint8_t chars; /* WORD: characters it adds */
     union {
-        char bytes[12]; /* WORD: three letters of a Hangul syllable are 9, and one character more must fit after 8 */
+        char bytes[12]; /* WORD: three letters of a Hangul syllable are 9, and one character more
+                           must fit after 8 */
         int32_t id;     /* ALONE */
     };
 } entry;
@@ -39,7 +43,8 @@ typedef struct fused {
     pith__bert_options clean;
     bool strip, lowercase;
     uint8_t kind[128];
-    uint8_t fold[256]; /* the byte a word gets, 0 where the character is no part of one or not ASCII */
+    uint8_t fold[256]; /* the byte a word gets, 0 where the character is no part of one or not
+                          ASCII */
     int32_t alone[128];
     _Atomic(page *) *pages; /* [PAGED / 256] */
 } fused;
@@ -47,7 +52,8 @@ typedef struct fused {
 /* ---- characters ---- */
 
 static int32_t lone_id(const fused *f, const char *bytes, size_t size) {
-    int32_t id = f->model->max_chars ? pith__vocab_id(&f->model->vocab, (pith_str){ bytes, size }) : -1;
+    int32_t id =
+        f->model->max_chars ? pith__vocab_id(&f->model->vocab, (pith_str){ bytes, size }) : -1;
     return id >= 0 ? id : f->model->unk_id;
 }
 
@@ -94,7 +100,8 @@ static void classify(const fused *f, uint32_t c, entry *e) {
         e->kind = REORDERED;
 }
 
-static const entry *bert_fused_look_up(const fused *f, pith__encoding *enc, uint32_t c, entry *own) {
+static const entry *bert_fused_look_up(const fused *f, pith__encoding *enc, uint32_t c,
+                                       entry *own) {
     if (c < PAGED) {
         _Atomic(page *) *place = &f->pages[c / 256];
         page *p = atomic_load_explicit(place, memory_order_acquire);
@@ -136,12 +143,14 @@ static pith_status put_pieces(const fused *f, pith__encoding *enc, const word *w
     size_t n = 0;
     if (w->chars <= f->model->max_chars) {
         hashes[0] = 0;
-        for (uint32_t i = 0; i < w->size; i++) hashes[i + 1] = pith__vocab_step(hashes[i], (unsigned char)w->bytes[i]);
+        for (uint32_t i = 0; i < w->size; i++)
+            hashes[i + 1] = pith__vocab_step(hashes[i], (unsigned char)w->bytes[i]);
         n = pith__wordpiece_split(f->model, w->bytes, w->size, hashes, ids, ends);
     }
     for (size_t i = 0; i < n; i++) {
         if (enc->offsets)
-            pith__encoding_token(enc, ids[i], w->origin[i ? ends[i - 1] : 0], char_end(text, w->origin[ends[i] - 1]));
+            pith__encoding_token(enc, ids[i], w->origin[i ? ends[i - 1] : 0],
+                                 char_end(text, w->origin[ends[i] - 1]));
         else
             pith__encoding_token(enc, ids[i], 0, 0);
     }
@@ -171,7 +180,8 @@ static inline pith_status end_word(const fused *f, pith__encoding *enc, word *w)
 
 static pith_status put_alone(const fused *f, pith__encoding *enc, int32_t id, uint32_t at) {
     if (id < 0) return pith__wordpiece_no_unk(f->model, enc->err);
-    if (enc->count + 1 > enc->capacity && !pith__encoding_room(enc, 1024)) return pith__fail_memory(enc->err, 1024);
+    if (enc->count + 1 > enc->capacity && !pith__encoding_room(enc, 1024))
+        return pith__fail_memory(enc->err, 1024);
     pith__encoding_token(enc, id, at, char_end(enc->source.data, at));
     enc->word++;
     return PITH_OK;
@@ -189,11 +199,13 @@ static void bert_fused_add_bytes(word *w, const entry *e, uint32_t at, bool offs
     }
 }
 
-/* ASCII letters, digits and the like from p: as many as a word may hold, and one more. The rest of a longer word is
- * only counted. */
-static const char *add_ascii(const fused *f, word *w, const char *p, const char *end, const char *text, bool offsets) {
+/* ASCII letters, digits and the like from p: as many as a word may hold, and one more. The rest of
+ * a longer word is only counted. */
+static const char *add_ascii(const fused *f, word *w, const char *p, const char *end,
+                             const char *text, bool offsets) {
     const uint8_t *fold = f->fold;
-    uint32_t room = f->model->max_chars + 1 > w->chars ? f->model->max_chars + 1 - w->chars : 0, size = w->size;
+    uint32_t room = f->model->max_chars + 1 > w->chars ? f->model->max_chars + 1 - w->chars : 0,
+             size = w->size;
     const char *begin = p, *stop = (size_t)(end - p) > room ? p + room : end;
     uint64_t hash = w->hash;
     uint8_t b;
@@ -202,7 +214,8 @@ static const char *add_ascii(const fused *f, word *w, const char *p, const char 
         w->bytes[size++] = (char)b;
     }
     if (offsets)
-        for (uint32_t i = w->size; i < size; i++) w->origin[i] = (uint32_t)(begin - text) + i - w->size;
+        for (uint32_t i = w->size; i < size; i++)
+            w->origin[i] = (uint32_t)(begin - text) + i - w->size;
     if (p == stop)
         while (p < end && fold[(unsigned char)*p]) p++;
     if (!w->chars) w->first = (uint32_t)(begin - text);
@@ -259,9 +272,11 @@ pith_status pith__bert_encode_fused(const void *self, pith__encoding *enc, pith_
 static bool read_steps(fused *f, const pith_tokenizer *t) {
     const pith__text_step *s = t->normalizers.steps;
     size_t n = t->normalizers.count, i = 0;
-    if (t->pretokenizers.count != 1 || t->pretokenizers.steps[0].desc != &pith__pretokenizer_BertPreTokenizer)
+    if (t->pretokenizers.count != 1 ||
+        t->pretokenizers.steps[0].desc != &pith__pretokenizer_BertPreTokenizer)
         return false;
-    if (i < n && s[i].desc == &pith__bert_clean) f->clean = *(const pith__bert_options *)s[i++].self;
+    if (i < n && s[i].desc == &pith__bert_clean)
+        f->clean = *(const pith__bert_options *)s[i++].self;
     if (i + 1 < n && s[i].desc == &pith__normalizer_NFD && s[i + 1].desc == &pith__bert_strip) {
         f->strip = true;
         i += 2;
@@ -298,5 +313,6 @@ const void *pith__bert_fuse(const void *wordpiece, pith__loader *loader) {
 
 void pith__bert_unfuse(const void *self, const pith_allocator *allocator) {
     const fused *f = self;
-    for (uint32_t i = 0; i < PAGED / 256; i++) pith__memory_free(allocator, atomic_exchange(&f->pages[i], NULL));
+    for (uint32_t i = 0; i < PAGED / 256; i++)
+        pith__memory_free(allocator, atomic_exchange(&f->pages[i], NULL));
 }

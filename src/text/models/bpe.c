@@ -1,10 +1,11 @@
 /* bpe.c - merges the symbols of a word in the order of rank, then position.
  *
- * Symbols stay where they are. Links skip those that were merged into their left neighbour. To find the next pair, a
- * short word looks at all pairs. A longer word keeps a tree over the places, with the lowest rank at its root: from
- * there a walk down finds the leftmost place of that rank, or a walk onward from the last one. A merge changes three
- * places. If their neighbours have the same rank, as in a text of one repeated letter, nothing above them changes. So
- * there are no stale candidates. */
+ * Symbols stay where they are. Links skip those that were merged into their left neighbour. To find
+ * the next pair, a short word looks at all pairs. A longer word keeps a tree over the places, with
+ * the lowest rank at its root: from there a walk down finds the leftmost place of that rank, or a
+ * walk onward from the last one. A merge changes three places. If their neighbours have the same
+ * rank, as in a text of one repeated letter, nothing above them changes. So there are no stale
+ * candidates. */
 #include "text/models/bpe.h"
 
 #include "text/compiled_tokenizer.h"
@@ -14,8 +15,8 @@ enum { SHORT_WORD = 20 };
 
 static const uint32_t none = UINT32_MAX;
 
-/* PROBE_LIMIT: how many buckets a pair may lie from its own. Real merges stay below 10, so a table that exceeds it is
- * hostile and refused. MERGES_MAX: more cannot be numbered. */
+/* PROBE_LIMIT: how many buckets a pair may lie from its own. Real merges stay below 10, so a table
+ * that exceeds it is hostile and refused. MERGES_MAX: more cannot be numbered. */
 enum { PROBE_LIMIT = 128, MERGES_MAX = 1 << 28 };
 
 static uint32_t buckets_for(size_t count) {
@@ -31,8 +32,8 @@ static pith__merges table_of(const pith__merge *merges, size_t count, const uint
     return (pith__merges){ merges, slots, (uint32_t)count, buckets_for(count) - 1, ranks };
 }
 
-pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, size_t count, pith__arena *arena,
-                               pith_error *err) {
+pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, size_t count,
+                               pith__arena *arena, pith_error *err) {
     if (count > MERGES_MAX) return pith__fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
     size_t slot_count = (size_t)buckets_for(count) * PITH_MERGE_BUCKET;
     uint32_t *slots = pith__arena_alloc64(arena, slot_count * sizeof *slots);
@@ -41,12 +42,15 @@ pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, s
     *table = table_of(merges, count, slots);
     for (uint32_t rank = 0; rank < count; rank++) {
         const pith__merge *m = &merges[rank];
-        uint32_t other = pith__merges_find(table, m->left, m->right, rank), probes = 0, used = PITH_MERGE_BUCKET;
-        if (other != UINT32_MAX) return pith__fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank, other);
+        uint32_t other = pith__merges_find(table, m->left, m->right, rank), probes = 0,
+                 used = PITH_MERGE_BUCKET;
+        if (other != UINT32_MAX)
+            return pith__fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank, other);
         uint64_t hash = pith__merges_hash(m->left, m->right);
         uint32_t *bucket = slots;
         for (; used == PITH_MERGE_BUCKET; probes++) {
-            bucket = slots + (size_t)(((uint32_t)(hash >> 32) + probes) & table->last) * PITH_MERGE_BUCKET;
+            bucket = slots +
+                     (size_t)(((uint32_t)(hash >> 32) + probes) & table->last) * PITH_MERGE_BUCKET;
             for (used = 0; used < PITH_MERGE_BUCKET && bucket[used] != UINT32_MAX;) used++;
             if (probes == PROBE_LIMIT)
                 return pith__fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
@@ -73,7 +77,8 @@ pith_status pith__merges_open(pith__merges *table, int32_t id_count, pith__loade
     size_t full = 0, most = 0; /* full buckets in a row: what a search may have to pass */
     bool good = true;
     for (size_t i = 0; i < count; i++)
-        good &= (uint32_t)merges[i].id < (uint32_t)id_count && (uint32_t)merges[i].left < (uint32_t)id_count &&
+        good &= (uint32_t)merges[i].id < (uint32_t)id_count &&
+                (uint32_t)merges[i].left < (uint32_t)id_count &&
                 (uint32_t)merges[i].right < (uint32_t)id_count;
     for (size_t i = PITH_MERGE_BUCKET - 1; i < slot_count; i += PITH_MERGE_BUCKET) {
         full = slots[i] == UINT32_MAX ? 0 : full + 1;
@@ -84,7 +89,8 @@ pith_status pith__merges_open(pith__merges *table, int32_t id_count, pith__loade
 }
 
 /* The rank of a pair, and what it becomes; UINT32_MAX: it does not merge. */
-static inline uint32_t pair_rank(const pith__merges *table, int32_t left, int32_t right, int32_t *id) {
+static inline uint32_t pair_rank(const pith__merges *table, int32_t left, int32_t right,
+                                 int32_t *id) {
     uint32_t rank = pith__merges_find(table, left, right, table->count);
     if (rank != UINT32_MAX) *id = table->merges[rank].id;
     return rank;
@@ -93,7 +99,8 @@ static inline uint32_t pair_rank(const pith__merges *table, int32_t left, int32_
 static size_t merge_short(const pith__merges *table, pith__symbol *symbols, size_t count) {
     uint32_t ranks[SHORT_WORD];
     int32_t ids[SHORT_WORD];
-    for (size_t i = 0; i + 1 < count; i++) ranks[i] = pair_rank(table, symbols[i].id, symbols[i + 1].id, &ids[i]);
+    for (size_t i = 0; i + 1 < count; i++)
+        ranks[i] = pair_rank(table, symbols[i].id, symbols[i + 1].id, &ids[i]);
     while (count > 1) {
         size_t at = 0;
         for (size_t i = 1; i + 1 < count; i++)
@@ -107,20 +114,22 @@ static size_t merge_short(const pith__merges *table, pith__symbol *symbols, size
             ranks[i] = ranks[i + 1];
             ids[i] = ids[i + 1];
         }
-        if (at + 1 < count) ranks[at] = pair_rank(table, symbols[at].id, symbols[at + 1].id, &ids[at]);
+        if (at + 1 < count)
+            ranks[at] = pair_rank(table, symbols[at].id, symbols[at + 1].id, &ids[at]);
         if (at) ranks[at - 1] = pair_rank(table, symbols[at - 1].id, symbols[at].id, &ids[at - 1]);
     }
     return count;
 }
 
-/* A symbol of a long word and its neighbours that are left; merged: what it becomes with the next one. Its size is that
- * of all symbols up to the next one. */
+/* A symbol of a long word and its neighbours that are left; merged: what it becomes with the next
+ * one. Its size is that of all symbols up to the next one. */
 typedef struct link {
     int32_t id, merged;
     uint32_t previous, next;
 } link;
 
-/* The least of all ranks is tree[1]; those of the places are tree[leaves] and up, leaves a power of two. */
+/* The least of all ranks is tree[1]; those of the places are tree[leaves] and up, leaves a power of
+ * two. */
 static inline void set_rank(uint32_t *tree, size_t leaves, uint32_t at, uint32_t rank) {
     size_t i = leaves + at;
     for (tree[i] = rank; i > 1; i /= 2) {
@@ -145,7 +154,8 @@ static inline uint32_t next_least(const uint32_t *tree, size_t leaves, uint32_t 
     return (uint32_t)(i - leaves);
 }
 
-static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols, size_t count) {
+static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols,
+                         size_t count) {
     size_t leaves = 16;
     while (leaves < count) leaves *= 2;
     link *links = pith__encoding_scratch(enc, 1, count * sizeof *links);
@@ -154,10 +164,12 @@ static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__s
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
         links[i] = (link){ symbols[i].id, 0, i - 1, last ? none : i + 1 };
-        tree[leaves + i] = last ? none : pair_rank(table, symbols[i].id, symbols[i + 1].id, &links[i].merged);
+        tree[leaves + i] =
+            last ? none : pair_rank(table, symbols[i].id, symbols[i + 1].id, &links[i].merged);
     }
     memset(tree + leaves + count, 0xFF, (leaves - count) * sizeof *tree);
-    for (size_t i = leaves; --i;) tree[i] = tree[2 * i] < tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
+    for (size_t i = leaves; --i;)
+        tree[i] = tree[2 * i] < tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
     bool onward = false;
     for (uint32_t at = 0; tree[1] != none;) {
         uint32_t least = tree[1], rank = none, left_rank = none;
@@ -187,6 +199,8 @@ static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__s
     return kept;
 }
 
-size_t pith__bpe_merge(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols, size_t count) {
-    return count <= SHORT_WORD ? merge_short(table, symbols, count) : merge_long(table, enc, symbols, count);
+size_t pith__bpe_merge(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols,
+                       size_t count) {
+    return count <= SHORT_WORD ? merge_short(table, symbols, count)
+                               : merge_long(table, enc, symbols, count);
 }

@@ -4,8 +4,9 @@
 #include "text/byte_spelling.h"
 #include "text/compiled_tokenizer.h"
 
-/* Bits of the table: BITS_PER_MERGE for each merge, within powers of two from 2^LOG2_LEAST to 2^LOG2_MOST. More bits
- * mean fewer pairs that look joined and are not, but the table leaves the cache. */
+/* Bits of the table: BITS_PER_MERGE for each merge, within powers of two from 2^LOG2_LEAST to
+ * 2^LOG2_MOST. More bits mean fewer pairs that look joined and are not, but the table leaves the
+ * cache. */
 enum { BITS_PER_MERGE = 8, LOG2_LEAST = 9, LOG2_MOST = 21 };
 
 static const char *character_before(const char *begin, const char *p) {
@@ -18,14 +19,16 @@ static uint64_t bit_of_pair(const pith__junctions *j, uint32_t left, uint32_t ri
     return ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u >> j->shift;
 }
 
-/* The bit of the characters at left and right. Strings of a vocabulary have some bytes after them, so that even a
- * damaged character can be read. */
+/* The bit of the characters at left and right. Strings of a vocabulary have some bytes after them,
+ * so that even a damaged character can be read. */
 static uint64_t bit_of(const pith__junctions *j, const char *left, const char *right) {
     uint32_t l = pith__utf8_next(&left);
     return bit_of_pair(j, l, pith__utf8_next(&right));
 }
 
-static bool has_bit(const pith__junctions *j, uint64_t bit) { return j->bits[bit / 64] >> bit % 64 & 1; }
+static bool has_bit(const pith__junctions *j, uint64_t bit) {
+    return j->bits[bit / 64] >> bit % 64 & 1;
+}
 
 bool pith__junctions_join_bytes(const pith__junctions *j, unsigned char left, unsigned char right) {
     return has_bit(j, bit_of_pair(j, pith__byte_char(left), pith__byte_char(right)));
@@ -35,8 +38,8 @@ bool pith__junctions_join(const pith__junctions *j, const char *text, uint32_t a
     return has_bit(j, bit_of(j, character_before(text, text + at), text + at));
 }
 
-pith_status pith__junctions_build(pith__junctions *j, const pith__merges *merges, const pith__vocab *vocab,
-                                  pith__arena *arena, pith_error *err) {
+pith_status pith__junctions_build(pith__junctions *j, const pith__merges *merges,
+                                  const pith__vocab *vocab, pith__arena *arena, pith_error *err) {
     unsigned log2 = LOG2_LEAST;
     while (log2 < LOG2_MOST && (size_t)1 << log2 < BITS_PER_MERGE * (size_t)merges->count) log2++;
     size_t words = ((size_t)1 << log2) / 64;
@@ -46,7 +49,8 @@ pith_status pith__junctions_build(pith__junctions *j, const pith__merges *merges
     *j = (pith__junctions){ bits, 64 - log2 };
     for (size_t i = 0; i < merges->count; i++) {
         const pith__merge *merge = &merges->merges[i];
-        pith_str left = pith__vocab_token(vocab, merge->left), right = pith__vocab_token(vocab, merge->right);
+        pith_str left = pith__vocab_token(vocab, merge->left),
+                 right = pith__vocab_token(vocab, merge->right);
         uint64_t bit = bit_of(j, character_before(left.data, left.data + left.size), right.data);
         bits[bit / 64] |= (uint64_t)1 << bit % 64;
     }

@@ -3,16 +3,18 @@
 
 #include "text/compiled_tokenizer.h"
 
-/* Steps that a word may take, down the trie and through merges, before it is merged instead: about twice what ordinary
- * text takes. Runs of one character, of which the vocabulary has many lengths, may need more. A higher limit makes the
- * worst text slower; a lower one merges words that would have been done soon. */
+/* Steps that a word may take, down the trie and through merges, before it is merged instead: about
+ * twice what ordinary text takes. Runs of one character, of which the vocabulary has many lengths,
+ * may need more. A higher limit makes the worst text slower; a lower one merges words that would
+ * have been done soon. */
 enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
 
-/* Whether two tokens ever meet: whether no pair that stands between them while they are made merges at once. Goes back
- * in time: the later merge is undone first, of equal ones that on the right; only merges of a lower rank than the one
- * just undone count. Takes no more steps than the tokens have letters. */
-static inline bool backtrack_meet(const pith__bpe_split *splits, const pith__merges *merges, int32_t left,
-                                  int32_t right, int64_t *steps) {
+/* Whether two tokens ever meet: whether no pair that stands between them while they are made merges
+ * at once. Goes back in time: the later merge is undone first, of equal ones that on the right;
+ * only merges of a lower rank than the one just undone count. Takes no more steps than the tokens
+ * have letters. */
+static inline bool backtrack_meet(const pith__bpe_split *splits, const pith__merges *merges,
+                                  int32_t left, int32_t right, int64_t *steps) {
     for (uint32_t limit;; --*steps) {
         const pith__bpe_split *l = &splits[left], *r = &splits[right];
         if (l->rank > r->rank) {
@@ -29,7 +31,8 @@ static inline bool backtrack_meet(const pith__bpe_split *splits, const pith__mer
 }
 
 /* The longest token at the beginning of the text; -1: there is none. */
-static inline int32_t backtrack_longest(const pith__trie *trie, const char *text, uint32_t size, int64_t *steps) {
+static inline int32_t backtrack_longest(const pith__trie *trie, const char *text, uint32_t size,
+                                        int64_t *steps) {
     pith__trie_slot slot = trie->slots[PITH_TRIE_ROOT];
     uint32_t i = 0;
     int32_t id = -1;
@@ -49,9 +52,11 @@ static inline int32_t backtrack_longest(const pith__trie *trie, const char *text
     return id;
 }
 
-/* Whether the token may come next: the text after it is not known to lead nowhere, and the one before stays apart. */
-static inline bool fits(const pith__backtrack *b, const pith__merges *merges, const pith__symbol *before, int32_t id,
-                        const uint64_t *dead, uint32_t end, int64_t *steps) {
+/* Whether the token may come next: the text after it is not known to lead nowhere, and the one
+ * before stays apart. */
+static inline bool fits(const pith__backtrack *b, const pith__merges *merges,
+                        const pith__symbol *before, int32_t id, const uint64_t *dead, uint32_t end,
+                        int64_t *steps) {
     --*steps;
     if (dead[end / 64] >> end % 64 & 1) return false;
     return !before || (pith__merges_find(merges, before->id, id, merges->count) == UINT32_MAX &&
@@ -73,7 +78,8 @@ size_t pith__backtrack_encode(const pith__backtrack *b, const pith__merges *merg
             if (bytes <= size - at && fits(b, merges, before, id, dead, at + bytes, &steps)) break;
         }
         if (steps < 0 || (id < 0 && !count)) return 0;
-        if (id < 0) { /* only one sequence leads here, and it is none: the token before is too long */
+        if (id < 0) { /* only one sequence leads here, and it is none: the token before is too
+                         long */
             dead[at / 64] |= 1ull << at % 64;
             id = symbols[--count].id;
             at -= symbols[count].size;
@@ -102,13 +108,15 @@ static bool add_token(builder *b, int32_t id, pith__bpe_split split, pith_str te
 }
 
 /* The tokens that merges make, in the order of rank. */
-static pith_status add_merged(builder *b, const pith__merges *merges, bool *good, pith__arena *scratch,
-                              pith_error *err) {
+static pith_status add_merged(builder *b, const pith__merges *merges, bool *good,
+                              pith__arena *scratch, pith_error *err) {
     int64_t steps = 0;
     for (uint32_t rank = 0; rank < merges->count && *good; rank++) {
         pith__merge m = merges->merges[rank];
         pith_str left = b->texts[m.left], right = b->texts[m.right];
-        if (!left.data || !right.data || !backtrack_meet(b->splits, merges, m.left, m.right, &steps)) continue;
+        if (!left.data || !right.data ||
+            !backtrack_meet(b->splits, merges, m.left, m.right, &steps))
+            continue;
         char *text = pith__arena_alloc(scratch, left.size + right.size);
         if (!text) return pith__fail_memory(err, left.size + right.size);
         memcpy(text, left.data, left.size);
@@ -130,43 +138,50 @@ static bool in_order(const builder *b, const pith__merges *merges) {
     return true;
 }
 
-pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges, const pith__bpe_letter *letters,
-                                  size_t letter_count, int32_t id_count, pith__arena *arena, pith__arena *scratch,
+pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges,
+                                  const pith__bpe_letter *letters, size_t letter_count,
+                                  int32_t id_count, pith__arena *arena, pith__arena *scratch,
                                   pith_error *err) {
     size_t count = (size_t)id_count;
     builder built = { pith__arena_alloc64(arena, count * sizeof *built.splits),
                       pith__arena_array(scratch, count, sizeof *built.texts) };
     if (!built.splits || !built.texts) return pith__fail_memory(err, count * sizeof *built.splits);
-    for (size_t i = 0; i < count; i++) built.splits[i] = (pith__bpe_split){ -1, -1, UINT32_MAX, -1 };
+    for (size_t i = 0; i < count; i++)
+        built.splits[i] = (pith__bpe_split){ -1, -1, UINT32_MAX, -1 };
     bool good = true;
     for (size_t i = 0; i < letter_count && good; i++)
         if (letters[i].id >= 0)
-            good = add_token(&built, letters[i].id, (pith__bpe_split){ -1, -1, 0, -1 }, letters[i].text);
+            good = add_token(&built, letters[i].id, (pith__bpe_split){ -1, -1, 0, -1 },
+                             letters[i].text);
     PITH_TRY(add_merged(&built, merges, &good, scratch, err));
     if (!good || !in_order(&built, merges)) return PITH_OK;
     PITH_TRY(pith__trie_build(&b->trie, built.texts, count, arena, scratch, err));
     int64_t steps = 0;
     for (size_t i = 0; i < count; i++)
         if (built.texts[i].data)
-            built.splits[i].shorter =
-                backtrack_longest(&b->trie, built.texts[i].data, (uint32_t)built.texts[i].size - 1, &steps);
+            built.splits[i].shorter = backtrack_longest(&b->trie, built.texts[i].data,
+                                                        (uint32_t)built.texts[i].size - 1, &steps);
     b->splits = built.splits;
     return PITH_OK;
 }
 
 void pith__backtrack_save(const pith__backtrack *b, pith__frozen_writer *writer) {
-    pith__frozen_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0, sizeof *b->splits);
+    pith__frozen_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0,
+                     sizeof *b->splits);
     if (b->splits) pith__trie_save(&b->trie, writer);
 }
 
-/* Whether a token has a text, and both ways from it end: to shorter ones and back through the merges. */
-static bool is_sound(const pith__bpe_split *splits, const pith__trie *trie, uint32_t id, uint32_t merge_count) {
+/* Whether a token has a text, and both ways from it end: to shorter ones and back through the
+ * merges. */
+static bool is_sound(const pith__bpe_split *splits, const pith__trie *trie, uint32_t id,
+                     uint32_t merge_count) {
     const pith__bpe_split s = splits[id];
     const uint32_t count = trie->key_count, shorter = (uint32_t)s.shorter;
     const size_t size = pith__trie_key(trie, id).size;
     if (s.rank == UINT32_MAX) return true;
-    if (!size || (s.shorter >= 0 && (shorter >= count || pith__trie_key(trie, shorter).size >= size ||
-                                     splits[shorter].rank == UINT32_MAX)))
+    if (!size ||
+        (s.shorter >= 0 && (shorter >= count || pith__trie_key(trie, shorter).size >= size ||
+                            splits[shorter].rank == UINT32_MAX)))
         return false;
     if (s.rank == 0) return true;
     return s.rank <= merge_count && (uint32_t)s.left < count && (uint32_t)s.right < count &&
@@ -181,7 +196,8 @@ pith_status pith__backtrack_open(pith__backtrack *b, const pith__merges *merges,
     if (!count) return PITH_OK;
     PITH_TRY(pith__trie_open(&b->trie, loader));
     bool good = count == (size_t)id_count && b->trie.key_count == count;
-    for (uint32_t i = 0; i < count && good; i++) good = is_sound(splits, &b->trie, i, merges->count);
+    for (uint32_t i = 0; i < count && good; i++)
+        good = is_sound(splits, &b->trie, i, merges->count);
     for (size_t i = 0; i < b->trie.slot_count && good; i++) {
         uint32_t key = b->trie.slots[i].value;
         good = key == PITH_TRIE_NONE || splits[key & ~PITH_TRIE_TAIL].rank != UINT32_MAX;

@@ -1,11 +1,12 @@
 /* bpe_longest.h - byte-pair encoding by longest matches instead of merges.
  *
- * Merging gives the only sequence of tokens in which any two neighbours would also stay apart if their text were
- * encoded alone. So this algorithm takes the longest token that matches. If that token would merge with the one before
- * it, it takes the next shorter one; if there is none, it shortens the one before. A token is read once instead of
- * being built from its bytes. Source: the crate bpe of github.com/github/rust-gems and its article "So many tokens, so
- * little time". That needs merges whose parts are made by merges of lower rank, as those of trained vocabularies are.
- */
+ * Merging gives the only sequence of tokens in which any two neighbours would also stay apart if
+ * their text were encoded alone. So this algorithm takes the longest token that matches. If that
+ * token would merge with the one before it, it takes the next shorter one; if there is none, it
+ * shortens the one before. A token is read once instead of being built from its bytes. Source: the
+ * crate bpe of github.com/github/rust-gems and its article "So many tokens, so little time". That
+ * needs merges whose parts are made by merges of lower rank, as those of trained vocabularies
+ * are. */
 #ifndef PITH_TEXT_MODELS_BPE_LONGEST_H
 #define PITH_TEXT_MODELS_BPE_LONGEST_H
 
@@ -21,19 +22,22 @@ typedef struct pith__bpe_letter {
 /* The merge that makes a token when its text is encoded alone. */
 typedef struct pith__bpe_split {
     int32_t left, right;
-    uint32_t rank;   /* of the merge, counted from 1; 0: a letter; UINT32_MAX: the text becomes several tokens */
+    uint32_t rank;   /* of the merge, counted from 1; 0: a letter; UINT32_MAX: the text becomes
+                        several tokens */
     int32_t shorter; /* the longest other token that this one begins with; -1: none */
 } pith__bpe_split;
 
 typedef struct pith__backtrack {
     pith__trie trie;               /* texts of the tokens that encoding can give, by id */
-    const pith__bpe_split *splits; /* [trie.key_count] by id; NULL: the merges are not of this kind */
+    const pith__bpe_split *splits; /* [trie.key_count] by id; NULL: the merges are not of this
+                                      kind */
 } pith__backtrack;
 
-/* Builds the tables, in arena. Leaves splits NULL if the merges are not of the kind above, or if a token has several
- * texts. The texts may be freed afterwards. */
-pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges, const pith__bpe_letter *letters,
-                                  size_t letter_count, int32_t id_count, pith__arena *arena, pith__arena *scratch,
+/* Builds the tables, in arena. Leaves splits NULL if the merges are not of the kind above, or if a
+ * token has several texts. The texts may be freed afterwards. */
+pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges,
+                                  const pith__bpe_letter *letters, size_t letter_count,
+                                  int32_t id_count, pith__arena *arena, pith__arena *scratch,
                                   pith_error *err);
 /* Write the tables to a frozen tokenizer, and open them from one. Missing tables stay missing. */
 void pith__backtrack_save(const pith__backtrack *b, pith__frozen_writer *writer);
@@ -43,9 +47,9 @@ pith_status pith__backtrack_open(pith__backtrack *b, const pith__merges *merges,
 /* Returns the number of words of `dead` for a text of this size. */
 static inline size_t pith__backtrack_words(size_t size) { return size / 64 + 1; }
 
-/* Encodes a text of letters and returns the number of tokens. symbols has room for one per byte; dead is working
- * memory. Returns 0 if a letter is missing or if this would take more than linear time; the caller then merges instead.
- */
+/* Encodes a text of letters and returns the number of tokens. symbols has room for one per byte;
+ * dead is working memory. Returns 0 if a letter is missing or if this would take more than linear
+ * time; the caller then merges instead. */
 size_t pith__backtrack_encode(const pith__backtrack *b, const pith__merges *merges, pith_str text,
                               pith__symbol *symbols, uint64_t *dead);
 

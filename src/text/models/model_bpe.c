@@ -1,10 +1,12 @@
-/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c merges. When there
- * is much text to encode, the same tokens are found as longest matches (bpe_longest.c).
+/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c
+ * merges. When there is much text to encode, the same tokens are found as longest matches
+ * (bpe_longest.c).
  *
- * Symbols are looked up with the prefix of inner ones and the suffix of last ones. A symbol that is not in the
- * vocabulary falls back to byte tokens or to the unknown token, or vanishes, exactly as in Hugging Face tokenizers,
- * where token lengths add up from the start of the piece. If ByteLevel is the last pre-tokenizer, text is not spelled
- * in its 256 characters at all: adopt() drops that step, and symbols are looked up by byte. Dropout counts as off. */
+ * Symbols are looked up with the prefix of inner ones and the suffix of last ones. A symbol that is
+ * not in the vocabulary falls back to byte tokens or to the unknown token, or vanishes, exactly as
+ * in Hugging Face tokenizers, where token lengths add up from the start of the piece. If ByteLevel
+ * is the last pre-tokenizer, text is not spelled in its 256 characters at all: adopt() drops that
+ * step, and symbols are looked up by byte. Dropout counts as off. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -17,17 +19,19 @@
 #include "text/pretokenizers/bytelevel.h"
 #include "text/sources/key_report.h"
 
-/* A text without pre-tokenizer is cut at spaces where no merge joins the characters, else into parts of at least this
- * many bytes. Shorter parts repeat more often and are found in the cache; too short ones cost more than they save. */
+/* A text without pre-tokenizer is cut at spaces where no merge joins the characters, else into
+ * parts of at least this many bytes. Shorter parts repeat more often and are found in the cache;
+ * too short ones cost more than they save. */
 enum { PART_MIN = 24 };
-/* A piece of more bytes that is read by byte is cut where no merge joins. It bounds memory, not speed. */
+/* A piece of more bytes that is read by byte is cut where no merge joins. It bounds memory, not
+ * speed. */
 enum { RAW_PART = 1 << 16 };
 
 /* SentencePiece's space, U+2581. */
 static const char space_mark[] = "\xE2\x96\x81";
 
-/* DIRECT: characters below this have their ids in an array: Latin. AFFIX_MAX: the longest prefix or suffix;
- * SPELLED_MAX: bytes of a character with both. */
+/* DIRECT: characters below this have their ids in an array: Latin. AFFIX_MAX: the longest prefix or
+ * suffix; SPELLED_MAX: bytes of a character with both. */
 enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
 
 /* The suffix of last symbols, for bpe_longest.h: a byte that no text has. */
@@ -36,13 +40,13 @@ enum { END_MARK = 0xFF };
 /* Where a symbol stands in its piece: inner ones carry the prefix, last ones the suffix. */
 enum { INNER = 1, LAST = 2, PLACES = 4 };
 
-/* The tables of longest matches are made when this many bytes of new words were merged for each merge of the
- * vocabulary. Making them takes about as long as that merging did, so they pay from then on. Earlier would slow down a
- * process that tokenizes a few texts. */
+/* The tables of longest matches are made when this many bytes of new words were merged for each
+ * merge of the vocabulary. Making them takes about as long as that merging did, so they pay from
+ * then on. Earlier would slow down a process that tokenizes a few texts. */
 enum { BYTES_PER_MERGE = 8 };
 
-/* They are read from a frozen tokenizer, or made by the thread that merges the last of these bytes; others go on
- * merging. */
+/* They are read from a frozen tokenizer, or made by the thread that merges the last of these bytes;
+ * others go on merging. */
 typedef struct matches {
     pith__backtrack tables;
     _Atomic(const pith__backtrack *) ready; /* NULL: merge */
@@ -70,8 +74,8 @@ static int32_t model_bpe_look_up(const bpe *model, const char *token, size_t siz
 }
 
 /* The symbol of a character as the vocabulary writes it; returns its size. */
-static size_t model_bpe_spell(const bpe *model, char out[SPELLED_MAX], const char *character, size_t bytes,
-                              unsigned place) {
+static size_t model_bpe_spell(const bpe *model, char out[SPELLED_MAX], const char *character,
+                              size_t bytes, unsigned place) {
     size_t size = 0;
     if (place & INNER && model->prefix.size) {
         memcpy(out, model->prefix.data, model->prefix.size);
@@ -87,7 +91,8 @@ static size_t model_bpe_spell(const bpe *model, char out[SPELLED_MAX], const cha
 }
 
 /* Byte tokens for everything in the text, or nothing. */
-static bool model_bpe_add_bytes(const bpe *model, pith__symbol *symbols, size_t *count, const char *text, size_t size) {
+static bool model_bpe_add_bytes(const bpe *model, pith__symbol *symbols, size_t *count,
+                                const char *text, size_t size) {
     for (size_t i = 0; i < size; i++)
         if (model->byte_ids[(unsigned char)text[i]] < 0) return false;
     for (size_t i = 0; i < size; i++)
@@ -133,8 +138,10 @@ static size_t split_bytes(const bpe *model, pith__symbol *list, const char *text
     return s.count;
 }
 
-/* Symbols of a piece in characters; SIZE_MAX: it needs the unknown token, which is not in the vocabulary. */
-static size_t split_characters(const bpe *model, pith__symbol *list, const char *text, size_t size) {
+/* Symbols of a piece in characters; SIZE_MAX: it needs the unknown token, which is not in the
+ * vocabulary. */
+static size_t split_characters(const bpe *model, pith__symbol *list, const char *text,
+                               size_t size) {
     symbol_list s = { list, 0, 0 };
     for (const char *p = text, *end = text + size; p < end;) {
         const char *begin = p;
@@ -142,7 +149,8 @@ static size_t split_characters(const bpe *model, pith__symbol *list, const char 
         unsigned place = place_of(begin == text, p == end);
         char spelled[SPELLED_MAX];
         size_t spelled_size = c < DIRECT ? 0 : model_bpe_spell(model, spelled, begin, bytes, place);
-        int32_t id = c < DIRECT ? model->direct[place][c] : model_bpe_look_up(model, spelled, spelled_size);
+        int32_t id =
+            c < DIRECT ? model->direct[place][c] : model_bpe_look_up(model, spelled, spelled_size);
         if (id >= 0) {
             add_known(model, &s, id, bytes);
             continue;
@@ -159,7 +167,8 @@ static size_t split_characters(const bpe *model, pith__symbol *list, const char 
     return s.count;
 }
 
-/* Symbols of bytes, with the mark after those that carry the suffix; list has room for 512, texts for 1,024. */
+/* Symbols of bytes, with the mark after those that carry the suffix; list has room for 512, texts
+ * for 1,024. */
 static size_t list_bytes(const bpe *model, pith__bpe_letter *list, char *texts) {
     size_t count = 0;
     for (unsigned b = 0; b < END_MARK; b++) {
@@ -167,7 +176,8 @@ static size_t list_bytes(const bpe *model, pith__bpe_letter *list, char *texts) 
         text[0] = (char)b;
         text[1] = (char)END_MARK;
         list[count++] = (pith__bpe_letter){ { text, 1 }, model->direct[0][b] };
-        if (model->suffix.size) list[count++] = (pith__bpe_letter){ { text, 2 }, model->direct[LAST][b] };
+        if (model->suffix.size)
+            list[count++] = (pith__bpe_letter){ { text, 2 }, model->direct[LAST][b] };
     }
     return count;
 }
@@ -190,11 +200,12 @@ static pith_status make_tables(const bpe *model, pith__arena *scratch, pith_erro
     char *texts = pith__arena_alloc(scratch, 2 * room);
     if (!letters || !texts) return pith__fail_memory(err, room * sizeof *letters);
     size_t count = model->raw ? list_bytes(model, letters, texts) : list_characters(model, letters);
-    return pith__backtrack_build(&model->matches->tables, &model->merges, letters, count, model->vocab.id_count,
-                                 &model->matches->arena, scratch, err);
+    return pith__backtrack_build(&model->matches->tables, &model->merges, letters, count,
+                                 model->vocab.id_count, &model->matches->arena, scratch, err);
 }
 
-/* Once; where memory is out or the merges are not of the kind, merging stays. Called with the lock held. */
+/* Once; where memory is out or the merges are not of the kind, merging stays. Called with the lock
+ * held. */
 static void make_matches(const bpe *model) {
     matches *m = model->matches;
     pith__arena scratch;
@@ -213,25 +224,33 @@ static void make_matches(const bpe *model) {
 static void count_merged(const bpe *model, size_t bytes) {
     matches *m = model->matches;
     if (atomic_load_explicit(&m->tried, memory_order_relaxed)) return;
-    if (atomic_fetch_sub_explicit(&m->left, (int64_t)bytes, memory_order_relaxed) > (int64_t)bytes) return;
+    if (atomic_fetch_sub_explicit(&m->left, (int64_t)bytes, memory_order_relaxed) > (int64_t)bytes)
+        return;
     if (pthread_mutex_trylock(&m->making)) return;
     make_matches(model);
     pthread_mutex_unlock(&m->making);
 }
 
-/* The tokens of a piece by longest matches; 0: merge instead, or memory is out, noted in the encoding. */
-static size_t find_tokens(const bpe *model, pith__encoding *enc, pith__symbol *list, pith_str text) {
-    const pith__backtrack *tables = atomic_load_explicit(&model->matches->ready, memory_order_acquire);
+/* The tokens of a piece by longest matches; 0: merge instead, or memory is out, noted in the
+ * encoding. */
+static size_t find_tokens(const bpe *model, pith__encoding *enc, pith__symbol *list,
+                          pith_str text) {
+    const pith__backtrack *tables =
+        atomic_load_explicit(&model->matches->ready, memory_order_acquire);
     uint64_t few[4], *dead = few;
     size_t words = pith__backtrack_words(text.size + 1);
     if (!tables) return 0;
-    if (words > sizeof few / sizeof *few && !(dead = pith__encoding_scratch(enc, 2, words * sizeof *dead))) return 0;
-    if (!model->suffix.size) return pith__backtrack_encode(tables, &model->merges, text, list, dead);
+    if (words > sizeof few / sizeof *few &&
+        !(dead = pith__encoding_scratch(enc, 2, words * sizeof *dead)))
+        return 0;
+    if (!model->suffix.size)
+        return pith__backtrack_encode(tables, &model->merges, text, list, dead);
     char *marked = pith__encoding_scratch(enc, 1, text.size + 1);
     if (!marked) return 0;
     memcpy(marked, text.data, text.size);
     marked[text.size] = (char)END_MARK;
-    size_t count = pith__backtrack_encode(tables, &model->merges, (pith_str){ marked, text.size + 1 }, list, dead);
+    size_t count = pith__backtrack_encode(tables, &model->merges,
+                                          (pith_str){ marked, text.size + 1 }, list, dead);
     if (count) list[count - 1].size--;
     return count;
 }
@@ -242,7 +261,8 @@ static int32_t whole_piece(const bpe *model, pith__encoding *enc, const char *te
     char small[256], *spelled = small;
     if (2 * size > sizeof small && !(spelled = pith__encoding_scratch(enc, 1, 2 * size))) return -1;
     size_t bytes = 0;
-    for (size_t i = 0; i < size; i++) bytes += pith__utf8_put(spelled + bytes, pith__byte_char((unsigned char)text[i]));
+    for (size_t i = 0; i < size; i++)
+        bytes += pith__utf8_put(spelled + bytes, pith__byte_char((unsigned char)text[i]));
     return model_bpe_look_up(model, spelled, bytes);
 }
 
@@ -263,11 +283,12 @@ static pith_status model_bpe_encode_word(const void *self, pith__encoding *enc, 
         }
     }
     if (!count) {
-        count = model->raw ? split_bytes(model, symbols, text, size) : split_characters(model, symbols, text, size);
+        count = model->raw ? split_bytes(model, symbols, text, size)
+                           : split_characters(model, symbols, text, size);
         if (count == SIZE_MAX)
             return pith__fail(enc->err, PITH_ERR_ARGUMENT,
-                              "the text has a character outside the vocabulary, as is the unknown token '" PITH_STR_FMT
-                              "'",
+                              "the text has a character outside the vocabulary, as is the unknown "
+                              "token '" PITH_STR_FMT "'",
                               PITH_STR_ARG(model->unk_token));
         count = pith__bpe_merge(&model->merges, enc, symbols, count);
         count_merged(model, size);
@@ -282,37 +303,43 @@ static pith_status model_bpe_encode_word(const void *self, pith__encoding *enc, 
     return PITH_OK;
 }
 
-static bool is_mark(const char *p) { return p[0] == space_mark[0] && p[1] == space_mark[1] && p[2] == space_mark[2]; }
+static bool is_mark(const char *p) {
+    return p[0] == space_mark[0] && p[1] == space_mark[1] && p[2] == space_mark[2];
+}
 
 /* Whether the character at p has a symbol of its own: unknown ones before it are then done with. */
 static bool model_bpe_is_known(const bpe *model, const char *p) {
     const char *after = p;
     uint32_t c = pith__utf8_next(&after);
     if (c >= DIRECT && is_mark(p)) return model->mark_id >= 0;
-    return (c < DIRECT ? model->direct[0][c] : model_bpe_look_up(model, p, (size_t)(after - p))) >= 0;
+    return (c < DIRECT ? model->direct[0][c] : model_bpe_look_up(model, p, (size_t)(after - p))) >=
+           0;
 }
 
 static bool may_end(const bpe *model, const char *text, uint32_t at) {
-    return !pith__junctions_join(model->junctions, text, at) && model_bpe_is_known(model, text + at);
+    return !pith__junctions_join(model->junctions, text, at) &&
+           model_bpe_is_known(model, text + at);
 }
 
-/* The first place that may be cut, and is worth it: before a space, however it is written, or after some characters. */
+/* The first place that may be cut, and is worth it: before a space, however it is written, or after
+ * some characters. */
 static uint32_t end_of_part(const bpe *model, const char *text, uint32_t begin, uint32_t end) {
     uint32_t at = begin + 1, near = end - begin > PART_MIN ? begin + PART_MIN : end;
     for (; at < near; at++)
-        if ((text[at] == ' ' || text[at] == space_mark[0]) && (text[at] == ' ' || is_mark(text + at)) &&
-            may_end(model, text, at))
+        if ((text[at] == ' ' || text[at] == space_mark[0]) &&
+            (text[at] == ' ' || is_mark(text + at)) && may_end(model, text, at))
             return at;
     for (; at < end; at++)
         if ((text[at] & 0xC0) != 0x80 && may_end(model, text, at)) return at;
     return end;
 }
 
-/* The same in a piece that is read by byte: only long ones are cut, so that memory does not grow with them. */
+/* The same in a piece that is read by byte: only long ones are cut, so that memory does not grow
+ * with them. */
 static uint32_t end_of_raw_part(const bpe *model, const char *text, uint32_t begin, uint32_t end) {
     uint32_t at = end - begin > RAW_PART ? begin + RAW_PART : end;
-    while (at < end &&
-           pith__junctions_join_bytes(model->junctions, (unsigned char)text[at - 1], (unsigned char)text[at]))
+    while (at < end && pith__junctions_join_bytes(model->junctions, (unsigned char)text[at - 1],
+                                                  (unsigned char)text[at]))
         at++;
     return at;
 }
@@ -320,22 +347,26 @@ static uint32_t end_of_raw_part(const bpe *model, const char *text, uint32_t beg
 static pith_status model_bpe_encode(const void *self, pith__encoding *enc, pith__piece piece) {
     const bpe *model = self;
     uint32_t size = piece.end - piece.begin;
-    if (!model->junctions->bits || (model->raw && (size <= RAW_PART || size <= model->vocab.longest)))
+    if (!model->junctions->bits ||
+        (model->raw && (size <= RAW_PART || size <= model->vocab.longest)))
         return pith__word_encode(model, enc, piece, model_bpe_encode_word);
     pith__piece part = { piece.begin, piece.begin, -1 };
     for (; part.end < piece.end && enc->count <= enc->limit; part.begin = part.end) {
         if (!pith__encoding_room(enc, PITH_WORD_LONG)) return PITH_ERR_MEMORY;
-        part.end = (model->raw ? end_of_raw_part : end_of_part)(model, enc->text.data, part.begin, piece.end);
+        part.end = (model->raw ? end_of_raw_part : end_of_part)(model, enc->text.data, part.begin,
+                                                                piece.end);
         PITH_TRY(pith__word_encode(model, enc, part, model_bpe_encode_word));
     }
     return PITH_OK;
 }
 
-/* The model that looks symbols up by byte instead of by character: possible if each byte has one at every place, or
- * those that have none are unknown tokens. NULL: it is not possible, or memory is out. */
+/* The model that looks symbols up by byte instead of by character: possible if each byte has one at
+ * every place, or those that have none are unknown tokens. NULL: it is not possible, or memory is
+ * out. */
 static const bpe *model_bpe_read_bytes(const bpe *model, pith__loader *loader) {
     pith__step_list *steps = &loader->tokenizer->pretokenizers;
-    if (!steps->count || steps->steps[steps->count - 1].desc != &pith__pretokenizer_ByteLevel) return NULL;
+    if (!steps->count || steps->steps[steps->count - 1].desc != &pith__pretokenizer_ByteLevel)
+        return NULL;
     for (size_t i = 0; i + 1 < steps->count; i++)
         if (steps->steps[i].desc == &pith__pretokenizer_ByteLevel) return NULL;
     bool unknowns = model->unk_id >= 0 && !model->byte_fallback;
@@ -355,8 +386,9 @@ static const bpe *model_bpe_read_bytes(const bpe *model, pith__loader *loader) {
     return raw;
 }
 
-/* Whether symbols stand for nothing but their own characters, and none of them vanishes: what bpe_cuts.h takes for
- * granted. Unknown tokens and bytes may come in as long as they never merge. */
+/* Whether symbols stand for nothing but their own characters, and none of them vanishes: what
+ * bpe_cuts.h takes for granted. Unknown tokens and bytes may come in as long as they never
+ * merge. */
 static bool may_cut(const bpe *model) {
     const pith__vocab *vocab = &model->vocab;
     uint32_t tokens = 0;
@@ -368,16 +400,19 @@ static bool may_cut(const bpe *model) {
         return known;
     }
     if (model->ignore_merges || model->unk_id < 0) return false;
-    for (int32_t id = 0; id < vocab->id_count; id++) tokens += pith__vocab_token(vocab, id).data != NULL;
+    for (int32_t id = 0; id < vocab->id_count; id++)
+        tokens += pith__vocab_token(vocab, id).data != NULL;
     for (unsigned b = 0; b < 256 && model->byte_fallback; b++) {
         if (model->byte_ids[b] > last_byte) last_byte = model->byte_ids[b];
-        if (model->byte_ids[b] >= 0 && model->byte_ids[b] < first_byte) first_byte = model->byte_ids[b];
+        if (model->byte_ids[b] >= 0 && model->byte_ids[b] < first_byte)
+            first_byte = model->byte_ids[b];
     }
     bool good = tokens == vocab->count;
     for (size_t i = 0; good && i < model->merges.count; i++) {
         int32_t left = model->merges.merges[i].left, right = model->merges.merges[i].right;
-        good = (left < first_byte || left > last_byte) && (right < first_byte || right > last_byte) &&
-               left != model->unk_id && right != model->unk_id;
+        good = (left < first_byte || left > last_byte) &&
+               (right < first_byte || right > last_byte) && left != model->unk_id &&
+               right != model->unk_id;
     }
     return good;
 }
@@ -397,7 +432,8 @@ static const void *adopt(const void *self, pith__loader *loader) {
     if (loader->frozen.data) {
         if (!pith__junctions_open(model->junctions, loader)) open_matches(model, loader);
     } else if (may_cut(model)) {
-        pith__junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
+        pith__junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena,
+                              loader->err);
     }
     return loader->err->code ? NULL : model;
 }
@@ -411,8 +447,8 @@ static void unload(const void *self) {
 /* ---- building ---- */
 
 bool pith__bpe_add_merge(pith__bpe_spec *spec, pith_str left, pith_str right) {
-    if (!pith__arena_grow(spec->vocab.scratch, (void **)&spec->merges, spec->merge_count, &spec->merge_capacity,
-                          sizeof *spec->merges))
+    if (!pith__arena_grow(spec->vocab.scratch, (void **)&spec->merges, spec->merge_count,
+                          &spec->merge_capacity, sizeof *spec->merges))
         return false;
     spec->merges[spec->merge_count++] = (pith__bpe_pair){ left, right };
     return true;
@@ -436,16 +472,19 @@ static void model_bpe_read_merges(pith__bpe_spec *spec, pith__json *j) {
             if (complete) left = pith__json_string(j);
             complete = complete && pith__json_next_item(j);
             if (complete) right = pith__json_string(j);
-            if (!complete || pith__json_next_item(j)) pith__json_fail(j, PITH_ERR_FORMAT, "a merge is not two tokens");
+            if (!complete || pith__json_next_item(j))
+                pith__json_fail(j, PITH_ERR_FORMAT, "a merge is not two tokens");
         } else {
             pith_str line = pith__json_string(j);
             if (line.size >= 8 && memcmp(line.data, "#version", 8) == 0) continue;
             if (!pith__bpe_split_merge(line, &left, &right))
-                pith__json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not two tokens and a space",
+                pith__json_fail(j, PITH_ERR_FORMAT,
+                                "'" PITH_STR_FMT "' is not two tokens and a space",
                                 PITH_STR_ARG(line));
         }
         if (!j->failed && !pith__bpe_add_merge(spec, left, right))
-            pith__json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu merges", spec->merge_count);
+            pith__json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu merges",
+                            spec->merge_count);
     }
 }
 
@@ -456,11 +495,13 @@ static pith_status build_merges(bpe *model, const pith__bpe_spec *s, pith__loade
     for (size_t i = 0; i < s->merge_count; i++) {
         pith_str left = s->merges[i].left, right = s->merges[i].right;
         uint64_t left_hash = pith__vocab_hash(0, left.data, left.size);
-        int32_t left_id = pith__vocab_find(vocab, left_hash, PITH_STR(""), left.data, (uint32_t)left.size);
+        int32_t left_id =
+            pith__vocab_find(vocab, left_hash, PITH_STR(""), left.data, (uint32_t)left.size);
         int32_t right_id = pith__vocab_id(vocab, right);
         if (left_id < 0 || right_id < 0)
-            return pith__fail(loader->err, PITH_ERR_FORMAT, "merges[%zu]: '" PITH_STR_FMT "' is not in the vocabulary",
-                              i, PITH_STR_ARG(left_id < 0 ? left : right));
+            return pith__fail(loader->err, PITH_ERR_FORMAT,
+                              "merges[%zu]: '" PITH_STR_FMT "' is not in the vocabulary", i,
+                              PITH_STR_ARG(left_id < 0 ? left : right));
         if (!left.size || right.size <= model->prefix.size)
             return pith__fail(loader->err, PITH_ERR_FORMAT, "merges[%zu] has an empty side", i);
         right.data += model->prefix.size;
@@ -469,8 +510,9 @@ static pith_status build_merges(bpe *model, const pith__bpe_spec *s, pith__loade
         int32_t id = pith__vocab_find(vocab, hash, left, right.data, (uint32_t)right.size);
         if (id < 0)
             return pith__fail(loader->err, PITH_ERR_FORMAT,
-                              "merges[%zu]: '" PITH_STR_FMT "' + '" PITH_STR_FMT "' is not in the vocabulary", i,
-                              PITH_STR_ARG(left), PITH_STR_ARG(right));
+                              "merges[%zu]: '" PITH_STR_FMT "' + '" PITH_STR_FMT
+                              "' is not in the vocabulary",
+                              i, PITH_STR_ARG(left), PITH_STR_ARG(right));
         merges[i] = (pith__merge){ left_id, right_id, id };
     }
     return pith__merges_build(&model->merges, merges, s->merge_count, loader->arena, loader->err);
@@ -481,21 +523,25 @@ static void build_direct(bpe *model) {
         for (uint32_t c = 0; c < DIRECT; c++) {
             char character[4], spelled[SPELLED_MAX];
             model->direct[place][c] = model_bpe_look_up(
-                model, spelled, model_bpe_spell(model, spelled, character, pith__utf8_put(character, c), place));
+                model, spelled,
+                model_bpe_spell(model, spelled, character, pith__utf8_put(character, c), place));
         }
     for (unsigned b = 0; b < 256; b++) {
         pith__byte_token token = pith__byte_token_of(b);
         model->byte_ids[b] = model_bpe_look_up(model, token.text, sizeof token.text);
     }
     model->mark_id = model_bpe_look_up(model, space_mark, sizeof space_mark - 1);
-    model->unk_id = model->unk_token.data ? model_bpe_look_up(model, model->unk_token.data, model->unk_token.size) : -1;
+    model->unk_id = model->unk_token.data
+                        ? model_bpe_look_up(model, model->unk_token.data, model->unk_token.size)
+                        : -1;
 }
 
 /* A copy of a setting in the arena; empty ones are none. */
 static pith_status copy_text(pith_str *copy, pith_str s, const char *name, pith__loader *loader) {
     if (!s.size) return PITH_OK;
     if (s.size > AFFIX_MAX)
-        return pith__fail(loader->err, PITH_ERR_UNSUPPORTED, "%s is longer than %d bytes", name, AFFIX_MAX);
+        return pith__fail(loader->err, PITH_ERR_UNSUPPORTED, "%s is longer than %d bytes", name,
+                          AFFIX_MAX);
     *copy = pith__arena_str(loader->arena, s);
     return copy->data ? PITH_OK : pith__fail_memory(loader->err, s.size);
 }

@@ -1,14 +1,17 @@
-/* model_unigram.c - cuts a piece into the vocabulary pieces with the highest sum of scores (Kudo 2018).
+/* model_unigram.c - cuts a piece into the vocabulary pieces with the highest sum of scores (Kudo
+ * 2018).
  *
- * Viterbi over the bytes of the piece: from every character a walk down the trie gives the vocabulary pieces that
- * begin there, and each of them may be the best way to reach its end. A character that is not in the vocabulary costs
- * the lowest score minus 10. Sums are made in f64 in the order of the text, and only a higher sum replaces one, as in
- * Hugging Face tokenizers, so ties fall the same way. Scores are read as its JSON reader reads them. Runs of unknown
- * characters become one token, or the tokens of their bytes. Sampling is left out.
+ * Viterbi over the bytes of the piece: from every character a walk down the trie gives the
+ * vocabulary pieces that begin there, and each of them may be the best way to reach its end. A
+ * character that is not in the vocabulary costs the lowest score minus 10. Sums are made in f64 in
+ * the order of the text, and only a higher sum replaces one, as in Hugging Face tokenizers, so ties
+ * fall the same way. Scores are read as its JSON reader reads them. Runs of unknown characters
+ * become one token, or the tokens of their bytes. Sampling is left out.
  *
- * A long piece goes through in windows. If no vocabulary piece lies across a place, every path leads through it, and
- * everything before it is settled: its tokens are emitted, and the next window begins there with the sum so far. So
- * memory does not grow with the piece, unless it has no such place. */
+ * A long piece goes through in windows. If no vocabulary piece lies across a place, every path
+ * leads through it, and everything before it is settled: its tokens are emitted, and the next
+ * window begins there with the sum so far. So memory does not grow with the piece, unless it has no
+ * such place. */
 #include "text/models/unigram.h"
 #include "text/sources/key_report.h"
 
@@ -19,11 +22,12 @@
 #include "text/models/word_cache.h"
 #include "text/trie.h"
 
-/* What a character outside of the vocabulary costs below the lowest score; SentencePiece's kUnkPenalty. */
+/* What a character outside of the vocabulary costs below the lowest score; SentencePiece's
+ * kUnkPenalty. */
 static const double unknown_penalty = 10.0;
 enum { UNREACHED = -1 };
-/* Bytes of a window. It doubles as long as nothing in it is settled. Smaller windows read more bytes twice; larger ones
- * need more memory. */
+/* Bytes of a window. It doubles as long as nothing in it is settled. Smaller windows read more
+ * bytes twice; larger ones need more memory. */
 enum { WINDOW = 1 << 16 };
 
 struct pith__unigram {
@@ -43,7 +47,8 @@ typedef struct node {
 } node;
 
 /* What follows from the trie and the rest. */
-static void model_unigram_finish(pith__unigram *model, const double *scores, int32_t unk_id, bool byte_fallback) {
+static void model_unigram_finish(pith__unigram *model, const double *scores, int32_t unk_id,
+                                 bool byte_fallback) {
     double lowest = INFINITY;
     for (uint32_t i = 0; i < model->trie.key_count; i++)
         if (scores[i] < lowest) lowest = scores[i];
@@ -53,12 +58,13 @@ static void model_unigram_finish(pith__unigram *model, const double *scores, int
     model->byte_fallback = byte_fallback;
     for (unsigned b = 0; b < 256; b++) {
         pith__byte_token token = pith__byte_token_of(b);
-        model->byte_ids[b] = (int32_t)pith__trie_get(&model->trie, (pith_str){ token.text, sizeof token.text });
+        model->byte_ids[b] =
+            (int32_t)pith__trie_get(&model->trie, (pith_str){ token.text, sizeof token.text });
     }
 }
 
-const pith__unigram *pith__unigram_build(const pith_str *pieces, const double *scores, size_t count, int32_t unk_id,
-                                         bool byte_fallback, pith__loader *loader) {
+const pith__unigram *pith__unigram_build(const pith_str *pieces, const double *scores, size_t count,
+                                         int32_t unk_id, bool byte_fallback, pith__loader *loader) {
     pith__unigram *model = pith__arena_array(loader->arena, 1, sizeof *model);
     double *own_scores = pith__arena_alloc64(loader->arena, count * sizeof *own_scores);
     if (!model || !own_scores) {
@@ -66,7 +72,8 @@ const pith__unigram *pith__unigram_build(const pith_str *pieces, const double *s
         return NULL;
     }
     if (count) memcpy(own_scores, scores, count * sizeof *own_scores);
-    if (pith__trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
+    if (pith__trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err))
+        return NULL;
     loader->tokenizer->unknown_id = unk_id;
     model_unigram_finish(model, own_scores, unk_id, byte_fallback);
     return model;
@@ -96,9 +103,10 @@ static void model_unigram_save(const void *self, pith__frozen_writer *writer) {
     pith__trie_save(&model->trie, writer);
 }
 
-/* One token for a run of unknown characters: itself if the vocabulary has it, its bytes' tokens, or the unknown one. */
-static bool emit_unknown(const pith__unigram *model, pith__encoding *enc, const char *text, uint32_t begin,
-                         uint32_t end) {
+/* One token for a run of unknown characters: itself if the vocabulary has it, its bytes' tokens, or
+ * the unknown one. */
+static bool emit_unknown(const pith__unigram *model, pith__encoding *enc, const char *text,
+                         uint32_t begin, uint32_t end) {
     int32_t id = (int32_t)pith__trie_get(&model->trie, (pith_str){ text + begin, end - begin });
     if (id < 0 && model->byte_fallback) {
         uint32_t known = begin;
@@ -115,9 +123,11 @@ static bool emit_unknown(const pith__unigram *model, pith__encoding *enc, const 
     return true;
 }
 
-/* The best ways through text[0, size), the first of which begins with the sum best[0].score. Returns how much of it is
- * settled: all of a whole piece, else up to the last place that no vocabulary piece crosses. */
-static uint32_t find_best_path(const pith__unigram *model, node *best, const char *text, uint32_t size, bool whole) {
+/* The best ways through text[0, size), the first of which begins with the sum best[0].score.
+ * Returns how much of it is settled: all of a whole piece, else up to the last place that no
+ * vocabulary piece crosses. */
+static uint32_t find_best_path(const pith__unigram *model, node *best, const char *text,
+                               uint32_t size, bool whole) {
     const pith__trie_slot *slots = model->trie.slots, root = slots[PITH_TRIE_ROOT];
     const double *scores = model->scores;
     uint32_t settled = 0, reach = 0; /* reach: where the longest way so far ends */
@@ -136,7 +146,8 @@ static uint32_t find_best_path(const pith__unigram *model, node *best, const cha
             uint32_t id = slot.value, end = i + 1;
             if (id & PITH_TRIE_TAIL) {
                 id ^= PITH_TRIE_TAIL;
-                uint32_t key_size = pith__trie_tail(&model->trie, id, text + at, end - at, size - at);
+                uint32_t key_size =
+                    pith__trie_tail(&model->trie, id, text + at, end - at, size - at);
                 short_of = pith__trie_key(&model->trie, id).size > size - at;
                 if (!key_size) break;
                 end = at + key_size;
@@ -148,7 +159,8 @@ static uint32_t find_best_path(const pith__unigram *model, node *best, const cha
             has_char |= end == char_end;
             if (end > reach) reach = end;
         }
-        if (!whole && (i == size || short_of)) return settled; /* a piece may go on after the window */
+        /* a piece may go on after the window */
+        if (!whole && (i == size || short_of)) return settled;
         if (!has_char) {
             node *reached = &best[char_end];
             double score = model->unk_score + score_here;
@@ -162,8 +174,8 @@ static uint32_t find_best_path(const pith__unigram *model, node *best, const cha
 }
 
 /* The tokens of the best way to best[size]; text: where the way begins in enc->text. */
-static pith_status emit_path(const pith__unigram *model, pith__encoding *enc, node *best, uint32_t text,
-                             uint32_t size) {
+static pith_status emit_path(const pith__unigram *model, pith__encoding *enc, node *best,
+                             uint32_t text, uint32_t size) {
     if (!pith__encoding_room(enc, size)) return PITH_ERR_MEMORY;
     node last = best[size];
     for (uint32_t end = size; end;) {
@@ -181,15 +193,17 @@ static pith_status emit_path(const pith__unigram *model, pith__encoding *enc, no
         } else {
             while (end < size && best[end].id == id) end = (uint32_t)best[end].other;
             if (!emit_unknown(model, enc, enc->text.data, text + at, text + end))
-                return pith__fail(enc->err, PITH_ERR_ARGUMENT,
-                                  "the text has a character outside the vocabulary, and the model has no unk_id");
+                return pith__fail(
+                    enc->err, PITH_ERR_ARGUMENT,
+                    "the text has a character outside the vocabulary, and the model has no unk_id");
         }
         at = end;
     }
     return PITH_OK;
 }
 
-static pith_status model_unigram_encode_word(const void *self, pith__encoding *enc, pith__piece piece) {
+static pith_status model_unigram_encode_word(const void *self, pith__encoding *enc,
+                                             pith__piece piece) {
     const pith__unigram *model = self;
     uint32_t window = WINDOW;
     double score = 0;
@@ -226,13 +240,17 @@ static pith_str token_text(const void *self, int32_t id) {
     return pith__trie_key(&model->trie, (uint32_t)id);
 }
 
-static int32_t vocab_size(const void *self) { return (int32_t)((const pith__unigram *)self)->trie.key_count; }
+static int32_t vocab_size(const void *self) {
+    return (int32_t)((const pith__unigram *)self)->trie.key_count;
+}
 
-/* As serde_json reads a number: digits into 64 bits as long as they fit, then one multiplication or division. This is
- * not always the nearest double, but it is the one Hugging Face tokenizers computes with. */
+/* As serde_json reads a number: digits into 64 bits as long as they fit, then one multiplication or
+ * division. This is not always the nearest double, but it is the one Hugging Face tokenizers
+ * computes with. */
 static double read_score(pith__json *j) {
-    static const double powers[23] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+    static const double powers[23] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
     if (pith__json_peek(j) != PITH_JSON_NUMBER) return pith__json_double(j);
     const char *p = j->p;
     bool negative = *p == '-', fraction = false, full = false;
@@ -247,7 +265,8 @@ static double read_score(pith__json *j) {
         }
         if (digits >= UINT64_MAX / 10) { /* room for a digit more, or just not */
             uint64_t more;
-            full = full || __builtin_mul_overflow(digits, 10, &more) || __builtin_add_overflow(more, digit, &more);
+            full = full || __builtin_mul_overflow(digits, 10, &more) ||
+                   __builtin_add_overflow(more, digit, &more);
             if (full && !fraction) return pith__json_double(j);
             if (full) continue;
         }
@@ -279,8 +298,10 @@ static void model_unigram_parse(const void **self, pith__json *j, pith__loader *
             has_vocab = true;
             count = 0;
             for (pith__json_array(j); pith__json_next_item(j); count++) {
-                if (!pith__arena_grow(loader->scratch, (void **)&pieces, count, &piece_capacity, sizeof *pieces) ||
-                    !pith__arena_grow(loader->scratch, (void **)&scores, count, &score_capacity, sizeof *scores)) {
+                if (!pith__arena_grow(loader->scratch, (void **)&pieces, count, &piece_capacity,
+                                      sizeof *pieces) ||
+                    !pith__arena_grow(loader->scratch, (void **)&scores, count, &score_capacity,
+                                      sizeof *scores)) {
                     pith__json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu pieces", count);
                     break;
                 }
@@ -303,7 +324,8 @@ static void model_unigram_parse(const void **self, pith__json *j, pith__loader *
     } else if (!has_vocab) {
         pith__json_fail(j, PITH_ERR_FORMAT, "no vocab");
     } else if (unk_id >= (int64_t)count) {
-        pith__json_fail(j, PITH_ERR_FORMAT, "unk_id %lld is outside the vocabulary of %zu", (long long)unk_id, count);
+        pith__json_fail(j, PITH_ERR_FORMAT, "unk_id %lld is outside the vocabulary of %zu",
+                        (long long)unk_id, count);
     } else {
         *self = pith__unigram_build(pieces, scores, count, (int32_t)unk_id, byte_fallback, loader);
         if (!*self) j->failed = true;

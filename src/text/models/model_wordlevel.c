@@ -23,7 +23,8 @@ static void model_wordlevel_parse(const void **self, pith__json *j, pith__loader
         else
             pith__key_other(j, loader, key, "");
     }
-    if (!j->failed && !has_vocab && !loader->frozen.data) pith__json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    if (!j->failed && !has_vocab && !loader->frozen.data)
+        pith__json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (j->failed) return;
     wordlevel *w = pith__arena_array(loader->arena, 1, sizeof *w);
     if (!w || !(w->unk_token = pith__arena_str(loader->arena, unk)).data) {
@@ -38,12 +39,15 @@ static void model_wordlevel_parse(const void **self, pith__json *j, pith__loader
     *self = w;
 }
 
-static pith_status model_wordlevel_encode(const void *self, pith__encoding *enc, pith__piece piece) {
+static pith_status model_wordlevel_encode(const void *self, pith__encoding *enc,
+                                          pith__piece piece) {
     const wordlevel *w = self;
-    int32_t found = pith__vocab_id(&w->vocab, (pith_str){ enc->text.data + piece.begin, piece.end - piece.begin });
+    int32_t found = pith__vocab_id(
+        &w->vocab, (pith_str){ enc->text.data + piece.begin, piece.end - piece.begin });
     if (found < 0) found = w->unk_id;
     if (found < 0)
-        return pith__fail(enc->err, PITH_ERR_RUN, "a word is not in the vocabulary, and neither is the unknown token");
+        return pith__fail(enc->err, PITH_ERR_RUN,
+                          "a word is not in the vocabulary, and neither is the unknown token");
     pith__encoding_token(enc, found, piece.begin, piece.end);
     return PITH_OK;
 }

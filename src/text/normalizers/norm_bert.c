@@ -1,4 +1,5 @@
-/* norm_bert.c - BertNormalizer, split into its steps when it is read: cleaning, NFD, marks, lower case. */
+/* norm_bert.c - BertNormalizer, split into its steps when it is read: cleaning, NFD, marks, lower
+ * case. */
 #include "text/models/bert.h"
 
 #include "base/unicode/tokenizer_characters.h"
@@ -6,8 +7,9 @@
 
 /* Hugging Face's list, which begins extension E late and knows no later extension. */
 bool pith__char_is_ideograph(uint32_t c) {
-    return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
-           (c >= 0x2A700 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) ||
+    return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+           (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B81F) ||
+           (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) ||
            (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
@@ -42,8 +44,10 @@ static pith_status strip(const void *self, pith__encoding *enc, pith__piece piec
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__bert_clean = { "BertNormalizer: clean", PITH_STEP_LOCAL, NULL, clean, NULL };
-const pith__normalizer_desc pith__bert_strip = { "BertNormalizer: strip", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL,
+const pith__normalizer_desc pith__bert_clean = { "BertNormalizer: clean", PITH_STEP_LOCAL, NULL,
+                                                 clean, NULL };
+const pith__normalizer_desc pith__bert_strip = { "BertNormalizer: strip",
+                                                 PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL,
                                                  strip, NULL };
 
 static void norm_bert_parse(const void **self, pith__json *j, pith__loader *loader) {
@@ -74,8 +78,10 @@ static void norm_bert_parse(const void **self, pith__json *j, pith__loader *load
     if (accents < 0 ? lowercase : accents)
         ok = ok && pith__loader_add_normalizer(loader, &pith__normalizer_NFD, NULL) &&
              pith__loader_add_normalizer(loader, &pith__bert_strip, NULL);
-    if (lowercase) ok = ok && pith__loader_add_normalizer(loader, &pith__normalizer_Lowercase, NULL);
+    if (lowercase)
+        ok = ok && pith__loader_add_normalizer(loader, &pith__normalizer_Lowercase, NULL);
     if (!ok) pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
 
-const pith__normalizer_desc pith__normalizer_BertNormalizer = { "BertNormalizer", 0, norm_bert_parse, NULL, NULL };
+const pith__normalizer_desc pith__normalizer_BertNormalizer = { "BertNormalizer", 0,
+                                                                norm_bert_parse, NULL, NULL };

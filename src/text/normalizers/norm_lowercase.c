@@ -1,4 +1,5 @@
-/* norm_lowercase.c - the lower case of each character on its own (no final sigma), as in Rust's char::to_lowercase. */
+/* norm_lowercase.c - the lower case of each character on its own (no final sigma), as in Rust's
+ * char::to_lowercase. */
 #include "base/unicode/tokenizer_characters.h"
 
 #include "text/pipeline.h"
@@ -23,5 +24,5 @@ static pith_status norm_lowercase_run(const void *self, pith__encoding *enc, pit
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__normalizer_Lowercase = { "Lowercase", PITH_STEP_LOCAL, NULL, norm_lowercase_run,
-                                                           NULL };
+const pith__normalizer_desc pith__normalizer_Lowercase = { "Lowercase", PITH_STEP_LOCAL, NULL,
+                                                           norm_lowercase_run, NULL };

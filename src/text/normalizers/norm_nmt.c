@@ -1,13 +1,15 @@
-/* norm_nmt.c - Nmt: SentencePiece's nmt rules. Control characters are dropped, and unusual spaces become plain ones. */
+/* norm_nmt.c - Nmt: SentencePiece's nmt rules. Control characters are dropped, and unusual spaces
+ * become plain ones. */
 #include "text/pipeline.h"
 
 static bool dropped(uint32_t c) {
-    return (c >= 1 && c <= 8) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+    return (c >= 1 && c <= 8) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+           c == 0x9F;
 }
 
 static bool blank(uint32_t c) {
-    return c == 9 || c == 10 || c == 12 || c == 13 || c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 ||
-           c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+    return c == 9 || c == 10 || c == 12 || c == 13 || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
+           c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
 }
 
 static pith_status norm_nmt_run(const void *self, pith__encoding *enc, pith__piece piece) {
@@ -20,4 +22,5 @@ static pith_status norm_nmt_run(const void *self, pith__encoding *enc, pith__pie
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__normalizer_Nmt = { "Nmt", PITH_STEP_LOCAL, NULL, norm_nmt_run, NULL };
+const pith__normalizer_desc pith__normalizer_Nmt = { "Nmt", PITH_STEP_LOCAL, NULL, norm_nmt_run,
+                                                     NULL };

@@ -1,11 +1,13 @@
-/* norm_precompiled.c - SentencePiece's character map, applied as Hugging Face's spm_precompiled applies it.
+/* norm_precompiled.c - SentencePiece's character map, applied as Hugging Face's spm_precompiled
+ * applies it.
  *
- * The map is a Darts double array whose keys are character sequences, and a text of zero-terminated replacements. A
- * grapheme cluster below six bytes is looked up first, and its shortest prefix in the map replaces all of it.
- * Otherwise each character is looked up alone. Offsets follow Hugging Face's list of changes: a replacement consumes
- * as many characters as it has itself. Further characters share the offsets of the one before. Removed characters
- * count to the last character written; if they are at the very start they count to nothing, and the offsets of what
- * follows are shifted. */
+ * The map is a Darts double array whose keys are character sequences, and a text of zero-terminated
+ * replacements. A grapheme cluster below six bytes is looked up first, and its shortest prefix in
+ * the map replaces all of it. Otherwise each character is looked up alone. Offsets follow Hugging
+ * Face's list of changes: a replacement consumes as many characters as it has itself. Further
+ * characters share the offsets of the one before. Removed characters count to the last character
+ * written; if they are at the very start they count to nothing, and the offsets of what follows are
+ * shifted. */
 
 #include "base/unicode/character.h"
 #include "base/unicode/tokenizer_characters.h"
@@ -27,12 +29,15 @@ typedef struct charsmap {
 /* The way down the trie for one byte; false: no key goes on with it. */
 static inline bool step(const charsmap *map, uint32_t *unit, uint32_t *at, unsigned char c) {
     *at ^= c;
-    if (*at >= map->unit_count || ((*unit = map->units[*at]) & (1u << 31 | 0xFF)) != c) return false;
+    if (*at >= map->unit_count || ((*unit = map->units[*at]) & (1u << 31 | 0xFF)) != c)
+        return false;
     *at ^= (*unit >> 10) << ((*unit & 1u << 9) >> 6);
     return true;
 }
 
-static uint32_t root(const charsmap *map) { return (map->units[0] >> 10) << ((map->units[0] & 1u << 9) >> 6); }
+static uint32_t root(const charsmap *map) {
+    return (map->units[0] >> 10) << ((map->units[0] & 1u << 9) >> 6);
+}
 
 static bool ends_key(uint32_t unit) { return unit >> 8 & 1; }
 
@@ -124,13 +129,16 @@ static void replace(change *w, int32_t old_count, pith_str with) {
     if (more < 0 && w->size) w->change += more;
 }
 
-/* True for the common characters that begin a cluster, whatever common one comes before (except CR LF). */
+/* True for the common characters that begin a cluster, whatever common one comes before (except CR
+ * LF). */
 static bool is_common(uint32_t c) {
-    return c < 0x300 || (c >= 0x370 && c < 0x483) || (c >= 0x48A && c < 0x590) || (c >= 0x3041 && c < 0x3097) ||
-           (c >= 0x30A1 && c < 0x30FB) || (c >= 0x4E00 && c < 0xA000);
+    return c < 0x300 || (c >= 0x370 && c < 0x483) || (c >= 0x48A && c < 0x590) ||
+           (c >= 0x3041 && c < 0x3097) || (c >= 0x30A1 && c < 0x30FB) ||
+           (c >= 0x4E00 && c < 0xA000);
 }
 
-/* A character that Unicode 15 treats as the peer, of 17, treats c: a mark, a prepended one, another. */
+/* A character that Unicode 15 treats as the peer, of 17, treats c: a mark, a prepended one,
+ * another. */
 static uint32_t stand_in(uint32_t c) {
     if (pith__char_is_newer_mark(c)) return 0x300;
     return c == 0x113D1 ? 0x600 : c == 0x11A3A ? 0x4E00 : c;
@@ -153,9 +161,10 @@ static const char *cluster_end(const char *p, const char *end) {
     return p;
 }
 
-/* Replaces text bytes [begin, end), one cluster or character, if the map has them; *kept: where the bytes begin that
- * are still to be written as they are. */
-static bool try_replace(const charsmap *map, change *w, uint32_t *kept, uint32_t begin, uint32_t end) {
+/* Replaces text bytes [begin, end), one cluster or character, if the map has them; *kept: where the
+ * bytes begin that are still to be written as they are. */
+static bool try_replace(const charsmap *map, change *w, uint32_t *kept, uint32_t begin,
+                        uint32_t end) {
     const char *key = w->enc->text.data + begin;
     unsigned lead = (unsigned char)key[0];
     if (lead >= 0xC0 && !(map->begins[lead & 63] >> (key[1] & 63) & 1)) return false;
@@ -174,7 +183,8 @@ static pith_status norm_precompiled_run(const void *self, pith__encoding *enc, p
     change w = { .enc = enc, .cursor = at, .end = piece.end };
     while (at < piece.end) {
         unsigned char c = (unsigned char)text[at];
-        if (c < 0x80 && map->plain[c] && (at + 1 == piece.end || (unsigned char)text[at + 1] < 0x80)) {
+        if (c < 0x80 && map->plain[c] &&
+            (at + 1 == piece.end || (unsigned char)text[at + 1] < 0x80)) {
             at++;
             continue;
         }
@@ -222,7 +232,8 @@ static uint32_t read_u32(const unsigned char *p) {
 static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
     if (size < 4) return "the charsmap has no header";
     uint32_t trie_bytes = read_u32(bytes);
-    if (trie_bytes % 4 || trie_bytes < 4 || trie_bytes > size - 4) return "the charsmap's trie has an impossible size";
+    if (trie_bytes % 4 || trie_bytes < 4 || trie_bytes > size - 4)
+        return "the charsmap's trie has an impossible size";
     uint32_t *units = (uint32_t *)(void *)bytes;
     for (uint32_t i = 0; i < trie_bytes / 4; i++) units[i] = read_u32(bytes + 4 + 4 * (size_t)i);
     map->units = units;
@@ -238,7 +249,9 @@ static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
     }
     for (unsigned i = 0; i < 64; i++)
         for (unsigned k = 0; k < 64; k++)
-            map->begins[i] |= (uint64_t)begins_key(map, (unsigned char)(0xC0 | i), (unsigned char)(0x80 | k)) << k;
+            map->begins[i] |=
+                (uint64_t)begins_key(map, (unsigned char)(0xC0 | i), (unsigned char)(0x80 | k))
+                << k;
     return NULL;
 }
 
@@ -259,13 +272,15 @@ static void norm_precompiled_parse(const void **self, pith__json *j, pith__loade
         return;
     }
     size_t size = encoded.size < INT32_MAX ? decode_base64(bytes, encoded) : SIZE_MAX;
-    const char *fault = size == SIZE_MAX ? "the charsmap is not base64" : read_map(map, bytes, size);
+    const char *fault =
+        size == SIZE_MAX ? "the charsmap is not base64" : read_map(map, bytes, size);
     if (fault)
         pith__json_fail(j, PITH_ERR_FORMAT, "%s", fault);
     else
         *self = map;
 }
 
-const pith__normalizer_desc pith__normalizer_Precompiled = {
-    .name = "Precompiled", .flags = PITH_STEP_LOCAL, .parse = norm_precompiled_parse, .run = norm_precompiled_run
-};
+const pith__normalizer_desc pith__normalizer_Precompiled = { .name = "Precompiled",
+                                                             .flags = PITH_STEP_LOCAL,
+                                                             .parse = norm_precompiled_parse,
+                                                             .run = norm_precompiled_run };

@@ -25,5 +25,5 @@ static pith_status prepend(const void *self, pith__encoding *enc, pith__piece pi
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__normalizer_Prepend = { "Prepend", PITH_STEP_LOCAL, norm_prepend_parse, prepend,
-                                                         NULL };
+const pith__normalizer_desc pith__normalizer_Prepend = { "Prepend", PITH_STEP_LOCAL,
+                                                         norm_prepend_parse, prepend, NULL };

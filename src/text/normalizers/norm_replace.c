@@ -29,7 +29,8 @@ static void norm_replace_parse(const void **self, pith__json *j, pith__loader *l
     *self = r;
 }
 
-/* What replaces a match comes from its last character; in front of everything it comes from nothing. */
+/* What replaces a match comes from its last character; in front of everything it comes from
+ * nothing. */
 static pith_status norm_replace_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const replace *r = self;
     pith__matches matches = pith__pattern_begin(r->pattern, enc, piece);
@@ -40,7 +41,8 @@ static pith_status norm_replace_run(const void *self, pith__encoding *enc, pith_
         if (end - begin == 1 && r->content.size == 1 && enc->text.data[begin] == r->content.data[0])
             continue; /* by itself */
         pith__encoding_copy(enc, done, begin);
-        pith__encoding_put(enc, r->content.data, r->content.size, end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
+        pith__encoding_put(enc, r->content.data, r->content.size,
+                           end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
         done = end;
     }
     pith__encoding_copy(enc, done, piece.end);
@@ -51,5 +53,5 @@ static uint32_t norm_replace_nature(const void *self) {
     return pith__pattern_is_local(((const replace *)self)->pattern) ? PITH_STEP_LOCAL : 0;
 }
 
-const pith__normalizer_desc pith__normalizer_Replace = { "Replace", 0, norm_replace_parse, norm_replace_run,
-                                                         norm_replace_nature };
+const pith__normalizer_desc pith__normalizer_Replace = { "Replace", 0, norm_replace_parse,
+                                                         norm_replace_run, norm_replace_nature };

@@ -29,7 +29,8 @@ static void norm_strip_parse(const void **self, pith__json *j, pith__loader *loa
 static pith_status norm_strip_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const strip *s = self;
     const char *text = enc->text.data, *begin = text + piece.begin, *end = text + piece.end;
-    for (const char *p = begin; s->left && p < end && pith__char_is_space(pith__utf8_next(&p));) begin = p;
+    for (const char *p = begin; s->left && p < end && pith__char_is_space(pith__utf8_next(&p));)
+        begin = p;
     while (s->right && end > begin) {
         const char *p = end;
         do p--;
@@ -55,7 +56,8 @@ static pith_status run_accents(const void *self, pith__encoding *enc, pith__piec
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__normalizer_Strip = { "Strip", PITH_STEP_LOCAL, norm_strip_parse, norm_strip_run,
-                                                       NULL };
-const pith__normalizer_desc pith__normalizer_StripAccents = { "StripAccents", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL,
-                                                              NULL, run_accents, NULL };
+const pith__normalizer_desc pith__normalizer_Strip = { "Strip", PITH_STEP_LOCAL, norm_strip_parse,
+                                                       norm_strip_run, NULL };
+const pith__normalizer_desc pith__normalizer_StripAccents = {
+    "StripAccents", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, run_accents, NULL
+};

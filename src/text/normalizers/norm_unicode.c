@@ -1,10 +1,11 @@
 /* norm_unicode.c - NFC, NFD, NFKC, NFKD with origins.
  *
- * Text is copied up to a character that may change. The segment from the starter before it to the next stable
- * character is decomposed, ordered and, for the composed forms, composed (UAX #15). Origins follow the rule of Hugging
- * Face tokenizers: every resulting character has a "change": 1 if it was inserted, 0 if it replaces the next original
- * character, -n if it also swallows the n characters after that. Composition adds changes. So order among marks, not
- * identity, decides from which original mark an output mark is said to come. */
+ * Text is copied up to a character that may change. The segment from the starter before it to the
+ * next stable character is decomposed, ordered and, for the composed forms, composed (UAX #15).
+ * Origins follow the rule of Hugging Face tokenizers: every resulting character has a "change": 1
+ * if it was inserted, 0 if it replaces the next original character, -n if it also swallows the n
+ * characters after that. Composition adds changes. So order among marks, not identity, decides from
+ * which original mark an output mark is said to come. */
 #include "base/unicode/tokenizer_characters.h"
 
 #include "text/pipeline.h"
@@ -23,7 +24,8 @@ typedef struct mark {
     int32_t ccc;
 } mark;
 
-/* Stable by combining class: insertion for short runs, counting for long ones, so that a text of marks stays linear. */
+/* Stable by combining class: insertion for short runs, counting for long ones, so that a text of
+ * marks stays linear. */
 static void order(mark *run, size_t n, mark *spare) {
     if (n < 24) {
         for (size_t i = 1; i < n; i++) {
@@ -65,13 +67,15 @@ static size_t compose(const normal_form *form, mark *m, size_t n) {
 }
 
 /* A segment from begin, a character boundary, to end. */
-static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, uint32_t begin, uint32_t end,
-                                        uint32_t piece_begin, const normal_form *form) {
+static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, uint32_t begin,
+                                        uint32_t end, uint32_t piece_begin,
+                                        const normal_form *form) {
     size_t most = (size_t)(end - begin) * PITH_DECOMPOSITION_MAX;
     if (end - begin > 64) { /* the usual expansion is small: count it where it matters */
         most = 0;
         uint32_t d[PITH_DECOMPOSITION_MAX];
-        for (const char *p = text + begin; p < text + end;) most += form->decompose(pith__utf8_next(&p), d);
+        for (const char *p = text + begin; p < text + end;)
+            most += form->decompose(pith__utf8_next(&p), d);
     }
     mark *m = pith__encoding_scratch(enc, SLOT, 2 * most * sizeof *m), *spare = m + most;
     if (!m) return pith__fail_memory(enc->err, most * sizeof *m);
@@ -106,7 +110,8 @@ static pith_status norm_unicode_normalise(const void *self, pith__encoding *enc,
                                           const normal_form *form) {
     bool (*const settled)(uint32_t) = form->settled;
     (void)self;
-    const char *text = enc->text.data, *end = text + piece.end, *p = text + piece.begin, *copied = p, *last = p;
+    const char *text = enc->text.data, *end = text + piece.end, *p = text + piece.begin,
+               *copied = p, *last = p;
     while (p < end) {
         const char *c = p;
         if (*p >= 0) {
@@ -124,7 +129,8 @@ static pith_status norm_unicode_normalise(const void *self, pith__encoding *enc,
             stop = next;
         }
         pith__encoding_copy(enc, (uint32_t)(copied - text), (uint32_t)(last - text));
-        PITH_TRY(norm_unicode_segment(enc, text, (uint32_t)(last - text), (uint32_t)(stop - text), piece.begin, form));
+        PITH_TRY(norm_unicode_segment(enc, text, (uint32_t)(last - text), (uint32_t)(stop - text),
+                                      piece.begin, form));
         copied = last = p = stop;
     }
     pith__encoding_copy(enc, (uint32_t)(copied - text), piece.end);
@@ -132,7 +138,8 @@ static pith_status norm_unicode_normalise(const void *self, pith__encoding *enc,
 }
 
 static pith_status nfc(const void *self, pith__encoding *enc, pith__piece piece) {
-    static const normal_form form = { pith__char_decompose, pith__char_is_settled, pith__char_compose };
+    static const normal_form form = { pith__char_decompose, pith__char_is_settled,
+                                      pith__char_compose };
     return norm_unicode_normalise(self, enc, piece, &form);
 }
 static pith_status nfd(const void *self, pith__encoding *enc, pith__piece piece) {
@@ -140,17 +147,23 @@ static pith_status nfd(const void *self, pith__encoding *enc, pith__piece piece)
     return norm_unicode_normalise(self, enc, piece, &form);
 }
 static pith_status nfkc(const void *self, pith__encoding *enc, pith__piece piece) {
-    static const normal_form form = { pith__char_decompose_compatible, pith__char_is_settled, pith__char_compose };
+    static const normal_form form = { pith__char_decompose_compatible, pith__char_is_settled,
+                                      pith__char_compose };
     return norm_unicode_normalise(self, enc, piece, &form);
 }
 static pith_status nfkd(const void *self, pith__encoding *enc, pith__piece piece) {
-    static const normal_form form = { pith__char_decompose_compatible, pith__char_is_decomposed, NULL };
+    static const normal_form form = { pith__char_decompose_compatible, pith__char_is_decomposed,
+                                      NULL };
     return norm_unicode_normalise(self, enc, piece, &form);
 }
 
-const pith__normalizer_desc pith__normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfc, NULL };
-const pith__normalizer_desc pith__normalizer_NFD = { "NFD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfd, NULL };
-const pith__normalizer_desc pith__normalizer_NFKC = { "NFKC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkc,
-                                                      NULL };
-const pith__normalizer_desc pith__normalizer_NFKD = { "NFKD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkd,
-                                                      NULL };
+const pith__normalizer_desc pith__normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL,
+                                                     NULL, nfc, NULL };
+const pith__normalizer_desc pith__normalizer_NFD = { "NFD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL,
+                                                     NULL, nfd, NULL };
+const pith__normalizer_desc pith__normalizer_NFKC = { "NFKC",
+                                                      PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL,
+                                                      nfkc, NULL };
+const pith__normalizer_desc pith__normalizer_NFKD = { "NFKD",
+                                                      PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL,
+                                                      nfkd, NULL };

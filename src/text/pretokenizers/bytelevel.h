@@ -4,7 +4,8 @@
 
 #include "text/pipeline.h"
 
-/* The step that spells bytes as characters. Parsing it adds those for the space and the cuts before it. */
+/* The step that spells bytes as characters. Parsing it adds those for the space and the cuts before
+ * it. */
 extern const pith__pretokenizer_desc pith__pretokenizer_ByteLevel;
 
 #endif

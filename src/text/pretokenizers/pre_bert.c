@@ -19,6 +19,6 @@ static pith_status pre_bert_run(const void *self, pith__encoding *enc, pith__pie
     return PITH_OK;
 }
 
-const pith__pretokenizer_desc pith__pretokenizer_BertPreTokenizer = { "BertPreTokenizer",
-                                                                      PITH_STEP_LOCAL | PITH_STEP_CUTS, NULL,
-                                                                      pre_bert_run, NULL };
+const pith__pretokenizer_desc pith__pretokenizer_BertPreTokenizer = {
+    "BertPreTokenizer", PITH_STEP_LOCAL | PITH_STEP_CUTS, NULL, pre_bert_run, NULL
+};

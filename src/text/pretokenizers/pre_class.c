@@ -9,7 +9,8 @@ typedef struct class_split {
     pith__behavior behavior;
 } class_split;
 
-static class_split *pre_class_make(const void **self, pith__json *j, pith__loader *loader, class_split init) {
+static class_split *pre_class_make(const void **self, pith__json *j, pith__loader *loader,
+                                   class_split init) {
     class_split *s = pith__arena_array(loader->arena, 1, sizeof *s);
     if (s)
         *s = init;
@@ -20,8 +21,8 @@ static class_split *pre_class_make(const void **self, pith__json *j, pith__loade
 }
 
 static void parse_punctuation(const void **self, pith__json *j, pith__loader *loader) {
-    class_split *s =
-        pre_class_make(self, j, loader, (class_split){ pith__char_is_punctuation, 0, PITH_SPLIT_ISOLATED });
+    class_split *s = pre_class_make(
+        self, j, loader, (class_split){ pith__char_is_punctuation, 0, PITH_SPLIT_ISOLATED });
     pith_str key;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
@@ -33,7 +34,8 @@ static void parse_punctuation(const void **self, pith__json *j, pith__loader *lo
 }
 
 static void parse_digits(const void **self, pith__json *j, pith__loader *loader) {
-    class_split *s = pre_class_make(self, j, loader, (class_split){ pith__char_is_numeric, 0, PITH_SPLIT_CONTIGUOUS });
+    class_split *s = pre_class_make(
+        self, j, loader, (class_split){ pith__char_is_numeric, 0, PITH_SPLIT_CONTIGUOUS });
     pith_str key;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
@@ -69,15 +71,18 @@ static pith_status pre_class_run(const void *self, pith__encoding *enc, pith__pi
     pith__split_begin(&splitter, enc, piece, s->behavior, false);
     for (const char *p = text + piece.begin; p < end;) {
         uint32_t at = (uint32_t)(p - text), c = pith__utf8_next(&p);
-        if (s->is ? s->is(c) : c == s->delimiter) pith__split_match(&splitter, at, (uint32_t)(p - text));
+        if (s->is ? s->is(c) : c == s->delimiter)
+            pith__split_match(&splitter, at, (uint32_t)(p - text));
     }
     pith__split_end(&splitter);
     return PITH_OK;
 }
 
-const pith__pretokenizer_desc pith__pretokenizer_CharDelimiterSplit = { "CharDelimiterSplit", PITH_STEP_LOCAL,
-                                                                        parse_delimiter, pre_class_run, NULL };
-const pith__pretokenizer_desc pith__pretokenizer_Digits = { "Digits", PITH_STEP_LOCAL, parse_digits, pre_class_run,
-                                                            NULL };
-const pith__pretokenizer_desc pith__pretokenizer_Punctuation = { "Punctuation", PITH_STEP_LOCAL, parse_punctuation,
-                                                                 pre_class_run, NULL };
+const pith__pretokenizer_desc pith__pretokenizer_CharDelimiterSplit = {
+    "CharDelimiterSplit", PITH_STEP_LOCAL, parse_delimiter, pre_class_run, NULL
+};
+const pith__pretokenizer_desc pith__pretokenizer_Digits = { "Digits", PITH_STEP_LOCAL, parse_digits,
+                                                            pre_class_run, NULL };
+const pith__pretokenizer_desc pith__pretokenizer_Punctuation = { "Punctuation", PITH_STEP_LOCAL,
+                                                                 parse_punctuation, pre_class_run,
+                                                                 NULL };

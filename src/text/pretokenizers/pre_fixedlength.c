@@ -1,4 +1,5 @@
-/* pre_fixedlength.c - FixedLength: pieces of a fixed number of characters; the last one may be shorter. */
+/* pre_fixedlength.c - FixedLength: pieces of a fixed number of characters; the last one may be
+ * shorter. */
 #include "text/pipeline.h"
 #include "text/sources/key_report.h"
 
@@ -32,5 +33,6 @@ static pith_status pre_fixedlength_run(const void *self, pith__encoding *enc, pi
     return PITH_OK;
 }
 
-const pith__pretokenizer_desc pith__pretokenizer_FixedLength = { "FixedLength", 0, pre_fixedlength_parse,
+const pith__pretokenizer_desc pith__pretokenizer_FixedLength = { "FixedLength", 0,
+                                                                 pre_fixedlength_parse,
                                                                  pre_fixedlength_run, NULL };

@@ -1,8 +1,8 @@
-/* pre_metaspace.c - SentencePiece's spaces: written as a visible character and put before the text. Pieces begin at
- * them.
+/* pre_metaspace.c - SentencePiece's spaces: written as a visible character and put before the text.
+ * Pieces begin at them.
  *
- * The space that is put before a text belongs to the character it precedes. "first" means a piece that begins where
- * the source begins: not one whose first characters a normalizer has removed. */
+ * The space that is put before a text belongs to the character it precedes. "first" means a piece
+ * that begins where the source begins: not one whose first characters a normalizer has removed. */
 #include "text/pipeline.h"
 #include "text/sources/key_report.h"
 
@@ -83,7 +83,8 @@ static void pre_metaspace_parse(const void **self, pith__json *j, pith__loader *
     }
     if (!has_scheme && !add_prefix_space) step->scheme = NEVER;
     if (!j->failed && has_scheme && !add_prefix_space && step->scheme != NEVER)
-        pith__json_fail(j, PITH_ERR_FORMAT, "add_prefix_space and prepend_scheme contradict each other");
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "add_prefix_space and prepend_scheme contradict each other");
     const char *p = mark.data;
     if (!j->failed && mark.size) pith__utf8_next(&p);
     if (!j->failed && (!mark.size || p != mark.data + mark.size))
@@ -95,7 +96,9 @@ static void pre_metaspace_parse(const void **self, pith__json *j, pith__loader *
     *self = step;
 }
 
-static uint32_t pre_metaspace_nature(const void *self) { return ((const metaspace *)self)->split ? PITH_STEP_CUTS : 0; }
+static uint32_t pre_metaspace_nature(const void *self) {
+    return ((const metaspace *)self)->split ? PITH_STEP_CUTS : 0;
+}
 
 const pith__pretokenizer_desc pith__pretokenizer_Metaspace = {
     .name = "Metaspace",

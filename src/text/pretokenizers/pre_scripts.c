@@ -1,5 +1,6 @@
-/* pre_scripts.c - UnicodeScripts: cuts where the script changes. Characters without a script (0) belong to the piece
- * before them. At the start of a text Hugging Face tokenizers drops them, and so do we. */
+/* pre_scripts.c - UnicodeScripts: cuts where the script changes. Characters without a script (0)
+ * belong to the piece before them. At the start of a text Hugging Face tokenizers drops them, and
+ * so do we. */
 #include "base/unicode/tokenizer_characters.h"
 #include "text/pipeline.h"
 
@@ -20,4 +21,5 @@ static pith_status pre_scripts_run(const void *self, pith__encoding *enc, pith__
     return PITH_OK;
 }
 
-const pith__pretokenizer_desc pith__pretokenizer_UnicodeScripts = { "UnicodeScripts", 0, NULL, pre_scripts_run, NULL };
+const pith__pretokenizer_desc pith__pretokenizer_UnicodeScripts = { "UnicodeScripts", 0, NULL,
+                                                                    pre_scripts_run, NULL };

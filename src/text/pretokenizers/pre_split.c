@@ -15,7 +15,8 @@ static pith_status pre_split_run(const void *self, pith__encoding *enc, pith__pi
     pith__matches matches = pith__pattern_begin(step->pattern, enc, piece);
     uint32_t begin, end;
     int found;
-    while ((found = pith__pattern_next(&matches, &begin, &end)) > 0) pith__split_match(&splitter, begin, end);
+    while ((found = pith__pattern_next(&matches, &begin, &end)) > 0)
+        pith__split_match(&splitter, begin, end);
     if (found < 0) return enc->err->code;
     pith__split_end(&splitter);
     return PITH_OK;

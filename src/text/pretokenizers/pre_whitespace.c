@@ -1,4 +1,5 @@
-/* pre_whitespace.c - WhitespaceSplit cuts at white space; Whitespace gives the matches of \w+|[^\w\s]+. */
+/* pre_whitespace.c - WhitespaceSplit cuts at white space; Whitespace gives the matches of
+ * \w+|[^\w\s]+. */
 #include "base/unicode/tokenizer_characters.h"
 #include "text/pipeline.h"
 
@@ -24,14 +25,16 @@ static pith_status pre_whitespace_run(const void *self, pith__encoding *enc, pit
     return PITH_OK;
 }
 
-static pith_status pre_whitespace_run_split(const void *self, pith__encoding *enc, pith__piece piece) {
+static pith_status pre_whitespace_run_split(const void *self, pith__encoding *enc,
+                                            pith__piece piece) {
     (void)self;
     runs(enc, piece, false);
     return PITH_OK;
 }
 
-const pith__pretokenizer_desc pith__pretokenizer_Whitespace = { "Whitespace", PITH_STEP_LOCAL | PITH_STEP_CUTS, NULL,
-                                                                pre_whitespace_run, NULL };
-const pith__pretokenizer_desc pith__pretokenizer_WhitespaceSplit = { "WhitespaceSplit",
-                                                                     PITH_STEP_LOCAL | PITH_STEP_CUTS, NULL,
-                                                                     pre_whitespace_run_split, NULL };
+const pith__pretokenizer_desc pith__pretokenizer_Whitespace = { "Whitespace",
+                                                                PITH_STEP_LOCAL | PITH_STEP_CUTS,
+                                                                NULL, pre_whitespace_run, NULL };
+const pith__pretokenizer_desc pith__pretokenizer_WhitespaceSplit = {
+    "WhitespaceSplit", PITH_STEP_LOCAL | PITH_STEP_CUTS, NULL, pre_whitespace_run_split, NULL
+};

@@ -1,10 +1,10 @@
 /* known_regex.c - one matcher for a family of expressions.
  *
- * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other characters, white space.
- * A scanner says which form of each it has; a few only look for white space. Matching is leftmost-first as in a
- * backtracking engine, but every form looks at each character a bounded number of times. Character classes are those
- * of Oniguruma 6.9.10 (Unicode 16): those of base/unicode/character.h, and the characters that are new in Unicode 16.
- */
+ * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other
+ * characters, white space. A scanner says which form of each it has; a few only look for white
+ * space. Matching is leftmost-first as in a backtracking engine, but every form looks at each
+ * character a bounded number of times. Character classes are those of Oniguruma 6.9.10 (Unicode
+ * 16): those of base/unicode/character.h, and the characters that are new in Unicode 16. */
 #include "text/regex/known_regex.h"
 
 #include <string.h>
@@ -40,7 +40,8 @@ typedef enum word_form {
     LETTERS,       /* \p{L}+ */
     SPACE_LETTERS, /* " ?\p{L}+" */
     OTHER_LETTERS, /* [^\r\n\p{L}\p{N}]?\p{L}+ */
-    CASED,         /* o200k's two alternatives: capitals, then small letters, at least one of either */
+    CASED,         /* o200k's two alternatives: capitals, then small letters, at least one of
+                      either */
     SIGN_LETTERS   /* a sign and letters, both of ASCII, or [^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+ */
 } word_form;
 typedef enum run_form { NO_RUN, WHITE, BLANKS, NUMBERS, IDEOGRAPHS } run_form;
@@ -130,16 +131,18 @@ static unsigned class_of(uint32_t c) {
 
 static unsigned class_of_ascii(unsigned char c) {
     static const uint16_t classes[128] = {
-        REST,   REST,   REST,   REST,   REST,   REST,   REST,  REST,   REST,   SPACE,  SPACE,  SPACE,  SPACE,
-        SPACE,  REST,   REST,   REST,   REST,   REST,   REST,  REST,   REST,   REST,   REST,   REST,   REST,
-        REST,   REST,   REST,   REST,   REST,   REST,   SPACE, PUNCT,  PUNCT,  PUNCT,  SYMBOL, PUNCT,  PUNCT,
-        PUNCT,  PUNCT,  PUNCT,  PUNCT,  SYMBOL, PUNCT,  PUNCT, PUNCT,  PUNCT,  NUMBER, NUMBER, NUMBER, NUMBER,
-        NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, PUNCT, PUNCT,  SYMBOL, SYMBOL, SYMBOL, PUNCT,  PUNCT,
-        LU,     LU,     LU,     LU,     LU,     LU,     LU,    LU,     LU,     LU,     LU,     LU,     LU,
-        LU,     LU,     LU,     LU,     LU,     LU,     LU,    LU,     LU,     LU,     LU,     LU,     LU,
-        PUNCT,  PUNCT,  PUNCT,  SYMBOL, PUNCT,  SYMBOL, LL,    LL,     LL,     LL,     LL,     LL,     LL,
-        LL,     LL,     LL,     LL,     LL,     LL,     LL,    LL,     LL,     LL,     LL,     LL,     LL,
-        LL,     LL,     LL,     LL,     LL,     LL,     PUNCT, SYMBOL, PUNCT,  SYMBOL, REST,
+        REST,   REST,   REST,   REST,   REST,   REST,   REST,   REST,   REST,   SPACE,  SPACE,
+        SPACE,  SPACE,  SPACE,  REST,   REST,   REST,   REST,   REST,   REST,   REST,   REST,
+        REST,   REST,   REST,   REST,   REST,   REST,   REST,   REST,   REST,   REST,   SPACE,
+        PUNCT,  PUNCT,  PUNCT,  SYMBOL, PUNCT,  PUNCT,  PUNCT,  PUNCT,  PUNCT,  PUNCT,  SYMBOL,
+        PUNCT,  PUNCT,  PUNCT,  PUNCT,  NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER,
+        NUMBER, NUMBER, NUMBER, PUNCT,  PUNCT,  SYMBOL, SYMBOL, SYMBOL, PUNCT,  PUNCT,  LU,
+        LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,
+        LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,     LU,
+        LU,     LU,     LU,     PUNCT,  PUNCT,  PUNCT,  SYMBOL, PUNCT,  SYMBOL, LL,     LL,
+        LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,
+        LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,     LL,
+        LL,     LL,     PUNCT,  SYMBOL, PUNCT,  SYMBOL, REST,
     };
     return classes[c];
 }
@@ -156,7 +159,8 @@ static inline unsigned class_at(const char *p, const char **after) {
 }
 
 /* The end of the longest run of at most `most` characters of the classes. */
-static inline const char *known_regex_run(const char *p, const char *end, unsigned classes, uint32_t most) {
+static inline const char *known_regex_run(const char *p, const char *end, unsigned classes,
+                                          uint32_t most) {
     const char *after;
     for (; p < end && most && class_at(p, &after) & classes; most--) p = after;
     return p;
@@ -186,7 +190,8 @@ static const char *match_upper_lower(const char *p, const char *end) {
     return stop > p ? stop : last_lower;
 }
 
-static const char *match_cased(const char *p, const char *end, const char *after_first, bool may_skip) {
+static const char *match_cased(const char *p, const char *end, const char *after_first,
+                               bool may_skip) {
     const char *stop = may_skip ? match_upper_lower(after_first, end) : NULL;
     if (!stop) stop = match_upper_lower(p, end);
     for (int skip = may_skip; skip >= 0 && !stop; skip--) {
@@ -197,8 +202,8 @@ static const char *match_cased(const char *p, const char *end, const char *after
 }
 
 /* `after` and `class` are of the character at p. */
-static const char *match_word(const pith__scan *scan, const char *p, const char *end, const char *after,
-                              unsigned class) {
+static const char *match_word(const pith__scan *scan, const char *p, const char *end,
+                              const char *after, unsigned class) {
     bool other = !(class & (LETTER | NUMBER)) && *p != '\r' && *p != '\n';
     const char *stop;
     switch (scan->word) {
@@ -213,10 +218,12 @@ static const char *match_word(const pith__scan *scan, const char *p, const char 
     default:
         if (class & (LETTER | MARK)) return known_regex_run(after, end, LETTER | MARK, any);
         if (class & SIGN)
-            for (stop = after; *p >= 0 && stop < end && *stop >= 0 && class_of_ascii((unsigned char)*stop) & LETTER;)
+            for (stop = after; *p >= 0 && stop < end && *stop >= 0 &&
+                               class_of_ascii((unsigned char)*stop) & LETTER;)
                 stop++;
         else
-            stop = *p == '\r' || *p == '\n' ? after : known_regex_run(after, end, LETTER | MARK, any);
+            stop =
+                *p == '\r' || *p == '\n' ? after : known_regex_run(after, end, LETTER | MARK, any);
         return stop > after ? stop : NULL;
     }
 }
@@ -236,7 +243,8 @@ static const char *known_regex_match_at(const pith__scan *scan, const char *p, c
     unsigned class = class_at(p, &after);
     stop = match_word(scan, p, end, after, class);
     if (stop) {
-        const char *tail = scan->contraction == ANY_CASE_AFTER_WORD ? match_contraction(stop, end, true) : NULL;
+        const char *tail =
+            scan->contraction == ANY_CASE_AFTER_WORD ? match_contraction(stop, end, true) : NULL;
         return tail ? tail : stop;
     }
     if (class & NUMBER && scan->digits)
@@ -262,7 +270,9 @@ static const char *known_regex_match_at(const pith__scan *scan, const char *p, c
     return q == end || last == p ? q : last;
 }
 
-static bool is_ideograph(uint32_t c) { return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF); }
+static bool is_ideograph(uint32_t c) {
+    return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
+}
 
 static inline bool is_in_run(run_form form, const char *p, const char **after) {
     *after = p + 1;
@@ -280,8 +290,8 @@ static inline bool may_begin(run_form form, unsigned char c) {
         [WHITE] = { 0x1Full << '\t' | 1ull << ' ', 0, 0, LEAD(0xC2) | LEADS(0xE1, 0xE3) },
         [BLANKS] = { 1ull << ' ', 0, 0, 0 },
         [NUMBERS] = { 0x3FFull << '0', 0, 0,
-                      LEAD(0xC2) | LEAD(0xD9) | LEAD(0xDB) | LEAD(0xDF) | LEADS(0xE0, 0xE3) | LEAD(0xEA) |
-                          LEADS(0xEF, 0xF4) },
+                      LEAD(0xC2) | LEAD(0xD9) | LEAD(0xDB) | LEAD(0xDF) | LEADS(0xE0, 0xE3) |
+                          LEAD(0xEA) | LEADS(0xEF, 0xF4) },
         [IDEOGRAPHS] = { 0, 0, 0, LEADS(0xE3, 0xE9) },
     };
 #undef LEAD
@@ -289,15 +299,17 @@ static inline bool may_begin(run_form form, unsigned char c) {
     return bytes[form][c >> 6] >> (c & 63) & 1;
 }
 
-static bool next_run(const pith__scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
-                     uint32_t *match_end) {
+static bool next_run(const pith__scan *scan, const char *text, uint32_t at, uint32_t end,
+                     uint32_t *match_begin, uint32_t *match_end) {
     const char *p = text + at, *stop = text + end, *after = p;
     while (p < stop) {
         while (p < stop && !may_begin(scan->run, (unsigned char)*p)) p++;
         const char *begin = p;
         uint32_t count = 0;
-        for (; p < stop && count < scan->most && is_in_run(scan->run, p, &after); count++) p = after;
-        if (count >= scan->least || (count && scan->breaks && (*begin == '\t' || *begin == '\n' || *begin == '\r'))) {
+        for (; p < stop && count < scan->most && is_in_run(scan->run, p, &after); count++)
+            p = after;
+        if (count >= scan->least ||
+            (count && scan->breaks && (*begin == '\t' || *begin == '\n' || *begin == '\r'))) {
             *match_begin = (uint32_t)(begin - text);
             *match_end = (uint32_t)(p - text);
             return true;
@@ -307,11 +319,12 @@ static bool next_run(const pith__scan *scan, const char *text, uint32_t at, uint
     return false;
 }
 
-bool pith__scan_next(const pith__scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
-                     uint32_t *match_end) {
+bool pith__scan_next(const pith__scan *scan, const char *text, uint32_t at, uint32_t end,
+                     uint32_t *match_begin, uint32_t *match_end) {
     const char *p = text + at, *stop = NULL;
     if (scan->run) return next_run(scan, text, at, end, match_begin, match_end);
-    while (p < text + end && !(stop = known_regex_match_at(scan, p, text + end))) pith__utf8_next(&p);
+    while (p < text + end && !(stop = known_regex_match_at(scan, p, text + end)))
+        pith__utf8_next(&p);
     if (!stop) return false;
     *match_begin = (uint32_t)(p - text);
     *match_end = (uint32_t)(stop - text);
@@ -348,15 +361,21 @@ static const pith__scan o200k = { .contraction = ANY_CASE_AFTER_WORD,
                                   .space_other = true,
                                   .tail = "\r\n/",
                                   .newlines = true };
-static const pith__scan tekken = {
-    .word = CASED, .digits = 1, .other = OTHER, .space_other = true, .tail = "\r\n/", .newlines = true
-};
+static const pith__scan tekken = { .word = CASED,
+                                   .digits = 1,
+                                   .other = OTHER,
+                                   .space_other = true,
+                                   .tail = "\r\n/",
+                                   .newlines = true };
 static const pith__scan deepseek = {
     .word = SIGN_LETTERS, .other = SIGN, .space_other = true, .tail = "\r\n", .newlines = true
 };
-static const pith__scan clip = {
-    .contraction = EXACT, .word = LETTERS, .digits = 1, .other = OTHER, .tail = "", .skips_spaces = true
-};
+static const pith__scan clip = { .contraction = EXACT,
+                                 .word = LETTERS,
+                                 .digits = 1,
+                                 .other = OTHER,
+                                 .tail = "",
+                                 .skips_spaces = true };
 static const pith__scan clip_special = { .specials = clip_specials,
                                          .contraction = EXACT,
                                          .word = LETTERS,
@@ -366,7 +385,9 @@ static const pith__scan clip_special = { .specials = clip_specials,
                                          .skips_spaces = true };
 static const pith__scan spaces = { .run = WHITE, .least = 1, .most = UINT32_MAX };
 static const pith__scan many_blanks = { .run = BLANKS, .least = 2, .most = UINT32_MAX };
-static const pith__scan many_spaces = { .run = WHITE, .least = 2, .most = UINT32_MAX, .breaks = true };
+static const pith__scan many_spaces = {
+    .run = WHITE, .least = 2, .most = UINT32_MAX, .breaks = true
+};
 static const pith__scan three_digits = { .run = NUMBERS, .least = 1, .most = 3 };
 static const pith__scan ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UINT32_MAX };
 
@@ -399,14 +420,18 @@ const pith__scan *pith__scan_find(pith_str regex) {
         { CONTRACTIONS "|" GPT2_END, &pith__scan_gpt2 },
         { "'(?:[sdmt]|ll|ve|re)|" GPT2_END, &pith__scan_gpt2 },
         { FOLDED "|" START "\\p{L}+|\\p{N}{1,3}|" END("\\r\\n"), &cl100k },
-        { "'(?i:[sdmt]|ll|ve|re)|" START "+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
+        { "'(?i:[sdmt]|ll|ve|re)|" START
+          "+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
           "\\s+(?!\\S)|\\s+",
           &cl100k },
         { FOLDED "|" START "\\p{L}+|\\p{N}|" END("\\r\\n"), &qwen2 },
-        { START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED "?|\\p{N}{1,3}|" END("\\r\\n/"),
+        { START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED
+                        "?|\\p{N}{1,3}|" END("\\r\\n/"),
           &o200k },
-        { START CAPITAL "*" SMALL "+|" START CAPITAL "+" SMALL "*|\\p{N}|" END("\\r\\n/"), &tekken },
-        { "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+        { START CAPITAL "*" SMALL "+|" START CAPITAL "+" SMALL "*|\\p{N}|" END("\\r\\n/"),
+          &tekken },
+        { "[!\"#$%&'()*+,\\-./"
+          ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
           " ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
           &deepseek },
         { "\\p{N}{1,3}", &three_digits },

@@ -15,8 +15,10 @@ struct pith__pattern {
     const pith__regex_part *engine; /* of regex */
 };
 
-/* An expression that is not a known one. What loads the tokenizer names the part if this build lacks it. */
-static void pattern_compile(pith__pattern *pattern, pith_str regex, pith__json *j, pith__loader *loader) {
+/* An expression that is not a known one. What loads the tokenizer names the part if this build
+ * lacks it. */
+static void pattern_compile(pith__pattern *pattern, pith_str regex, pith__json *j,
+                            pith__loader *loader) {
     char place[128];
     pith_error err = PITH_ERROR_INIT;
     pattern->engine = pith__part_find("regex");
@@ -55,8 +57,8 @@ const pith__pattern *pith__pattern_parse(pith__json *j, pith__loader *loader) {
 }
 
 /* The first match that begins at or after `at`. */
-static int pattern_search(const pith__pattern *pattern, pith__encoding *enc, pith__piece piece, uint32_t at,
-                          uint32_t *begin, uint32_t *end) {
+static int pattern_search(const pith__pattern *pattern, pith__encoding *enc, pith__piece piece,
+                          uint32_t at, uint32_t *begin, uint32_t *end) {
     const char *text = enc->text.data;
     if (pattern->scan) return pith__scan_next(pattern->scan, text, at, piece.end, begin, end);
     if (pattern->string.data) {
@@ -72,8 +74,9 @@ static int pattern_search(const pith__pattern *pattern, pith__encoding *enc, pit
         return 1;
     }
     size_t match_begin = 0, match_end = 0;
-    int found = pattern->engine->next(pattern->regex, text + piece.begin, piece.end - piece.begin, at - piece.begin,
-                                      &match_begin, &match_end, enc->allocator, enc->err);
+    int found =
+        pattern->engine->next(pattern->regex, text + piece.begin, piece.end - piece.begin,
+                              at - piece.begin, &match_begin, &match_end, enc->allocator, enc->err);
     *begin = piece.begin + (uint32_t)match_begin;
     *end = piece.begin + (uint32_t)match_end;
     return found;
@@ -97,7 +100,8 @@ int pith__pattern_next(pith__matches *m, uint32_t *begin, uint32_t *end) {
 
 bool pith__pattern_is_local(const pith__pattern *pattern) {
     pith_str string = pattern->string;
-    return string.data ? string.size == 1 || !memchr(string.data, ' ', string.size) : pattern->scan != NULL;
+    return string.data ? string.size == 1 || !memchr(string.data, ' ', string.size)
+                       : pattern->scan != NULL;
 }
 
 bool pith__pattern_cuts_words(const pith__pattern *pattern) {

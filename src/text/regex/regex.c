@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Limits of one match: steps, of which PCRE2 makes about 30 million per second, and memory. Beyond them the match is an
- * error, so that an expression cannot hang or take all memory. */
+/* Limits of one match: steps, of which PCRE2 makes about 30 million per second, and memory. Beyond
+ * them the match is an error, so that an expression cannot hang or take all memory. */
 enum { STEP_LIMIT = 5000000, MEMORY_LIMIT_KIB = 64 * 1024 };
 
 struct pith__regex {
@@ -47,16 +47,18 @@ enum { GROWTH = 40 }; /* the longest replacement of one character of the pattern
 
 /* Scripts by their own name mean something wider in PCRE2: characters used with them. */
 static const char *const scripts[] = {
-    "Arabic",   "Armenian", "Bengali",  "Bopomofo", "Cyrillic",  "Devanagari", "Ethiopic", "Georgian",
-    "Greek",    "Gujarati", "Gurmukhi", "Han",      "Hangul",    "Hebrew",     "Hiragana", "Kannada",
-    "Katakana", "Khmer",    "Lao",      "Latin",    "Malayalam", "Mongolian",  "Myanmar",  "Sinhala",
-    "Syriac",   "Tamil",    "Telugu",   "Thaana",   "Thai",      "Tibetan",
+    "Arabic",   "Armenian", "Bengali",   "Bopomofo",  "Cyrillic", "Devanagari",
+    "Ethiopic", "Georgian", "Greek",     "Gujarati",  "Gurmukhi", "Han",
+    "Hangul",   "Hebrew",   "Hiragana",  "Kannada",   "Katakana", "Khmer",
+    "Lao",      "Latin",    "Malayalam", "Mongolian", "Myanmar",  "Sinhala",
+    "Syriac",   "Tamil",    "Telugu",    "Thaana",    "Thai",     "Tibetan",
 };
 
 static size_t write_property(writer *w, const char *p, const char *end) {
     const char *close = memchr(p, '}', (size_t)(end - p));
     if (!close || p[2] != '{') close = p + 1;
-    size_t skip = p[2] == '{' && close > p + 3 && p[3] == '^' ? 4 : 3, size = (size_t)(close + 1 - p);
+    size_t skip = p[2] == '{' && close > p + 3 && p[3] == '^' ? 4 : 3,
+           size = (size_t)(close + 1 - p);
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && size > skip; i++) {
         pith_str name = { p + skip, size - skip - 1 };
         if (!pith__str_is(name, scripts[i])) continue;
@@ -73,8 +75,10 @@ static size_t write_property(writer *w, const char *p, const char *end) {
     return size;
 }
 
-/* The escape at p[0] == '\\'; returns how many bytes of the pattern it took. *refused: why it cannot be written. */
-static size_t write_escape(writer *w, const char *p, const char *end, bool in_set, const char **refused) {
+/* The escape at p[0] == '\\'; returns how many bytes of the pattern it took. *refused: why it
+ * cannot be written. */
+static size_t write_escape(writer *w, const char *p, const char *end, bool in_set,
+                           const char **refused) {
     char c = p + 1 < end ? p[1] : 0;
     if (c == 'h' || c == 'H') {
         if (in_set && c == 'H') *refused = "\\H in a set";
@@ -103,7 +107,8 @@ static size_t write_escape(writer *w, const char *p, const char *end, bool in_se
     return 2;
 }
 
-/* "[:name:]" at p in a set; returns the bytes of the pattern it took, 0 with *refused if it cannot be written. */
+/* "[:name:]" at p in a set; returns the bytes of the pattern it took, 0 with *refused if it cannot
+ * be written. */
 static size_t write_bracket(writer *w, const char *p, const char *end, const char **refused) {
     static const struct {
         const char *name, *meaning;
@@ -166,7 +171,8 @@ static const char *regex_translate(writer *w, pith_str pattern) {
     return refused;
 }
 
-pith_status pith__regex_compile(const pith__regex **regex, pith_str pattern, pith__arena *arena, pith_error *err) {
+pith_status pith__regex_compile(const pith__regex **regex, pith_str pattern, pith__arena *arena,
+                                pith_error *err) {
     size_t capacity = pattern.size * GROWTH + GROWTH;
     if (pattern.size > 1 << 16)
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "an expression of %zu bytes", pattern.size);
@@ -175,21 +181,22 @@ pith_status pith__regex_compile(const pith__regex **regex, pith_str pattern, pit
     if (!r || !w.out) return pith__fail_memory(err, capacity);
     const char *refused = regex_translate(&w, pattern);
     if (refused)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "' uses %s", PITH_STR_ARG(pattern),
-                          refused);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "' uses %s",
+                          PITH_STR_ARG(pattern), refused);
     pcre2_general_context *general = pcre2_general_context_create(arena_alloc, arena_free, arena);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     if (!context) return pith__fail_memory(err, sizeof(void *));
     int code = 0;
     PCRE2_SIZE at = 0;
     r->code = pcre2_compile((PCRE2_SPTR)w.out, w.size,
-                            PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
+                            PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
+                            &code, &at, context);
     if (code == PCRE2_ERROR_HEAP_FAILED) return pith__fail_memory(err, w.size);
     if (!r->code) {
         PCRE2_UCHAR why[160] = { 0 };
         pcre2_get_error_message(code, why, sizeof why);
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "': %s", PITH_STR_ARG(pattern),
-                          (const char *)why);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "': %s",
+                          PITH_STR_ARG(pattern), (const char *)why);
     }
     r->pattern = pith__arena_str(arena, pattern);
     if (!r->pattern.data) return pith__fail_memory(err, pattern.size);
@@ -197,8 +204,8 @@ pith_status pith__regex_compile(const pith__regex **regex, pith_str pattern, pit
     return PITH_OK;
 }
 
-int pith__regex_next(const pith__regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
-                     const pith_allocator *allocator, pith_error *err) {
+int pith__regex_next(const pith__regex *regex, const char *text, size_t size, size_t at,
+                     size_t *begin, size_t *end, const pith_allocator *allocator, pith_error *err) {
     pcre2_general_context *general =
         pcre2_general_context_create(call_alloc, regex_call_free, (void *)(uintptr_t)allocator);
     pcre2_match_context *context = general ? pcre2_match_context_create(general) : NULL;
@@ -207,7 +214,8 @@ int pith__regex_next(const pith__regex *regex, const char *text, size_t size, si
     if (data) {
         pcre2_set_match_limit(context, STEP_LIMIT);
         pcre2_set_heap_limit(context, MEMORY_LIMIT_KIB);
-        found = pcre2_match(regex->code, (PCRE2_SPTR)text, size, at, PCRE2_NO_UTF_CHECK, data, context);
+        found =
+            pcre2_match(regex->code, (PCRE2_SPTR)text, size, at, PCRE2_NO_UTF_CHECK, data, context);
         if (found >= 0) {
             *begin = pcre2_get_ovector_pointer(data)[0];
             *end = pcre2_get_ovector_pointer(data)[1];
@@ -221,9 +229,11 @@ int pith__regex_next(const pith__regex *regex, const char *text, size_t size, si
     if (found == PCRE2_ERROR_NOMEMORY)
         pith__fail_memory(err, MEMORY_LIMIT_KIB);
     else
-        pith__fail(err, PITH_ERR_ARGUMENT, "the expression '" PITH_STR_FMT "' takes too many steps on this text",
+        pith__fail(err, PITH_ERR_ARGUMENT,
+                   "the expression '" PITH_STR_FMT "' takes too many steps on this text",
                    PITH_STR_ARG(regex->pattern));
     return -1;
 }
 
-const pith__part pith__part_regex = { "regex", &(const pith__regex_part){ pith__regex_compile, pith__regex_next } };
+const pith__part pith__part_regex = { "regex", &(const pith__regex_part){ pith__regex_compile,
+                                                                          pith__regex_next } };

@@ -1,5 +1,5 @@
-/* config_files.c - see config_files.h. Every key of tokenizer_config.json is read, or in the list of those that change
- * no id, or told to the log. */
+/* config_files.c - see config_files.h. Every key of tokenizer_config.json is read, or in the list
+ * of those that change no id, or told to the log. */
 #include "text/sources/config_files.h"
 
 #include "base/log.h"
@@ -12,13 +12,15 @@
 pith__tokenizer_config *pith__tokenizer_config_create(pith__arena *arena) {
     pith__tokenizer_config *c = pith__arena_array(arena, 1, sizeof *c);
     if (!c) return NULL;
-    c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token = c->add_eos_token = -1;
+    c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token =
+        c->add_eos_token = -1;
     c->keep_accents = c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
     c->split_by_punct = c->split_special_tokens = c->left = c->typed = c->extra_ids = -1;
     return c;
 }
 
-const pith__named_token *pith__tokenizer_config_named(const pith__tokenizer_config *config, const char *key) {
+const pith__named_token *pith__tokenizer_config_named(const pith__tokenizer_config *config,
+                                                      const char *key) {
     for (size_t i = 0; i < config->named_count; i++)
         if (pith__str_is(config->named[i].key, key)) return &config->named[i];
     return NULL;
@@ -48,7 +50,8 @@ void pith__named_token_parse(pith__named_token *token, pith__json *j, pith__aren
         else
             pith__json_skip(j);
     }
-    if (!(said & PITH_ADDED_NORMALIZED) && said & PITH_ADDED_SPECIAL && !(token->flags & PITH_ADDED_SPECIAL))
+    if (!(said & PITH_ADDED_NORMALIZED) && said & PITH_ADDED_SPECIAL &&
+        !(token->flags & PITH_ADDED_SPECIAL))
         token->flags |= PITH_ADDED_NORMALIZED;
     token->special = token->flags & PITH_ADDED_SPECIAL;
     token->flags |= PITH_ADDED_SPECIAL;
@@ -56,8 +59,8 @@ void pith__named_token_parse(pith__named_token *token, pith__json *j, pith__aren
 
 /* ---- tokenizer_config.json and special_tokens_map.json ---- */
 
-/* Keys that change no id: what they are about is decoding, padding, generation, the files themselves, or an option
- * that only Python's own tokenizers have. */
+/* Keys that change no id: what they are about is decoding, padding, generation, the files
+ * themselves, or an option that only Python's own tokenizers have. */
 static const char *const harmless[] = {
     "_commit_hash",
     "add_dummy_prefix_space",
@@ -126,7 +129,9 @@ static bool is_harmless(pith_str key) {
     return false;
 }
 
-static bool ends_in_token(pith_str key) { return key.size > 6 && memcmp(key.data + key.size - 6, "_token", 6) == 0; }
+static bool ends_in_token(pith_str key) {
+    return key.size > 6 && memcmp(key.data + key.size - 6, "_token", 6) == 0;
+}
 
 static void config_named(pith__json *j, pith__loader *loader, pith_str key) {
     pith__tokenizer_config *c = loader->config;
@@ -135,8 +140,8 @@ static void config_named(pith__json *j, pith__loader *loader, pith_str key) {
     if (!pith__json_null(j)) pith__named_token_parse(&token, j, loader->arena);
     if (j->failed) return;
     while (i < c->named_count && !pith__str_eq(c->named[i].key, key)) i++;
-    if (i == c->named_count &&
-        !pith__arena_grow(loader->arena, (void **)&c->named, i, &c->named_capacity, sizeof *c->named)) {
+    if (i == c->named_count && !pith__arena_grow(loader->arena, (void **)&c->named, i,
+                                                 &c->named_capacity, sizeof *c->named)) {
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
@@ -182,7 +187,8 @@ static bool config_json(pith__json *j, pith__loader *loader, pith_str key, bool 
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (!pith__str_is(key, parts[i].key)) continue;
-        if (!pith__json_null(j)) *parts[i].json = pith__json_copy(j, loader->arena, pith__json_raw(j));
+        if (!pith__json_null(j))
+            *parts[i].json = pith__json_copy(j, loader->arena, pith__json_raw(j));
         return true;
     }
     return false;
@@ -195,11 +201,13 @@ static bool config_other(pith__json *j, pith__loader *loader, pith_str key) {
         pith_str side = pith__json_string(j);
         c->left = pith__str_is(side, "left");
         if (!c->left && !pith__str_is(side, "right"))
-            pith__json_fail(j, PITH_ERR_FORMAT, "\"" PITH_STR_FMT "\" is neither left nor right", PITH_STR_ARG(side));
+            pith__json_fail(j, PITH_ERR_FORMAT, "\"" PITH_STR_FMT "\" is neither left nor right",
+                            PITH_STR_ARG(side));
     } else if (pith__str_is(key, "model_input_names") && pith__json_peek(j) == PITH_JSON_ARRAY) {
         c->typed = 0;
         pith__json_array(j);
-        while (pith__json_next_item(j)) c->typed |= pith__str_is(pith__json_string(j), "token_type_ids");
+        while (pith__json_next_item(j))
+            c->typed |= pith__str_is(pith__json_string(j), "token_type_ids");
     } else if (pith__str_is(key, "tokenizer_class") && pith__json_peek(j) == PITH_JSON_STRING)
         c->tokenizer_class = pith__json_copy(j, loader->arena, pith__json_string(j));
     else if (pith__str_is(key, "extra_ids"))
@@ -215,13 +223,15 @@ static bool config_other(pith__json *j, pith__loader *loader, pith_str key) {
     return true;
 }
 
-/* remove_space: white space is removed by all tokenizers, so true says nothing. sp_model_kwargs: an empty object says
- * nothing; what else may be in it samples tokens by chance. */
+/* remove_space: white space is removed by all tokenizers, so true says nothing. sp_model_kwargs: an
+ * empty object says nothing; what else may be in it samples tokens by chance. */
 static bool says_nothing(pith__json *j, pith_str key) {
     pith_str raw = pith__json_raw(j);
-    if (pith__str_is(key, "remove_space")) return pith__str_is(raw, "true") || pith__str_is(raw, "null");
+    if (pith__str_is(key, "remove_space"))
+        return pith__str_is(raw, "true") || pith__str_is(raw, "null");
     for (size_t i = 0; i < raw.size; i++)
-        if (!memchr("{}[] \t\r\n", raw.data[i], 9)) return pith__str_is(raw, "null") || pith__str_is(raw, "false");
+        if (!memchr("{}[] \t\r\n", raw.data[i], 9))
+            return pith__str_is(raw, "null") || pith__str_is(raw, "false");
     return true;
 }
 
@@ -246,7 +256,8 @@ static void config_code(pith__json *j, const pith__loader *loader, const char *n
     if (code.size)
         pith__log_write(loader->log, PITH_LOG_WARNING,
                         "%s: auto_map names '" PITH_STR_FMT
-                        "', code that comes with the tokenizer, which is not run; tokens are those of the tokenizer's "
+                        "', code that comes with the tokenizer, which is not run; tokens are those "
+                        "of the tokenizer's "
                         "other files, and differ if that code changes them",
                         name, PITH_STR_ARG(code));
 }
@@ -259,7 +270,8 @@ static void config_warn(const pith__loader *loader, const char *name, pith_str k
                     name, PITH_STR_ARG(key));
 }
 
-static pith_status config_parse(pith__loader *loader, const char *name, pith_str bytes, bool of_map) {
+static pith_status config_parse(pith__loader *loader, const char *name, pith_str bytes,
+                                bool of_map) {
     pith__tokenizer_config *c = loader->config;
     pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     pith_str key;
@@ -273,9 +285,11 @@ static pith_status config_parse(pith__loader *loader, const char *name, pith_str
         pith__key_fate fate = PITH_KEY_READ;
         if (pith__str_is(key, "auto_map") && kind == PITH_JSON_OBJECT)
             config_code(j, loader, name);
-        else if (ends_in_token(key) && (kind == PITH_JSON_STRING || kind == PITH_JSON_OBJECT || kind == PITH_JSON_NULL))
+        else if (ends_in_token(key) &&
+                 (kind == PITH_JSON_STRING || kind == PITH_JSON_OBJECT || kind == PITH_JSON_NULL))
             config_named(j, loader, key);
-        else if (!config_flag(j, c, key) && !config_json(j, loader, key, of_map) && !config_other(j, loader, key)) {
+        else if (!config_flag(j, c, key) && !config_json(j, loader, key, of_map) &&
+                 !config_other(j, loader, key)) {
             fate = is_harmless(key) ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN;
             if (fate == PITH_KEY_IGNORED)
                 pith__json_skip(j);
@@ -284,7 +298,8 @@ static pith_status config_parse(pith__loader *loader, const char *name, pith_str
             else
                 config_warn(loader, name, key);
         }
-        if (pith__key_note(loader, name, key, fate)) pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        if (pith__key_note(loader, name, key, fate))
+            pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
     }
     pith__json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;
@@ -324,14 +339,15 @@ static pith_status read_model_config(pith__loader *loader, const char *name, pit
 static pith_status read_added_tokens(pith__loader *loader, const char *name, pith_str bytes) {
     (void)name;
     loader->config->old_added_tokens = pith__arena_str(loader->arena, bytes);
-    return loader->config->old_added_tokens.data ? PITH_OK : pith__fail_memory(loader->err, bytes.size);
+    return loader->config->old_added_tokens.data ? PITH_OK
+                                                 : pith__fail_memory(loader->err, bytes.size);
 }
 
 typedef pith_status read_config_fn(pith__loader *loader, const char *name, pith_str bytes);
 
 /* Reads a file of the directory, or nothing if it is not there. */
-static pith_status read_config_file(pith__loader *loader, const char *dir, const char *name, read_config_fn *fn,
-                                    bool copy) {
+static pith_status read_config_file(pith__loader *loader, const char *dir, const char *name,
+                                    read_config_fn *fn, bool copy) {
     pith_str path;
     pith__file file;
     bool there;
@@ -348,8 +364,9 @@ static void config_take_named(pith__tokenizer_config *c) {
         const char *key;
         pith_str *token;
     } tokens[] = {
-        { "unk_token", &c->unk_token },   { "bos_token", &c->bos_token }, { "eos_token", &c->eos_token },
-        { "cls_token", &c->cls_token },   { "sep_token", &c->sep_token }, { "pad_token", &c->pad_token },
+        { "unk_token", &c->unk_token },   { "bos_token", &c->bos_token },
+        { "eos_token", &c->eos_token },   { "cls_token", &c->cls_token },
+        { "sep_token", &c->sep_token },   { "pad_token", &c->pad_token },
         { "mask_token", &c->mask_token },
     };
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
@@ -360,9 +377,11 @@ static void config_take_named(pith__tokenizer_config *c) {
 
 pith_status pith__tokenizer_config_read(pith__loader *loader, const char *dir, bool copy) {
     pith__tokenizer_config *c = loader->config;
-    PITH_TRY(read_config_file(loader, dir, "tokenizer_config.json", pith__tokenizer_config_parse, copy));
+    PITH_TRY(
+        read_config_file(loader, dir, "tokenizer_config.json", pith__tokenizer_config_parse, copy));
     if (!c->added_tokens.data) {
-        PITH_TRY(read_config_file(loader, dir, "special_tokens_map.json", read_special_tokens_map, copy));
+        PITH_TRY(read_config_file(loader, dir, "special_tokens_map.json", read_special_tokens_map,
+                                  copy));
         PITH_TRY(read_config_file(loader, dir, "added_tokens.json", read_added_tokens, copy));
     }
     PITH_TRY(read_config_file(loader, dir, "config.json", read_model_config, copy));

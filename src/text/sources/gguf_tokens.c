@@ -55,21 +55,25 @@ double pith__gguf_score(const pith__gguf_tokens *t, size_t i) {
     return t->scores.kind == PITH_GGUF_NUMBERS ? pith__gguf_number(&t->scores, i) : 0;
 }
 
-pith_status pith__gguf_add_tokens(pith__loader *loader, const pith__gguf_tokens *t, bool mask_strips) {
+pith_status pith__gguf_add_tokens(pith__loader *loader, const pith__gguf_tokens *t,
+                                  bool mask_strips) {
     for (size_t i = 0; i < t->count; i++) {
         const pith_str token = t->tokens[i];
         const bool special = t->types[i] == PITH_GGUF_CONTROL || t->types[i] == PITH_GGUF_UNKNOWN;
         const bool own = (int64_t)i == t->mask || special;
         size_t spaces = 0;
         while (spaces < token.size && token.data[spaces] == ' ') spaces++;
-        if (!token.size || spaces == token.size || (!own && t->types[i] != PITH_GGUF_USER_DEFINED)) continue;
+        if (!token.size || spaces == token.size || (!own && t->types[i] != PITH_GGUF_USER_DEFINED))
+            continue;
         const uint32_t strips = mask_strips && (int64_t)i == t->mask ? PITH_ADDED_LSTRIP : 0;
-        PITH_TRY(pith__added_add_listed(loader, token, (int64_t)i, own ? PITH_ADDED_SPECIAL | strips : 0));
+        PITH_TRY(pith__added_add_listed(loader, token, (int64_t)i,
+                                        own ? PITH_ADDED_SPECIAL | strips : 0));
     }
     return PITH_OK;
 }
 
-pith_status pith__gguf_add_frame(pith__loader *loader, const pith__gguf_tokens *t, bool bos, bool eos, bool sep) {
+pith_status pith__gguf_add_frame(pith__loader *loader, const pith__gguf_tokens *t, bool bos,
+                                 bool eos, bool sep) {
     const struct {
         bool wanted;
         int64_t id;
@@ -92,19 +96,22 @@ pith_status pith__gguf_add_frame(pith__loader *loader, const pith__gguf_tokens *
     }
     snprintf(single, sizeof single, "%sA%s", bos ? "0" : "", eos ? "1" : "");
     snprintf(pair, sizeof pair, "%s%sB%s", single, sep ? "2" : "", eos ? "1" : "");
-    return pith__source_frame(loader, tokens, &(pith__source_template){ single, types, pair, types });
+    return pith__source_frame(loader, tokens,
+                              &(pith__source_template){ single, types, pair, types });
 }
 
 /* ---- Unigram ----
  *
- * The steps are those of XLM-RoBERTa's tokenizer, whatever tokenizer.ggml.add_space_prefix and remove_extra_whitespaces
- * say: for a file made from tokenizer.json they are attributes of the Python object that have no part in them. */
+ * The steps are those of XLM-RoBERTa's tokenizer, whatever tokenizer.ggml.add_space_prefix and
+ * remove_extra_whitespaces say: for a file made from tokenizer.json they are attributes of the
+ * Python object that have no part in them. */
 
 /* The least score of a token that a text can become. */
 static double gguf_least_score(const pith__gguf_tokens *t) {
     double least = 0;
     for (size_t i = 0; i < t->count; i++)
-        if (t->types[i] == PITH_GGUF_NORMAL && pith__gguf_score(t, i) < least) least = pith__gguf_score(t, i);
+        if (t->types[i] == PITH_GGUF_NORMAL && pith__gguf_score(t, i) < least)
+            least = pith__gguf_score(t, i);
     return least;
 }
 
@@ -114,17 +121,20 @@ static void gguf_charsmap(gguf_json *j, pith_str bytes) {
     for (size_t i = 0; i < bytes.size; i += 3) {
         uint32_t bits = 0;
         char four[4];
-        for (size_t k = i; k < i + 3; k++) bits = bits << 8 | (k < bytes.size ? (unsigned char)bytes.data[k] : 0);
-        for (unsigned k = 0; k < 4; k++) four[k] = k > bytes.size - i ? '=' : digits[bits >> (18 - 6 * k) & 63];
+        for (size_t k = i; k < i + 3; k++)
+            bits = bits << 8 | (k < bytes.size ? (unsigned char)bytes.data[k] : 0);
+        for (unsigned k = 0; k < 4; k++)
+            four[k] = k > bytes.size - i ? '=' : digits[bits >> (18 - 6 * k) & 63];
         gguf_json_put(j, (pith_str){ four, sizeof four });
     }
     gguf_json_text(j, "\"}");
 }
 
-/* XLM-RoBERTa's mask token is not in its SentencePiece model, so that files made from that only have room for it. */
+/* XLM-RoBERTa's mask token is not in its SentencePiece model, so that files made from that only
+ * have room for it. */
 static pith_str gguf_unigram_token(const pith__gguf_tokens *t, size_t i) {
-    const bool room = (int64_t)i == t->mask && t->types[i] == PITH_GGUF_UNUSED && t->tokens[i].size > 4 &&
-                      !memcmp(t->tokens[i].data, "[PAD", 4);
+    const bool room = (int64_t)i == t->mask && t->types[i] == PITH_GGUF_UNUSED &&
+                      t->tokens[i].size > 4 && !memcmp(t->tokens[i].data, "[PAD", 4);
     return room ? PITH_STR("<mask>") : t->tokens[i];
 }
 
@@ -133,21 +143,22 @@ pith_status pith__gguf_load_unigram(pith__loader *loader, const pith__gguf_token
     const double least = gguf_least_score(t);
     char number[64];
     if (t->add_space == 0)
-        pith__log_write(
-            loader->log, PITH_LOG_WARNING,
-            "GGUF: 'tokenizer.ggml.add_space_prefix' is false, but a word begins with a space nevertheless, "
-            "as in XLM-RoBERTa's tokenizer, of which such files are made");
+        pith__log_write(loader->log, PITH_LOG_WARNING,
+                        "GGUF: 'tokenizer.ggml.add_space_prefix' is false, but a word begins with "
+                        "a space nevertheless, "
+                        "as in XLM-RoBERTa's tokenizer, of which such files are made");
     gguf_json_text(&j, "{\"normalizer\":");
     if (t->charsmap.kind == PITH_GGUF_NUMBERS)
         gguf_charsmap(&j, t->charsmap.text);
     else
         gguf_json_text(&j, "null");
-    gguf_json_text(
-        &j,
-        ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},"
-        "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\","
-        "\"prepend_scheme\":\"always\",\"split\":true}]},\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"" MARK
-        "\",\"prepend_scheme\":\"always\",\"split\":true},\"model\":{\"type\":\"Unigram\",\"unk_id\":");
+    gguf_json_text(&j, ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
+                       "\"WhitespaceSplit\"},"
+                       "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\","
+                       "\"prepend_scheme\":\"always\",\"split\":true}]},\"decoder\":{\"type\":"
+                       "\"Metaspace\",\"replacement\":\"" MARK
+                       "\",\"prepend_scheme\":\"always\",\"split\":true},\"model\":{\"type\":"
+                       "\"Unigram\",\"unk_id\":");
     snprintf(number, sizeof number, "%lld", (long long)(t->unk >= 0 ? t->unk : 2));
     gguf_json_text(&j, number);
     gguf_json_text(&j, ",\"byte_fallback\":false,\"vocab\":[");
@@ -155,15 +166,19 @@ pith_status pith__gguf_load_unigram(pith__loader *loader, const pith__gguf_token
         const double score = pith__gguf_score(t, i);
         gguf_json_text(&j, i ? ",[" : "[");
         gguf_json_quoted(&j, gguf_unigram_token(t, i));
-        /* Unused pieces must not lower the score of unknown characters, which follows from the least one. */
-        snprintf(number, sizeof number, ",%.17g]", score >= least && score <= FLT_MAX ? score : least);
+        /* Unused pieces must not lower the score of unknown characters, which follows from the
+         * least one. */
+        snprintf(number, sizeof number, ",%.17g]",
+                 score >= least && score <= FLT_MAX ? score : least);
         gguf_json_text(&j, number);
     }
     gguf_json_text(&j, "]}}");
     PITH_TRY(gguf_json_load(&j, loader));
-    if (t->mask >= 0 && t->mask < (int64_t)t->count) t->tokens[t->mask] = gguf_unigram_token(t, (size_t)t->mask);
+    if (t->mask >= 0 && t->mask < (int64_t)t->count)
+        t->tokens[t->mask] = gguf_unigram_token(t, (size_t)t->mask);
     PITH_TRY(pith__gguf_add_tokens(loader, t, true));
-    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, false), pith__gguf_flag(t->add_eos, true),
+    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, false),
+                                pith__gguf_flag(t->add_eos, true),
                                 pith__gguf_flag(t->add_sep, false));
 }
 
@@ -171,8 +186,9 @@ pith_status pith__gguf_load_unigram(pith__loader *loader, const pith__gguf_token
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define LINES " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define SPLIT(regex)                                                                                                   \
-    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false},"
+#define SPLIT(regex)                                                                               \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex                                          \
+    "\"},\"behavior\":\"Isolated\",\"invert\":false},"
 
 /* The values of tokenizer.ggml.pre: how texts are cut before merging. */
 typedef struct gguf_pre {
@@ -182,9 +198,11 @@ typedef struct gguf_pre {
     bool bos, sep, strips;    /* usual flags; the mask token takes the space before it */
 } gguf_pre;
 
-#define QWEN2 SPLIT(CONTRACTIONS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}|" LINES), .composes = true
-#define LLAMA3                                                                                                         \
-    SPLIT(CONTRACTIONS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|" LINES), .whole = true, .bos = true
+#define QWEN2                                                                                      \
+    SPLIT(CONTRACTIONS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}|" LINES), .composes = true
+#define LLAMA3                                                                                     \
+    SPLIT(CONTRACTIONS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|" LINES),           \
+        .whole = true, .bos = true
 
 static const gguf_pre pres[] = {
     { "gpt-2", NULL, .bos = false },
@@ -198,16 +216,19 @@ static const gguf_pre pres[] = {
     { "jina-v5-nano", LLAMA3 },
 };
 
-static pith_status gguf_find_pre(const gguf_pre **pre, pith__loader *loader, const pith__gguf_tokens *t) {
+static pith_status gguf_find_pre(const gguf_pre **pre, pith__loader *loader,
+                                 const pith__gguf_tokens *t) {
     pith_str known = PITH_STR("");
     for (size_t i = 0; i < sizeof pres / sizeof *pres; i++) {
         *pre = &pres[i];
         if (pith__str_is(t->pre, pres[i].name)) return PITH_OK;
-        known = pith__arena_printf(loader->scratch, "%s%s%s", known.data, i ? ", " : "", pres[i].name);
+        known =
+            pith__arena_printf(loader->scratch, "%s%s%s", known.data, i ? ", " : "", pres[i].name);
         if (!known.data) return pith__fail_memory(loader->err, 64);
     }
     return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
-                      "GGUF: 'tokenizer.ggml.pre' is '" PITH_STR_FMT "'; known are %s; put the model's tokenizer.json "
+                      "GGUF: 'tokenizer.ggml.pre' is '" PITH_STR_FMT
+                      "'; known are %s; put the model's tokenizer.json "
                       "and config.json beside the file and give the directory as the model",
                       PITH_STR_ARG(t->pre), known.data);
 }
@@ -223,7 +244,8 @@ static pith_status gguf_put_merges(gguf_json *j, pith__loader *loader, const pit
         pith_str merge;
         PITH_TRY(pith__gguf_text(&at, &merge));
         if (pith__utf8_valid_prefix(merge.data, merge.size) < merge.size)
-            return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: merge %llu is no UTF-8", (unsigned long long)i);
+            return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: merge %llu is no UTF-8",
+                              (unsigned long long)i);
         if (i) gguf_json_text(j, ",");
         gguf_json_quoted(j, merge);
     }
@@ -241,7 +263,8 @@ pith_status pith__gguf_load_bpe(pith__loader *loader, const pith__gguf_tokens *t
     gguf_json_text(&j, "{\"type\":\"ByteLevel\",\"add_prefix_space\":");
     gguf_json_text(&j, pith__gguf_flag(t->add_space, false) ? "true" : "false");
     gguf_json_text(&j, pre->split ? ",\"use_regex\":false}]}," : ",\"use_regex\":true}]},");
-    gguf_json_text(&j, "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"ignore_merges\":");
+    gguf_json_text(
+        &j, "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"ignore_merges\":");
     gguf_json_text(&j, pre->whole ? "true,\"vocab\":{" : "false,\"vocab\":{");
     for (size_t i = 0; i < t->count; i++) {
         if (i) gguf_json_text(&j, ",");
@@ -254,13 +277,15 @@ pith_status pith__gguf_load_bpe(pith__loader *loader, const pith__gguf_tokens *t
     gguf_json_text(&j, "]}}");
     PITH_TRY(gguf_json_load(&j, loader));
     PITH_TRY(pith__gguf_add_tokens(loader, t, pre->strips));
-    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, pre->bos), pith__gguf_flag(t->add_eos, false),
+    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, pre->bos),
+                                pith__gguf_flag(t->add_eos, false),
                                 pith__gguf_flag(t->add_sep, pre->sep));
 }
 
 /* ---- BPE of SentencePiece ---- */
 
-/* The piece as SentencePiece has it: the converter writes the marks of tokens that users have defined as spaces. */
+/* The piece as SentencePiece has it: the converter writes the marks of tokens that users have
+ * defined as spaces. */
 static pith_str gguf_piece(pith__arena *scratch, pith_str token, uint8_t type) {
     pith_str piece = token;
     size_t size = 0;
@@ -281,14 +306,19 @@ pith_status pith__gguf_load_pieces(pith__loader *loader, const pith__gguf_tokens
                                             "{\"type\":\"ByteFallback\"}", "{\"type\":\"Fuse\"}" };
     const bool prefix = pith__gguf_flag(t->add_space, true);
     const size_t unk = t->unk >= 0 ? (size_t)t->unk : 0;
-    pith__bpe_spec spec = { .vocab.scratch = loader->scratch, .fuse_unk = true, .byte_fallback = true };
+    pith__bpe_spec spec = { .vocab.scratch = loader->scratch,
+                            .fuse_unk = true,
+                            .byte_fallback = true };
     const void *model = NULL;
     pith_str *pieces = pith__arena_array(loader->scratch, t->count, sizeof *pieces);
     double *scores = pith__arena_array(loader->scratch, t->count, sizeof *scores);
     bool *merges = pith__arena_array(loader->scratch, t->count, sizeof *merges);
-    if (!pieces || !scores || !merges) return pith__fail_memory(loader->err, t->count * sizeof *pieces);
-    if (unk >= t->count) return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: the unknown token is no token");
-    for (size_t i = 0; i < t->count; i++) { /* pieces of users come first, as their scores of 0 say in the model */
+    if (!pieces || !scores || !merges)
+        return pith__fail_memory(loader->err, t->count * sizeof *pieces);
+    if (unk >= t->count)
+        return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: the unknown token is no token");
+    for (size_t i = 0; i < t->count; i++) { /* pieces of users come first, as their scores of 0 say
+                                               in the model */
         const bool own = t->types[i] == PITH_GGUF_USER_DEFINED;
         pieces[i] = gguf_piece(loader->scratch, t->tokens[i], t->types[i]);
         if (!pieces[i].data) return pith__fail_memory(loader->err, t->tokens[i].size);
@@ -306,10 +336,12 @@ pith_status pith__gguf_load_pieces(pith__loader *loader, const pith__gguf_tokens
     else
         PITH_TRY(pith__loader_add(
             loader, "normalizer",
-            PITH_STR("{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" MARK "\"}")));
+            PITH_STR("{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" MARK
+                     "\"}")));
     for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++)
         PITH_TRY(pith__loader_add(loader, "decoder", pith__str_of(decoders[i])));
     PITH_TRY(pith__gguf_add_tokens(loader, t, false));
-    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, true), pith__gguf_flag(t->add_eos, false),
+    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, true),
+                                pith__gguf_flag(t->add_eos, false),
                                 pith__gguf_flag(t->add_sep, false));
 }

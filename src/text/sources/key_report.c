@@ -11,13 +11,15 @@ static bool key_report_has(pith_str list, pith_str word, const char *between) {
     for (size_t at = 0; at + word.size <= list.size; at++) {
         const size_t end = at + word.size;
         const bool begins = at == 0 || (at >= n && !memcmp(list.data + at - n, between, n));
-        const bool ends = end == list.size || (list.size - end >= n && !memcmp(list.data + end, between, n));
+        const bool ends =
+            end == list.size || (list.size - end >= n && !memcmp(list.data + end, between, n));
         if (begins && ends && !memcmp(list.data + at, word.data, word.size)) return true;
     }
     return false;
 }
 
-pith_status pith__key_note(pith__loader *loader, const char *file, pith_str key, pith__key_fate fate) {
+pith_status pith__key_note(pith__loader *loader, const char *file, pith_str key,
+                           pith__key_fate fate) {
     pith_tokenizer *t = loader->tokenizer;
     size_t i = 0;
     if (loader->frozen.data) return PITH_OK;
@@ -34,8 +36,8 @@ pith_status pith__key_note(pith__loader *loader, const char *file, pith_str key,
     }
     pith_str *list = &t->keys[i].keys[fate];
     if (key_report_has(*list, key, ", ")) return PITH_OK;
-    *list = pith__arena_printf(t->arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list), list->size ? ", " : "",
-                               PITH_STR_ALL(key));
+    *list = pith__arena_printf(t->arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list),
+                               list->size ? ", " : "", PITH_STR_ALL(key));
     return list->data ? PITH_OK : pith__fail_memory(loader->err, key.size);
 }
 
@@ -47,7 +49,8 @@ static pith_str key_report_place(const pith__json *j, pith__arena *arena, pith_s
             place = pith__arena_printf(arena, PITH_STR_FMT PITH_STR_FMT ".", PITH_STR_ALL(place),
                                        PITH_STR_ALL(j->stack[i].key));
     if (!place.data) return place;
-    return pith__arena_printf(arena, PITH_STR_FMT PITH_STR_FMT, PITH_STR_ALL(place), PITH_STR_ALL(key));
+    return pith__arena_printf(arena, PITH_STR_FMT PITH_STR_FMT, PITH_STR_ALL(place),
+                              PITH_STR_ALL(key));
 }
 
 void pith__key_other(pith__json *j, pith__loader *loader, pith_str key, const char *harmless) {
@@ -55,20 +58,22 @@ void pith__key_other(pith__json *j, pith__loader *loader, pith_str key, const ch
     const bool known = key_report_has(pith__str_of(harmless), key, " ");
     if (loader->json_name && !none && !j->failed) {
         const pith_str place = key_report_place(j, loader->scratch, key);
-        if (!place.data ||
-            pith__key_note(loader, loader->json_name, place, known ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN))
+        if (!place.data || pith__key_note(loader, loader->json_name, place,
+                                          known ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN))
             pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         else if (!known)
-            pith__log_write(loader->log, PITH_LOG_WARNING,
-                            "%s: '" PITH_STR_FMT
-                            "' is not known and is ignored; if it changes tokens in the model's own "
-                            "package, these differ",
-                            loader->json_name, PITH_STR_ARG(place));
+            pith__log_write(
+                loader->log, PITH_LOG_WARNING,
+                "%s: '" PITH_STR_FMT
+                "' is not known and is ignored; if it changes tokens in the model's own "
+                "package, these differ",
+                loader->json_name, PITH_STR_ARG(place));
     }
     pith__json_skip(j);
 }
 
-const pith__key_report *pith__tokenizer_key_reports(const pith_tokenizer *tokenizer, size_t *count) {
+const pith__key_report *pith__tokenizer_key_reports(const pith_tokenizer *tokenizer,
+                                                    size_t *count) {
     *count = tokenizer->key_count;
     return tokenizer->keys;
 }

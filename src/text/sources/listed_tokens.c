@@ -1,5 +1,6 @@
-/* listed_tokens.c - added tokens that are listed next to a vocabulary: added_tokens_decoder of tokenizer_config.json
- * ({"id": {"content": …, "lstrip": …}}) or, if that is missing, added_tokens.json ({"token": id}). */
+/* listed_tokens.c - added tokens that are listed next to a vocabulary: added_tokens_decoder of
+ * tokenizer_config.json ({"id": {"content": …, "lstrip": …}}) or, if that is missing,
+ * added_tokens.json ({"token": id}). */
 #include "text/added_tokens.h"
 #include "text/post_processing.h"
 #include "text/sources/config_files.h"
@@ -12,7 +13,8 @@ static int64_t read_id(pith__json *j, pith_str key) {
         id = id * 10 + (key.data[i] - '0');
     }
     if (!key.size || id >= PITH_TOKEN_ID_MAX)
-        pith__json_fail(j, PITH_ERR_FORMAT, "\"" PITH_STR_FMT "\" is not a token id", PITH_STR_ARG(key));
+        pith__json_fail(j, PITH_ERR_FORMAT, "\"" PITH_STR_FMT "\" is not a token id",
+                        PITH_STR_ARG(key));
     return id;
 }
 
@@ -34,8 +36,10 @@ typedef struct listed_tokens {
     size_t count, capacity;
 } listed_tokens;
 
-static bool put_listed(listed_tokens *list, pith__json *j, pith__loader *loader, listed_token token) {
-    if (!pith__arena_grow(loader->scratch, (void **)&list->tokens, list->count, &list->capacity, sizeof token)) {
+static bool put_listed(listed_tokens *list, pith__json *j, pith__loader *loader,
+                       listed_token token) {
+    if (!pith__arena_grow(loader->scratch, (void **)&list->tokens, list->count, &list->capacity,
+                          sizeof token)) {
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return false;
     }
@@ -54,7 +58,8 @@ static void read_listed(listed_tokens *list, pith__json *j, pith__loader *loader
         int64_t id = read_id(j, key);
         pith__named_token_parse(&token, j, loader->scratch);
         if (j->failed || !token.content.data) continue;
-        if (!token.special && !is_named(loader->config, token.content)) token.flags &= ~(uint32_t)PITH_ADDED_SPECIAL;
+        if (!token.special && !is_named(loader->config, token.content))
+            token.flags &= ~(uint32_t)PITH_ADDED_SPECIAL;
         if (!put_listed(list, j, loader, (listed_token){ token.content, token.flags, id })) return;
     }
 }
@@ -65,8 +70,10 @@ static void read_old(listed_tokens *list, pith__json *j, pith__loader *loader) {
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
         pith_str content = pith__json_copy(j, loader->scratch, key);
-        uint32_t flags = is_named(loader->config, content) ? PITH_ADDED_SPECIAL : PITH_ADDED_NORMALIZED;
-        if (!put_listed(list, j, loader, (listed_token){ content, flags, pith__json_id(j) })) return;
+        uint32_t flags =
+            is_named(loader->config, content) ? PITH_ADDED_SPECIAL : PITH_ADDED_NORMALIZED;
+        if (!put_listed(list, j, loader, (listed_token){ content, flags, pith__json_id(j) }))
+            return;
     }
 }
 
@@ -78,8 +85,9 @@ pith_status pith__listed_tokens_add(pith__loader *loader, bool exact) {
     pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     if (!j) return pith__fail_memory(loader->err, sizeof *j);
     if (!json.data) return PITH_OK;
-    pith__json_init(j, json, old ? "added_tokens.json" : "tokenizer_config.json: added_tokens_decoder", loader->scratch,
-                    loader->err);
+    pith__json_init(j, json,
+                    old ? "added_tokens.json" : "tokenizer_config.json: added_tokens_decoder",
+                    loader->scratch, loader->err);
     if (old)
         read_old(&list, j, loader);
     else

@@ -1,7 +1,8 @@
 /* open_sources.c - opens a tokenizer: which files are there, and the parsed steps put together.
  *
- * tokenizer.json is one source among others (select/tokenizers.def lists them). Every source ends in the same list of
- * steps. The file is not needed after loading: tables are copies in the tokenizer's arena. */
+ * tokenizer.json is one source among others (select/tokenizers.def lists them). Every source ends
+ * in the same list of steps. The file is not needed after loading: tables are copies in the
+ * tokenizer's arena. */
 #include "base/left_out_pieces.h"
 #include "base/piece_listener.h"
 #include "text/added_tokens.h"
@@ -16,7 +17,8 @@
 
 /* ---- steps from JSON ---- */
 
-/* The value of "type" in the object before the scanner, which does not move; data NULL if there is none. */
+/* The value of "type" in the object before the scanner, which does not move; data NULL if there is
+ * none. */
 static pith_str step_type(pith__json *j, pith__loader *loader) {
     pith_str key, type = { NULL, 0 };
     pith__json *ahead = pith__arena_alloc(loader->scratch, sizeof *ahead);
@@ -38,14 +40,17 @@ static pith_str step_type(pith__json *j, pith__loader *loader) {
 
 const char pith__step_replaced = 0;
 
-static bool push_step(pith__loader *loader, pith__step_list *list, const void *desc, const void *self) {
-    if (!pith__arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
+static bool push_step(pith__loader *loader, pith__step_list *list, const void *desc,
+                      const void *self) {
+    if (!pith__arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity,
+                          sizeof *list->steps))
         return false;
     list->steps[list->count++] = (pith__text_step){ desc, self };
     return true;
 }
 
-bool pith__loader_add_normalizer(pith__loader *loader, const pith__normalizer_desc *desc, const void *self) {
+bool pith__loader_add_normalizer(pith__loader *loader, const pith__normalizer_desc *desc,
+                                 const void *self) {
     return push_step(loader, &loader->tokenizer->normalizers, desc, self);
 }
 
@@ -57,20 +62,24 @@ static bool loader_lacks(pith__json *j, pith__loader *loader, const char *list, 
     return true;
 }
 
-static void loader_add_step(pith__json *j, pith__loader *loader, pith__step_list *list, const void *desc,
-                            pith__parse_fn *parse, const char *kind, pith_str type) {
+static void loader_add_step(pith__json *j, pith__loader *loader, pith__step_list *list,
+                            const void *desc, pith__parse_fn *parse, const char *kind,
+                            pith_str type) {
     const void *self = NULL;
     pith_str key;
     if (!desc) {
-        if (loader_lacks(j, loader, kind[0] == 'n' ? "normalizers" : "pre_tokenizers", type)) return;
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "unknown %s \"" PITH_STR_FMT "\"", kind, PITH_STR_ARG(type));
+        if (loader_lacks(j, loader, kind[0] == 'n' ? "normalizers" : "pre_tokenizers", type))
+            return;
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "unknown %s \"" PITH_STR_FMT "\"", kind,
+                        PITH_STR_ARG(type));
         return;
     }
     if (parse)
         parse(&self, j, loader);
     else
         for (pith__json_object(j); pith__json_next_key(j, &key);)
-            pith__key_other(j, loader, key, kind[0] == 'd' ? "add_prefix_space trim_offsets use_regex" : "");
+            pith__key_other(j, loader, key,
+                            kind[0] == 'd' ? "add_prefix_space trim_offsets use_regex" : "");
     if (!j->failed && self != PITH_STEP_REPLACED && !push_step(loader, list, desc, self))
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
@@ -107,7 +116,8 @@ static void parse_steps(pith__json *j, pith__loader *loader, const char *kind) {
         else { /* encoding works without: detokenizing names it */
             pith__json_skip(j);
             pith_str name = pith__json_copy(j, loader->arena, type);
-            if (!push_step(loader, &t->decoders, NULL, name.data)) pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            if (!push_step(loader, &t->decoders, NULL, name.data))
+                pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         }
     }
 }
@@ -143,7 +153,8 @@ static void parse_model(pith__json *j, pith__loader *loader) {
     const pith__model_desc *desc = pith__model_find(type);
     if (!desc) {
         if (loader_lacks(j, loader, "tokenizer_models", type)) return;
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "unknown model \"" PITH_STR_FMT "\"", PITH_STR_ARG(type));
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "unknown model \"" PITH_STR_FMT "\"",
+                        PITH_STR_ARG(type));
         return;
     }
     desc->parse(&self, j, loader);
@@ -163,8 +174,8 @@ static void keep_setting(pith__json *j, pith__loader *loader, pith_str key, pith
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !j->failed; i++) {
         if (!pith__str_is(key, kept[i])) continue;
         json = pith__json_copy(j, loader->arena, json);
-        if (!pith__arena_grow(loader->arena, (void **)&t->settings, t->setting_count, &t->setting_capacity,
-                              sizeof *t->settings))
+        if (!pith__arena_grow(loader->arena, (void **)&t->settings, t->setting_count,
+                              &t->setting_capacity, sizeof *t->settings))
             pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         else
             t->settings[t->setting_count++] = (pith__setting){ kept[i], json };
@@ -229,11 +240,13 @@ pith_status pith__loader_replace(pith__loader *loader, const char *kind, pith_st
 
 /* Its own keys; which of those in the steps are read is up to the steps. */
 static pith_status loader_note_key(pith__json *j, pith__loader *loader, pith_str key) {
-    static const char *const read[] = { "added_tokens", "decoder",       "model",          "normalizer",
-                                        "padding",      "pre_tokenizer", "post_processor", "truncation" };
+    static const char *const read[] = { "added_tokens",   "decoder",   "model",
+                                        "normalizer",     "padding",   "pre_tokenizer",
+                                        "post_processor", "truncation" };
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (pith__str_is(key, read[i]))
-            return loader->json_name ? pith__key_note(loader, loader->json_name, key, PITH_KEY_READ) : PITH_OK;
+            return loader->json_name ? pith__key_note(loader, loader->json_name, key, PITH_KEY_READ)
+                                     : PITH_OK;
     pith__json ahead = *j; /* parse_kind passes over it */
     pith__key_other(&ahead, loader, key, "version pith_truncates");
     return PITH_OK;
@@ -249,7 +262,8 @@ pith_status pith__loader_read_json(pith__loader *loader, const char *path, pith_
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
         if (loader->json_name) PITH_TRY(loader_note_key(j, loader, key));
-        if (pith__str_is(key, "added_tokens")) { /* ids come from the model, which may stand after them */
+        if (pith__str_is(key, "added_tokens")) { /* ids come from the model, which may stand after
+                                                    them */
             *added = *j;
             has_added = true;
             pith__json_skip(j);
@@ -276,8 +290,9 @@ static pith_status load_tokenizer_json(pith__loader *loader, const char *path, p
     return status;
 }
 
-const pith__tokenizer_source pith__source_tokenizer_json = { "tokenizer.json",    0,   { "tokenizer.json" }, ".json",
-                                                             load_tokenizer_json, NULL };
+const pith__tokenizer_source pith__source_tokenizer_json = { "tokenizer.json",     0,
+                                                             { "tokenizer.json" }, ".json",
+                                                             load_tokenizer_json,  NULL };
 
 /* ---- choosing files ---- */
 
@@ -302,18 +317,24 @@ static bool has_suffix(const pith__tokenizer_source *source, const char *path) {
     return false;
 }
 
-/* Files of sources that this build was made without, if they would have gone before the one that was found (NULL: none
- * was): another one's tokens are not theirs. */
-static pith_status check_left_out(pith__loader *loader, const char *dir, const pith__tokenizer_source *found) {
+/* Files of sources that this build was made without, if they would have gone before the one that
+ * was found (NULL: none was): another one's tokens are not theirs. */
+static pith_status check_left_out(pith__loader *loader, const char *dir,
+                                  const pith__tokenizer_source *found) {
     static const struct {
         const char *list, *file;
         int rank;
     } files[] = {
-        { "tokenizer_json", "tokenizer.json", 0 }, { "sentencepiece", "sentencepiece.bpe.model", 20 },
-        { "sentencepiece", "spiece.model", 20 },   { "sentencepiece", "tokenizer.model", 20 },
-        { "sentencepiece", "spm.model", 20 },      { "sentencepiece", "sentencepiece.model", 20 },
-        { "bpe_files", "vocab.json", 30 },         { "vocab_txt", "vocab.txt", 40 },
-        { "tiktoken", "tokenizer.tiktoken", 50 },  { "gguf", "model.gguf", 60 },
+        { "tokenizer_json", "tokenizer.json", 0 },
+        { "sentencepiece", "sentencepiece.bpe.model", 20 },
+        { "sentencepiece", "spiece.model", 20 },
+        { "sentencepiece", "tokenizer.model", 20 },
+        { "sentencepiece", "spm.model", 20 },
+        { "sentencepiece", "sentencepiece.model", 20 },
+        { "bpe_files", "vocab.json", 30 },
+        { "vocab_txt", "vocab.txt", 40 },
+        { "tiktoken", "tokenizer.tiktoken", 50 },
+        { "gguf", "model.gguf", 60 },
     };
     for (size_t i = 0; pith__dropped_names[0] && i < sizeof files / sizeof *files; i++) {
         pith_str path;
@@ -321,14 +342,15 @@ static pith_status check_left_out(pith__loader *loader, const char *dir, const p
         if (found && files[i].rank >= found->rank) continue;
         PITH_TRY(pith__file_find(&there, &path, loader->scratch, dir, files[i].file, loader->err));
         if (!there) continue;
-        PITH_TRY(pith__piece_check_for("tokenizer_sources", pith__str_of(files[i].list), files[i].file, loader->err));
+        PITH_TRY(pith__piece_check_for("tokenizer_sources", pith__str_of(files[i].list),
+                                       files[i].file, loader->err));
     }
     return PITH_OK;
 }
 
 /* The source of the lowest rank one of whose files lies in the directory. */
-static pith_status find_in_dir(const pith__tokenizer_source **found, pith_str *path, pith__loader *loader,
-                               const char *dir) {
+static pith_status find_in_dir(const pith__tokenizer_source **found, pith_str *path,
+                               pith__loader *loader, const char *dir) {
     pith_str tried = { "", 0 };
     *found = NULL;
     for (size_t s = 0; pith__tokenizer_sources[s]; s++) {
@@ -336,10 +358,12 @@ static pith_status find_in_dir(const pith__tokenizer_source **found, pith_str *p
         for (int i = 0; i < PITH_SOURCE_FILES && source->files[i]; i++) {
             pith_str candidate;
             bool there;
-            tried = pith__arena_printf(loader->scratch, "%s%s%s", tried.data, tried.size ? ", " : "", source->files[i]);
+            tried = pith__arena_printf(loader->scratch, "%s%s%s", tried.data,
+                                       tried.size ? ", " : "", source->files[i]);
             if (!tried.data) return pith__fail_memory(loader->err, 1);
             if (*found && source->rank >= (*found)->rank) continue;
-            PITH_TRY(pith__file_find(&there, &candidate, loader->scratch, dir, source->files[i], loader->err));
+            PITH_TRY(pith__file_find(&there, &candidate, loader->scratch, dir, source->files[i],
+                                     loader->err));
             if (!there) continue;
             *found = source;
             *path = candidate;
@@ -349,12 +373,14 @@ static pith_status find_in_dir(const pith__tokenizer_source **found, pith_str *p
     if (*found) return PITH_OK;
     pith_error lacks = PITH_ERROR_INIT;
     const char *between = pith__piece_check_any("tokenizer_sources", &lacks) ? "; " : "";
-    return pith__fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no tokenizer files (looked for %s)%s%s", dir,
-                      tried.size ? tried.data : "none", between, lacks.message);
+    return pith__fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no tokenizer files (looked for %s)%s%s",
+                      dir, tried.size ? tried.data : "none", between, lacks.message);
 }
 
-/* The source that has a file of this name, else the one of the lowest rank that takes its suffix. */
-static pith_status find_for_file(const pith__tokenizer_source **found, pith__loader *loader, const char *path) {
+/* The source that has a file of this name, else the one of the lowest rank that takes its suffix.
+ */
+static pith_status find_for_file(const pith__tokenizer_source **found, pith__loader *loader,
+                                 const char *path) {
     pith_str known = PITH_STR("");
     *found = NULL;
     for (size_t s = 0; pith__tokenizer_sources[s]; s++) {
@@ -364,19 +390,22 @@ static pith_status find_for_file(const pith__tokenizer_source **found, pith__loa
             return PITH_OK;
         }
         if (has_suffix(source, path) && (!*found || source->rank < (*found)->rank)) *found = source;
-        known = pith__arena_printf(loader->scratch, "%s%s%s", known.data, s ? ", " : "", source->name);
+        known =
+            pith__arena_printf(loader->scratch, "%s%s%s", known.data, s ? ", " : "", source->name);
         if (!known.data) return pith__fail_memory(loader->err, 1);
     }
     if (*found) return PITH_OK;
     PITH_TRY(pith__piece_check_any("tokenizer_sources", loader->err));
-    return pith__fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file; known are %s", path,
-                      known.data);
+    return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
+                      "%s: not the name of a tokenizer file; known are %s", path, known.data);
 }
 
 /* What a file is goes before its name: Llama 3's tokenizer.model holds ranks. */
-static const pith__tokenizer_source *find_by_content(const pith__tokenizer_source *by_name, pith_str bytes) {
+static const pith__tokenizer_source *find_by_content(const pith__tokenizer_source *by_name,
+                                                     pith_str bytes) {
     for (size_t s = 0; pith__tokenizer_sources[s]; s++)
-        if (pith__tokenizer_sources[s]->is && pith__tokenizer_sources[s]->is(bytes)) return pith__tokenizer_sources[s];
+        if (pith__tokenizer_sources[s]->is && pith__tokenizer_sources[s]->is(bytes))
+            return pith__tokenizer_sources[s];
     return by_name;
 }
 
@@ -401,8 +430,9 @@ static pith_status loader_lower_setting(pith__loader *loader) {
     size_t i = 0;
     while (i < t->setting_count && strcmp(t->settings[i].key, kind) != 0) i++;
     const pith_str old = i < t->setting_count ? t->settings[i].json : PITH_STR("null");
-    pith_str json = PITH_STR(alone), parts[] = { PITH_STR("{\"type\":\"Sequence\",\"normalizers\":["), PITH_STR(alone),
-                                                 PITH_STR(","), old, PITH_STR("]}") };
+    pith_str json = PITH_STR(alone),
+             parts[] = { PITH_STR("{\"type\":\"Sequence\",\"normalizers\":["), PITH_STR(alone),
+                         PITH_STR(","), old, PITH_STR("]}") };
     if (!pith__str_is(old, "null")) {
         char *text = pith__arena_alloc(loader->arena, old.size + 128), *at = text;
         if (!text) return pith__fail_memory(loader->err, old.size);
@@ -412,23 +442,24 @@ static pith_status loader_lower_setting(pith__loader *loader) {
         }
         json = (pith_str){ text, (size_t)(at - text) };
     }
-    if (i == t->setting_count &&
-        !pith__arena_grow(loader->arena, (void **)&t->settings, i, &t->setting_capacity, sizeof *t->settings))
+    if (i == t->setting_count && !pith__arena_grow(loader->arena, (void **)&t->settings, i,
+                                                   &t->setting_capacity, sizeof *t->settings))
         return pith__fail_memory(loader->err, sizeof *t->settings);
     t->setting_count += i == t->setting_count;
     t->settings[i] = (pith__setting){ kind, json };
     return PITH_OK;
 }
 
-/* Puts the step Lowercase in front of the others, unless it is one of them. Source: sentence-transformers,
- * Transformer.__init__, do_lower_case. */
+/* Puts the step Lowercase in front of the others, unless it is one of them. Source:
+ * sentence-transformers, Transformer.__init__, do_lower_case. */
 static pith_status loader_add_lower(pith__loader *loader) {
     pith__step_list *list = &loader->tokenizer->normalizers;
     const pith__normalizer_desc *lower = pith__normalizer_find(PITH_STR("Lowercase"));
     if (!lower) return pith__piece_check("normalizers", PITH_STR("Lowercase"), loader->err);
     for (size_t i = 0; i < list->count; i++)
         if (list->steps[i].desc == lower) return PITH_OK;
-    if (!push_step(loader, list, lower, NULL)) return pith__fail_memory(loader->err, sizeof *list->steps);
+    if (!push_step(loader, list, lower, NULL))
+        return pith__fail_memory(loader->err, sizeof *list->steps);
     memmove(list->steps + 1, list->steps, (list->count - 1) * sizeof *list->steps);
     list->steps[0] = (pith__text_step){ lower, NULL };
     return loader_lower_setting(loader);
@@ -442,7 +473,8 @@ static pith_status loader_finish(pith__loader *loader) {
     pith__token_class_settle(loader);
     t->needs_origins = t->needs_origins && (t->normalizers.count || t->pretokenizers.count > 1);
     PITH_TRY(pith__added_finish(loader));
-    if (t->model->adopt && !(t->model_self = t->model->adopt(t->model_self, loader))) return loader->err->code;
+    if (t->model->adopt && !(t->model_self = t->model->adopt(t->model_self, loader)))
+        return loader->err->code;
     PITH_TRY(pith__prefix_find_out(loader));
     if (t->model->fuse && (!t->normalizers.count || !t->added->normalized.count))
         t->fused = t->model->fuse(t->model_self, loader);
@@ -463,14 +495,19 @@ static pith_status load_path(pith__loader *loader, const char *path, unsigned ho
     else {
         bool there;
         PITH_TRY(pith__file_there(&there, path, loader->err));
-        if (!there) return pith__fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory", path);
+        if (!there)
+            return pith__fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory",
+                              path);
         PITH_TRY(find_for_file(&source, loader, path));
         const char *slash = strrchr(path, '/');
-        dir = slash ? pith__arena_str(loader->scratch, (pith_str){ path, (size_t)(slash - path) + 1 }) : PITH_STR(".");
+        dir = slash
+                  ? pith__arena_str(loader->scratch, (pith_str){ path, (size_t)(slash - path) + 1 })
+                  : PITH_STR(".");
         if (!dir.data) return pith__fail_memory(loader->err, strlen(path));
     }
     const bool alone = how & PITH_TOKENIZER_ALONE;
-    if (!alone || source != &pith__source_tokenizer_json) PITH_TRY(pith__tokenizer_config_read(loader, dir.data, copy));
+    if (!alone || source != &pith__source_tokenizer_json)
+        PITH_TRY(pith__tokenizer_config_read(loader, dir.data, copy));
     loader->tokenizer->truncates = how & PITH_TOKENIZER_CUTS;
     pith__file file;
     PITH_TRY(pith__source_open(&file, loader, file_path.data, copy));
@@ -494,7 +531,8 @@ static pith_status load_frozen(pith__loader *loader) {
     pith_str json;
     PITH_TRY(pith__frozen_check(loader->frozen, loader->err));
     loader->tokenizer->from_frozen = true;
-    if (!(json.data = pith__frozen_table(loader, "settings", 1, &json.size))) return loader->err->code;
+    if (!(json.data = pith__frozen_table(loader, "settings", 1, &json.size)))
+        return loader->err->code;
     PITH_TRY(pith__tokenizer_config_parse(loader, "settings", json));
     loader->tokenizer->truncates = loader->config->truncates;
     return pith__loader_read_json(loader, "settings", json);
@@ -509,16 +547,21 @@ static pith_status load_bytes(pith__loader *loader, pith_str bytes) {
 }
 
 /* From path, or bytes, or frozen: the others have no data. */
-static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, unsigned how, pith_str bytes,
-                               pith_str frozen, const pith_open_options *options, pith__arena *arena, pith_error *err) {
+static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, unsigned how,
+                               pith_str bytes, pith_str frozen, const pith_open_options *options,
+                               pith__arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     pith__arena scratch;
-    pith__loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen };
-    loader.allocator = options && options->allocator ? options->allocator : &pith__allocator_default;
+    pith__loader loader = {
+        .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen
+    };
+    loader.allocator =
+        options && options->allocator ? options->allocator : &pith__allocator_default;
     loader.log = options && !frozen.data ? options->log : NULL;
     pith__arena_init(&scratch, loader.allocator);
     pith_status status = loader_prepare(&loader);
-    if (!status && path) status = load_path(&loader, path, how, options && options->flags & PITH_OPEN_COPY);
+    if (!status && path)
+        status = load_path(&loader, path, how, options && options->flags & PITH_OPEN_COPY);
     if (!status && bytes.data) status = load_bytes(&loader, bytes);
     if (!status && frozen.data) status = load_frozen(&loader);
     if (!status && !path) status = loader_finish(&loader);
@@ -533,26 +576,30 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, uns
     return PITH_OK;
 }
 
-pith_status pith__tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
-                                 pith__arena *arena, pith_error *err) {
+pith_status pith__tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file,
+                                 const pith_open_options *options, pith__arena *arena,
+                                 pith_error *err) {
     const pith_str none = { NULL, 0 };
     return loader_load(tokenizer, dir_or_file, 0, none, none, options, arena, err);
 }
 
-pith_status pith__tokenizer_load_as(pith_tokenizer **tokenizer, const char *dir_or_file, unsigned how,
-                                    const pith_open_options *options, pith__arena *arena, pith_error *err) {
+pith_status pith__tokenizer_load_as(pith_tokenizer **tokenizer, const char *dir_or_file,
+                                    unsigned how, const pith_open_options *options,
+                                    pith__arena *arena, pith_error *err) {
     const pith_str none = { NULL, 0 };
     return loader_load(tokenizer, dir_or_file, how, none, none, options, arena, err);
 }
 
-pith_status pith__tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes, const pith_open_options *options,
-                                       pith__arena *arena, pith_error *err) {
+pith_status pith__tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes,
+                                       const pith_open_options *options, pith__arena *arena,
+                                       pith_error *err) {
     if (!bytes.data) bytes.data = "";
     return loader_load(tokenizer, NULL, 0, bytes, (pith_str){ NULL, 0 }, options, arena, err);
 }
 
 pith_status pith__tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,
-                                        const pith_open_options *options, pith__arena *arena, pith_error *err) {
+                                        const pith_open_options *options, pith__arena *arena,
+                                        pith_error *err) {
     pith_str frozen = { bytes ? bytes : "", bytes ? size : 0 };
     return loader_load(tokenizer, NULL, 0, (pith_str){ NULL, 0 }, frozen, options, arena, err);
 }

@@ -1,10 +1,13 @@
-/* read_post_processing.c - reads post-processors, truncation and padding of tokenizer.json as templates. */
+/* read_post_processing.c - reads post-processors, truncation and padding of tokenizer.json as
+ * templates. */
 #include "text/post_processing.h"
 #include "text/sources/key_report.h"
 
 pith_status pith__framing_create(pith__loader *loader) {
-    loader->tokenizer->framing = pith__arena_array(loader->arena, 1, sizeof *loader->tokenizer->framing);
-    return loader->tokenizer->framing ? PITH_OK : pith__fail_memory(loader->err, sizeof(pith__framing));
+    loader->tokenizer->framing =
+        pith__arena_array(loader->arena, 1, sizeof *loader->tokenizer->framing);
+    return loader->tokenizer->framing ? PITH_OK
+                                      : pith__fail_memory(loader->err, sizeof(pith__framing));
 }
 
 int32_t pith__json_id(pith__json *j) {
@@ -14,10 +17,11 @@ int32_t pith__json_id(pith__json *j) {
     return j->failed ? 0 : (int32_t)id;
 }
 
-static void framing_read_add_item(pith__frame_template *t, pith__json *j, pith__loader *loader, int32_t id,
-                                  int32_t type_id) {
+static void framing_read_add_item(pith__frame_template *t, pith__json *j, pith__loader *loader,
+                                  int32_t id, int32_t type_id) {
     if (j->failed) return;
-    if (!pith__arena_grow(loader->arena, (void **)&t->items, t->count, &t->capacity, sizeof *t->items)) {
+    if (!pith__arena_grow(loader->arena, (void **)&t->items, t->count, &t->capacity,
+                          sizeof *t->items)) {
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
@@ -65,16 +69,18 @@ static void parse_pieces(pith__json *j, pith__loader *loader, written_template *
             }
         }
         if (j->failed) return;
-        if (!pith__arena_grow(loader->scratch, (void **)&out->pieces, out->count, &out->capacity, sizeof piece))
+        if (!pith__arena_grow(loader->scratch, (void **)&out->pieces, out->count, &out->capacity,
+                              sizeof piece))
             pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         else
             out->pieces[out->count++] = piece;
     }
 }
 
-/* special_tokens: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens": […]}}; its raw text is walked once per use. */
-static void framing_read_add_special(pith__frame_template *t, pith__json *j, pith__loader *loader, pith_str tokens,
-                                     written_piece piece) {
+/* special_tokens: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens": […]}}; its raw text is walked
+ * once per use. */
+static void framing_read_add_special(pith__frame_template *t, pith__json *j, pith__loader *loader,
+                                     pith_str tokens, written_piece piece) {
     pith__json *inner = pith__arena_alloc(loader->scratch, sizeof *inner);
     pith_str place = pith__arena_printf(loader->scratch, "%s: special_tokens", j->name);
     if (!inner || !place.data) {
@@ -106,7 +112,8 @@ static void framing_read_add_special(pith__frame_template *t, pith__json *j, pit
 }
 
 static void framing_read_resolve(pith__frame_template *t, pith__json *j, pith__loader *loader,
-                                 const written_template *written, pith_str special_tokens, int texts) {
+                                 const written_template *written, pith_str special_tokens,
+                                 int texts) {
     for (size_t i = 0; i < written->count && !j->failed; i++) {
         written_piece piece = written->pieces[i];
         if (piece.special.data)
@@ -170,8 +177,8 @@ static void parse_processor(pith__json *j, pith__loader *loader, written_process
 }
 
 /* [CLS] A [SEP], and [CLS] A [SEP] B [SEP], with two [SEP] in the middle for RoBERTa. */
-static void framing_read_add_sep_cls(pith__framing *f, pith__json *j, pith__loader *loader, const written_processor *w,
-                                     bool roberta) {
+static void framing_read_add_sep_cls(pith__framing *f, pith__json *j, pith__loader *loader,
+                                     const written_processor *w, bool roberta) {
     if (w->sep < 0 || w->cls < 0) {
         pith__json_fail(j, PITH_ERR_FORMAT, "needs sep and cls");
         return;
@@ -196,7 +203,8 @@ void pith__framing_parse(pith__json *j, pith__loader *loader) {
     if (pith__json_null(j)) return;
     parse_processor(j, loader, &w);
     if (j->failed) return;
-    bool bert = pith__str_is(w.type, "BertProcessing"), roberta = pith__str_is(w.type, "RobertaProcessing");
+    bool bert = pith__str_is(w.type, "BertProcessing"),
+         roberta = pith__str_is(w.type, "RobertaProcessing");
     bool byte_level = pith__str_is(w.type, "ByteLevel");
     if (pith__str_is(w.type, "Sequence") && w.nested) return;
     if ((byte_level || roberta) && w.trim) {
@@ -205,7 +213,8 @@ void pith__framing_parse(pith__json *j, pith__loader *loader) {
     }
     if (byte_level) return;
     if (!bert && !roberta && !pith__str_is(w.type, "TemplateProcessing")) {
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "unknown post-processor \"" PITH_STR_FMT "\"", PITH_STR_ARG(w.type));
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "unknown post-processor \"" PITH_STR_FMT "\"",
+                        PITH_STR_ARG(w.type));
         return;
     }
     if (f->has_template) {
@@ -252,8 +261,9 @@ void pith__truncation_parse(pith__json *j, pith__loader *loader, pith__truncatio
             int i = 0;
             while (i < 3 && !pith__str_is(name, names[i])) i++;
             if (i == 3 && !j->failed)
-                pith__json_fail(j, PITH_ERR_FORMAT,
-                                "unknown strategy; known are LongestFirst, OnlyFirst and OnlySecond");
+                pith__json_fail(
+                    j, PITH_ERR_FORMAT,
+                    "unknown strategy; known are LongestFirst, OnlyFirst and OnlySecond");
             t.strategy = (pith_cut)(i % 3);
         } else
             pith__key_other(j, loader, key, "");
@@ -275,7 +285,8 @@ void pith__padding_parse(pith__json *j, pith__loader *loader, pith__padding *pad
             p.id = pith__json_id(j);
         else if (pith__str_is(key, "pad_type_id"))
             p.type_id = pith__json_id(j);
-        else if (pith__str_is(key, "strategy") && pith__json_peek(j) == PITH_JSON_OBJECT) { /* {"Fixed": 128} */
+        /* {"Fixed": 128} */
+        else if (pith__str_is(key, "strategy") && pith__json_peek(j) == PITH_JSON_OBJECT) {
             pith__json_object(j);
             while (pith__json_next_key(j, &key)) p.fixed = parse_size(j);
         } else

@@ -1,9 +1,10 @@
-/* source_gguf.c - the tokenizer within a GGUF file: its settings, and WordPiece as llama.cpp stores it. Other kinds are
- * in gguf_tokens.c.
+/* source_gguf.c - the tokenizer within a GGUF file: its settings, and WordPiece as llama.cpp stores
+ * it. Other kinds are in gguf_tokens.c.
  *
- * A control token and one in brackets stays, one that begins a word has U+2581 in front, any other continues one
- * (llama.cpp, conversion of BertModel). Older files do not say whether texts are made lower case: they are, unless a
- * token has a capital letter of ASCII; [CLS] and <S> are no such tokens. */
+ * A control token and one in brackets stays, one that begins a word has U+2581 in front, any other
+ * continues one (llama.cpp, conversion of BertModel). Older files do not say whether texts are made
+ * lower case: they are, unless a token has a capital letter of ASCII; [CLS] and <S> are no such
+ * tokens. */
 #include <string.h>
 
 #include "base/log.h"
@@ -15,17 +16,22 @@
 
 #define KEY "tokenizer.ggml."
 
-static pith_str source_gguf_part(pith_str s, size_t from) { return (pith_str){ s.data + from, s.size - from }; }
+static pith_str source_gguf_part(pith_str s, size_t from) {
+    return (pith_str){ s.data + from, s.size - from };
+}
 
-static bool source_gguf_in_brackets(pith_str s) { return s.size > 2 && s.data[0] == '[' && s.data[s.size - 1] == ']'; }
+static bool source_gguf_in_brackets(pith_str s) {
+    return s.size > 2 && s.data[0] == '[' && s.data[s.size - 1] == ']';
+}
 
 /* ---- settings ---- */
 
 /* They are about generating text, or repeat what the tokens say. */
 static const char *const harmless[] = {
-    KEY "eot_token_id",     KEY "eom_token_id",     KEY "fim_pre_token_id",       KEY "fim_suf_token_id",
-    KEY "fim_mid_token_id", KEY "fim_pad_token_id", KEY "fim_rep_token_id",       KEY "fim_sep_token_id",
-    KEY "prefix_token_id",  KEY "suffix_token_id",  KEY "middle_token_id",        KEY "token_type_count",
+    KEY "eot_token_id",     KEY "eom_token_id",     KEY "fim_pre_token_id",
+    KEY "fim_suf_token_id", KEY "fim_mid_token_id", KEY "fim_pad_token_id",
+    KEY "fim_rep_token_id", KEY "fim_sep_token_id", KEY "prefix_token_id",
+    KEY "suffix_token_id",  KEY "middle_token_id",  KEY "token_type_count",
     KEY "suppress_tokens",  "tokenizer.rwkv.world", "tokenizer.huggingface.json",
 };
 
@@ -35,7 +41,8 @@ static bool source_gguf_begins(pith_str key, const char *with) {
 
 /* Takes a setting that is read, of the kind that it must have. */
 static bool source_gguf_take(pith__gguf_tokens *t, const pith__gguf_entry *e) {
-    /* "seperator" is how the key is spelled. [CLS] is "bos" in newer files and "cls" in older ones. */
+    /* "seperator" is how the key is spelled. [CLS] is "bos" in newer files and "cls" in older ones.
+     */
     const struct {
         const char *key;
         int64_t *number;
@@ -76,14 +83,18 @@ static bool source_gguf_take(pith__gguf_tokens *t, const pith__gguf_entry *e) {
 
 static pith_status source_gguf_note(pith__loader *loader, pith_str key, bool read) {
     bool known = read || source_gguf_begins(key, "tokenizer.chat_template");
-    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) known |= pith__str_is(key, harmless[i]);
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        known |= pith__str_is(key, harmless[i]);
     if (!known)
         pith__log_write(loader->log, PITH_LOG_WARNING,
                         "GGUF: '" PITH_STR_FMT
                         "' is not known, or has another type than the known one, and is ignored; "
                         "if it changes tokens, these differ",
                         PITH_STR_ARG(key));
-    return pith__key_note(loader, "GGUF", key, read ? PITH_KEY_READ : known ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN);
+    return pith__key_note(loader, "GGUF", key,
+                          read    ? PITH_KEY_READ
+                          : known ? PITH_KEY_IGNORED
+                                  : PITH_KEY_UNKNOWN);
 }
 
 /* Tokens as spans of the file, and their kinds. */
@@ -94,9 +105,11 @@ static pith_status source_gguf_tokens(pith__gguf_tokens *t, pith__loader *loader
         return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: '" KEY "tokens' has %llu tokens",
                           (unsigned long long)t->list.count);
     t->count = (size_t)t->list.count;
-    if ((typed && t->kinds.count != t->count) || (t->scores.kind == PITH_GGUF_NUMBERS && t->scores.count != t->count))
+    if ((typed && t->kinds.count != t->count) ||
+        (t->scores.kind == PITH_GGUF_NUMBERS && t->scores.count != t->count))
         return pith__fail(loader->err, PITH_ERR_FORMAT,
-                          "GGUF: '" KEY "scores' and '" KEY "token_type' must be as long as '" KEY "tokens'");
+                          "GGUF: '" KEY "scores' and '" KEY "token_type' must be as long as '" KEY
+                          "tokens'");
     t->tokens = pith__arena_array(loader->scratch, t->count, sizeof *t->tokens);
     t->types = pith__arena_array(loader->scratch, t->count, sizeof *t->types);
     if (!t->tokens || !t->types) return pith__fail_memory(loader->err, t->count);
@@ -105,8 +118,10 @@ static pith_status source_gguf_tokens(pith__gguf_tokens *t, pith__loader *loader
         const double kind = typed ? pith__gguf_number(&t->kinds, i) : PITH_GGUF_NORMAL;
         t->types[i] = kind >= 0 && kind <= PITH_GGUF_BYTE ? (uint8_t)kind : 0;
         PITH_TRY(pith__gguf_text(&at, token));
-        if (token->size > PITH_TEXT_MAX || pith__utf8_valid_prefix(token->data, token->size) < token->size)
-            return pith__fail(loader->err, PITH_ERR_FORMAT, "%s: token %zu is no UTF-8", at.name, i);
+        if (token->size > PITH_TEXT_MAX ||
+            pith__utf8_valid_prefix(token->data, token->size) < token->size)
+            return pith__fail(loader->err, PITH_ERR_FORMAT, "%s: token %zu is no UTF-8", at.name,
+                              i);
     }
     return PITH_OK;
 }
@@ -114,7 +129,9 @@ static pith_status source_gguf_tokens(pith__gguf_tokens *t, pith__loader *loader
 static pith_status source_gguf_read(pith__gguf_tokens *t, pith_str bytes, pith__loader *loader) {
     const pith_str none = PITH_STR("");
     pith__gguf g;
-    *t = (pith__gguf_tokens){ .model = none, .pre = none, .unk = -1, .sep = -1, .pad = -1, .cls = -1 };
+    *t = (pith__gguf_tokens){
+        .model = none, .pre = none, .unk = -1, .sep = -1, .pad = -1, .cls = -1
+    };
     t->mask = t->bos = t->eos = t->add_bos = t->add_eos = t->add_sep = t->add_space = t->trims = -1;
     t->lower = t->accents = -1;
     PITH_TRY(pith__gguf_begin(&g, bytes, "GGUF", loader->err));
@@ -129,7 +146,8 @@ static pith_status source_gguf_read(pith__gguf_tokens *t, pith_str bytes, pith__
 
 /* ---- WordPiece ---- */
 
-/* Whether the token is text with a capital letter: [CLS] and <S>, which all Chinese vocabularies have, are none. */
+/* Whether the token is text with a capital letter: [CLS] and <S>, which all Chinese vocabularies
+ * have, are none. */
 static bool source_gguf_is_cased(pith_str token) {
     const bool marked = token.size > 2 && token.data[0] == '<' && token.data[token.size - 1] == '>';
     for (size_t i = 0; i < token.size && !marked && !source_gguf_in_brackets(token); i++)
@@ -148,12 +166,14 @@ static pith_status source_gguf_words(pith__loader *loader, pith__gguf_tokens *t)
     pith__tokenizer_config *c = loader->config;
     static const char *const keys[] = { "unknown", "seperator", "padding", "bos", "mask" };
     /* llama.cpp's, where the file says nothing */
-    const int64_t ids[] = { t->unk >= 0 ? t->unk : 100, t->sep >= 0 ? t->sep : 102, t->pad >= 0 ? t->pad : 0,
+    const int64_t ids[] = { t->unk >= 0 ? t->unk : 100, t->sep >= 0 ? t->sep : 102,
+                            t->pad >= 0 ? t->pad : 0,
                             t->bos >= 0   ? t->bos
                             : t->cls >= 0 ? t->cls
                                           : 101,
                             t->mask >= 0 ? t->mask : 103 };
-    pith_str *const tokens[] = { &c->unk_token, &c->sep_token, &c->pad_token, &c->cls_token, &c->mask_token };
+    pith_str *const tokens[] = { &c->unk_token, &c->sep_token, &c->pad_token, &c->cls_token,
+                                 &c->mask_token };
     enum { TOKENS = sizeof tokens / sizeof *tokens };
     pith__vocab_builder vocab = { .scratch = loader->scratch };
     bool cased = false;
@@ -167,8 +187,8 @@ static pith_status source_gguf_words(pith__loader *loader, pith__gguf_tokens *t)
     for (size_t i = 0; i < TOKENS; i++) {
         if (ids[i] >= (int64_t)vocab.count)
             return pith__fail(loader->err, PITH_ERR_FORMAT,
-                              "GGUF: '" KEY "%s_token_id' is %lld, but there are %zu tokens", keys[i],
-                              (long long)ids[i], vocab.count);
+                              "GGUF: '" KEY "%s_token_id' is %lld, but there are %zu tokens",
+                              keys[i], (long long)ids[i], vocab.count);
         const pith__vocab_entry *e = &vocab.entries[ids[i]];
         *tokens[i] = pith__arena_str(loader->arena, (pith_str){ e->text, e->size });
         if (!tokens[i]->data) return pith__fail_memory(loader->err, e->size);
@@ -193,12 +213,12 @@ static pith_status source_gguf_load(pith__loader *loader, const char *path, pith
     const bool words = pith__str_is(t.model, "bert"), unigram = pith__str_is(t.model, "t5");
     const bool bpe = pith__str_is(t.model, "gpt2"), pieces = pith__str_is(t.model, "llama");
     if (!words && !unigram && !bpe && !pieces)
-        return pith__fail(
-            loader->err, PITH_ERR_UNSUPPORTED,
-            "GGUF: a tokenizer of the kind '" PITH_STR_FMT
-            "'; known are bert, t5, gpt2 and llama; put the model's tokenizer.json and config.json beside "
-            "the file and give the directory as the model",
-            PITH_STR_ARG(t.model));
+        return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
+                          "GGUF: a tokenizer of the kind '" PITH_STR_FMT
+                          "'; known are bert, t5, gpt2 and llama; put the model's tokenizer.json "
+                          "and config.json beside "
+                          "the file and give the directory as the model",
+                          PITH_STR_ARG(t.model));
     PITH_TRY(source_gguf_tokens(&t, loader));
     if (words) return source_gguf_words(loader, &t);
     return unigram ? pith__gguf_load_unigram(loader, &t)
@@ -206,5 +226,6 @@ static pith_status source_gguf_load(pith__loader *loader, const char *path, pith
                    : pith__gguf_load_pieces(loader, &t);
 }
 
-const pith__tokenizer_source pith__source_gguf = { "gguf",           60,           { "model.gguf" }, ".gguf",
+const pith__tokenizer_source pith__source_gguf = { "gguf",           60,
+                                                   { "model.gguf" }, ".gguf",
                                                    source_gguf_load, pith__gguf_is };

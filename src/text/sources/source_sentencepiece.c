@@ -1,9 +1,11 @@
-/* source_sentencepiece.c - SentencePiece's model files (protobuf): unigram and BPE pieces and the character map.
+/* source_sentencepiece.c - SentencePiece's model files (protobuf): unigram and BPE pieces and the
+ * character map.
  *
- * The file does not say everything (frames, white space, moved ids). The rest follows from the tokenizer's class
- * (spm_family.h) or, if no file names one, from the name of the file and the special pieces. Field numbers are those
- * of sentencepiece_model.proto; fields not named here are skipped. A BPE file has no merges: a piece can be made from
- * every two pieces it can be cut into, the best score first. */
+ * The file does not say everything (frames, white space, moved ids). The rest follows from the
+ * tokenizer's class (spm_family.h) or, if no file names one, from the name of the file and the
+ * special pieces. Field numbers are those of sentencepiece_model.proto; fields not named here are
+ * skipped. A BPE file has no merges: a piece can be made from every two pieces it can be cut into,
+ * the best score first. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,8 +17,8 @@
 #include "text/sources/spm_pairs.h"
 #include "text/sources/token_class.h"
 
-/* Kinds of pieces and of models, by the numbers of sentencepiece_model.proto. PIECE_MAX: bytes of the longest piece;
- * SentencePiece itself makes pieces of up to 16 characters by default. */
+/* Kinds of pieces and of models, by the numbers of sentencepiece_model.proto. PIECE_MAX: bytes of
+ * the longest piece; SentencePiece itself makes pieces of up to 16 characters by default. */
 enum {
     NORMAL = 1,
     UNKNOWN = 2,
@@ -36,7 +38,8 @@ typedef struct spm {
     size_t count, piece_capacity, score_capacity, type_capacity;
     int64_t model_type, unk_id, bos_id, eos_id;
     bool byte_fallback;
-    bool prefix, trims, escapes; /* a space is put before a text; spaces are trimmed and joined, and become marks */
+    bool prefix, trims, escapes; /* a space is put before a text; spaces are trimmed and joined, and
+                                    become marks */
     pith_str charsmap;
 } spm;
 
@@ -85,8 +88,10 @@ static bool next_field(pith_str *in, field *f, bool *damaged) {
 
 static bool add_piece(spm *s, pith_str piece, double score, uint8_t type) {
     pith__arena *arena = s->loader->scratch;
-    if (!pith__arena_grow(arena, (void **)&s->pieces, s->count, &s->piece_capacity, sizeof *s->pieces) ||
-        !pith__arena_grow(arena, (void **)&s->scores, s->count, &s->score_capacity, sizeof *s->scores) ||
+    if (!pith__arena_grow(arena, (void **)&s->pieces, s->count, &s->piece_capacity,
+                          sizeof *s->pieces) ||
+        !pith__arena_grow(arena, (void **)&s->scores, s->count, &s->score_capacity,
+                          sizeof *s->scores) ||
         !pith__arena_grow(arena, (void **)&s->types, s->count, &s->type_capacity, sizeof *s->types))
         return false;
     s->pieces[s->count] = piece;
@@ -108,7 +113,8 @@ static pith_status source_sentencepiece_read_piece(spm *s, pith_str message) {
         else if (f.number == 3)
             type = (uint8_t)f.value;
     }
-    if (damaged || pith__utf8_valid_prefix(piece.data, piece.size) < piece.size || piece.size > PIECE_MAX)
+    if (damaged || pith__utf8_valid_prefix(piece.data, piece.size) < piece.size ||
+        piece.size > PIECE_MAX)
         return pith__fail(s->loader->err, PITH_ERR_FORMAT, "piece %zu is damaged", s->count);
     return add_piece(s, piece, score, type) ? PITH_OK : pith__fail_memory(s->loader->err, s->count);
 }
@@ -123,7 +129,9 @@ static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
             else if (g.number == 35)
                 s->byte_fallback = g.value != 0;
             else if (g.number >= 40 && g.number <= 42)
-                *(g.number == 40 ? &s->unk_id : g.number == 41 ? &s->bos_id : &s->eos_id) = (int32_t)g.value;
+                *(g.number == 40   ? &s->unk_id
+                  : g.number == 41 ? &s->bos_id
+                                   : &s->eos_id) = (int32_t)g.value;
         }
         while (f.number == 3 && f.bytes.data && next_field(&f.bytes, &g, &inner)) {
             if (g.number == 2 && g.bytes.data) s->charsmap = g.bytes;
@@ -133,14 +141,15 @@ static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
         }
     }
     if (damaged || inner || !s->count)
-        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "%s is not a SentencePiece model", s->loader->path);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "%s is not a SentencePiece model",
+                          s->loader->path);
     if (s->model_type != UNIGRAM && s->model_type != PAIRS)
         return pith__fail(s->loader->err, PITH_ERR_UNSUPPORTED,
                           "the SentencePiece model has type %lld; supported are unigram and bpe",
                           (long long)s->model_type);
     if (s->unk_id < 0 || s->unk_id >= (int64_t)s->count)
-        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)s->unk_id,
-                          s->count);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces",
+                          (long long)s->unk_id, s->count);
     return PITH_OK;
 }
 
@@ -156,27 +165,30 @@ static bool has_piece(const spm *s, const char *piece) {
 static const char *usual_class(const spm *s, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const pith__tokenizer_config *c = s->loader->config;
-    const bool framed = c->add_bos_token >= 0 || c->add_eos_token >= 0; /* what these two classes alone have */
+    /* what these two classes alone have */
+    const bool framed = c->add_bos_token >= 0 || c->add_eos_token >= 0;
     if (s->model_type == PAIRS)
         return !framed ? "(plain)" : has_piece(s, "<bos>") ? "GemmaTokenizer" : "LlamaTokenizer";
     if (strcmp(name, "sentencepiece.bpe.model") == 0) return "XLMRobertaTokenizer";
     if (strcmp(name, "spm.model") == 0) return "DebertaV2Tokenizer";
-    if (strcmp(name, "spiece.model") == 0) return has_piece(s, "[CLS]") ? "AlbertTokenizer" : "T5Tokenizer";
+    if (strcmp(name, "spiece.model") == 0)
+        return has_piece(s, "[CLS]") ? "AlbertTokenizer" : "T5Tokenizer";
     return "(plain)";
 }
 
 static pith_status source_sentencepiece_find_family(spm *s, const char *path) {
     const void *row;
     const char *slash = strrchr(path, '/'), *name = usual_class(s, path);
-    PITH_TRY(pith__source_class(&row, s->loader, pith__spm_families, pith__spm_family_count, sizeof *pith__spm_families,
-                                slash ? slash + 1 : path));
+    PITH_TRY(pith__source_class(&row, s->loader, pith__spm_families, pith__spm_family_count,
+                                sizeof *pith__spm_families, slash ? slash + 1 : path));
     for (size_t i = 0; i < pith__spm_family_count && !row; i++)
         if (strcmp(pith__spm_families[i].name, name) == 0) row = &pith__spm_families[i];
     s->family = row;
     if (s->family->type == PITH_SPM_ANY || s->family->type == s->model_type) return PITH_OK;
-    return pith__fail(s->loader->err, PITH_ERR_UNSUPPORTED,
-                      "%s: a %s model, but a %s needs the other type; put the tokenizer.json of the model there", path,
-                      s->model_type == PAIRS ? "bpe" : "unigram", s->family->name);
+    return pith__fail(
+        s->loader->err, PITH_ERR_UNSUPPORTED,
+        "%s: a %s model, but a %s needs the other type; put the tokenizer.json of the model there",
+        path, s->model_type == PAIRS ? "bpe" : "unigram", s->family->name);
 }
 
 /* ---- ids ---- */
@@ -188,15 +200,18 @@ static pith_status add_words(spm *s, const char *words) {
         double score = 0;
         int first = 0, last = 0, read = 0;
         while (stem < size && (p[stem] < '0' || p[stem] > '9')) stem++;
-        bool range = stem < size && sscanf(p + stem, "%d..%d>%n", &first, &last, &read) == 2 && read;
+        bool range =
+            stem < size && sscanf(p + stem, "%d..%d>%n", &first, &last, &read) == 2 && read;
         if (!range) first = last = 0;
         const char *word = p;
         p += size;
         if (*p == '@') score = strtol(p + 1, (char **)(uintptr_t)&p, 10);
         for (int i = first;; i += first < last ? 1 : -1) {
-            pith_str name = range ? pith__arena_printf(s->loader->scratch, "%.*s%d>", (int)stem, word, i)
-                                  : (pith_str){ word, size };
-            if (!name.data || !add_piece(s, name, score, CONTROL)) return pith__fail_memory(s->loader->err, s->count);
+            pith_str name =
+                range ? pith__arena_printf(s->loader->scratch, "%.*s%d>", (int)stem, word, i)
+                      : (pith_str){ word, size };
+            if (!name.data || !add_piece(s, name, score, CONTROL))
+                return pith__fail_memory(s->loader->err, s->count);
             if (i == last) break;
         }
     }
@@ -209,7 +224,9 @@ static pith_status lay_out(spm *s) {
     const int32_t extra = s->loader->config->extra_ids;
     const char *tail = f->tail;
     if (extra >= 0 && !strncmp(tail, "<extra_id_", 10)) /* as many as tokenizer_config.json says */
-        tail = extra ? pith__arena_printf(s->loader->scratch, "<extra_id_%d..0>", (int)extra - 1).data : "";
+        tail = extra
+                   ? pith__arena_printf(s->loader->scratch, "<extra_id_%d..0>", (int)extra - 1).data
+                   : "";
     if (!tail) return pith__fail_memory(s->loader->err, 64);
     spm laid = *s;
     laid.pieces = NULL;
@@ -217,7 +234,8 @@ static pith_status lay_out(spm *s) {
     laid.types = NULL;
     laid.count = laid.piece_capacity = laid.score_capacity = laid.type_capacity = 0;
     if (s->count < f->skip)
-        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "%zu pieces are too few for a %s", s->count, f->name);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "%zu pieces are too few for a %s",
+                          s->count, f->name);
     PITH_TRY(add_words(&laid, f->head));
     int64_t moved = (int64_t)laid.count - f->skip;
     for (size_t i = f->skip; i < s->count; i++) {
@@ -230,15 +248,17 @@ static pith_status lay_out(spm *s) {
     PITH_TRY(add_words(&laid, tail));
     laid.unk_id = f->unk >= 0 ? f->unk : s->unk_id + moved;
     if (laid.unk_id < 0 || laid.unk_id >= (int64_t)laid.count)
-        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)laid.unk_id,
-                          laid.count);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces",
+                          (long long)laid.unk_id, laid.count);
     laid.types[laid.unk_id] = UNKNOWN;
     *s = laid;
     return PITH_OK;
 }
 
 static pith_status build_pairs(const spm *s, const void **model) {
-    pith__bpe_spec spec = { .vocab.scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
+    pith__bpe_spec spec = { .vocab.scratch = s->loader->scratch,
+                            .fuse_unk = true,
+                            .byte_fallback = true };
     bool *merges = NULL;
     if (!s->family->no_unknown) spec.unk_token = s->pieces[s->unk_id];
     if (s->family->plain) {
@@ -262,7 +282,8 @@ static pith_status build_model(spm *s) {
         return PITH_OK;
     }
     bool bytes = s->byte_fallback && s->family->byte_pieces;
-    model = pith__unigram_build(s->pieces, s->scores, s->count, (int32_t)s->unk_id, bytes, s->loader);
+    model =
+        pith__unigram_build(s->pieces, s->scores, s->count, (int32_t)s->unk_id, bytes, s->loader);
     if (!model) return s->loader->err->code;
     pith__loader_set_model(s->loader, &pith__model_Unigram, model);
     return PITH_OK;
@@ -272,22 +293,26 @@ static pith_status build_model(spm *s) {
 
 #define REPLACE(what, with) "{\"type\":\"Replace\",\"pattern\":" what ",\"content\":\"" with "\"}"
 #define MARK "\xE2\x96\x81"
-#define METASPACE(scheme, split)                                                                                       \
-    "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\",\"prepend_scheme\":\"" scheme "\",\"split\":" split "}"
+#define METASPACE(scheme, split)                                                                   \
+    "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\",\"prepend_scheme\":\"" scheme            \
+    "\",\"split\":" split "}"
 
 static pith_status add_precompiled(const spm *s) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *head = "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"";
     size_t size = s->charsmap.size, head_size = strlen(head), at = head_size;
     if (!size) return PITH_OK;
-    if (size > INT32_MAX) return pith__fail(s->loader->err, PITH_ERR_UNSUPPORTED, "a charsmap of %zu bytes", size);
+    if (size > INT32_MAX)
+        return pith__fail(s->loader->err, PITH_ERR_UNSUPPORTED, "a charsmap of %zu bytes", size);
     char *json = pith__arena_alloc(s->loader->scratch, head_size + size / 3 * 4 + 8);
     if (!json) return pith__fail_memory(s->loader->err, size);
     memcpy(json, head, head_size);
     for (size_t i = 0; i < size; i += 3) {
         uint32_t bits = 0;
-        for (size_t k = i; k < i + 3; k++) bits = bits << 8 | (k < size ? (unsigned char)s->charsmap.data[k] : 0);
-        for (unsigned k = 0; k < 4; k++) json[at++] = k > size - i ? '=' : digits[bits >> (18 - 6 * k) & 63];
+        for (size_t k = i; k < i + 3; k++)
+            bits = bits << 8 | (k < size ? (unsigned char)s->charsmap.data[k] : 0);
+        for (unsigned k = 0; k < 4; k++)
+            json[at++] = k > size - i ? '=' : digits[bits >> (18 - 6 * k) & 63];
     }
     memcpy(json + at, "\"}", 2);
     return pith__loader_add(s->loader, "normalizer", (pith_str){ json, at + 2 });
@@ -298,10 +323,11 @@ typedef struct step {
     const char *json;
 } step;
 
-static pith_status source_sentencepiece_add_steps(pith__loader *l, const char *kind, char letter, const step *steps,
-                                                  size_t count) {
+static pith_status source_sentencepiece_add_steps(pith__loader *l, const char *kind, char letter,
+                                                  const step *steps, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (steps[i].letter == letter) PITH_TRY(pith__loader_add(l, kind, pith__str_of(steps[i].json)));
+        if (steps[i].letter == letter)
+            PITH_TRY(pith__loader_add(l, kind, pith__str_of(steps[i].json)));
     return PITH_OK;
 }
 
@@ -322,10 +348,13 @@ static pith_status add_normalizers(const spm *s) {
     for (const char *p = s->family->normalizers; *p; p++) {
         char letter = *p;
         if (letter == 'c') PITH_TRY(add_precompiled(s));
-        if ((letter == 'k' && c->keep_accents == 1) || (letter == 'K' && c->keep_accents != 0)) continue;
-        if ((letter == 'l' && c->do_lower_case == 0) || (letter == 'L' && c->do_lower_case != 1)) continue;
+        if ((letter == 'k' && c->keep_accents == 1) || (letter == 'K' && c->keep_accents != 0))
+            continue;
+        if ((letter == 'l' && c->do_lower_case == 0) || (letter == 'L' && c->do_lower_case != 1))
+            continue;
         if (letter == 'K' || letter == 'L') letter = (char)(letter - 'A' + 'a');
-        PITH_TRY(source_sentencepiece_add_steps(s->loader, "normalizer", letter, steps, sizeof steps / sizeof *steps));
+        PITH_TRY(source_sentencepiece_add_steps(s->loader, "normalizer", letter, steps,
+                                                sizeof steps / sizeof *steps));
     }
     return PITH_OK;
 }
@@ -338,8 +367,9 @@ static pith_status add_cuts(const spm *s) {
         { 'f', METASPACE("first", "false") },
         { 'a', METASPACE("always", "false") },
         { 'n', METASPACE("never", "false") },
-        { 'g', "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","
-               "\"invert\":false}" },
+        { 'g',
+          "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","
+          "\"invert\":false}" },
     };
     static const step decoders[] = {
         { 'm', METASPACE("always", "true") },
@@ -352,15 +382,18 @@ static pith_status add_cuts(const spm *s) {
     };
     const pith__tokenizer_config *c = s->loader->config;
     for (const char *p = s->family->cuts; *p; p++) {
-        const char letter = *p != 'f' ? *p : c->add_prefix_space == 0 ? 'n' : c->legacy == 1 ? 'a' : 'f';
+        const char letter = *p != 'f'                  ? *p
+                            : c->add_prefix_space == 0 ? 'n'
+                            : c->legacy == 1           ? 'a'
+                                                       : 'f';
         if (letter != 'p' || c->split_by_punct == 1)
-            PITH_TRY(
-                source_sentencepiece_add_steps(s->loader, "pre_tokenizer", letter, cuts, sizeof cuts / sizeof *cuts));
+            PITH_TRY(source_sentencepiece_add_steps(s->loader, "pre_tokenizer", letter, cuts,
+                                                    sizeof cuts / sizeof *cuts));
     }
     for (const char *p = s->family->decoders; *p; p++)
         if (*p != 'B' || s->byte_fallback)
-            PITH_TRY(
-                source_sentencepiece_add_steps(s->loader, "decoder", *p, decoders, sizeof decoders / sizeof *decoders));
+            PITH_TRY(source_sentencepiece_add_steps(s->loader, "decoder", *p, decoders,
+                                                    sizeof decoders / sizeof *decoders));
     return PITH_OK;
 }
 
@@ -395,22 +428,27 @@ static pith_status add_user_pieces(const spm *s) {
     return pith__loader_add(s->loader, "pre_tokenizer", (pith_str){ json, at });
 }
 
-/* The steps that the model itself asks for. Source: transformers 5.24, SpmConverter.build_tokenizer_from_spm_proto. */
+/* The steps that the model itself asks for. Source: transformers 5.24,
+ * SpmConverter.build_tokenizer_from_spm_proto. */
 static pith_status add_plain(const spm *s) {
     pith__loader *l = s->loader;
     const bool always = l->config->legacy != 0;
     PITH_TRY(add_precompiled(s));
     if (s->trims) {
-        PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A +| +\\\\z\"}", ""))));
-        PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\" {2,}\"}", " "))));
-    }
-    if (s->escapes) PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\" \"}", MARK))));
-    if (s->prefix && always)
-        PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A" MARK "\"}", MARK MARK))));
-    if (s->prefix)
+        PITH_TRY(pith__loader_add(l, "normalizer",
+                                  PITH_STR(REPLACE("{\"Regex\":\"\\\\A +| +\\\\z\"}", ""))));
         PITH_TRY(
-            pith__loader_add(l, "pre_tokenizer",
-                             always ? PITH_STR(METASPACE("always", "false")) : PITH_STR(METASPACE("first", "false"))));
+            pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\" {2,}\"}", " "))));
+    }
+    if (s->escapes)
+        PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\" \"}", MARK))));
+    if (s->prefix && always)
+        PITH_TRY(pith__loader_add(l, "normalizer",
+                                  PITH_STR(REPLACE("{\"Regex\":\"\\\\A" MARK "\"}", MARK MARK))));
+    if (s->prefix)
+        PITH_TRY(pith__loader_add(l, "pre_tokenizer",
+                                  always ? PITH_STR(METASPACE("always", "false"))
+                                         : PITH_STR(METASPACE("first", "false"))));
     return add_user_pieces(s);
 }
 
@@ -429,7 +467,8 @@ static pith_status add_tokens(const spm *s) {
             PITH_TRY(pith__loader_add_token(s->loader, s->pieces[i], -1, 0));
     }
     if (!s->family->last) return PITH_OK;
-    return pith__source_special(s->loader, pith__source_token(s->loader->config->mask_token, s->family->last), 0);
+    return pith__source_special(
+        s->loader, pith__source_token(s->loader->config->mask_token, s->family->last), 0);
 }
 
 static pith_str frame_token(const pith__tokenizer_config *c, const char *token) {
@@ -457,7 +496,8 @@ static pith_status source_sentencepiece_add_frame(const spm *s) {
     return frame.single ? pith__source_frame(s->loader, tokens, &frame) : PITH_OK;
 }
 
-static pith_status source_sentencepiece_load(pith__loader *loader, const char *path, pith_str bytes) {
+static pith_status source_sentencepiece_load(pith__loader *loader, const char *path,
+                                             pith_str bytes) {
     spm s = { .loader = loader, .model_type = UNIGRAM, .bos_id = 1, .eos_id = 2 };
     s.prefix = s.trims = s.escapes = true;
     PITH_TRY(source_sentencepiece_read_model(&s, bytes));
@@ -473,8 +513,9 @@ static pith_status source_sentencepiece_load(pith__loader *loader, const char *p
 
 const pith__tokenizer_source pith__source_sentencepiece = { "SentencePiece model",
                                                             20,
-                                                            { "sentencepiece.bpe.model", "spiece.model",
-                                                              "tokenizer.model", "spm.model", "sentencepiece.model" },
+                                                            { "sentencepiece.bpe.model",
+                                                              "spiece.model", "tokenizer.model",
+                                                              "spm.model", "sentencepiece.model" },
                                                             ".model .spm",
                                                             source_sentencepiece_load,
                                                             NULL };

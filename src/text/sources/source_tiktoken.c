@@ -1,17 +1,19 @@
-/* source_tiktoken.c - ranks of tiktoken: each line has a token's bytes in base64 and its rank, which is also its id.
+/* source_tiktoken.c - ranks of tiktoken: each line has a token's bytes in base64 and its rank,
+ * which is also its id.
  *
- * Such a file has no merges: a token can be made from any two others it can be cut into. Tokens come in the order of
- * their ranks, and cuts in the order of the ranks of their parts, as in Hugging Face's converter. The cutting
- * expression is not in the file either: it is GPT-2's for vocabularies of its size (gpt2, r50k, p50k, Whisper),
- * o200k's for those of its size (and Llama 4's), and cl100k's (and Llama 3's) for all others. */
+ * Such a file has no merges: a token can be made from any two others it can be cut into. Tokens
+ * come in the order of their ranks, and cuts in the order of the ranks of their parts, as in
+ * Hugging Face's converter. The cutting expression is not in the file either: it is GPT-2's for
+ * vocabularies of its size (gpt2, r50k, p50k, Whisper), o200k's for those of its size (and Llama
+ * 4's), and cl100k's (and Llama 3's) for all others. */
 #include "base/memory/span_map.h"
 #include "text/byte_spelling.h"
 #include "text/models/bpe.h"
 #include "text/sources/config_files.h"
 #include "text/sources/sources.h"
 
-/* TOKEN_MAX: bytes of the longest token; published ones have up to 128. The others are sizes of vocabularies, by which
- * the cutting expression is chosen (see above). */
+/* TOKEN_MAX: bytes of the longest token; published ones have up to 128. The others are sizes of
+ * vocabularies, by which the cutting expression is chosen (see above). */
 enum { TOKEN_MAX = 1024, GPT2_LEAST = 50000, GPT2_MOST = 51000, O200K_SIZE = 150000 };
 
 typedef struct cut {
@@ -45,7 +47,8 @@ static bool is_ranks(pith_str bytes) {
     char token[TOKEN_MAX];
     size_t most = bytes.size < TOKEN_MAX ? bytes.size : TOKEN_MAX, size;
     const char *stop = most ? memchr(bytes.data, '\n', most) : NULL;
-    const char *p = stop ? source_tiktoken_decode(bytes.data, stop, token, &size) : NULL, *digits = p;
+    const char *p = stop ? source_tiktoken_decode(bytes.data, stop, token, &size) : NULL,
+               *digits = p;
     while (p && p < stop && *p >= '0' && *p <= '9') p++;
     return p && p > digits && (p == stop || (*p == '\r' && p + 1 == stop));
 }
@@ -60,10 +63,12 @@ static pith_str source_tiktoken_spell(pith__arena *arena, pith_str bytes) {
 }
 
 static bool cut_before(const cut *a, const cut *b) {
-    return a->left_rank != b->left_rank ? a->left_rank < b->left_rank : a->right_rank < b->right_rank;
+    return a->left_rank != b->left_rank ? a->left_rank < b->left_rank
+                                        : a->right_rank < b->right_rank;
 }
 
-static pith_status add_merges(pith__bpe_spec *spec, const pith__map *ranks, pith_str token, pith_error *err) {
+static pith_status add_merges(pith__bpe_spec *spec, const pith__map *ranks, pith_str token,
+                              pith_error *err) {
     cut cuts[TOKEN_MAX];
     size_t count = 0;
     for (size_t i = 1; i < token.size; i++) {
@@ -85,7 +90,8 @@ static pith_status add_merges(pith__bpe_spec *spec, const pith__map *ranks, pith
 }
 
 /* The tokens in the order of their ranks. */
-static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes, pith__loader *loader) {
+static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
+                              pith__loader *loader) {
     const char *p = bytes.data, *end = p + bytes.size;
     size_t lines = 1;
     for (const char *q = p; q < end && (q = memchr(q, '\n', (size_t)(end - q))); q++) lines++;
@@ -105,8 +111,9 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
             for (p = digits; digits && p < stop && *p >= '0' && *p <= '9' && rank < lines; p++)
                 rank = rank * 10 + (uint64_t)(*p - '0');
             if (!digits || p == digits || p < stop || rank >= lines || tokens[rank].data)
-                return pith__fail(loader->err, PITH_ERR_FORMAT, "%s:%zu: not a new token in base64 and its rank",
-                                  loader->path, number);
+                return pith__fail(loader->err, PITH_ERR_FORMAT,
+                                  "%s:%zu: not a new token in base64 and its rank", loader->path,
+                                  number);
             tokens[rank] = (pith_str){ token, size };
             if (rank >= *count) *count = (size_t)rank + 1;
         }
@@ -128,8 +135,8 @@ static pith_status source_tiktoken_load(pith__loader *loader, const char *path, 
     const void *row;
     (void)path;
     if (loader->config->tokenizer_class.data)
-        PITH_TRY(pith__source_class(&row, loader, classes, sizeof classes / sizeof *classes, sizeof *classes,
-                                    "tiktoken ranks"));
+        PITH_TRY(pith__source_class(&row, loader, classes, sizeof classes / sizeof *classes,
+                                    sizeof *classes, "tiktoken ranks"));
     PITH_TRY(read_ranks(&tokens, &count, bytes, loader));
     PITH_TRY(pith__map_init(&ranks, loader->scratch, count));
     for (size_t i = 0; i < count; i++) {
@@ -148,19 +155,24 @@ static pith_status source_tiktoken_load(pith__loader *loader, const char *path, 
 #define SMALL "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define FOLDED "(?i:" CONTRACTIONS ")"
-#define END(tail) "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[" tail "]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define GPT2 CONTRACTIONS "| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define SPLIT(regex)                                                                                                   \
-    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false}"
+#define END(tail)                                                                                  \
+    "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[" tail                                              \
+    "]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define GPT2                                                                                       \
+    CONTRACTIONS "| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define SPLIT(regex)                                                                               \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex                                          \
+    "\"},\"behavior\":\"Isolated\",\"invert\":false}"
     pith_str split = PITH_STR(SPLIT(FOLDED "|" START "\\\\p{L}+|" END("\\\\r\\\\n")));
     if (count >= GPT2_LEAST && count <= GPT2_MOST)
         split = PITH_STR(SPLIT(GPT2));
     else if (count >= O200K_SIZE)
-        split = PITH_STR(
-            SPLIT(START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED "?|" END("\\\\r\\\\n/")));
+        split = PITH_STR(SPLIT(START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL
+                                             "*" FOLDED "?|" END("\\\\r\\\\n/")));
     PITH_TRY(pith__loader_add(loader, "pre_tokenizer", split));
-    PITH_TRY(pith__loader_add(loader, "pre_tokenizer",
-                              PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}")));
+    PITH_TRY(pith__loader_add(
+        loader, "pre_tokenizer",
+        PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}")));
     return pith__loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
 }
 

@@ -4,9 +4,10 @@
 
 #include "text/models/bpe.h"
 
-/* Adds the pieces to the vocabulary, with ids in order, and merges: a piece can be made from every two pieces it can be
- * cut into, the best score first. merges: which pieces take part, [count]; NULL: all. */
-pith_status pith__spm_pairs(pith__bpe_spec *spec, pith__loader *loader, const pith_str *pieces, const double *scores,
-                            const bool *merges, size_t count);
+/* Adds the pieces to the vocabulary, with ids in order, and merges: a piece can be made from every
+ * two pieces it can be cut into, the best score first. merges: which pieces take part, [count];
+ * NULL: all. */
+pith_status pith__spm_pairs(pith__bpe_spec *spec, pith__loader *loader, const pith_str *pieces,
+                            const double *scores, const bool *merges, size_t count);
 
 #endif

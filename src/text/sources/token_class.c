@@ -1,13 +1,15 @@
-/* token_class.c - see token_class.h. Sources: transformers 4.57.6 and 5.24.0, __init__ of the tokenizer classes and of
- * PreTrainedTokenizerFast and TokenizersBackend; models/auto/tokenization_auto.py. */
+/* token_class.c - see token_class.h. Sources: transformers 4.57.6 and 5.24.0, __init__ of the
+ * tokenizer classes and of PreTrainedTokenizerFast and TokenizersBackend;
+ * models/auto/tokenization_auto.py. */
 #include "text/sources/token_class.h"
 
 #include "text/added_tokens.h"
 #include "text/post_processing.h"
 #include "text/sources/sources.h"
 
-const char *const pith__named_keys[PITH_NAMED_TOKENS] = { "bos_token", "eos_token", "unk_token", "sep_token",
-                                                          "pad_token", "cls_token", "mask_token" };
+const char *const pith__named_keys[PITH_NAMED_TOKENS] = { "bos_token", "eos_token", "unk_token",
+                                                          "sep_token", "pad_token", "cls_token",
+                                                          "mask_token" };
 
 #define BERT "- - [UNK] [SEP] [PAD] [CLS] [MASK]"
 #define ROBERTA "<s> </s> <unk> </s> <pad> <s> <mask>"
@@ -21,9 +23,10 @@ static const pith__token_class classes[] = {
     { "BartTokenizer", ROBERTA, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "BarthezTokenizer", ROBERTA, PITH_SETTINGS_NONE, PITH_UNTYPED },
     { "BertTokenizer", BERT, PITH_SETTINGS_BERT, PITH_TYPED },
-    { "BigBirdTokenizer", "<s> </s> <unk> [SEP] <pad> [CLS] [MASK]", PITH_SETTINGS_NONE, PITH_UNTYPED },
-    { "CLIPTokenizer", "<|startoftext|> <|endoftext|> <|endoftext|> - <|endoftext|> - -", PITH_SETTINGS_NONE,
+    { "BigBirdTokenizer", "<s> </s> <unk> [SEP] <pad> [CLS] [MASK]", PITH_SETTINGS_NONE,
       PITH_UNTYPED },
+    { "CLIPTokenizer", "<|startoftext|> <|endoftext|> <|endoftext|> - <|endoftext|> - -",
+      PITH_SETTINGS_NONE, PITH_UNTYPED },
     { "CamembertTokenizer", ROBERTA, PITH_SETTINGS_NONE, PITH_UNTYPED },
     { "CodeGenTokenizer", GPT2, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "CodeLlamaTokenizer", "- - - - - - -", PITH_SETTINGS_NONE, PITH_UNTYPED },
@@ -35,11 +38,13 @@ static const pith__token_class classes[] = {
     { "DebertaV2Tokenizer", DEBERTA, PITH_SETTINGS_NONE, PITH_TYPED },
     { "DistilBertTokenizer", BERT, PITH_SETTINGS_BERT, PITH_UNTYPED },
     { "ElectraTokenizer", BERT, PITH_SETTINGS_BERT, PITH_TYPED },
-    { "FunnelTokenizer", "<s> </s> <unk> <sep> <pad> <cls> <mask>", PITH_SETTINGS_BERT, PITH_UNTYPED_BY_5 },
+    { "FunnelTokenizer", "<s> </s> <unk> <sep> <pad> <cls> <mask>", PITH_SETTINGS_BERT,
+      PITH_UNTYPED_BY_5 },
     { "GPT2Tokenizer", GPT2, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "GPTNeoXTokenizer", GPT2, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "GemmaTokenizer", "<bos> <eos> <unk> - <pad> - -", PITH_SETTINGS_NONE, PITH_UNTYPED },
-    { "HerbertTokenizer", "- - <unk> </s> <pad> <s> <mask>", PITH_SETTINGS_NONE, PITH_UNTYPED_BY_5 },
+    { "HerbertTokenizer", "- - <unk> </s> <pad> <s> <mask>", PITH_SETTINGS_NONE,
+      PITH_UNTYPED_BY_5 },
     { "LEDTokenizer", ROBERTA, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "LayoutLMTokenizer", BERT, PITH_SETTINGS_BERT, PITH_TYPED },
     { "LayoutXLMTokenizer", ROBERTA, PITH_SETTINGS_NONE, PITH_UNTYPED },
@@ -54,7 +59,8 @@ static const pith__token_class classes[] = {
     { "MvpTokenizer", ROBERTA, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "NllbTokenizer", ROBERTA, PITH_SETTINGS_NONE, PITH_UNTYPED },
     { "PegasusTokenizer", "- </s> <unk> - <pad> - <mask_2>", PITH_SETTINGS_NONE, PITH_UNTYPED },
-    { "Qwen2Tokenizer", "- <|endoftext|> <|endoftext|> - <|endoftext|> - -", PITH_SETTINGS_NONE, PITH_UNTYPED },
+    { "Qwen2Tokenizer", "- <|endoftext|> <|endoftext|> - <|endoftext|> - -", PITH_SETTINGS_NONE,
+      PITH_UNTYPED },
     { "RemBertTokenizer", ALBERT, PITH_SETTINGS_NONE, PITH_UNTYPED_BY_5 },
     { "RetriBertTokenizer", BERT, PITH_SETTINGS_BERT, PITH_UNTYPED },
     { "RoFormerTokenizer", BERT, PITH_SETTINGS_NONE, PITH_UNTYPED_BY_5 },
@@ -67,7 +73,8 @@ static const pith__token_class classes[] = {
     { "WhisperTokenizer", GPT2, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "XGLMTokenizer", "<s> </s> <unk> </s> <pad> <s> -", PITH_SETTINGS_NONE, PITH_UNTYPED },
     { "XLMRobertaTokenizer", ROBERTA, PITH_SETTINGS_NONE, PITH_UNTYPED },
-    { "XLNetTokenizer", "<s> </s> <unk> <sep> <pad> <cls> <mask>", PITH_SETTINGS_NONE, PITH_UNTYPED_BY_5 },
+    { "XLNetTokenizer", "<s> </s> <unk> <sep> <pad> <cls> <mask>", PITH_SETTINGS_NONE,
+      PITH_UNTYPED_BY_5 },
 };
 
 /* Model types whose class has another name. Source: TOKENIZER_MAPPING_NAMES. */
@@ -115,22 +122,27 @@ pith_str pith__token_class_name(const pith__tokenizer_config *c) {
     pith_str other = pith__token_class_of_type(c->model_type);
     if (other.data) return other;
     for (size_t i = 0; i < sizeof classes / sizeof *classes && c->model_type.data; i++)
-        if (pith__source_type_is(c->model_type, classes[i].name)) return pith__str_of(classes[i].name);
+        if (pith__source_type_is(c->model_type, classes[i].name))
+            return pith__str_of(classes[i].name);
     return PITH_STR("");
 }
 
 /* ---- special tokens ---- */
 
 static pith_status special_add(pith__loader *loader, pith_str content, uint32_t flags) {
-    if (!content.size || pith__map_get(&loader->tokenizer->added->by_content, content) != UINT32_MAX) return PITH_OK;
+    if (!content.size ||
+        pith__map_get(&loader->tokenizer->added->by_content, content) != UINT32_MAX)
+        return PITH_OK;
     return pith__loader_add_token(loader, content, -1, flags | PITH_ADDED_SPECIAL);
 }
 
 /* Those that every class may have, by name. */
-static pith_status special_add_named(pith__loader *loader, const pith__token_class *class, uint32_t mask_flags) {
+static pith_status special_add_named(pith__loader *loader, const pith__token_class *class,
+                                     uint32_t mask_flags) {
     const char *usual = class ? class->tokens : "- - - - - - -";
     for (size_t i = 0; i < PITH_NAMED_TOKENS; i++) {
-        const pith__named_token *named = pith__tokenizer_config_named(loader->config, pith__named_keys[i]);
+        const pith__named_token *named =
+            pith__tokenizer_config_named(loader->config, pith__named_keys[i]);
         const size_t size = strcspn(usual, " ");
         pith_str content = { usual, size };
         uint32_t flags = i == PITH_NAMED_TOKENS - 1 ? mask_flags : 0;
@@ -149,13 +161,15 @@ static pith_status special_add_own(pith__loader *loader) {
     for (size_t i = 0; i < c->named_count; i++) {
         size_t k = 0;
         while (k < PITH_NAMED_TOKENS && !pith__str_is(c->named[i].key, pith__named_keys[k])) k++;
-        if (k == PITH_NAMED_TOKENS) PITH_TRY(special_add(loader, c->named[i].content, c->named[i].flags));
+        if (k == PITH_NAMED_TOKENS)
+            PITH_TRY(special_add(loader, c->named[i].content, c->named[i].flags));
     }
     return PITH_OK;
 }
 
 /* The tokens of a list, or of an object that gives them names. */
-static pith_status special_add_json(pith__loader *loader, pith_str json, const char *name, bool list) {
+static pith_status special_add_json(pith__loader *loader, pith_str json, const char *name,
+                                    bool list) {
     pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     pith_status status = PITH_OK;
     pith_str key;
@@ -178,7 +192,8 @@ static pith_status special_add_json(pith__loader *loader, pith_str json, const c
     return j->failed ? loader->err->code : PITH_OK;
 }
 
-pith_status pith__special_tokens_add(pith__loader *loader, const pith__token_class *class, uint32_t mask_flags) {
+pith_status pith__special_tokens_add(pith__loader *loader, const pith__token_class *class,
+                                     uint32_t mask_flags) {
     static const char extra[] = "extra_special_tokens", additional[] = "additional_special_tokens";
     const pith__tokenizer_config *c = loader->config;
     PITH_TRY(special_add_named(loader, class, mask_flags));
@@ -240,14 +255,17 @@ static pith_status apply_bert(pith__loader *loader) {
     step_json s;
     PITH_TRY(read_step(&s, loader, json, "normalizer"));
     if (!pith__str_is(s.type, "BertNormalizer")) return PITH_OK;
-    if (s.lowercase == lower && s.strip_accents == c->strip_accents && s.handle_chinese_chars == chinese)
+    if (s.lowercase == lower && s.strip_accents == c->strip_accents &&
+        s.handle_chinese_chars == chinese)
         return PITH_OK;
-    json = pith__arena_printf(loader->scratch,
-                              "{\"type\":\"BertNormalizer\",\"clean_text\":%s,\"handle_chinese_chars\":%s,"
-                              "\"strip_accents\":%s,\"lowercase\":%s}",
-                              flag_json(s.clean_text != 0), flag_json(chinese), flag_json(c->strip_accents),
-                              flag_json(lower));
-    return json.data ? pith__loader_replace(loader, "normalizer", json) : pith__fail_memory(loader->err, 256);
+    json = pith__arena_printf(
+        loader->scratch,
+        "{\"type\":\"BertNormalizer\",\"clean_text\":%s,\"handle_chinese_chars\":%s,"
+        "\"strip_accents\":%s,\"lowercase\":%s}",
+        flag_json(s.clean_text != 0), flag_json(chinese), flag_json(c->strip_accents),
+        flag_json(lower));
+    return json.data ? pith__loader_replace(loader, "normalizer", json)
+                     : pith__fail_memory(loader->err, 256);
 }
 
 static pith_status apply_byte_level(pith__loader *loader) {
@@ -256,10 +274,12 @@ static pith_status apply_byte_level(pith__loader *loader) {
     step_json s;
     PITH_TRY(read_step(&s, loader, json, "pre_tokenizer"));
     if (!pith__str_is(s.type, "ByteLevel") || s.add_prefix_space == wanted) return PITH_OK;
-    json = pith__arena_printf(loader->scratch,
-                              "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"trim_offsets\":%s,\"use_regex\":%s}",
-                              flag_json(wanted), flag_json(s.trim_offsets != 0), flag_json(s.use_regex != 0));
-    return json.data ? pith__loader_replace(loader, "pre_tokenizer", json) : pith__fail_memory(loader->err, 256);
+    json = pith__arena_printf(
+        loader->scratch,
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"trim_offsets\":%s,\"use_regex\":%s}",
+        flag_json(wanted), flag_json(s.trim_offsets != 0), flag_json(s.use_regex != 0));
+    return json.data ? pith__loader_replace(loader, "pre_tokenizer", json)
+                     : pith__fail_memory(loader->err, 256);
 }
 
 pith_status pith__token_class_apply(pith__loader *loader) {
@@ -277,8 +297,8 @@ void pith__token_class_settle(pith__loader *loader) {
     t->left = c->left >= 0 ? c->left
                            : (t->truncates || c->tokenizer_class.data || c->model_type.data) &&
                                  t->framing->truncation.on && t->framing->truncation.left;
-    t->untyped =
-        c->typed == 0 || (c->typed < 0 && class &&
-                          (class->typing == PITH_UNTYPED || (class->typing == PITH_UNTYPED_BY_5 && c->written_by_5)));
+    t->untyped = c->typed == 0 || (c->typed < 0 && class &&
+                                   (class->typing == PITH_UNTYPED ||
+                                    (class->typing == PITH_UNTYPED_BY_5 && c->written_by_5)));
     t->added->specials_are_text = c->split_special_tokens == 1;
 }

@@ -1,4 +1,5 @@
-/* core.c - opens a compiled model in memory and runs it: the engine without operators, tokenizers and files. */
+/* core.c - opens a compiled model in memory and runs it: the engine without operators, tokenizers
+ * and files. */
 #include <pith/pith.h>
 
 #include <stdio.h>
@@ -12,7 +13,8 @@ int main(void) {
     pith_session *session;
     static pith_tensor input, output[4];
     static const char *const names[] = { "x" };
-    if (pith_model_open_memory(&model, model_bytes, model_size, NULL, &err)) return puts(err.message), 1;
+    if (pith_model_open_memory(&model, model_bytes, model_size, NULL, &err))
+        return puts(err.message), 1;
     pith_status status = pith_session_create(&session, model, &err);
     if (!status) status = pith_session_run(session, output, names, &input, 1, NULL, &err);
     if (status) return puts(err.message), 1;

@@ -1,5 +1,5 @@
-/* find.c - embeds texts, and prints for a query the nearest ones with their scores, in every metric and with every
- * first pass. usage: find MODEL QUERY TEXT... */
+/* find.c - embeds texts, and prints for a query the nearest ones with their scores, in every metric
+ * and with every first pass. usage: find MODEL QUERY TEXT... */
 #include <pith/pith.h>
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 enum { HITS = 3 };
 
-static pith_status find(const float *rows, size_t count, size_t dim, const float *query, int metric, int pass,
-                        pith_error *err) {
+static pith_status find(const float *rows, size_t count, size_t dim, const float *query, int metric,
+                        int pass, pith_error *err) {
     pith_search_index_options options = PITH_SEARCH_INDEX_OPTIONS_INIT;
     pith_search_index *index;
     pith_hit hits[HITS];
@@ -27,12 +27,15 @@ static pith_status find(const float *rows, size_t count, size_t dim, const float
 int main(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    if (argc < 3 + HITS || pith_model_open(&model, argv[1], NULL, &err)) return puts(err.message), 1;
+    if (argc < 3 + HITS || pith_model_open(&model, argv[1], NULL, &err))
+        return puts(err.message), 1;
     const size_t dim = pith_embed_dim(model, NULL), count = (size_t)argc - 3;
     float *rows = malloc((count + 1) * dim * sizeof *rows);
     pith_str *texts = malloc((count + 1) * sizeof *texts);
-    for (size_t i = 0; i <= count && texts; i++) texts[i] = (pith_str){ argv[2 + i], strlen(argv[2 + i]) };
-    if (!rows || !texts || pith_embed(rows, model, texts, count + 1, NULL, &err)) return puts(err.message), 1;
+    for (size_t i = 0; i <= count && texts; i++)
+        texts[i] = (pith_str){ argv[2 + i], strlen(argv[2 + i]) };
+    if (!rows || !texts || pith_embed(rows, model, texts, count + 1, NULL, &err))
+        return puts(err.message), 1;
     for (size_t i = 0; i < (count + 1) * dim; i++) printf("%.9g\n", (double)rows[i]);
     for (int metric = PITH_METRIC_COSINE; metric <= PITH_METRIC_L2; metric++)
         for (int pass = PITH_FIRST_PASS_NONE; pass <= PITH_FIRST_PASS_BINARY; pass++)

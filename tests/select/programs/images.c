@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
     if (argc < 2 || pith_model_open(&model, argv[1], NULL, &err)) return puts(err.message), 1;
     if (pith_embed_images_dim(&dim, model, NULL, &err)) return puts(err.message), 1;
     float *vector = malloc(dim * sizeof *vector);
-    if (!vector || pith_embed_images(vector, model, &image, 1, NULL, &err)) return puts(err.message), 1;
+    if (!vector || pith_embed_images(vector, model, &image, 1, NULL, &err))
+        return puts(err.message), 1;
     for (size_t i = 0; i < dim; i++) printf("%.9g\n", vector[i]);
     free(vector);
     pith_model_close(model);

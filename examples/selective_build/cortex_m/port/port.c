@@ -1,4 +1,5 @@
-/* port.c - the arena, and what Pith asks a system for, on a machine with one thread and no clock. */
+/* port.c - the arena, and what Pith asks a system for, on a machine with one thread and no clock.
+ */
 #include "port.h"
 
 #include <pthread.h>
@@ -8,7 +9,8 @@
 
 #include <pith/types.h>
 
-/* ---- the arena: blocks one behind the other, each with its size in front; free neighbours unite ---- */
+/* ---- the arena: blocks one behind the other, each with its size in front; free neighbours unite
+ * ---- */
 
 typedef struct block {
     size_t size; /* of what follows, a multiple of 16 */
@@ -28,7 +30,8 @@ void *arena_alloc(void *user, size_t bytes) {
     for (size_t at = 0; at < end; at += sizeof(block) + block_at(at)->size) {
         block *b = block_at(at);
         if (b->used) continue;
-        for (block *next; at + sizeof *b + b->size < end && !(next = block_at(at + sizeof *b + b->size))->used;)
+        for (block *next;
+             at + sizeof *b + b->size < end && !(next = block_at(at + sizeof *b + b->size))->used;)
             b->size += sizeof *b + next->size;
         if (at + sizeof *b + b->size == end) end = at; /* the last block: cut anew */
         if (end == at || b->size < bytes) continue;
@@ -94,12 +97,15 @@ uint64_t atomic_add_8(volatile void *at, uint64_t n, int order) {
     *(volatile uint64_t *)at = before + n;
     return before;
 }
-uint64_t atomic_load_8(const volatile void *at, int order) { return (void)order, *(const volatile uint64_t *)at; }
+uint64_t atomic_load_8(const volatile void *at, int order) {
+    return (void)order, *(const volatile uint64_t *)at;
+}
 void atomic_store_8(volatile void *at, uint64_t value, int order) {
     (void)order;
     *(volatile uint64_t *)at = value;
 }
-bool atomic_exchange_8(volatile void *at, void *expected, uint64_t value, bool weak, int good, int bad) {
+bool atomic_exchange_8(volatile void *at, void *expected, uint64_t value, bool weak, int good,
+                       int bad) {
     (void)weak, (void)good, (void)bad;
     const uint64_t now = *(volatile uint64_t *)at, wanted = *(uint64_t *)expected;
     *(uint64_t *)expected = now;

@@ -1,5 +1,5 @@
-/* print.c - snprintf for the library's messages, and print for the program: strings, characters and integers. newlib's
- * own would bring malloc. */
+/* print.c - snprintf for the library's messages, and print for the program: strings, characters and
+ * integers. newlib's own would bring malloc. */
 #include "port.h"
 
 #include <stdarg.h>

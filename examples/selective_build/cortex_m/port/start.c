@@ -1,4 +1,5 @@
-/* start.c - from reset to main on the board mps2-an500: memory, the floating-point unit, the serial line. */
+/* start.c - from reset to main on the board mps2-an500: memory, the floating-point unit, the serial
+ * line. */
 #include "port.h"
 
 #include <stdint.h>
@@ -9,7 +10,8 @@ void reset(void);
 static void fault(void);
 
 __attribute__((section(".vectors"), used)) static void *const vectors[16] = {
-    &stack_top, (void *)reset, (void *)fault, (void *)fault, (void *)fault, (void *)fault, (void *)fault,
+    &stack_top,    (void *)reset, (void *)fault, (void *)fault,
+    (void *)fault, (void *)fault, (void *)fault,
 };
 
 /* The first serial line of the board (Arm DAI 0479, "CMSDK APB UART"). */

@@ -1,5 +1,5 @@
-/* custom.c - registers the operators of programs, and stands between them and the engine; see custom.h. A program that
- * has none does not link this file. */
+/* custom.c - registers the operators of programs, and stands between them and the engine; see
+ * custom.h. A program that has none does not link this file. */
 #include "engine/ops/custom/custom.h"
 
 #include <stdio.h>
@@ -15,7 +15,9 @@ enum { PORTS_MOST = 64 };
 
 /* ---- the engine's structs as those of pith/op.h ---- */
 
-static const pith_op_node *public_node(const pith__node *node) { return (const pith_op_node *)node; }
+static const pith_op_node *public_node(const pith__node *node) {
+    return (const pith_op_node *)node;
+}
 static const pith__node *own_node(const pith_op_node *node) { return (const pith__node *)node; }
 
 typedef struct public_types {
@@ -30,14 +32,16 @@ static void public_type(pith_op_type *to, const pith__type *from) {
 }
 
 /* End with pith__arena_free, also after a failure. */
-static pith_status public_types_make(public_types *t, const pith__node *node, const pith__type *const *in, int in_count,
+static pith_status public_types_make(public_types *t, const pith__node *node,
+                                     const pith__type *const *in, int in_count,
                                      const pith__type *out, pith_error *err) {
     const size_t in_room = pith__node_in_room(node), out_room = pith__node_out_room(node);
     pith__arena_init(&t->arena, node->graph->arena->allocator);
     t->in = pith__arena_array(&t->arena, in_room, sizeof *t->in);
     t->out = pith__arena_array(&t->arena, out_room, sizeof *t->out);
     pith_op_type *types = pith__arena_array(&t->arena, in_room, sizeof *types);
-    if (!t->in || !t->out || !types) return pith__fail_memory(err, (in_room + out_room) * sizeof *types);
+    if (!t->in || !t->out || !types)
+        return pith__fail_memory(err, (in_room + out_room) * sizeof *types);
     for (size_t i = 0; i < in_room; i++) {
         const pith__type *type = i < (size_t)in_count ? in[i] : NULL;
         if (type) public_type(&types[i], type);
@@ -48,10 +52,12 @@ static pith_status public_types_make(public_types *t, const pith__node *node, co
 }
 
 /* What a program's function returned, and why. */
-static pith_status custom_settle(pith_status status, const pith_error *why, const char *function, pith_error *err) {
+static pith_status custom_settle(pith_status status, const pith_error *why, const char *function,
+                                 pith_error *err) {
     if (!status) return PITH_OK;
     if (status < PITH_OK || status > PITH_ERR_BUSY)
-        return pith__fail(err, PITH_ERR_RUN, "the operator's %s returned %d, which is no pith_status", function,
+        return pith__fail(err, PITH_ERR_RUN,
+                          "the operator's %s returned %d, which is no pith_status", function,
                           (int)status);
     if (!memchr(why->message, 0, sizeof why->message) || !why->message[0])
         return pith__fail(err, status, "the operator's %s failed and gave no reason", function);
@@ -71,10 +77,11 @@ static bool custom_all_known(const pith__infer *c) {
 
 static pith_status custom_take_out(pith__infer *c, int i, const pith_op_type *type) {
     if (type->dtype < PITH_UNDEFINED || type->dtype >= PITH_DTYPE_COUNT)
-        return pith__op_fail(c, "infer gave output %d the dtype %d, which there is not", i, (int)type->dtype);
+        return pith__op_fail(c, "infer gave output %d the dtype %d, which there is not", i,
+                             (int)type->dtype);
     if (type->rank < -1 || type->rank > PITH_MAX_RANK)
-        return pith__op_fail(c, "infer gave output %d the rank %d; it must be from -1 to %d", i, (int)type->rank,
-                             PITH_MAX_RANK);
+        return pith__op_fail(c, "infer gave output %d the rank %d; it must be from -1 to %d", i,
+                             (int)type->rank, PITH_MAX_RANK);
     pith__type *out = &c->out[i];
     out->dtype = type->dtype;
     out->rank = type->rank;
@@ -94,10 +101,11 @@ static pith_status custom_call_infer(pith__infer *c, const public_types *t) {
     for (int i = 0; i < c->out_count; i++) {
         PITH_TRY(custom_take_out(c, i, &t->out[i]));
         if (all && !pith__type_concrete(&c->out[i]))
-            return pith__op_fail(c,
-                                 "infer left the type of output %d open, although all inputs are known; only an "
-                                 "operator with PITH_OPERATOR_DYNAMIC may",
-                                 i);
+            return pith__op_fail(
+                c,
+                "infer left the type of output %d open, although all inputs are known; only an "
+                "operator with PITH_OPERATOR_DYNAMIC may",
+                i);
     }
     return PITH_OK;
 }
@@ -116,7 +124,8 @@ static pith_status custom_prepare(pith__prepare *c) {
     public_types t;
     pith_status status = public_types_make(&t, c->node, c->in, c->in_count, c->out, c->err);
     if (!status) {
-        pith_op_prepare call = { public_node(c->node), t.in, t.out, c->in_count, c->out_count, NULL, &why, c };
+        pith_op_prepare call = { public_node(c->node), t.in, t.out, c->in_count,
+                                 c->out_count,         NULL, &why,  c };
         status = custom_settle(custom->own.prepare(&call), &why, "prepare", c->err);
         c->state = call.state;
     }
@@ -124,14 +133,17 @@ static pith_status custom_prepare(pith__prepare *c) {
     return status;
 }
 
-static pith_status custom_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status custom_scratch(const pith__infer *c, const void *state, int threads,
+                                  size_t *bytes) {
     const pith__custom_op *custom = pith__custom_of(c->node->op);
     pith_error why = PITH_ERROR_INIT;
     public_types t;
     pith_status status = public_types_make(&t, c->node, c->in, c->in_count, c->out, c->err);
     if (!status) {
-        const pith_op_infer call = { public_node(c->node), t.in, t.out, c->in_count, c->out_count, &why };
-        status = custom_settle(custom->own.scratch(bytes, &call, state, threads), &why, "scratch", c->err);
+        const pith_op_infer call = { public_node(c->node), t.in,         t.out,
+                                     c->in_count,          c->out_count, &why };
+        status = custom_settle(custom->own.scratch(bytes, &call, state, threads), &why, "scratch",
+                               c->err);
     }
     pith__arena_free(&t.arena);
     return status;
@@ -148,8 +160,10 @@ static pith_status custom_run(pith__run *r) {
     const pith__custom_op *custom = pith__custom_of(r->node->op);
     const bool dynamic = custom->own.flags & PITH_OPERATOR_DYNAMIC;
     pith_error why = PITH_ERROR_INIT;
-    pith_op_run call = { public_node(r->node), r->state,         r->in, r->out, r->in_count, r->out_count,
-                         r->scratch,           r->exec->threads, &why,  r };
+    pith_op_run call = {
+        public_node(r->node), r->state,         r->in, r->out, r->in_count, r->out_count,
+        r->scratch,           r->exec->threads, &why,  r
+    };
     for (int i = 0; i < r->out_count && dynamic; i++)
         if (r->out[i]) *r->out[i] = (pith_tensor){ .data = NULL };
     PITH_TRY(custom_settle(custom->own.run(&call), &why, "run", r->err));
@@ -184,16 +198,21 @@ pith_str pith__custom_string(const pith_op_node *node, const char *name) {
     return given.data ? given : PITH_STR("");
 }
 
-pith_status pith__custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims) {
+pith_status pith__custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank,
+                                const int64_t *dims) {
     pith__run *own = r->engine;
     if (!(own->node->op->flags & PITH_OP_LATE))
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output is for operators with PITH_OPERATOR_DYNAMIC");
+        return pith__fail(r->err, PITH_ERR_ARGUMENT,
+                          "pith_op_output is for operators with PITH_OPERATOR_DYNAMIC");
     if (output < 0 || output >= own->out_count || !own->out[output])
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: the node has no output %d", (int)output);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: the node has no output %d",
+                          (int)output);
     if (dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT)
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: dtype %d there is not", (int)dtype);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: dtype %d there is not",
+                          (int)dtype);
     if (rank < 0 || rank > PITH_MAX_RANK || pith__dims_count(dims, rank) < 0)
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: the shape of output %d is no shape", (int)output);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT,
+                          "pith_op_output: the shape of output %d is no shape", (int)output);
     pith_error *const before = own->err;
     own->err = r->err; /* the program's to pass on */
     const pith_status status = pith__run_alloc(own, output, dtype, rank, dims);
@@ -210,8 +229,8 @@ static uint32_t custom_read_word(const char *word, size_t size) {
     for (const char *end = word + size; word < end;) {
         const size_t n = strcspn(word, "| ");
         int dtype = PITH_UNDEFINED + 1;
-        while (dtype < PITH_DTYPE_COUNT &&
-               (strlen(pith__dtype_short_name(dtype)) != n || memcmp(pith__dtype_short_name(dtype), word, n)))
+        while (dtype < PITH_DTYPE_COUNT && (strlen(pith__dtype_short_name(dtype)) != n ||
+                                            memcmp(pith__dtype_short_name(dtype), word, n)))
             dtype++;
         if (dtype == PITH_DTYPE_COUNT) return 0;
         set |= 1u << dtype;
@@ -225,12 +244,14 @@ static pith_status custom_read_types(pith__custom_op *op, pith_error *err) {
         const size_t n = strcspn(at, " ");
         const uint32_t set = custom_read_word(at, n);
         if (op->dtype_count == PITH_CUSTOM_TYPES)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "types has more than %d words", PITH_CUSTOM_TYPES);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "types has more than %d words",
+                              PITH_CUSTOM_TYPES);
         if (!set)
-            return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "types: '" PITH_STR_FMT
-                              "' is not read; write names such as f32, i64 and bool with | between them, or *",
-                              PITH_STR_ARG(((pith_str){ at, n })));
+            return pith__fail(
+                err, PITH_ERR_ARGUMENT,
+                "types: '" PITH_STR_FMT
+                "' is not read; write names such as f32, i64 and bool with | between them, or *",
+                PITH_STR_ARG(((pith_str){ at, n })));
         snprintf(op->text[op->dtype_count], sizeof op->text[0], "%.*s", (int)n, at);
         op->dtypes[op->dtype_count++] = set;
         at += n;
@@ -243,10 +264,12 @@ static pith_status custom_check_attributes(const char *text, pith_error *err) {
     size_t count = 0;
     for (; text && pith__attr_rule_next(&text, &rule); count++) {
         const bool known = rule.kind != PITH_ATTR_GRAPH && rule.kind != PITH_ATTR_TYPE;
-        const bool lone = rule.kind == PITH_ATTR_INT || rule.kind == PITH_ATTR_FLOAT || rule.kind == PITH_ATTR_STRING;
+        const bool lone = rule.kind == PITH_ATTR_INT || rule.kind == PITH_ATTR_FLOAT ||
+                          rule.kind == PITH_ATTR_STRING;
         if (!known || (rule.fallback.data && !lone) || count == PITH_ATTR_RULES_MAX)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_STR_FMT "' %s", PITH_STR_ARG(rule.name),
-                              !known                         ? "is of a kind that these operators do not have"
+            return pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_STR_FMT "' %s",
+                              PITH_STR_ARG(rule.name),
+                              !known ? "is of a kind that these operators do not have"
                               : count == PITH_ATTR_RULES_MAX ? "is one too many"
                                                              : "is a list, which has no default");
     }
@@ -257,21 +280,26 @@ static pith_status custom_check_attributes(const char *text, pith_error *err) {
 }
 
 static pith_status custom_check_counts(const pith_operator *o, pith_error *err) {
-    if (o->min_inputs < 0 || o->min_inputs > PORTS_MOST || o->max_inputs > PORTS_MOST || o->max_inputs < -1)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "min_inputs is %d and max_inputs %d; they must be from 0 to %d, or -1 for any",
-                          (int)o->min_inputs, (int)o->max_inputs, PORTS_MOST);
+    if (o->min_inputs < 0 || o->min_inputs > PORTS_MOST || o->max_inputs > PORTS_MOST ||
+        o->max_inputs < -1)
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "min_inputs is %d and max_inputs %d; they must be from 0 to %d, or -1 for any",
+            (int)o->min_inputs, (int)o->max_inputs, PORTS_MOST);
     if (o->max_inputs >= 0 && o->max_inputs < o->min_inputs)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "max_inputs is %d, less than min_inputs, %d", (int)o->max_inputs,
-                          (int)o->min_inputs);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "max_inputs is %d, less than min_inputs, %d",
+                          (int)o->max_inputs, (int)o->min_inputs);
     if (o->max_outputs < 1 || o->max_outputs > PORTS_MOST)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "max_outputs is %d; it must be from 1 to %d", (int)o->max_outputs,
-                          PORTS_MOST);
-    const int32_t flags =
-        PITH_OPERATOR_ELEMENTWISE | PITH_OPERATOR_IN_PLACE | PITH_OPERATOR_DYNAMIC | PITH_OPERATOR_RANDOM;
-    if (o->flags & ~flags) return pith__fail(err, PITH_ERR_ARGUMENT, "flags has bits that this library does not know");
-    if (o->flags & PITH_OPERATOR_DYNAMIC && o->flags & (PITH_OPERATOR_IN_PLACE | PITH_OPERATOR_ELEMENTWISE))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "PITH_OPERATOR_DYNAMIC excludes IN_PLACE and ELEMENTWISE");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "max_outputs is %d; it must be from 1 to %d",
+                          (int)o->max_outputs, PORTS_MOST);
+    const int32_t flags = PITH_OPERATOR_ELEMENTWISE | PITH_OPERATOR_IN_PLACE |
+                          PITH_OPERATOR_DYNAMIC | PITH_OPERATOR_RANDOM;
+    if (o->flags & ~flags)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "flags has bits that this library does not know");
+    if (o->flags & PITH_OPERATOR_DYNAMIC &&
+        o->flags & (PITH_OPERATOR_IN_PLACE | PITH_OPERATOR_ELEMENTWISE))
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "PITH_OPERATOR_DYNAMIC excludes IN_PLACE and ELEMENTWISE");
     return PITH_OK;
 }
 
@@ -304,7 +332,9 @@ static pith__op custom_op_of(const pith_operator *o) {
 
 /* Everything but whether the name is free. */
 static pith_status custom_fill(pith__custom_op *op, const pith_operator *given, pith_error *err) {
-    *op = (pith__custom_op){ .own = *given, .given = given, .checks = &pith__op_checks_all, .op = custom_op_of(given) };
+    *op = (pith__custom_op){
+        .own = *given, .given = given, .checks = &pith__op_checks_all, .op = custom_op_of(given)
+    };
     if (!given->infer || !given->run)
         return pith__fail(err, PITH_ERR_ARGUMENT, "it has no %s, which every operator needs",
                           given->infer ? "run" : "infer");
@@ -315,20 +345,24 @@ static pith_status custom_fill(pith__custom_op *op, const pith_operator *given, 
 
 static const pith__op *builtin_find(pith_str domain, pith_str name) {
     for (size_t i = 0; i < pith__op_table_count; i++)
-        if (pith__str_is(name, pith__op_table[i]->name) && pith__str_is(domain, pith__op_table[i]->domain))
+        if (pith__str_is(name, pith__op_table[i]->name) &&
+            pith__str_is(domain, pith__op_table[i]->domain))
             return pith__op_table[i];
     return NULL;
 }
 
-/* The list's first entry changes only by entries in front of it, so a lost race means to look again. */
+/* The list's first entry changes only by entries in front of it, so a lost race means to look
+ * again. */
 static pith_status custom_link(pith__custom_op *op, pith_error *err) {
     const pith_str domain = pith__str_of(op->op.domain), name = pith__str_of(op->op.name);
-    if (builtin_find(domain, name)) return pith__fail(err, PITH_ERR_ARGUMENT, "Pith has an operator of this name");
+    if (builtin_find(domain, name))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "Pith has an operator of this name");
     pith__custom_op *first = pith__custom_first();
     do {
         for (const pith__custom_op *at = first; at; at = at->next)
             if (pith__str_is(domain, at->op.domain) && pith__str_is(name, at->op.name))
-                return pith__fail(err, PITH_ERR_ARGUMENT, "an operator of this name was registered before");
+                return pith__fail(err, PITH_ERR_ARGUMENT,
+                                  "an operator of this name was registered before");
         op->next = first;
     } while (!atomic_compare_exchange_weak(&pith__custom_registered, &first, op));
     return PITH_OK;
@@ -337,12 +371,14 @@ static pith_status custom_link(pith__custom_op *op, pith_error *err) {
 static pith_status custom_check_version(const pith_operator *given, pith_error *err) {
     if (!given) return pith__fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator is NULL");
     if (given->abi != PITH_OP_ABI || given->size != sizeof *given)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "pith_register_op: the operator was compiled for version %u of pith/op.h with %u bytes, and this "
-            "library has version %u with %u; begin it with PITH_OPERATOR_BEGIN, and compile it with the header "
-            "of this library",
-            (unsigned)given->abi, (unsigned)given->size, (unsigned)PITH_OP_ABI, (unsigned)sizeof *given);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "pith_register_op: the operator was compiled for version %u of pith/op.h "
+                          "with %u bytes, and this "
+                          "library has version %u with %u; begin it with PITH_OPERATOR_BEGIN, and "
+                          "compile it with the header "
+                          "of this library",
+                          (unsigned)given->abi, (unsigned)given->size, (unsigned)PITH_OP_ABI,
+                          (unsigned)sizeof *given);
     if (!given->name || !given->name[0])
         return pith__fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator has no name");
     return PITH_OK;
@@ -367,13 +403,17 @@ static const pith__custom_op *custom_of_given(const pith_operator *given) {
 }
 
 pith_status pith__custom_take(const pith__extra_op *extra, pith_error *err) {
-    pith_status status = custom_of_given(extra->op) ? PITH_OK : pith__custom_register(extra->op, err);
+    pith_status status =
+        custom_of_given(extra->op) ? PITH_OK : pith__custom_register(extra->op, err);
     if (status && custom_of_given(extra->op)) status = PITH_OK; /* another thread was faster */
     if (status) return pith__fail_at(err, status, "PITH_EXTRA_OPS: %s: ", extra->name);
     const pith__op *op = &custom_of_given(extra->op)->op;
     const size_t n = strlen(op->domain);
     const char *name = extra->name + (n ? n + 2 : 0);
-    if (!strncmp(extra->name, op->domain, n) && strlen(extra->name) >= n + 2 && !strcmp(name, op->name)) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "PITH_EXTRA_OPS: the list says %s, but the operator is %s%s%s",
-                      extra->name, op->domain, n ? "::" : "", op->name);
+    if (!strncmp(extra->name, op->domain, n) && strlen(extra->name) >= n + 2 &&
+        !strcmp(name, op->name))
+        return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "PITH_EXTRA_OPS: the list says %s, but the operator is %s%s%s", extra->name,
+                      op->domain, n ? "::" : "", op->name);
 }

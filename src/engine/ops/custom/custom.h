@@ -1,7 +1,8 @@
-/* custom.h - operators that programs bring: those of PITH_EXTRA_OPS, and those that pith_register_op took.
+/* custom.h - operators that programs bring: those of PITH_EXTRA_OPS, and those that
+ * pith_register_op took.
  *
- * Each is a pith__op whose functions turn the engine's structs into those of pith/op.h and call the program's. They are
- * kept in a list that only grows, so that looking one up takes no lock. */
+ * Each is a pith__op whose functions turn the engine's structs into those of pith/op.h and call the
+ * program's. They are kept in a list that only grows, so that looking one up takes no lock. */
 #ifndef PITH_ENGINE_OPS_CUSTOM_CUSTOM_H
 #define PITH_ENGINE_OPS_CUSTOM_CUSTOM_H
 
@@ -25,11 +26,13 @@ typedef struct pith__custom_op {
     struct pith__custom_op *next;
 } pith__custom_op;
 
-/* What PITH_EXTRA_OPS lists, with the name of the list's line; ends with NULLs. Defined by select/tables.c. */
+/* What PITH_EXTRA_OPS lists, with the name of the list's line; ends with NULLs. Defined by
+ * select/tables.c. */
 typedef struct pith__extra_op {
     const pith_operator *op;
-    const char *name;                                                         /* "example::Twice" */
-    pith_status (*take)(const struct pith__extra_op *extra, pith_error *err); /* pith__custom_take */
+    const char *name; /* "example::Twice" */
+    /* pith__custom_take */
+    pith_status (*take)(const struct pith__extra_op *extra, pith_error *err);
 } pith__extra_op;
 /* Registers the operator, unless another thread has; fails if its name is not that of the list. */
 pith_status pith__custom_take(const pith__extra_op *extra, pith_error *err);
@@ -37,7 +40,8 @@ extern const pith__extra_op pith__extra_op_table[];
 
 /* The work of pith_register_op. */
 pith_status pith__custom_register(const pith_operator *given, pith_error *err);
-/* Takes in those of PITH_EXTRA_OPS, before anything looks for them; does nothing the next time. Thread-safe. */
+/* Takes in those of PITH_EXTRA_OPS, before anything looks for them; does nothing the next time.
+ * Thread-safe. */
 pith_status pith__custom_begin(pith_error *err);
 /* The first of the list, which custom.c makes; NULL: none. */
 extern _Atomic(pith__custom_op *) pith__custom_registered;
@@ -53,6 +57,7 @@ static inline const pith__custom_op *pith__custom_of(const pith__op *op) {
 int64_t pith__custom_int(const pith_op_node *node, const char *name);
 float pith__custom_float(const pith_op_node *node, const char *name);
 pith_str pith__custom_string(const pith_op_node *node, const char *name);
-pith_status pith__custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims);
+pith_status pith__custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank,
+                                const int64_t *dims);
 
 #endif

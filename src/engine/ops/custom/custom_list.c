@@ -7,7 +7,8 @@ static atomic_bool extras_taken;
 
 pith_status pith__custom_begin(pith_error *err) {
     if (atomic_load(&extras_taken)) return PITH_OK;
-    for (const pith__extra_op *extra = pith__extra_op_table; extra->op; extra++) PITH_TRY(extra->take(extra, err));
+    for (const pith__extra_op *extra = pith__extra_op_table; extra->op; extra++)
+        PITH_TRY(extra->take(extra, err));
     atomic_store(&extras_taken, true);
     return PITH_OK;
 }

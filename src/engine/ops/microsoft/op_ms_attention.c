@@ -1,27 +1,30 @@
-/* op_ms_attention.c - com.microsoft's Attention, MultiHeadAttention, PackedAttention, PackedMultiHeadAttention and
- * RotaryEmbedding, written out at load.
+/* op_ms_attention.c - com.microsoft's Attention, MultiHeadAttention, PackedAttention,
+ * PackedMultiHeadAttention and RotaryEmbedding, written out at load.
  *
- * The forms that encoders use become pith.Attention. Past or present keys, or scores as an output, need Attention of
- * ai.onnx. Masks of keys by length, by start and end, by position or by pair of positions become numbers that are
- * added to scores (pith.ScoreMask), where pith.Attention does not take them itself. Source: ONNX Runtime's
- * ContribOperators.md. */
+ * The forms that encoders use become pith.Attention. Past or present keys, or scores as an output,
+ * need Attention of ai.onnx. Masks of keys by length, by start and end, by position or by pair of
+ * positions become numbers that are added to scores (pith.ScoreMask), where pith.Attention does not
+ * take them itself. Source: ONNX Runtime's ContribOperators.md. */
 #include <float.h>
 #include <math.h>
 
 #include "engine/kernels/attention.h"
 #include "engine/ops/shared/compose_ops.h"
 
-/* What is known of axis `axis`, as a number, from the type, the declaration or constant operands of the producer; 0. */
+/* What is known of axis `axis`, as a number, from the type, the declaration or constant operands of
+ * the producer; 0. */
 static int64_t width_of(const pith__value *v, int axis, int depth) {
     const pith__type *types[] = { &v->type, v->hint };
     for (int i = 0; i < 2; i++) {
-        if (types[i] && types[i]->rank > axis && types[i]->dims[axis] > 0) return types[i]->dims[axis];
+        if (types[i] && types[i]->rank > axis && types[i]->dims[axis] > 0)
+            return types[i]->dims[axis];
     }
     const pith__node *p = v->producer;
     if (p && depth < 4 && pith__str_is(p->op_type, "Cast") && pith__node_input(p, 0))
         return width_of(pith__node_input(p, 0), axis, depth + 1);
     for (int i = 0; p && depth < 4 && i < p->input_count && i < 2; i++) {
-        bool sum = pith__str_is(p->op_type, "Add"), product = i == 1 && pith__str_is(p->op_type, "MatMul");
+        bool sum = pith__str_is(p->op_type, "Add"),
+             product = i == 1 && pith__str_is(p->op_type, "MatMul");
         const pith__value *x = pith__node_input(p, i);
         if (!x || !(sum || product)) continue;
         const pith_tensor *t = x->type.data;
@@ -33,8 +36,8 @@ static int64_t width_of(const pith__value *v, int axis, int depth) {
 
 /* ---- pith.Attention ---- */
 
-static pith__value *with_sizes(pith__value *v, int64_t heads, const int64_t columns[3], int64_t size, int64_t v_size,
-                               float scale, bool causal) {
+static pith__value *with_sizes(pith__value *v, int64_t heads, const int64_t columns[3],
+                               int64_t size, int64_t v_size, float scale, bool causal) {
     v = pith__with_int(pith__with_int(v, "heads", heads), "kv_heads", heads);
     v = pith__with_int(pith__with_int(v, "size", size), "v_size", v_size);
     v = pith__with_int(v, "window_right", causal ? 0 : -1);
@@ -42,7 +45,8 @@ static pith__value *with_sizes(pith__value *v, int64_t heads, const int64_t colu
     return v && !pith__node_set_ints(v->producer, "columns", columns, 3) ? v : NULL;
 }
 
-/* Masked keys have a number added to their scores, so a query with none but those attends to them. */
+/* Masked keys have a number added to their scores, so a query with none but those attends to them.
+ */
 static pith__value *with_skipped(pith__value *v, float filter) {
     const float skipped[3] = { filter, -FLT_MAX, -FLT_MAX };
     v = pith__with_int(v, "none_left", PITH_NONE_LEFT_SCORES);
@@ -50,9 +54,10 @@ static pith__value *with_skipped(pith__value *v, float filter) {
 }
 
 /* Numbers to be added to scores, from a mask of any form and a bias that may be NULL. */
-static pith__value *score_mask(pith__node *node, pith__value *mask, pith__value *q, pith__value *k, pith__value *past,
-                               pith__value *bias) {
-    pith__value *y = pith__compose(node, "pith", "ScoreMask", (pith__value *[]){ mask, q, k, past }, 4, 1);
+static pith__value *score_mask(pith__node *node, pith__value *mask, pith__value *q, pith__value *k,
+                               pith__value *past, pith__value *bias) {
+    pith__value *y =
+        pith__compose(node, "pith", "ScoreMask", (pith__value *[]){ mask, q, k, past }, 4, 1);
     y = pith__with_float(y, "filter", pith__node_float(node, "mask_filter_value", -10000.0f));
     return bias ? pith__compose2(node, "Add", y, pith__compose_cast(node, bias, PITH_F32)) : y;
 }
@@ -60,19 +65,23 @@ static pith__value *score_mask(pith__node *node, pith__value *mask, pith__value 
 /* ---- Attention, PackedAttention ---- */
 
 /* Sizes of q, k and v in the weight's columns. */
-static pith_status split_sizes(const pith__node *node, int64_t heads, int64_t sizes[3], pith_error *err) {
+static pith_status split_sizes(const pith__node *node, int64_t heads, int64_t sizes[3],
+                               pith_error *err) {
     int64_t columns = width_of(pith__node_input(node, 1), 1, 0);
     if (heads < 1 || columns < 1)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the weight's size is not known, or there are no heads");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the weight's size is not known, or there are no heads");
     for (int i = 0; i < 3; i++) sizes[i] = columns / 3;
     size_t count;
     const int64_t *given = pith__node_ints(node, "qkv_hidden_sizes", &count);
     for (size_t i = 0; given && count == 3 && i < 3; i++) sizes[i] = given[i];
     for (int i = 0; i < 3; i++) {
         if (sizes[i] < heads || sizes[i] % heads || sizes[i] > columns)
-            return pith__fail(err, PITH_ERR_FORMAT, "the weight's columns do not divide into heads");
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "the weight's columns do not divide into heads");
     }
-    if (sizes[0] != sizes[1]) return pith__fail(err, PITH_ERR_FORMAT, "queries and keys differ in size");
+    if (sizes[0] != sizes[1])
+        return pith__fail(err, PITH_ERR_FORMAT, "queries and keys differ in size");
     return PITH_OK;
 }
 
@@ -82,8 +91,8 @@ static pith__value *half_of(pith__node *at, pith__value *past, int64_t which) {
 }
 
 /* With past or present keys and values, which are one tensor [2, batch, heads, keys, size]. */
-static pith_status with_past(pith__node *node, pith__value *rows, int64_t heads, const int64_t sizes[3],
-                             pith_error *err) {
+static pith_status with_past(pith__node *node, pith__value *rows, int64_t heads,
+                             const int64_t sizes[3], pith_error *err) {
     enum { MASK = 3, PAST, BIAS };
     pith__value *past = pith__node_input(node, PAST), *mask = pith__node_input(node, MASK),
                 *bias = pith__node_input(node, BIAS), *parts[3], *halves[2] = { NULL, NULL };
@@ -97,24 +106,29 @@ static pith_status with_past(pith__node *node, pith__value *rows, int64_t heads,
     }
     if (mask) bias = score_mask(node, mask, parts[0], parts[1], halves[0], bias);
     if (mask && !bias) return pith__fail_memory(err, 0);
-    pith__value *y = pith__compose(node, "", "Attention",
-                                   (pith__value *[]){ parts[0], parts[1], parts[2], bias, halves[0], halves[1] }, 6, 3);
+    pith__value *y = pith__compose(
+        node, "", "Attention",
+        (pith__value *[]){ parts[0], parts[1], parts[2], bias, halves[0], halves[1] }, 6, 3);
     y = pith__with_int(pith__with_int(y, "q_num_heads", heads), "kv_num_heads", heads);
     y = pith__with_int(y, "is_causal", pith__node_int(node, "unidirectional", 0) != 0);
     float scale = pith__node_float(node, "scale", 0.0f);
     if (scale != 0) y = pith__with_float(y, "scale", scale);
     if (!y) return pith__fail_memory(err, 0);
     if (pith__compose_wanted(node, 1)) {
-        pith__value *k = pith__compose_list(node, "Unsqueeze", pith__node_output(y->producer, 1), (int64_t[]){ 0 }, 1);
-        pith__value *v = pith__compose_list(node, "Unsqueeze", pith__node_output(y->producer, 2), (int64_t[]){ 0 }, 1);
-        PITH_TRY(pith__compose_give(node, 1, pith__with_int(pith__compose2(node, "Concat", k, v), "axis", 0), err));
+        pith__value *k = pith__compose_list(node, "Unsqueeze", pith__node_output(y->producer, 1),
+                                            (int64_t[]){ 0 }, 1);
+        pith__value *v = pith__compose_list(node, "Unsqueeze", pith__node_output(y->producer, 2),
+                                            (int64_t[]){ 0 }, 1);
+        PITH_TRY(pith__compose_give(
+            node, 1, pith__with_int(pith__compose2(node, "Concat", k, v), "axis", 0), err));
     }
     return pith__compose_become(node, y, err);
 }
 
 /* x times the weights plus the bias. */
 static pith__value *projected(pith__node *node, pith__value *bias) {
-    pith__value *rows = pith__compose2(node, "MatMul", pith__node_input(node, 0), pith__node_input(node, 1));
+    pith__value *rows =
+        pith__compose2(node, "MatMul", pith__node_input(node, 0), pith__node_input(node, 1));
     return bias ? pith__compose2(node, "Add", rows, bias) : rows;
 }
 
@@ -122,14 +136,18 @@ static int dtype_of(const pith__value *v) {
     return v->type.dtype ? v->type.dtype : v->hint ? v->hint->dtype : PITH_F32;
 }
 
-/* pith.Attention of inputs (q, k, v, bias, key mask, offsets), computed in f32 whatever they are. */
-static pith__value *ms_attention_attention(pith__node *node, pith__value *in[6], int dtype, int64_t heads,
-                                           const int64_t columns[3], int64_t size, int64_t v_size) {
+/* pith.Attention of inputs (q, k, v, bias, key mask, offsets), computed in f32 whatever they are.
+ */
+static pith__value *ms_attention_attention(pith__node *node, pith__value *in[6], int dtype,
+                                           int64_t heads, const int64_t columns[3], int64_t size,
+                                           int64_t v_size) {
     bool wide = dtype != PITH_F32;
     pith__value *own[6];
     for (int i = 0; i < 6; i++) {
-        own[i] = in[i] && i < 4 && wide ? (i > 0 && in[i] == in[0] ? own[0] : pith__compose_cast(node, in[i], PITH_F32))
-                                        : in[i];
+        own[i] =
+            in[i] && i < 4 && wide
+                ? (i > 0 && in[i] == in[0] ? own[0] : pith__compose_cast(node, in[i], PITH_F32))
+                : in[i];
         if (in[i] && !own[i]) return NULL;
     }
     pith__value *y = pith__compose(node, "pith", "Attention", own, 6, 1);
@@ -147,10 +165,11 @@ static pith_status ms_attention_upgrade_attention(pith__node *node, pith_error *
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "do_rotary is not supported");
     int64_t heads = pith__node_int(node, "num_heads", 0), sizes[3];
     PITH_TRY(split_sizes(node, heads, sizes, err));
-    pith__value *rows = projected(node, pith__node_input(node, INPUT_BIAS)), *mask = pith__node_input(node, MASK),
-                *bias = pith__node_input(node, BIAS);
+    pith__value *rows = projected(node, pith__node_input(node, INPUT_BIAS)),
+                *mask = pith__node_input(node, MASK), *bias = pith__node_input(node, BIAS);
     if (!rows) return pith__fail_memory(err, 0);
-    if (pith__node_input(node, PAST) || pith__compose_wanted(node, 1)) return with_past(node, rows, heads, sizes, err);
+    if (pith__node_input(node, PAST) || pith__compose_wanted(node, 1))
+        return with_past(node, rows, heads, sizes, err);
     if (mask && pith__compose_rank(mask) > 2) {
         bias = score_mask(node, mask, rows, rows, NULL, bias);
         mask = NULL;
@@ -158,8 +177,8 @@ static pith_status ms_attention_upgrade_attention(pith__node *node, pith_error *
     }
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith__value *in[6] = { rows, rows, rows, bias, mask, NULL };
-    pith__value *y = ms_attention_attention(node, in, dtype_of(pith__node_input(node, WEIGHT)), heads, columns,
-                                            sizes[0] / heads, sizes[2] / heads);
+    pith__value *y = ms_attention_attention(node, in, dtype_of(pith__node_input(node, WEIGHT)),
+                                            heads, columns, sizes[0] / heads, sizes[2] / heads);
     return pith__compose_become(node, y, err);
 }
 
@@ -173,25 +192,29 @@ static pith_status upgrade_packed(pith__node *node, pith_error *err) {
     if (!rows || !offsets) return pith__fail_memory(err, 0);
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith__value *in[6] = { rows, rows, rows, pith__node_input(node, BIAS), NULL, offsets };
-    pith__value *y = ms_attention_attention(node, in, dtype_of(pith__node_input(node, WEIGHT)), heads, columns,
-                                            sizes[0] / heads, sizes[2] / heads);
+    pith__value *y = ms_attention_attention(node, in, dtype_of(pith__node_input(node, WEIGHT)),
+                                            heads, columns, sizes[0] / heads, sizes[2] / heads);
     return pith__compose_become(node, y, err);
 }
 
 /* ---- MultiHeadAttention, PackedMultiHeadAttention ---- */
 
-/* Adds to `count` of q, k and v their parts of a bias, whose first two are as long as a row of q. */
-static pith_status ms_attention_add_bias(pith__node *node, pith__value *v[3], pith__value *bias, int count, int axis,
-                                         pith_error *err) {
+/* Adds to `count` of q, k and v their parts of a bias, whose first two are as long as a row of q.
+ */
+static pith_status ms_attention_add_bias(pith__node *node, pith__value *v[3], pith__value *bias,
+                                         int count, int axis, pith_error *err) {
     if (!bias) return PITH_OK;
     pith__graph *graph = node->graph;
-    pith__value *first =
-        pith__compose_list(node, "Gather", pith__compose1(node, "Shape", v[0]), (int64_t[]){ axis }, 1);
+    pith__value *first = pith__compose_list(node, "Gather", pith__compose1(node, "Shape", v[0]),
+                                            (int64_t[]){ axis }, 1);
     pith__value *ends[4] = { pith__graph_add_i64s(graph, PITH_STR(""), (int64_t[]){ 0 }, 1), first,
                              first ? pith__compose2(node, "Add", first, first) : NULL,
-                             pith__graph_add_i64s(graph, PITH_STR(""), (int64_t[]){ INT64_MAX }, 1) };
+                             pith__graph_add_i64s(graph, PITH_STR(""), (int64_t[]){ INT64_MAX },
+                                                  1) };
     for (int i = 0; i < count; i++) {
-        pith__value *part = ends[i] && ends[i + 1] ? pith__compose3(node, "Slice", bias, ends[i], ends[i + 1]) : NULL;
+        pith__value *part = ends[i] && ends[i + 1]
+                                ? pith__compose3(node, "Slice", bias, ends[i], ends[i + 1])
+                                : NULL;
         v[i] = part ? pith__compose2(node, "Add", v[i], part) : NULL;
         if (!v[i]) return pith__fail_memory(err, 0);
     }
@@ -199,11 +222,12 @@ static pith_status ms_attention_add_bias(pith__node *node, pith__value *v[3], pi
 }
 
 /* [batch, keys, heads, count, size] as `count` tensors [batch, keys, heads * size]. */
-static pith_status ms_attention_unpack(pith__node *node, pith__value *packed, int count, pith__value **parts,
-                                       pith_error *err) {
+static pith_status ms_attention_unpack(pith__node *node, pith__value *packed, int count,
+                                       pith__value **parts, pith_error *err) {
     for (int i = 0; i < count; i++) {
         pith__value *v = pith__compose_list(node, "Gather", packed, (int64_t[]){ i }, 1);
-        parts[i] = pith__compose_list(node, "Reshape", pith__with_int(v, "axis", 3), (int64_t[]){ 0, 0, -1 }, 3);
+        parts[i] = pith__compose_list(node, "Reshape", pith__with_int(v, "axis", 3),
+                                      (int64_t[]){ 0, 0, -1 }, 3);
         if (!parts[i]) return pith__fail_memory(err, 0);
     }
     return PITH_OK;
@@ -213,29 +237,37 @@ enum { QUERY, KEY, VALUE, HEADS_BIAS, KEY_MASK, SCORE_BIAS, PAST_KEY, PAST_VALUE
 
 /* A mask of keys by position in the form that exporters write, any other as pith.ScoreMask. */
 static pith__value *heads_mask(pith__node *node, pith__value *const v[3]) {
-    pith__value *keys = pith__node_input(node, KEY_MASK), *bias = pith__node_input(node, SCORE_BIAS);
+    pith__value *keys = pith__node_input(node, KEY_MASK),
+                *bias = pith__node_input(node, SCORE_BIAS);
     if (pith__compose_rank(keys) != 2)
         return score_mask(node, keys, v[0], v[1], pith__node_input(node, PAST_KEY), bias);
-    pith__value *wide =
-        pith__compose_list(node, "Unsqueeze", pith__compose_cast(node, keys, PITH_BOOL), (int64_t[]){ 1, 2 }, 2);
+    pith__value *wide = pith__compose_list(
+        node, "Unsqueeze", pith__compose_cast(node, keys, PITH_BOOL), (int64_t[]){ 1, 2 }, 2);
     pith__value *kept = pith__graph_add_f32(node->graph, PITH_STR(""), 0);
-    pith__value *none =
-        pith__graph_add_f32(node->graph, PITH_STR(""), pith__node_float(node, "mask_filter_value", -10000.0f));
+    pith__value *none = pith__graph_add_f32(node->graph, PITH_STR(""),
+                                            pith__node_float(node, "mask_filter_value", -10000.0f));
     pith__value *added = pith__compose3(node, "Where", wide, kept, none);
-    return bias ? pith__compose2(node, "Add", added, pith__compose_cast(node, bias, PITH_F32)) : added;
+    return bias ? pith__compose2(node, "Add", added, pith__compose_cast(node, bias, PITH_F32))
+                : added;
 }
 
 static pith_status upgrade_heads(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 1u << QUERY, 4, err));
-    for (int i = PAST_VALUE + 1; i < node->input_count; i++) PITH_TRY(pith__compose_refuse(node, i, err));
+    for (int i = PAST_VALUE + 1; i < node->input_count; i++)
+        PITH_TRY(pith__compose_refuse(node, i, err));
     int64_t heads = pith__node_int(node, "num_heads", 0);
-    if (heads < 1) return pith__fail(err, PITH_ERR_ARGUMENT, "attribute num_heads is %lld", (long long)heads);
-    pith__value *v[3] = { pith__node_input(node, QUERY), pith__node_input(node, KEY), pith__node_input(node, VALUE) };
-    bool ready = v[1] && pith__compose_rank(v[1]) == 4; /* keys and values in heads, their bias added */
+    if (heads < 1)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute num_heads is %lld", (long long)heads);
+    pith__value *v[3] = { pith__node_input(node, QUERY), pith__node_input(node, KEY),
+                          pith__node_input(node, VALUE) };
+    /* keys and values in heads, their bias added */
+    bool ready = v[1] && pith__compose_rank(v[1]) == 4;
     if (!v[1]) PITH_TRY(ms_attention_unpack(node, v[0], 3, v, err));
     if (!v[2]) PITH_TRY(ms_attention_unpack(node, v[1], 2, v + 1, err));
-    PITH_TRY(ms_attention_add_bias(node, v, pith__node_input(node, HEADS_BIAS), ready ? 1 : 3, 2, err));
-    pith__value *mask = pith__node_input(node, KEY_MASK) ? heads_mask(node, v) : pith__node_input(node, SCORE_BIAS);
+    PITH_TRY(
+        ms_attention_add_bias(node, v, pith__node_input(node, HEADS_BIAS), ready ? 1 : 3, 2, err));
+    pith__value *mask =
+        pith__node_input(node, KEY_MASK) ? heads_mask(node, v) : pith__node_input(node, SCORE_BIAS);
     if (!mask && pith__node_input(node, KEY_MASK)) return pith__fail_memory(err, 0);
     pith__value *in[] = {
         v[0], v[1], v[2], mask, pith__node_input(node, PAST_KEY), pith__node_input(node, PAST_VALUE)
@@ -248,7 +280,8 @@ static pith_status upgrade_heads(pith__node *node, pith_error *err) {
     if (scale != 0) y = pith__with_float(y, "scale", scale);
     if (!y) return pith__fail_memory(err, 0);
     for (int i = 1; i < node->output_count; i++) {
-        if (pith__node_output(node, i)) PITH_TRY(pith__compose_give(node, i, pith__node_output(y->producer, i), err));
+        if (pith__node_output(node, i))
+            PITH_TRY(pith__compose_give(node, i, pith__node_output(y->producer, i), err));
     }
     return pith__compose_become(node, y, err);
 }
@@ -256,7 +289,8 @@ static pith_status upgrade_heads(pith__node *node, pith_error *err) {
 static pith_status upgrade_packed_heads(pith__node *node, pith_error *err) {
     enum { TOKENS = 4, CUMULATIVE, BIAS };
     PITH_TRY(pith__compose_require(node, 1u << QUERY | 1u << CUMULATIVE, 1, err));
-    pith__value *v[3] = { pith__node_input(node, QUERY), pith__node_input(node, KEY), pith__node_input(node, VALUE) };
+    pith__value *v[3] = { pith__node_input(node, QUERY), pith__node_input(node, KEY),
+                          pith__node_input(node, VALUE) };
     int64_t heads = pith__node_int(node, "num_heads", 0), columns[3] = { 0, 0, 0 };
     bool packed = !v[1] || !v[2];
     int dtype = dtype_of(v[0]);
@@ -277,7 +311,8 @@ static pith_status upgrade_packed_heads(pith__node *node, pith_error *err) {
     pith__value *offsets = pith__compose_cast(node, pith__node_input(node, CUMULATIVE), PITH_I64);
     if (!offsets) return pith__fail_memory(err, 0);
     pith__value *in[6] = { v[0], v[1], v[2], pith__node_input(node, BIAS), NULL, offsets };
-    return pith__compose_become(node, ms_attention_attention(node, in, dtype, heads, columns, size, v_size), err);
+    return pith__compose_become(
+        node, ms_attention_attention(node, in, dtype, heads, columns, size, v_size), err);
 }
 
 /* ---- RotaryEmbedding ---- */
@@ -295,7 +330,8 @@ static pith__value *counted(pith__node *node, pith__value *x, pith__value *first
     pith__value *batch = pith__compose_list(node, "Gather", shape, (int64_t[]){ 0 }, 1);
     pith__value *length = pith__compose_list(node, "Gather", shape, (int64_t[]){ -2 }, 1);
     pith__value *scalar = pith__compose_list(node, "Squeeze", length, (int64_t[]){ 0 }, 1);
-    pith__value *row = scalar ? pith__compose3(node, "Range", constants[0], scalar, constants[1]) : NULL;
+    pith__value *row =
+        scalar ? pith__compose3(node, "Range", constants[0], scalar, constants[1]) : NULL;
     pith__value *both = pith__with_int(pith__compose2(node, "Concat", batch, length), "axis", 0);
     return pith__compose2(node, "Expand", pith__compose2(node, "Add", row, first), both);
 }
@@ -313,19 +349,22 @@ static pith_status upgrade_rotary(pith__node *node, pith_error *err) {
     return pith__compose_become(node, y, err);
 }
 
-PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2, ms_attention_upgrade_attention,
+PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2,
+                 ms_attention_upgrade_attention,
                  "no do_rotary, no buffer shared by past and present",
                  .attrs = "do_rotary bool; mask_filter_value float; num_heads int! 1..; "
                           "past_present_share_buffer int 0; qkv_hidden_sizes ints 0..; "
                           "rotary_embedding_dim int 0..; scale float; unidirectional bool = 0")
-PITH_OP_COMPOSED(MultiHeadAttention_ms, "com.microsoft", "MultiHeadAttention", 1, 10, 4, upgrade_heads,
-                 "no buffer shared by past and present",
+PITH_OP_COMPOSED(MultiHeadAttention_ms, "com.microsoft", "MultiHeadAttention", 1, 10, 4,
+                 upgrade_heads, "no buffer shared by past and present",
                  .attrs = "mask_filter_value float; num_heads int! 1..; scale float; "
                           "unidirectional bool = 0")
-PITH_OP_COMPOSED(PackedAttention_ms, "com.microsoft", "PackedAttention", 5, 6, 1, upgrade_packed, NULL,
-                 .attrs = "num_heads int! 1..; qkv_hidden_sizes ints 0..; scale float")
+PITH_OP_COMPOSED(PackedAttention_ms, "com.microsoft", "PackedAttention", 5, 6, 1, upgrade_packed,
+                 NULL, .attrs = "num_heads int! 1..; qkv_hidden_sizes ints 0..; scale float")
 PITH_OP_COMPOSED(PackedMultiHeadAttention_ms, "com.microsoft", "PackedMultiHeadAttention", 6, 7, 1,
-                 upgrade_packed_heads, NULL, .attrs = "mask_filter_value float; num_heads int! 1..; scale float")
-PITH_OP_COMPOSED(RotaryEmbedding_ms, "com.microsoft", "RotaryEmbedding", 4, 4, 1, upgrade_rotary, "no scale",
+                 upgrade_packed_heads, NULL,
+                 .attrs = "mask_filter_value float; num_heads int! 1..; scale float")
+PITH_OP_COMPOSED(RotaryEmbedding_ms, "com.microsoft", "RotaryEmbedding", 4, 4, 1, upgrade_rotary,
+                 "no scale",
                  .attrs = "interleaved bool; is_packed_batching bool; num_heads int 0..; "
                           "rotary_embedding_dim int 0..; scale float")

@@ -1,9 +1,10 @@
-/* op_ms_hash.c - com.microsoft's NGramHashMapping and VarlenNGramHashMapping: ids of n-grams of tokens.
+/* op_ms_hash.c - com.microsoft's NGramHashMapping and VarlenNGramHashMapping: ids of n-grams of
+ * tokens.
  *
- * For n from 2 on, the n tokens that end at a position are multiplied by one number each and combined by exclusive or.
- * Each head then takes the remainder by the size of its vocabulary. Tokens before a sequence come from past_ids, else
- * they are eos_token_id or pad_id. Arithmetic wraps in the dtype of the ids. Source: ONNX Runtime's schemas of these
- * names. */
+ * For n from 2 on, the n tokens that end at a position are multiplied by one number each and
+ * combined by exclusive or. Each head then takes the remainder by the size of its vocabulary.
+ * Tokens before a sequence come from past_ids, else they are eos_token_id or pad_id. Arithmetic
+ * wraps in the dtype of the ids. Source: ONNX Runtime's schemas of these names. */
 #include <string.h>
 
 #include "engine/ops/shared/infer_shapes.h"
@@ -13,7 +14,8 @@ typedef struct ngram_layout {
     int ends, past, offsets, eos, segments, past_segments, counts;
 } ngram_layout;
 
-static const ngram_layout ngram_layouts[2] = { { -1, 3, 4, 5, 6, -1, -1 }, { 3, 4, 5, 6, 7, 8, 9 } };
+static const ngram_layout ngram_layouts[2] = { { -1, 3, 4, 5, 6, -1, -1 },
+                                               { 3, 4, 5, 6, 7, 8, 9 } };
 enum { IDS, MULTIPLIERS, VOCABULARIES };
 
 typedef struct ngram {
@@ -43,9 +45,11 @@ static pith_status ngram_infer(pith__infer *c) {
     const int same[] = { s.in->past, s.in->offsets, s.in->eos };
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         const pith__type *t = pith__has_input(c, same[i]) ? c->in[same[i]] : NULL;
-        if (t && t->dtype && ids->dtype && t->dtype != ids->dtype) return pith__fail_dtype(c->err, t->dtype);
+        if (t && t->dtype && ids->dtype && t->dtype != ids->dtype)
+            return pith__fail_dtype(c->err, t->dtype);
     }
-    if (s.packed && !pith__has_input(c, s.in->ends)) return pith__op_fail(c, "input %d is missing", s.in->ends);
+    if (s.packed && !pith__has_input(c, s.in->ends))
+        return pith__op_fail(c, "input %d is missing", s.in->ends);
     if ((s.capacity > 0) != (s.in->counts >= 0 && pith__has_input(c, s.in->counts)))
         return pith__op_fail(c, "capture_count goes with state_update_capacity, and only with it");
     pith__dim batch = PITH_DIM_UNKNOWN, out[3], all = (s.most - 1) * s.heads;
@@ -84,14 +88,17 @@ typedef struct ngram_row {
     int64_t b, first, length;
 } ngram_row;
 
-/* Token at a place of a sequence; before it, what past_ids has, or the one that stands for nothing. */
+/* Token at a place of a sequence; before it, what past_ids has, or the one that stands for nothing.
+ */
 static int64_t ngram_token(const ngram_job *j, const ngram_row *row, int64_t at) {
     if (at >= 0) return ngram_get(j->ids, row->first + at);
     int64_t before = j->s.most - 1;
-    return j->past && at >= -before ? ngram_get(j->past, row->b * before + before + at) : j->missing;
+    return j->past && at >= -before ? ngram_get(j->past, row->b * before + before + at)
+                                    : j->missing;
 }
 
-/* Segment at a place; *known: it is given. Before a sequence it is the first one's, where it is not. */
+/* Segment at a place; *known: it is given. Before a sequence it is the first one's, where it is
+ * not. */
 static int64_t ngram_segment(const ngram_job *j, const ngram_row *row, int64_t at, bool *known) {
     int64_t before = j->s.most - 1;
     *known = j->segments && (at >= 0 || (j->past_segments && at >= -before));
@@ -100,12 +107,14 @@ static int64_t ngram_segment(const ngram_job *j, const ngram_row *row, int64_t a
                    : ngram_get(j->past_segments, row->b * before + before + at);
 }
 
-/* The place before which nothing counts for an n-gram that ends at `at`, going back `before` places at most. */
+/* The place before which nothing counts for an n-gram that ends at `at`, going back `before` places
+ * at most. */
 static int64_t ngram_start(const ngram_job *j, const ngram_row *row, int64_t at) {
     int64_t start = at;
     for (int64_t back = 1; back < j->s.most; back++) {
         bool here, there;
-        int64_t own = ngram_segment(j, row, start, &here), other = ngram_segment(j, row, start - 1, &there);
+        int64_t own = ngram_segment(j, row, start, &here),
+                other = ngram_segment(j, row, start - 1, &there);
         if (here && there && own != other) return start;
         if (j->eos && j->s.reset && ngram_token(j, row, start - 1) == j->missing) return start;
         start--;
@@ -123,43 +132,49 @@ static void ngram_hash(const ngram_job *j, const ngram_row *row, int64_t at, int
     int64_t start = ngram_start(j, row, at), head = 0;
     for (int64_t n = 0; n < j->s.most; n++) {
         int64_t token = at - n >= start ? ngram_token(j, row, at - n) : j->missing;
-        mix ^= (uint64_t)ngram_wrap(j, (uint64_t)token * (uint64_t)ngram_get(j->r->in[MULTIPLIERS], n));
+        mix ^= (uint64_t)ngram_wrap(j, (uint64_t)token *
+                                           (uint64_t)ngram_get(j->r->in[MULTIPLIERS], n));
         for (int64_t h = 0; n > 0 && h < j->s.heads; h++, head++) {
-            int64_t size = ngram_get(sizes, head), value = ngram_wrap(j, mix), rest = size == 1 ? 0 : value % size;
+            int64_t size = ngram_get(sizes, head), value = ngram_wrap(j, mix),
+                    rest = size == 1 ? 0 : value % size;
             if (rest < 0) rest += size;
-            if (j->offsets) rest = ngram_wrap(j, (uint64_t)rest + (uint64_t)ngram_get(j->offsets, head));
+            if (j->offsets)
+                rest = ngram_wrap(j, (uint64_t)rest + (uint64_t)ngram_get(j->offsets, head));
             ngram_put(j->r->out[0], to + head, rest);
         }
     }
 }
 
 /* What the next call needs after the first `count` tokens. */
-static void ngram_state(const ngram_job *j, const ngram_row *row, int64_t count, pith_tensor *t, int64_t to,
-                        bool segments) {
+static void ngram_state(const ngram_job *j, const ngram_row *row, int64_t count, pith_tensor *t,
+                        int64_t to, bool segments) {
     int64_t before = j->s.most - 1;
     bool known;
     for (int64_t i = 0; i < before; i++) {
         int64_t at = count - before + i;
-        ngram_put(t, to + i, segments ? ngram_segment(j, row, at, &known) : ngram_token(j, row, at));
+        ngram_put(t, to + i,
+                  segments ? ngram_segment(j, row, at, &known) : ngram_token(j, row, at));
     }
 }
 
 static pith_status ngram_check(const ngram_job *j, int64_t tokens, int64_t batch) {
     const pith__run *r = j->r;
     int64_t all = (j->s.most - 1) * j->s.heads, states = batch * (j->s.most - 1);
-    const int inputs[] = { VOCABULARIES,      j->s.in->offsets, j->s.in->past,  j->s.in->past_segments,
-                           j->s.in->segments, j->s.in->eos,     j->s.in->counts };
+    const int inputs[] = { VOCABULARIES,           j->s.in->offsets,  j->s.in->past,
+                           j->s.in->past_segments, j->s.in->segments, j->s.in->eos,
+                           j->s.in->counts };
     const int64_t wanted[] = { all, all, states, states, tokens, 1, batch };
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
         if (inputs[i] < 0 || !pith__has_input(r, inputs[i])) continue;
         int64_t count = pith__tensor_count(r->in[inputs[i]]);
         if (count != wanted[i])
-            return pith__op_fail(r, "input %d has %lld elements, not %lld", inputs[i], (long long)count,
-                                 (long long)wanted[i]);
+            return pith__op_fail(r, "input %d has %lld elements, not %lld", inputs[i],
+                                 (long long)count, (long long)wanted[i]);
     }
     if (pith__tensor_count(r->in[MULTIPLIERS]) < j->s.most)
         return pith__op_fail(r, "%lld multipliers for n-grams of %lld",
-                             (long long)pith__tensor_count(r->in[MULTIPLIERS]), (long long)j->s.most);
+                             (long long)pith__tensor_count(r->in[MULTIPLIERS]),
+                             (long long)j->s.most);
     for (int64_t i = 0; i < all; i++)
         if (ngram_get(r->in[VOCABULARIES], i) < 1)
             return pith__op_fail(r, "vocabulary size %lld is not positive", (long long)i);
@@ -167,7 +182,8 @@ static pith_status ngram_check(const ngram_job *j, int64_t tokens, int64_t batch
     for (int64_t i = 0; j->s.packed && i <= batch; i++) {
         int64_t end = ngram_get(r->in[j->s.in->ends], i);
         if (end < last || (i == 0 && end) || (i == batch && end != tokens))
-            return pith__op_fail(r, "the sequences' ends do not rise from 0 to %lld", (long long)tokens);
+            return pith__op_fail(r, "the sequences' ends do not rise from 0 to %lld",
+                                 (long long)tokens);
         last = end;
     }
     return PITH_OK;
@@ -180,9 +196,12 @@ static const pith_tensor *ngram_input(const pith__run *r, int i) {
 static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
     const pith__run *r = j->r;
     int64_t all = (j->s.most - 1) * j->s.heads, before = j->s.most - 1;
-    for (int64_t i = 0; i < row->length && r->out[0]; i++) ngram_hash(j, row, i, (row->first + i) * all);
-    if (r->out_count > 1 && r->out[1]) ngram_state(j, row, row->length, r->out[1], row->b * before, false);
-    if (r->out_count > 2 && r->out[2]) ngram_state(j, row, row->length, r->out[2], row->b * before, true);
+    for (int64_t i = 0; i < row->length && r->out[0]; i++)
+        ngram_hash(j, row, i, (row->first + i) * all);
+    if (r->out_count > 1 && r->out[1])
+        ngram_state(j, row, row->length, r->out[1], row->b * before, false);
+    if (r->out_count > 2 && r->out[2])
+        ngram_state(j, row, row->length, r->out[2], row->b * before, true);
     if (r->out_count < 4 || !r->out[3]) return;
     int64_t wanted = j->s.capacity ? ngram_get(r->in[j->s.in->counts], row->b) : 0;
     for (int64_t i = 0; i < j->s.capacity; i++) {
@@ -207,27 +226,30 @@ static pith_status ngram_run(pith__run *r) {
         return pith__op_fail(r, "present_segment_ids without segment_ids");
     j.missing = j.eos ? ngram_get(j.eos, 0) : j.s.pad;
     for (int64_t b = 0; b < batch; b++) {
-        ngram_row row = { .b = b, .first = j.s.packed ? ngram_get(r->in[j.s.in->ends], b) : b * j.ids->dims[1] };
-        row.length = j.s.packed ? ngram_get(r->in[j.s.in->ends], b + 1) - row.first : j.ids->dims[1];
+        ngram_row row = { .b = b,
+                          .first =
+                              j.s.packed ? ngram_get(r->in[j.s.in->ends], b) : b * j.ids->dims[1] };
+        row.length =
+            j.s.packed ? ngram_get(r->in[j.s.in->ends], b + 1) - row.first : j.ids->dims[1];
         ngram_sequence(&j, &row);
     }
     return PITH_OK;
 }
 
-#define NGRAM(name_, max, outputs, types_, attrs_)                                                                     \
-    const pith__op pith__op_##name_##_ms = {                                                                           \
-        .domain = "com.microsoft",                                                                                     \
-        .name = #name_,                                                                                                \
-        .since = 1,                                                                                                    \
-        .newest = 1,                                                                                                   \
-        .min_inputs = 3,                                                                                               \
-        .max_inputs = max,                                                                                             \
-        .max_outputs = outputs,                                                                                        \
-        .types = types_,                                                                                               \
-        .attrs = "max_ngram_size int! 2..32767; n_head_per_ngram int! 1..32767; pad_id int! any; "                     \
-                 "reset_on_eos bool = 0" attrs_,                                                                       \
-        .infer = ngram_infer,                                                                                          \
-        .run = ngram_run                                                                                               \
+#define NGRAM(name_, max, outputs, types_, attrs_)                                                 \
+    const pith__op pith__op_##name_##_ms = {                                                       \
+        .domain = "com.microsoft",                                                                 \
+        .name = #name_,                                                                            \
+        .since = 1,                                                                                \
+        .newest = 1,                                                                               \
+        .min_inputs = 3,                                                                           \
+        .max_inputs = max,                                                                         \
+        .max_outputs = outputs,                                                                    \
+        .types = types_,                                                                           \
+        .attrs = "max_ngram_size int! 2..32767; n_head_per_ngram int! 1..32767; pad_id int! any; " \
+                 "reset_on_eos bool = 0" attrs_,                                                   \
+        .infer = ngram_infer,                                                                      \
+        .run = ngram_run                                                                           \
     };
 NGRAM(NGramHashMapping, 7, 2, "iiiiiiw", "")
 NGRAM(VarlenNGramHashMapping, 10, 4, "iiiwiiiwww", "; state_update_capacity int 0..8 = 0")

@@ -1,12 +1,13 @@
-/* op_ms_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM with 8-bit integer weights, whose inputs and hidden
- * states are quantised on the way, as by DynamicQuantizeLinear.
+/* op_ms_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM with 8-bit integer weights, whose
+ * inputs and hidden states are quantised on the way, as by DynamicQuantizeLinear.
  *
- * A scale is that of all rows which are multiplied together: the whole input, and at each step the hidden states of
- * all rows of the batch. Those are what the previous step wrote, so zeros for a row that ended before. At load the
- * node becomes a pith.QuantizedLSTM with the inputs of each direction, whose constant weights are then matrices that
- * can be packed. Threads take a direction each. With the usual functions the gates are f32, as those of LSTM; with
- * others, a clip or peepholes they are double.
- * Source: ONNX Runtime's ContribOperators.md and the ONNX operator LSTM. */
+ * A scale is that of all rows which are multiplied together: the whole input, and at each step the
+ * hidden states of all rows of the batch. Those are what the previous step wrote, so zeros for a
+ * row that ended before. At load the node becomes a pith.QuantizedLSTM with the inputs of each
+ * direction, whose constant weights are then matrices that can be packed. Threads take a direction
+ * each. With the usual functions the gates are f32, as those of LSTM; with others, a clip or
+ * peepholes they are double. Source: ONNX Runtime's ContribOperators.md and the ONNX operator
+ * LSTM. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -28,10 +29,13 @@ static pith__value *lstm_part(pith__node *node, int i, int64_t direction) {
     return v ? pith__compose_list(node, "Squeeze", v, (int64_t[]){ 0 }, 1) : NULL;
 }
 
-static pith_status lstm_direction(pith__node *node, int64_t direction, pith__value *inputs[INPUTS], pith_error *err) {
+static pith_status lstm_direction(pith__node *node, int64_t direction, pith__value *inputs[INPUTS],
+                                  pith_error *err) {
     for (int i = 0; i < INPUTS; i++) {
         bool shared = i == X || i == LENGTHS;
-        inputs[i] = !shared ? lstm_part(node, i, direction) : direction ? NULL : pith__node_input(node, i);
+        inputs[i] = !shared     ? lstm_part(node, i, direction)
+                    : direction ? NULL
+                                : pith__node_input(node, i);
         if (!inputs[i] && !shared && pith__node_input(node, i)) return pith__fail_memory(err, 0);
     }
     return PITH_OK;
@@ -45,11 +49,14 @@ static pith_status lstm_upgrade(pith__node *node, pith_error *err) {
             return pith__fail(err, PITH_ERR_FORMAT, "input %d is missing", i);
     }
     if (node->input_count > INPUTS || node->output_count > 3)
-        return pith__fail(err, PITH_ERR_FORMAT, "has %d inputs and %d outputs, at most %d and 3 are known",
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "has %d inputs and %d outputs, at most %d and 3 are known",
                           node->input_count, node->output_count, INPUTS);
     PITH_TRY(pith__directions_read(&directions, node, err));
-    for (int64_t d = 0; d < directions.count; d++) PITH_TRY(lstm_direction(node, d, inputs + d * INPUTS, err));
-    pith__value *y = pith__compose(node, "pith", "QuantizedLSTM", inputs, (int)directions.count * INPUTS, 3);
+    for (int64_t d = 0; d < directions.count; d++)
+        PITH_TRY(lstm_direction(node, d, inputs + d * INPUTS, err));
+    pith__value *y =
+        pith__compose(node, "pith", "QuantizedLSTM", inputs, (int)directions.count * INPUTS, 3);
     if (!y || pith__node_copy_attrs(y->producer, node)) return pith__fail_memory(err, 0);
     for (int i = 0; i < node->output_count; i++) {
         if (pith__compose_wanted(node, i))
@@ -86,15 +93,18 @@ static pith_status lstm_infer_weights(pith__infer *c, const pith__type *const *i
     const pith__type *first = c->in[R], *both[2] = { w, r };
     for (int i = 0; i < 2; i++) {
         pith__dim columns = both[i]->rank == 2 ? both[i]->dims[1] : PITH_DIM_UNKNOWN;
-        if (pith__dim_known(hidden) && pith__dim_known(columns) && (hidden > INT32_MAX / 8 || columns != 4 * hidden))
-            return pith__op_fail(c, "input %d has %lld columns, not four times the hidden size %lld", i + 1,
-                                 (long long)columns, (long long)hidden);
+        if (pith__dim_known(hidden) && pith__dim_known(columns) &&
+            (hidden > INT32_MAX / 8 || columns != 4 * hidden))
+            return pith__op_fail(c,
+                                 "input %d has %lld columns, not four times the hidden size %lld",
+                                 i + 1, (long long)columns, (long long)hidden);
     }
-    if (pith__dim_known(hidden) && first->rank == 2 && pith__dim_known(first->dims[0]) && first->dims[0] != hidden)
-        return pith__op_fail(c, "the directions have hidden sizes of %lld and %lld", (long long)first->dims[0],
-                             (long long)hidden);
-    if (w->rank == 2 && x->rank == 3 && pith__dim_known(w->dims[0]) && pith__dim_known(x->dims[2]) &&
-        w->dims[0] != x->dims[2])
+    if (pith__dim_known(hidden) && first->rank == 2 && pith__dim_known(first->dims[0]) &&
+        first->dims[0] != hidden)
+        return pith__op_fail(c, "the directions have hidden sizes of %lld and %lld",
+                             (long long)first->dims[0], (long long)hidden);
+    if (w->rank == 2 && x->rank == 3 && pith__dim_known(w->dims[0]) &&
+        pith__dim_known(x->dims[2]) && w->dims[0] != x->dims[2])
         return pith__op_fail(c, "W is for rows of %lld, X has rows of %lld", (long long)w->dims[0],
                              (long long)x->dims[2]);
     return PITH_OK;
@@ -115,7 +125,8 @@ static pith_status lstm_infer(pith__infer *c) {
               hidden = c->in[R]->rank == 2 ? c->in[R]->dims[0] : PITH_DIM_UNKNOWN;
     if (x->rank == 3) steps = x->dims[0], batch = x->dims[1];
     pith__infer_set(c, 0, x->dtype, 4, (pith__dim[]){ steps, d.count, batch, hidden });
-    for (int i = 1; i < 3; i++) pith__infer_set(c, i, x->dtype, 3, (pith__dim[]){ d.count, batch, hidden });
+    for (int i = 1; i < 3; i++)
+        pith__infer_set(c, i, x->dtype, 3, (pith__dim[]){ d.count, batch, hidden });
     return PITH_OK;
 }
 
@@ -154,27 +165,33 @@ static pith_status lstm_prepare(pith__prepare *c) {
         PITH_TRY(pith__int_product_prepare(&way->hidden, c, (int)i * INPUTS + R));
     }
     s->worth = PITH_PREPARE_KERNEL(pith__sums_scale_fn, "sums_scale", PITH_I32, c);
-    if (usual && s->worth) s->cell = PITH_PREPARE_KERNEL(pith__lstm_cell_fn, "lstm_cell", PITH_F32, c);
+    if (usual && s->worth)
+        s->cell = PITH_PREPARE_KERNEL(pith__lstm_cell_fn, "lstm_cell", PITH_F32, c);
     c->state = s;
     return PITH_OK;
 }
 
-/* Where what lies in a direction's scratch: bytes of the input and of the states, sums of both, gates from both of a
- * row, states, weights' scales. */
+/* Where what lies in a direction's scratch: bytes of the input and of the states, sums of both,
+ * gates from both of a row, states, weights' scales. */
 typedef struct lstm_parts {
     size_t x_bytes, h_bytes, x_sums, h_sums, gates, states, scales, product, total;
 } lstm_parts;
 
-static bool lstm_layout(lstm_parts *p, const lstm *s, int64_t steps, int64_t batch, int64_t inputs, int64_t hidden) {
+static bool lstm_layout(lstm_parts *p, const lstm *s, int64_t steps, int64_t batch, int64_t inputs,
+                        int64_t hidden) {
     int64_t rows, elements, states, gates = 4 * hidden, sums;
     size_t products[2];
     if (pith__mul_overflows(steps, batch, &rows) || pith__mul_overflows(rows, inputs, &elements) ||
-        pith__mul_overflows(batch, hidden, &states) || pith__mul_overflows(rows, gates * 4, &sums) ||
+        pith__mul_overflows(batch, hidden, &states) ||
+        pith__mul_overflows(rows, gates * 4, &sums) ||
         pith__mul_overflows(states, (int64_t)64, &(int64_t){ 0 }))
         return false;
-    size_t sizes[] = { (size_t)elements,  (size_t)states,     (size_t)sums,       (size_t)states * 16,
-                       (size_t)gates * 8, (size_t)states * 8, (size_t)gates * 16, 0 };
-    size_t *at[] = { &p->x_bytes, &p->h_bytes, &p->x_sums, &p->h_sums, &p->gates, &p->states, &p->scales, &p->product };
+    size_t sizes[] = { (size_t)elements,   (size_t)states,
+                       (size_t)sums,       (size_t)states * 16,
+                       (size_t)gates * 8,  (size_t)states * 8,
+                       (size_t)gates * 16, 0 };
+    size_t *at[] = { &p->x_bytes, &p->h_bytes, &p->x_sums, &p->h_sums,
+                     &p->gates,   &p->states,  &p->scales, &p->product };
     for (int64_t d = 0; d < s->directions; d++) {
         if (!pith__int_product_scratch(&s->ways[d].input, rows, gates, inputs, &products[0]) ||
             !pith__int_product_scratch(&s->ways[d].hidden, batch, gates, hidden, &products[1]))
@@ -185,14 +202,16 @@ static bool lstm_layout(lstm_parts *p, const lstm *s, int64_t steps, int64_t bat
     p->total = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         *at[i] = p->total;
-        if (pith__add_overflows(p->total, sizes[i], &p->total) || pith__add_overflows(p->total, (size_t)64, &p->total))
+        if (pith__add_overflows(p->total, sizes[i], &p->total) ||
+            pith__add_overflows(p->total, (size_t)64, &p->total))
             return false;
         p->total &= ~(size_t)63;
     }
     return true;
 }
 
-static pith_status lstm_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status lstm_scratch(const pith__infer *c, const void *state, int threads,
+                                size_t *bytes) {
     const lstm *s = state;
     lstm_parts p;
     const pith__dim *x = c->in[X]->dims;
@@ -240,27 +259,32 @@ static void lstm_quantize(const lstm *s, lstm_side *q, const float *x, int64_t n
     s->quantize(x, q->bytes.data, (size_t)n, q->scale, 0.0f - zero, 255.0f - zero, (int32_t)zero);
 }
 
-static void lstm_multiply(const lstm_job *j, lstm_side *side, const pith__int_product *p, int weights, int zeros,
-                          const float *x, int64_t rows, int64_t width) {
+static void lstm_multiply(const lstm_job *j, lstm_side *side, const pith__int_product *p,
+                          int weights, int zeros, const float *x, int64_t rows, int64_t width) {
     const pith_tensor zero = { .data = &side->zero, .dtype = PITH_U8, .bytes = 1 };
     lstm_quantize(j->s, side, x, rows * width);
-    pith__int_product_run(j->r, p, j->product, side->sums, &side->bytes, 0, lstm_in(j->r, j->direction, weights), 0,
-                          &zero, lstm_in(j->r, j->direction, zeros), rows, 4 * j->hidden, width);
+    pith__int_product_run(j->r, p, j->product, side->sums, &side->bytes, 0,
+                          lstm_in(j->r, j->direction, weights), 0, &zero,
+                          lstm_in(j->r, j->direction, zeros), rows, 4 * j->hidden, width);
 }
 
 /* Gate g (of i, o, f, c) of element i of a row before its function. */
 static double lstm_gate(const lstm_job *j, int64_t x_row, int64_t row, int64_t g, int64_t i) {
     int64_t n = j->hidden, at = g * n + i;
-    double v = (double)j->input.sums[x_row * 4 * n + at] * ((double)j->input.scale * (double)j->input.scales[at]) +
-               (double)j->state.sums[row * 4 * n + at] * ((double)j->state.scale * (double)j->state.scales[at]);
+    double v = (double)j->input.sums[x_row * 4 * n + at] *
+                   ((double)j->input.scale * (double)j->input.scales[at]) +
+               (double)j->state.sums[row * 4 * n + at] *
+                   ((double)j->state.scale * (double)j->state.scales[at]);
     return j->bias ? v + (double)j->bias[at] + (double)j->bias[4 * n + at] : v;
 }
 
 /* A cell with the usual functions. */
 static void lstm_usual_cell(const lstm_job *j, int64_t x_row, int64_t row, float *h, float *c) {
     const int64_t gates = 4 * j->hidden;
-    j->s->worth(j->x_gates, j->input.sums + x_row * gates, gates, j->input.scale, j->input.scales, NULL);
-    j->s->worth(j->h_gates, j->state.sums + row * gates, gates, j->state.scale, j->state.scales, NULL);
+    j->s->worth(j->x_gates, j->input.sums + x_row * gates, gates, j->input.scale, j->input.scales,
+                NULL);
+    j->s->worth(j->h_gates, j->state.sums + row * gates, gates, j->state.scale, j->state.scales,
+                NULL);
     for (int64_t i = 0; j->bias && i < gates; i++) j->x_gates[i] += j->bias[i] + j->bias[gates + i];
     j->s->cell(h, c, j->x_gates, j->h_gates, j->hidden);
 }
@@ -270,14 +294,17 @@ static void lstm_cell(const lstm_job *j, int64_t x_row, int64_t row, float *h, f
     const double clip = (double)j->s->clip;
     int64_t n = j->hidden;
     for (int64_t i = 0; i < n; i++) {
-        double old = (double)c[i], in = lstm_gate(j, x_row, row, 0, i), out = lstm_gate(j, x_row, row, 1, i);
+        double old = (double)c[i], in = lstm_gate(j, x_row, row, 0, i),
+               out = lstm_gate(j, x_row, row, 1, i);
         in = pith__cell_apply(&fns[0], clip, j->peep ? in + (double)j->peep[i] * old : in);
         double forget = 1 - in;
         if (!j->s->input_forget) {
-            forget = lstm_gate(j, x_row, row, 2, i) + (j->peep ? (double)j->peep[2 * n + i] * old : 0);
+            forget =
+                lstm_gate(j, x_row, row, 2, i) + (j->peep ? (double)j->peep[2 * n + i] * old : 0);
             forget = pith__cell_apply(&fns[0], clip, forget);
         }
-        double now = forget * old + in * pith__cell_apply(&fns[1], clip, lstm_gate(j, x_row, row, 3, i));
+        double now =
+            forget * old + in * pith__cell_apply(&fns[1], clip, lstm_gate(j, x_row, row, 3, i));
         out = pith__cell_apply(&fns[0], clip, j->peep ? out + (double)j->peep[n + i] * now : out);
         c[i] = (float)now;
         h[i] = (float)(out * pith__cell_apply(&fns[2], clip, now));
@@ -295,14 +322,15 @@ static pith_status lstm_check(const pith__run *r, int64_t direction) {
         const pith_tensor *t = lstm_in(r, direction, i);
         int64_t count = t ? pith__tensor_count(t) : wanted[i];
         if (count != wanted[i] && !(i >= W_SCALE && count == 1))
-            return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements for the direction, not %lld", i,
+            return pith__fail(r->err, PITH_ERR_ARGUMENT,
+                              "input %d has %lld elements for the direction, not %lld", i,
                               (long long)count, (long long)wanted[i]);
     }
     const int32_t *lengths = lstm_data(r, direction, LENGTHS);
     for (int64_t b = 0; lengths && b < batch; b++) {
         if (lengths[b] < 0 || lengths[b] > steps)
-            return pith__fail(r->err, PITH_ERR_RUN, "sequence length %d is outside of 0 to %lld", lengths[b],
-                              (long long)steps);
+            return pith__fail(r->err, PITH_ERR_RUN, "sequence length %d is outside of 0 to %lld",
+                              lengths[b], (long long)steps);
     }
     return PITH_OK;
 }
@@ -317,27 +345,32 @@ static const float *lstm_scales(const pith_tensor *t, float *to, int64_t n) {
 static void lstm_round(const lstm_job *j, int64_t round, float *y) {
     int64_t n = j->hidden;
     for (int64_t b = 0; b < j->batch; b++) {
-        int64_t length = j->lengths ? j->lengths[b] : j->steps, at = j->way->reverse ? length - 1 - round : round;
+        int64_t length = j->lengths ? j->lengths[b] : j->steps,
+                at = j->way->reverse ? length - 1 - round : round;
         float *h = j->h + b * n;
         if (round >= length) {
             memset(h, 0, (size_t)n * sizeof *h);
             continue;
         }
         (j->s->cell ? lstm_usual_cell : lstm_cell)(j, at * j->batch + b, b, h, j->c + b * n);
-        if (y) memcpy(y + ((at * j->s->directions + j->direction) * j->batch + b) * n, h, (size_t)n * sizeof *y);
+        if (y)
+            memcpy(y + ((at * j->s->directions + j->direction) * j->batch + b) * n, h,
+                   (size_t)n * sizeof *y);
     }
 }
 
 /* Rows that end with this round give their states away; a row without a step gives zeros. */
 static void lstm_finish(const lstm_job *j, int64_t round) {
     int64_t n = j->hidden;
-    pith_tensor *last[2] = { j->r->out_count > 1 ? j->r->out[1] : NULL, j->r->out_count > 2 ? j->r->out[2] : NULL };
+    pith_tensor *last[2] = { j->r->out_count > 1 ? j->r->out[1] : NULL,
+                             j->r->out_count > 2 ? j->r->out[2] : NULL };
     for (int64_t b = 0; b < j->batch; b++) {
         if (round != (j->lengths ? j->lengths[b] : j->steps)) continue;
         const float *from[2] = { j->h + b * n, j->c + b * n };
         for (int i = 0; i < 2; i++)
             if (last[i])
-                memcpy((float *)last[i]->data + (j->direction * j->batch + b) * n, from[i], (size_t)n * sizeof(float));
+                memcpy((float *)last[i]->data + (j->direction * j->batch + b) * n, from[i],
+                       (size_t)n * sizeof(float));
     }
 }
 
@@ -350,15 +383,18 @@ static lstm_job lstm_job_of(pith__run *r, int64_t direction) {
     lstm_layout(&p, s, x[0], x[1], x[2], hidden);
     char *at = (char *)r->scratch + (size_t)direction * p.total;
     float *scales = (float *)(void *)(at + p.scales);
-    j.bias = lstm_data(r, direction, B), j.peep = lstm_data(r, direction, PEEP), j.lengths = lstm_data(r, 0, LENGTHS);
+    j.bias = lstm_data(r, direction, B), j.peep = lstm_data(r, direction, PEEP),
+    j.lengths = lstm_data(r, 0, LENGTHS);
     j.input = (lstm_side){ .bytes = { .data = at + p.x_bytes, .dtype = PITH_U8 },
                            .sums = (int32_t *)(void *)(at + p.x_sums),
                            .scales = lstm_scales(lstm_in(r, direction, W_SCALE), scales, gates) };
-    j.state = (lstm_side){ .bytes = { .data = at + p.h_bytes, .dtype = PITH_U8 },
-                           .sums = (int32_t *)(void *)(at + p.h_sums),
-                           .scales = lstm_scales(lstm_in(r, direction, R_SCALE), scales + gates, gates) };
+    j.state =
+        (lstm_side){ .bytes = { .data = at + p.h_bytes, .dtype = PITH_U8 },
+                     .sums = (int32_t *)(void *)(at + p.h_sums),
+                     .scales = lstm_scales(lstm_in(r, direction, R_SCALE), scales + gates, gates) };
     j.x_gates = (float *)(void *)(at + p.gates), j.h_gates = j.x_gates + gates;
-    j.h = (float *)(void *)(at + p.states), j.c = j.h + j.batch * hidden, j.product = at + p.product;
+    j.h = (float *)(void *)(at + p.states), j.c = j.h + j.batch * hidden,
+    j.product = at + p.product;
     return j;
 }
 
@@ -377,7 +413,9 @@ static void lstm_run_direction(void *context, size_t direction, int worker) {
         int64_t length = j.lengths ? j.lengths[b] : j.steps;
         if (length > j.rounds) j.rounds = length;
     }
-    if (j.rounds) lstm_multiply(&j, &j.input, &j.way->input, W, W_ZERO, r->in[X]->data, j.rounds * j.batch, j.inputs);
+    if (j.rounds)
+        lstm_multiply(&j, &j.input, &j.way->input, W, W_ZERO, r->in[X]->data, j.rounds * j.batch,
+                      j.inputs);
     for (int64_t round = 0; round < j.rounds; round++) {
         lstm_multiply(&j, &j.state, &j.way->hidden, R, R_ZERO, j.h, j.batch, j.hidden);
         lstm_round(&j, round, y);
@@ -402,7 +440,8 @@ PITH_OP_COMPOSED(
     DynamicQuantizeLSTM_ms, "com.microsoft", "DynamicQuantizeLSTM", 12, 12, 3, lstm_upgrade, NULL,
     .flags = PITH_OP_FIRST_OPTIONAL,
     .attrs = "activation_alpha floats; activation_beta floats; activations strings; clip float; "
-             "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; input_forget bool = 0")
+             "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; "
+             "input_forget bool = 0")
 const pith__op pith__op_QuantizedLSTM_pith = {
     .domain = "pith",
     .name = "QuantizedLSTM",
@@ -413,7 +452,8 @@ const pith__op pith__op_QuantizedLSTM_pith = {
     .max_outputs = 3,
     .types = "eqqeweeeeqeqeqqeweeeeqeq",
     .attrs = "activation_alpha floats; activation_beta floats; activations strings; clip float; "
-             "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; input_forget bool = 0",
+             "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; "
+             "input_forget bool = 0",
     .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = lstm_infer,
     .prepare = lstm_prepare,

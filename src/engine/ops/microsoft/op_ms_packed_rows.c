@@ -1,9 +1,9 @@
-/* op_ms_packed_rows.c - com.microsoft's GatherPacked: rows picked from a table whose rows are blocks in a format of
- * ggml, as numbers.
+/* op_ms_packed_rows.c - com.microsoft's GatherPacked: rows picked from a table whose rows are
+ * blocks in a format of ggml, as numbers.
  *
- * An index outside of the table picks row 0. Source: ONNX Runtime's schema of this name and the block layouts of ggml
- * (MIT): numbers are d * q, where d is f16 and q has a few bits minus a bias. K formats also have scales for 16 or 32
- * numbers. */
+ * An index outside of the table picks row 0. Source: ONNX Runtime's schema of this name and the
+ * block layouts of ggml (MIT): numbers are d * q, where d is f16 and q has a few bits minus a bias.
+ * K formats also have scales for 16 or 32 numbers. */
 #include <string.h>
 
 #include "base/dtype.h"
@@ -16,9 +16,13 @@ static float block_half(const uint8_t *p) {
     return v;
 }
 
-static void block_f32(float *y, const uint8_t *p) { pith__convert(y, PITH_F32, 0, p, PITH_F32, 0, 1, true); }
+static void block_f32(float *y, const uint8_t *p) {
+    pith__convert(y, PITH_F32, 0, p, PITH_F32, 0, 1, true);
+}
 static void block_f16(float *y, const uint8_t *p) { *y = block_half(p); }
-static void block_bf16(float *y, const uint8_t *p) { pith__convert(y, PITH_F32, 0, p, PITH_BF16, 0, 1, true); }
+static void block_bf16(float *y, const uint8_t *p) {
+    pith__convert(y, PITH_F32, 0, p, PITH_BF16, 0, 1, true);
+}
 
 static void block_q4_0(float *y, const uint8_t *p) {
     float d = block_half(p);
@@ -39,7 +43,8 @@ static void block_q8_0(float *y, const uint8_t *p) {
 }
 
 static void block_iq4_nl(float *y, const uint8_t *p) {
-    static const int8_t levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+    static const int8_t levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                       1,    13,   25,  38,  53,  69,  89,  113 };
     float d = block_half(p);
     for (int i = 0; i < 32; i++) y[i] = d * (float)levels[p[2 + i % 16] >> (i < 16 ? 0 : 4) & 15];
 }
@@ -87,7 +92,8 @@ static const block_format block_formats[] = {
 
 static const block_format *block_find(const pith__node *node) {
     for (size_t i = 0; i < sizeof block_formats / sizeof block_formats[0]; i++)
-        if (block_formats[i].id == pith__node_int(node, "packed_type", -1)) return &block_formats[i];
+        if (block_formats[i].id == pith__node_int(node, "packed_type", -1))
+            return &block_formats[i];
     return &block_formats[0];
 }
 
@@ -97,12 +103,16 @@ static pith_status packed_rows_infer(pith__infer *c) {
     int64_t columns = pith__node_int(c->node, "K", 0);
     pith__dim dims[PITH_MAX_RANK];
     if (columns % f->numbers)
-        return pith__op_fail(c, "K is %lld, not a multiple of %lld", (long long)columns, (long long)f->numbers);
-    if (data->rank >= 0 && data->rank != 2) return pith__op_fail(c, "data has %d dimensions, not 2", data->rank);
-    if (data->rank == 2 && pith__dim_known(data->dims[1]) && data->dims[1] != columns / f->numbers * f->bytes)
+        return pith__op_fail(c, "K is %lld, not a multiple of %lld", (long long)columns,
+                             (long long)f->numbers);
+    if (data->rank >= 0 && data->rank != 2)
+        return pith__op_fail(c, "data has %d dimensions, not 2", data->rank);
+    if (data->rank == 2 && pith__dim_known(data->dims[1]) &&
+        data->dims[1] != columns / f->numbers * f->bytes)
         return pith__op_fail(c, "rows of data have %lld bytes, not %lld", (long long)data->dims[1],
                              (long long)(columns / f->numbers * f->bytes));
-    if (indices->rank >= PITH_MAX_RANK) return pith__op_fail(c, "rank %d is too large", indices->rank);
+    if (indices->rank >= PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is too large", indices->rank);
     for (int i = 0; i < indices->rank; i++) dims[i] = indices->dims[i];
     if (indices->rank >= 0) dims[indices->rank] = columns;
     pith__infer_set(c, 0, (int)pith__node_int(c->node, "output_dtype", PITH_BF16),
@@ -113,32 +123,35 @@ static pith_status packed_rows_infer(pith__infer *c) {
 static pith_status packed_rows_run(pith__run *r) {
     const pith_tensor *data = r->in[0], *indices = r->in[1];
     const block_format *f = block_find(r->node);
-    int64_t rows = data->dims[0], columns = pith__node_int(r->node, "K", 0), blocks = columns / f->numbers;
+    int64_t rows = data->dims[0], columns = pith__node_int(r->node, "K", 0),
+            blocks = columns / f->numbers;
     float numbers[256];
     for (int64_t i = 0; i < pith__tensor_count(indices); i++) {
-        int64_t row =
-            indices->dtype == PITH_I32 ? ((const int32_t *)indices->data)[i] : ((const int64_t *)indices->data)[i];
+        int64_t row = indices->dtype == PITH_I32 ? ((const int32_t *)indices->data)[i]
+                                                 : ((const int64_t *)indices->data)[i];
         if (row < 0 || row >= rows) row = 0;
         if (rows < 1) return pith__op_fail(r, "the table is empty");
         for (int64_t b = 0; b < blocks; b++) {
             f->read(numbers, (const uint8_t *)data->data + (row * blocks + b) * f->bytes);
-            pith__convert(r->out[0]->data, r->out[0]->dtype, i * columns + b * f->numbers, numbers, PITH_F32, 0,
-                          f->numbers, true);
+            pith__convert(r->out[0]->data, r->out[0]->dtype, i * columns + b * f->numbers, numbers,
+                          PITH_F32, 0, f->numbers, true);
         }
     }
     return PITH_OK;
 }
 
-const pith__op pith__op_GatherPacked_ms = { .domain = "com.microsoft",
-                                            .name = "GatherPacked",
-                                            .since = 1,
-                                            .newest = 1,
-                                            .min_inputs = 2,
-                                            .max_inputs = 2,
-                                            .max_outputs = 1,
-                                            .types = "Bi",
-                                            .attrs = "K int! 1..; output_dtype int 1|10|16 = 16; "
-                                                     "packed_type int! 0|1|2|6|8|13|14|20|30",
-                                            .infer = packed_rows_infer,
-                                            .run = packed_rows_run,
-                                            .note = "formats f32, f16, bf16, q4_0, q5_0, q8_0, q5_k, q6_k, iq4_nl" };
+const pith__op pith__op_GatherPacked_ms = {
+    .domain = "com.microsoft",
+    .name = "GatherPacked",
+    .since = 1,
+    .newest = 1,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .types = "Bi",
+    .attrs = "K int! 1..; output_dtype int 1|10|16 = 16; "
+             "packed_type int! 0|1|2|6|8|13|14|20|30",
+    .infer = packed_rows_infer,
+    .run = packed_rows_run,
+    .note = "formats f32, f16, bf16, q4_0, q5_0, q8_0, q5_k, q6_k, iq4_nl"
+};

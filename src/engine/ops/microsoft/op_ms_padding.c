@@ -1,8 +1,8 @@
-/* op_ms_padding.c - com.microsoft's RemovePadding and RestorePadding: the rows of a batch packed without padding, and
- * back.
+/* op_ms_padding.c - com.microsoft's RemovePadding and RestorePadding: the rows of a batch packed
+ * without padding, and back.
  *
- * token_offset lists the places of all real tokens, then of all padding, by rows. Padding is on the right. Source:
- * ONNX Runtime's ContribOperators.md; ONNX Runtime itself has no kernel for CPUs. */
+ * token_offset lists the places of all real tokens, then of all padding, by rows. Padding is on the
+ * right. Source: ONNX Runtime's ContribOperators.md; ONNX Runtime itself has no kernel for CPUs. */
 #include <string.h>
 
 #include "engine/ops/shared/infer_shapes.h"
@@ -13,12 +13,18 @@ static pith_status ms_padding_prepare(pith__prepare *c) { return pith__prepare_m
 
 static pith_status infer_remove(pith__infer *c) {
     const pith__type *x = c->in[0];
-    if (x->rank >= 0 && x->rank != 3) return pith__op_fail(c, "input has %d dimensions, not 3", x->rank);
-    if (c->in[1]->dtype && c->in[1]->dtype != PITH_I32) return pith__fail_dtype(c->err, c->in[1]->dtype);
-    pith__dim batch = x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, rows = x->rank == 3 ? x->dims[1] : PITH_DIM_UNKNOWN;
-    pith__infer_set(c, 0, x->dtype, 2, (pith__dim[]){ PITH_DIM_UNKNOWN, x->rank == 3 ? x->dims[2] : PITH_DIM_UNKNOWN });
+    if (x->rank >= 0 && x->rank != 3)
+        return pith__op_fail(c, "input has %d dimensions, not 3", x->rank);
+    if (c->in[1]->dtype && c->in[1]->dtype != PITH_I32)
+        return pith__fail_dtype(c->err, c->in[1]->dtype);
+    pith__dim batch = x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN,
+              rows = x->rank == 3 ? x->dims[1] : PITH_DIM_UNKNOWN;
+    pith__infer_set(
+        c, 0, x->dtype, 2,
+        (pith__dim[]){ PITH_DIM_UNKNOWN, x->rank == 3 ? x->dims[2] : PITH_DIM_UNKNOWN });
     pith__infer_set(c, 1, PITH_I32, 2, (pith__dim[]){ batch, rows });
-    pith__infer_set(c, 2, PITH_I32, 1, (pith__dim[]){ pith__dim_apply(c->dims, PITH_DIM_ADD, batch, 1) });
+    pith__infer_set(c, 2, PITH_I32, 1,
+                    (pith__dim[]){ pith__dim_apply(c->dims, PITH_DIM_ADD, batch, 1) });
     pith__infer_set(c, 3, PITH_I32, 1, (pith__dim[]){ 1 });
     return PITH_OK;
 }
@@ -28,8 +34,10 @@ static pith_status run_remove(pith__run *r) {
     int64_t batch = x->dims[0], rows = x->dims[1], total = 0, longest = 0;
     const int32_t *counts = r->in[1]->data;
     size_t row_bytes = (size_t)x->dims[2] * pith__element_size(x->dtype);
-    if (pith__tensor_count(r->in[1]) != batch) return pith__op_fail(r, "sequence_token_count does not fit the input");
-    if (batch * rows > INT32_MAX) return pith__op_fail(r, "%lld rows are too many", (long long)(batch * rows));
+    if (pith__tensor_count(r->in[1]) != batch)
+        return pith__op_fail(r, "sequence_token_count does not fit the input");
+    if (batch * rows > INT32_MAX)
+        return pith__op_fail(r, "%lld rows are too many", (long long)(batch * rows));
     for (int64_t b = 0; b < batch; b++) {
         if (counts[b] < 0 || counts[b] > rows)
             return pith__op_fail(r, "sequence %lld has %d tokens", (long long)b, counts[b]);
@@ -48,7 +56,8 @@ static pith_status run_remove(pith__run *r) {
     for (int64_t b = 0; b < batch; b++) {
         const char *from = (const char *)x->data + (size_t)(b * rows) * row_bytes;
         if (counts[b] && row_bytes)
-            memcpy((char *)r->out[0]->data + (size_t)kept * row_bytes, from, (size_t)counts[b] * row_bytes);
+            memcpy((char *)r->out[0]->data + (size_t)kept * row_bytes, from,
+                   (size_t)counts[b] * row_bytes);
         for (int64_t i = 0; places && i < rows; i++)
             places[i < counts[b] ? kept + i : padded++] = (int32_t)(b * rows + i);
         kept += counts[b];
@@ -62,10 +71,13 @@ static pith_status run_remove(pith__run *r) {
 
 static pith_status infer_restore(pith__infer *c) {
     const pith__type *x = c->in[0], *places = c->in[1];
-    if (x->rank >= 0 && x->rank != 2) return pith__op_fail(c, "input has %d dimensions, not 2", x->rank);
-    if (places->rank >= 0 && places->rank != 2) return pith__op_fail(c, "token_offset has %d dimensions", places->rank);
+    if (x->rank >= 0 && x->rank != 2)
+        return pith__op_fail(c, "input has %d dimensions, not 2", x->rank);
+    if (places->rank >= 0 && places->rank != 2)
+        return pith__op_fail(c, "token_offset has %d dimensions", places->rank);
     if (places->dtype && places->dtype != PITH_I32) return pith__fail_dtype(c->err, places->dtype);
-    pith__dim dims[3] = { PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, x->rank == 2 ? x->dims[1] : PITH_DIM_UNKNOWN };
+    pith__dim dims[3] = { PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN,
+                          x->rank == 2 ? x->dims[1] : PITH_DIM_UNKNOWN };
     for (int i = 0; i < places->rank; i++) dims[i] = places->dims[i];
     pith__infer_set(c, 0, x->dtype, 3, dims);
     return PITH_OK;
@@ -76,10 +88,13 @@ static pith_status run_restore(pith__run *r) {
     int64_t total = x->dims[0], rows = pith__tensor_count(r->in[1]);
     const int32_t *places = r->in[1]->data;
     size_t row_bytes = (size_t)x->dims[1] * pith__element_size(x->dtype);
-    if (total > rows) return pith__op_fail(r, "%lld tokens do not fill %lld places", (long long)total, (long long)rows);
+    if (total > rows)
+        return pith__op_fail(r, "%lld tokens do not fill %lld places", (long long)total,
+                             (long long)rows);
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int64_t i = 0; i < total; i++) {
-        if (places[i] < 0 || places[i] >= rows) return pith__op_fail(r, "token_offset %d is out of range", places[i]);
+        if (places[i] < 0 || places[i] >= rows)
+            return pith__op_fail(r, "token_offset %d is out of range", places[i]);
         if (row_bytes)
             memcpy((char *)r->out[0]->data + (size_t)places[i] * row_bytes,
                    (const char *)x->data + (size_t)i * row_bytes, row_bytes);

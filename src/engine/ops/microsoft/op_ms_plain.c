@@ -1,28 +1,33 @@
-/* op_ms_plain.c - com.microsoft's operators that mean the same as plain ones, under another name or with inputs in
- * another form, written out at load. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_plain.c - com.microsoft's operators that mean the same as plain ones, under another name or
+ * with inputs in another form, written out at load. Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 /* A scalar or a vector of one as a scalar. */
-static pith__value *plain_scalar(pith__node *at, pith__value *v) { return v ? pith__compose1(at, "Squeeze", v) : NULL; }
+static pith__value *plain_scalar(pith__node *at, pith__value *v) {
+    return v ? pith__compose1(at, "Squeeze", v) : NULL;
+}
 
 static pith_status upgrade_expand_dims(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
     pith__value *axis = pith__compose_cast(node, pith__node_input(node, 1), PITH_I64);
     axis = pith__compose_list(node, "Reshape", axis, (int64_t[]){ 1 }, 1);
-    return pith__compose_become(node, pith__compose2(node, "Unsqueeze", pith__node_input(node, 0), axis), err);
+    return pith__compose_become(
+        node, pith__compose2(node, "Unsqueeze", pith__node_input(node, 0), axis), err);
 }
 
 static pith_status upgrade_gather_nd(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
     pith__value *indices = pith__compose_cast(node, pith__node_input(node, 1), PITH_I64);
-    return pith__compose_become(node, pith__compose2(node, "GatherND", pith__node_input(node, 0), indices), err);
+    return pith__compose_become(
+        node, pith__compose2(node, "GatherND", pith__node_input(node, 0), indices), err);
 }
 
 /* Its modes are those of opset 16. */
 static pith_status upgrade_grid_sample(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "align_corners", "mode", "padding_mode", NULL };
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
-    pith__value *y = pith__compose2(node, "GridSample", pith__node_input(node, 0), pith__node_input(node, 1));
+    pith__value *y =
+        pith__compose2(node, "GridSample", pith__node_input(node, 0), pith__node_input(node, 1));
     y = pith__with_attributes(y, node, kept);
     if (y) y->producer->opset = 16;
     return pith__compose_become(node, y, err);
@@ -31,10 +36,13 @@ static pith_status upgrade_grid_sample(pith__node *node, pith_error *err) {
 static pith_status upgrade_pad(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "mode", NULL };
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
-    pith__value *pads = pith__compose_list(node, "Reshape", pith__node_input(node, 1), (int64_t[]){ -1 }, 1);
-    pith__value *in[] = { pith__node_input(node, 0), pads, plain_scalar(node, pith__node_input(node, 2)) };
+    pith__value *pads =
+        pith__compose_list(node, "Reshape", pith__node_input(node, 1), (int64_t[]){ -1 }, 1);
+    pith__value *in[] = { pith__node_input(node, 0), pads,
+                          plain_scalar(node, pith__node_input(node, 2)) };
     if (!in[1] || (!in[2] && pith__node_input(node, 2))) return pith__fail_memory(err, 0);
-    return pith__compose_become(node, pith__with_attributes(pith__compose(node, "", "Pad", in, 3, 1), node, kept), err);
+    return pith__compose_become(
+        node, pith__with_attributes(pith__compose(node, "", "Pad", in, 3, 1), node, kept), err);
 }
 
 static pith_status upgrade_range(pith__node *node, pith_error *err) {
@@ -43,24 +51,28 @@ static pith_status upgrade_range(pith__node *node, pith_error *err) {
                 *limit = plain_scalar(node, pith__node_input(node, 1));
     pith__value *delta = plain_scalar(node, pith__node_input(node, 2));
     if (!pith__node_input(node, 2))
-        delta = pith__compose2(node, "CastLike", pith__graph_add_f32(node->graph, PITH_STR(""), 1), start);
-    return pith__compose_become(node, start ? pith__compose3(node, "Range", start, limit, delta) : NULL, err);
+        delta = pith__compose2(node, "CastLike", pith__graph_add_f32(node->graph, PITH_STR(""), 1),
+                               start);
+    return pith__compose_become(
+        node, start ? pith__compose3(node, "Range", start, limit, delta) : NULL, err);
 }
 
 static pith_status upgrade_sample(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 1u, 1, err));
-    return pith__compose_become(node, pith__compose1(node, "Identity", pith__node_input(node, 0)), err);
+    return pith__compose_become(node, pith__compose1(node, "Identity", pith__node_input(node, 0)),
+                                err);
 }
 
 static pith_status upgrade_trilu(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "upper", NULL };
     PITH_TRY(pith__compose_require(node, 1u, 1, err));
     pith__value *in[] = { pith__node_input(node, 0), pith__node_input(node, 1) };
-    return pith__compose_become(node, pith__with_attributes(pith__compose(node, "", "Trilu", in, 2, 1), node, kept),
-                                err);
+    return pith__compose_become(
+        node, pith__with_attributes(pith__compose(node, "", "Trilu", in, 2, 1), node, kept), err);
 }
 
-/* Values in the order in which they are met, where each input element is among them, and how often each was met. */
+/* Values in the order in which they are met, where each input element is among them, and how often
+ * each was met. */
 static pith_status upgrade_unique(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 1u, 3, err));
     pith__value *y = pith__compose(node, "", "Unique", node->inputs, 1, 4);
@@ -72,27 +84,33 @@ static pith_status upgrade_unique(pith__node *node, pith_error *err) {
     return pith__compose_become(node, y, err);
 }
 
-/* Windows of `size` along an axis, the place inside a window last: Gather of first places + places inside. */
+/* Windows of `size` along an axis, the place inside a window last: Gather of first places + places
+ * inside. */
 static pith_status upgrade_unfold(pith__node *node, pith_error *err) {
     int64_t axis = pith__node_int(node, "dim", -1), size = pith__node_int(node, "size", 0);
     int64_t step = pith__node_int(node, "step", 1);
     PITH_TRY(pith__compose_require(node, 1u, 1, err));
-    pith__value *length =
-        pith__compose_list(node, "Gather", pith__compose1(node, "Shape", pith__node_input(node, 0)), &axis, 1);
+    pith__value *length = pith__compose_list(
+        node, "Gather", pith__compose1(node, "Shape", pith__node_input(node, 0)), &axis, 1);
     length = pith__compose_list(node, "Sub", length, (int64_t[]){ size - 1 }, 1);
     pith__value *zero = pith__graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1);
     pith__value *one = pith__graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 1 }, 1);
     pith__value *steps = pith__graph_add_i64s(node->graph, PITH_STR(""), &step, 1);
     pith__value *sizes = pith__graph_add_i64s(node->graph, PITH_STR(""), &size, 1);
     if (!length || !zero || !one || !steps || !sizes) return pith__fail_memory(err, 0);
-    pith__value *ends[] = { plain_scalar(node, zero), plain_scalar(node, one), plain_scalar(node, steps) };
+    pith__value *ends[] = { plain_scalar(node, zero), plain_scalar(node, one),
+                            plain_scalar(node, steps) };
     if (!ends[0]) return pith__fail_memory(err, 0);
-    pith__value *first = pith__compose3(node, "Range", ends[0], plain_scalar(node, length), ends[2]);
-    pith__value *inside = pith__compose3(node, "Range", ends[0], plain_scalar(node, sizes), ends[1]);
+    pith__value *first =
+        pith__compose3(node, "Range", ends[0], plain_scalar(node, length), ends[2]);
+    pith__value *inside =
+        pith__compose3(node, "Range", ends[0], plain_scalar(node, sizes), ends[1]);
     first = first ? pith__compose_list(node, "Unsqueeze", first, (int64_t[]){ 1 }, 1) : NULL;
     pith__value *at = first ? pith__compose2(node, "Add", first, inside) : NULL;
-    pith__value *y = pith__with_int(pith__compose2(node, "Gather", pith__node_input(node, 0), at), "axis", axis);
-    return pith__compose_become(node, pith__compose_move(node, y, axis < 0 ? axis : axis + 1, -1), err);
+    pith__value *y =
+        pith__with_int(pith__compose2(node, "Gather", pith__node_input(node, 0), at), "axis", axis);
+    return pith__compose_become(node, pith__compose_move(node, y, axis < 0 ? axis : axis + 1, -1),
+                                err);
 }
 
 /* Distances of rows: |a|^2 - 2 a b + |b|^2, which rounding must not make negative, or its root. */
@@ -101,10 +119,12 @@ static pith_status upgrade_distances(pith__node *node, pith_error *err) {
     bool root = pith__str_is(pith__node_str(node, "metric", "sqeuclidean"), "euclidean");
     pith__value *squares[2], *a = pith__node_input(node, 0), *b = pith__node_input(node, 1);
     for (int i = 0; i < 2; i++) {
-        squares[i] = pith__compose_list(node, "ReduceSumSquare", pith__node_input(node, i), (int64_t[]){ 1 }, 1);
+        squares[i] = pith__compose_list(node, "ReduceSumSquare", pith__node_input(node, i),
+                                        (int64_t[]){ 1 }, 1);
         squares[i] = pith__with_int(squares[i], "keepdims", i == 0);
     }
-    pith__value *y = pith__with_int(pith__with_float(pith__compose2(node, "Gemm", a, b), "alpha", -2), "transB", 1);
+    pith__value *y = pith__with_int(
+        pith__with_float(pith__compose2(node, "Gemm", a, b), "alpha", -2), "transB", 1);
     y = pith__compose2(node, "Add", pith__compose2(node, "Add", y, squares[0]), squares[1]);
     y = pith__compose1(node, "Relu", y);
     return pith__compose_become(node, root ? pith__compose1(node, "Sqrt", y) : y, err);
@@ -114,11 +134,15 @@ static pith_status upgrade_int16_product(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
     pith__value *b = pith__compose_cast(node, pith__node_input(node, 1), PITH_I32);
     return pith__compose_become(
-        node, pith__compose2(node, "MatMul", pith__compose_cast(node, pith__node_input(node, 0), PITH_I32), b), err);
+        node,
+        pith__compose2(node, "MatMul",
+                       pith__compose_cast(node, pith__node_input(node, 0), PITH_I32), b),
+        err);
 }
 
-#define PLAIN(name, min, max, outputs, upgrade, attrs_)                                                                \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL, .attrs = attrs_)
+#define PLAIN(name, min, max, outputs, upgrade, attrs_)                                            \
+    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL,          \
+                     .attrs = attrs_)
 PLAIN(ExpandDims, 2, 2, 1, upgrade_expand_dims, "")
 PLAIN(GatherND, 2, 2, 1, upgrade_gather_nd, "")
 PLAIN(GridSample, 2, 2, 1, upgrade_grid_sample,

@@ -1,6 +1,6 @@
 /* op_ms_states.c - com.microsoft's operators with a state from call to call: CausalConvWithState,
- * VarlenCausalConvWithState and GatedDeltaNet. (LinearAttention is in op_linear_attention.c.) Source: ONNX Runtime's
- * schemas of these names. */
+ * VarlenCausalConvWithState and GatedDeltaNet. (LinearAttention is in op_linear_attention.c.)
+ * Source: ONNX Runtime's schemas of these names. */
 #include <math.h>
 #include <string.h>
 
@@ -8,21 +8,25 @@
 #include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-/* ---- causal convolution by channel: tap k of the last one back reads the input k * dilation steps before ---- */
+/* ---- causal convolution by channel: tap k of the last one back reads the input k * dilation steps
+ * before ---- */
 
 typedef struct causal {
     int64_t taps, dilation, before; /* before: steps that the state holds */
     bool silu;
 } causal;
 
-static pith_status causal_read(causal *s, const pith__node *node, const pith__type *weight, pith_error *err) {
+static pith_status causal_read(causal *s, const pith__node *node, const pith__type *weight,
+                               pith_error *err) {
     *s = (causal){ .dilation = pith__node_int(node, "dilation", 1),
                    .silu = !pith__str_is(pith__node_str(node, "activation", "none"), "none") };
     if (weight->rank >= 0 && weight->rank != 3)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the weight has %d dimensions, not 3", weight->rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the weight has %d dimensions, not 3",
+                          weight->rank);
     s->taps = weight->rank == 3 && pith__dim_known(weight->dims[2]) ? weight->dims[2] : 0;
     if (s->taps > INT32_MAX)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "a window of %lld taps is too long", (long long)s->taps);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "a window of %lld taps is too long",
+                          (long long)s->taps);
     s->before = s->taps > 0 ? (s->taps - 1) * s->dilation : 0;
     return PITH_OK;
 }
@@ -50,7 +54,8 @@ static void causal_output(const causal *s, const causal_row *row, double *y) {
 
 /* The state after the first `count` steps. */
 static void causal_state(const causal *s, const causal_row *row, int64_t count, double *state) {
-    for (int64_t k = 0; k < s->before; k++) state[k * row->old_step] = causal_get(s, row, count - s->before + k);
+    for (int64_t k = 0; k < s->before; k++)
+        state[k * row->old_step] = causal_get(s, row, count - s->before + k);
 }
 
 static const double *state_input(const pith__wide *w, const pith__run *r, int i) {
@@ -94,7 +99,8 @@ static pith_status causal_run(pith__run *r) {
     bool last = pith__node_int(r->node, "channels_last", 0) != 0;
     int64_t batch = x->dims[0], length = x->dims[last ? 1 : 2], channels = 1;
     for (int i = 1; i < x->rank; i++) channels *= i == (last ? 1 : 2) ? 1 : x->dims[i];
-    if (s.taps < 1 || r->in[1]->dims[1] != 1) return pith__op_fail(r, "the weight is not of [channels, 1, taps]");
+    if (s.taps < 1 || r->in[1]->dims[1] != 1)
+        return pith__op_fail(r, "the weight is not of [channels, 1, taps]");
     PITH_TRY(state_check(r, 1, channels * s.taps));
     PITH_TRY(state_check(r, 2, channels));
     PITH_TRY(state_check(r, 3, batch * channels * s.before));
@@ -103,7 +109,8 @@ static pith_status causal_run(pith__run *r) {
     const double *bias = state_input(&w, r, 2), *old = state_input(&w, r, 3);
     double *present = state_output(&w, r, 1);
     for (int64_t i = 0; i < batch * channels; i++) {
-        int64_t b = i / channels, c = i % channels, at = last ? b * length * channels + c : i * length;
+        int64_t b = i / channels, c = i % channels,
+                at = last ? b * length * channels + c : i * length;
         int64_t state = last ? b * s.before * channels + c : i * s.before;
         causal_row row = { .x = w.in[0] + at,
                            .old = old ? old + state : NULL,
@@ -122,12 +129,13 @@ static pith_status causal_run(pith__run *r) {
 /* ---- sequences one after another ---- */
 
 /* ends[batch + 1] begins with 0, rises and ends with `total`. */
-static pith_status state_check_ends(const pith__run *r, const double *ends, int64_t batch, int64_t total) {
+static pith_status state_check_ends(const pith__run *r, const double *ends, int64_t batch,
+                                    int64_t total) {
     bool fits = batch >= 0 && ends[0] == 0 && ends[batch] == (double)total;
     for (int64_t i = 0; fits && i < batch; i++) fits = ends[i] <= ends[i + 1];
     return fits ? PITH_OK
-                : pith__fail(r->err, PITH_ERR_ARGUMENT, "the sequences' ends do not rise from 0 to %lld",
-                             (long long)total);
+                : pith__fail(r->err, PITH_ERR_ARGUMENT,
+                             "the sequences' ends do not rise from 0 to %lld", (long long)total);
 }
 
 /* How many steps of a sequence are captured. */
@@ -152,7 +160,8 @@ static pith_status varlen_infer(pith__infer *c) {
     if (!pith__has_input(c, V_STATE)) return pith__op_fail(c, "input %d is missing", V_STATE);
     PITH_TRY(state_capacity(c, V_COUNTS, &capacity));
     if (pith__has_input(c, 6) || pith__has_input(c, 7))
-        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "inputs kernel_delta and previous_mask are not supported");
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                          "inputs kernel_delta and previous_mask are not supported");
     const pith__type *x = c->in[V_X], *state = c->in[V_STATE];
     if ((x->rank >= 0 && x->rank != 2) || (state->rank >= 0 && state->rank != 3))
         return pith__op_fail(c, "the input must have two dimensions, the state three");
@@ -165,7 +174,8 @@ static pith_status varlen_infer(pith__infer *c) {
 }
 
 static pith_status varlen_run(pith__run *r) {
-    int64_t total = r->in[V_X]->dims[0], channels = r->in[V_X]->dims[1], batch = r->in[V_STATE]->dims[0];
+    int64_t total = r->in[V_X]->dims[0], channels = r->in[V_X]->dims[1],
+            batch = r->in[V_STATE]->dims[0];
     int64_t capacity = pith__node_int(r->node, "state_update_capacity", 0);
     causal s;
     pith__type weight;
@@ -179,7 +189,8 @@ static pith_status varlen_run(pith__run *r) {
     PITH_TRY(state_check(r, V_COUNTS, batch));
     pith__wide w;
     pith__wide_open(&w, r);
-    const double *ends = w.in[V_ENDS], *bias = state_input(&w, r, V_BIAS), *counts = state_input(&w, r, V_COUNTS);
+    const double *ends = w.in[V_ENDS], *bias = state_input(&w, r, V_BIAS),
+                 *counts = state_input(&w, r, V_COUNTS);
     double *final = state_output(&w, r, 1), *update = state_output(&w, r, 2);
     PITH_TRY(state_check_ends(r, ends, batch, total));
     for (int64_t i = 0; i < batch * channels; i++) {
@@ -194,7 +205,8 @@ static pith_status varlen_run(pith__run *r) {
         if (w.out[0]) causal_output(&s, &row, w.out[0] + first * channels + c);
         if (final) causal_state(&s, &row, row.length, final + i * s.before);
         int64_t captured = update ? state_captured(counts, b, capacity, row.length) : 0;
-        for (int64_t t = 0; t < captured; t++) update[(b * capacity + t) * channels + c] = row.x[t * channels];
+        for (int64_t t = 0; t < captured; t++)
+            update[(b * capacity + t) * channels + c] = row.x[t * channels];
     }
     pith__wide_close(&w, r);
     return PITH_OK;
@@ -206,7 +218,8 @@ enum { QUERY, KEY, VALUE, ENDS, DECAY, BETA, STATE, A_LOG, DT_BIAS, COUNTS, ACTI
 
 typedef struct delta {
     int64_t batch, tokens, q_heads, heads, dk, dv; /* heads: of values; tokens: of all sequences */
-    int64_t capacity, decays, biases;              /* decays, biases: numbers per head, 1 or dk; 0: none */
+    int64_t capacity, decays, biases;              /* decays, biases: numbers per head, 1 or dk; 0:
+                                                      none */
     bool packed, gated, retrieves, norm, softplus, sigmoid, beta_sigmoid;
     double scale, bound;
 } delta;
@@ -231,12 +244,13 @@ static pith__dim delta_dim(const pith__infer *c, int i, int from_end) {
 }
 
 /* The width of what state_update has of a sequence; unknown if some size is. */
-static pith__dim delta_update_width(const pith__infer *c, int64_t capacity, pith__dim q_heads, pith__dim heads,
-                                    pith__dim dk, pith__dim dv) {
+static pith__dim delta_update_width(const pith__infer *c, int64_t capacity, pith__dim q_heads,
+                                    pith__dim heads, pith__dim dk, pith__dim dv) {
     const pith__type *q = c->in[QUERY], *decay = pith__has_input(c, DECAY) ? c->in[DECAY] : NULL;
     const pith__dim sizes[] = { q_heads, heads, dk, dv, q->rank, decay ? decay->rank : 0 };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        if (!pith__dim_known(sizes[i]) || sizes[i] < 0 || sizes[i] > INT32_MAX / 64) return PITH_DIM_UNKNOWN;
+        if (!pith__dim_known(sizes[i]) || sizes[i] < 0 || sizes[i] > INT32_MAX / 64)
+            return PITH_DIM_UNKNOWN;
     bool by_key = decay && decay->rank == (q->rank == 2 ? 3 : q->rank);
     return capacity * ((by_key ? heads * dk : heads) + q_heads * dk + heads * dv);
 }
@@ -247,40 +261,48 @@ static pith_status delta_infer(pith__infer *c) {
     delta_rules(&s, c->node);
     PITH_TRY(state_capacity(c, COUNTS, &s.capacity));
     s.packed = !pith__has_input(c, KEY);
-    if (s.packed != !pith__has_input(c, VALUE)) return pith__op_fail(c, "key and value go together");
+    if (s.packed != !pith__has_input(c, VALUE))
+        return pith__op_fail(c, "key and value go together");
     if ((s.packed || !pith__has_input(c, ENDS)) && !pith__has_input(c, STATE) && q->rank != 4)
         return pith__op_fail(c, "initial_state is missing, which tells the batch and the heads");
     if ((s.gated && !pith__has_input(c, DECAY)) || (s.retrieves && !pith__has_input(c, BETA)))
         return pith__op_fail(c, "decay or beta is missing, which the update rule needs");
-    if ((s.softplus || s.sigmoid) && s.gated && !pith__has_input(c, A_LOG)) return pith__op_fail(c, "a_log is missing");
+    if ((s.softplus || s.sigmoid) && s.gated && !pith__has_input(c, A_LOG))
+        return pith__op_fail(c, "a_log is missing");
     int lead = s.packed ? q->rank - 1 : q->rank - 2; /* axes of tokens */
-    if (q->rank >= 0 && lead != 1 && lead != 2) return pith__op_fail(c, "the query has %d dimensions", q->rank);
+    if (q->rank >= 0 && lead != 1 && lead != 2)
+        return pith__op_fail(c, "the query has %d dimensions", q->rank);
     pith__dim heads = s.packed ? delta_dim(c, STATE, 3) : delta_dim(c, VALUE, 2);
     pith__dim dv = s.packed ? delta_dim(c, STATE, 2) : delta_dim(c, VALUE, 1);
-    pith__dim dk = s.packed ? delta_dim(c, STATE, 1) : delta_dim(c, QUERY, 1), q_heads = delta_dim(c, QUERY, 2),
-              dims[4];
+    pith__dim dk = s.packed ? delta_dim(c, STATE, 1) : delta_dim(c, QUERY, 1),
+              q_heads = delta_dim(c, QUERY, 2), dims[4];
     if (s.packed) {
         pith__dim width = delta_dim(c, QUERY, 1);
-        bool known =
-            pith__dim_known(width) && pith__dim_known(heads) && pith__dim_known(dv) && pith__dim_known(dk) && dk > 0;
+        bool known = pith__dim_known(width) && pith__dim_known(heads) && pith__dim_known(dv) &&
+                     pith__dim_known(dk) && dk > 0;
         q_heads = known ? (width - heads * dv) / (2 * dk) : PITH_DIM_UNKNOWN;
     }
-    pith__dim batch = pith__has_input(c, STATE) ? delta_dim(c, STATE, 4) : lead == 2 ? q->dims[0] : PITH_DIM_UNKNOWN;
+    pith__dim batch = pith__has_input(c, STATE) ? delta_dim(c, STATE, 4)
+                      : lead == 2               ? q->dims[0]
+                                                : PITH_DIM_UNKNOWN;
     if (!pith__has_input(c, STATE) && pith__has_input(c, ENDS))
         batch = pith__dim_apply(c->dims, PITH_DIM_SUB, delta_dim(c, ENDS, 1), 1);
     for (int i = 0; i < lead; i++) dims[i] = q->dims[i];
     if (q->rank >= 0) dims[lead] = heads, dims[lead + 1] = dv;
     pith__infer_set(c, 0, q->dtype, q->rank < 0 ? -1 : lead + 2, dims);
     pith__infer_set(c, 1, PITH_F32, 4, (pith__dim[]){ batch, heads, dv, dk });
-    pith__infer_set(c, 2, PITH_F32, 2,
-                    (pith__dim[]){ batch, delta_update_width(c, s.capacity, q_heads, heads, dk, dv) });
+    pith__infer_set(
+        c, 2, PITH_F32, 2,
+        (pith__dim[]){ batch, delta_update_width(c, s.capacity, q_heads, heads, dk, dv) });
     return PITH_OK;
 }
 
 /* Behind the wide copies: a query and a key head, decays, and what is new of the values. */
-static pith_status delta_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status delta_scratch(const pith__infer *c, const void *state, int threads,
+                                 size_t *bytes) {
     PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
-    int64_t dk = c->out[1].dims[3], dv = c->out[1].dims[2], states = pith__dims_count(c->out[1].dims, 4), more;
+    int64_t dk = c->out[1].dims[3], dv = c->out[1].dims[2],
+            states = pith__dims_count(c->out[1].dims, 4), more;
     if (states < 0 || pith__mul_overflows(states + 4 * dk + dv, (int64_t)sizeof(double), &more) ||
         pith__add_overflows(*bytes, (size_t)more + 64, bytes))
         return pith__fail_memory(c->err, SIZE_MAX);
@@ -294,17 +316,21 @@ static pith_status delta_sizes(delta *s, const pith__run *r) {
     s->capacity = pith__node_int(r->node, "state_update_capacity", 0);
     const pith_tensor *shape = pith__has_input(r, STATE) ? r->in[STATE] : NULL,
                       *v = pith__has_input(r, VALUE) ? r->in[VALUE] : NULL;
-    if (shape && shape->rank != 4) return pith__op_fail(r, "initial_state has %d dimensions, not 4", shape->rank);
+    if (shape && shape->rank != 4)
+        return pith__op_fail(r, "initial_state has %d dimensions, not 4", shape->rank);
     s->heads = s->packed ? shape->dims[1] : v->dims[v->rank - 2];
     s->dv = s->packed ? shape->dims[2] : v->dims[v->rank - 1];
     s->dk = s->packed ? shape->dims[3] : q->dims[q->rank - 1];
     int64_t width = s->packed ? q->dims[q->rank - 1] : q->dims[q->rank - 2] * s->dk;
     s->tokens = width ? pith__tensor_count(q) / width : 0;
-    s->q_heads = s->packed ? (s->dk ? (width - s->heads * s->dv) / (2 * s->dk) : 0) : q->dims[q->rank - 2];
+    s->q_heads =
+        s->packed ? (s->dk ? (width - s->heads * s->dv) / (2 * s->dk) : 0) : q->dims[q->rank - 2];
     if (s->q_heads < 1 || s->heads < 1 || s->heads % s->q_heads || s->dk < 1 ||
         (s->packed && width != 2 * s->q_heads * s->dk + s->heads * s->dv))
         return pith__op_fail(r, "the heads of query and value do not fit");
-    s->batch = shape ? shape->dims[0] : pith__has_input(r, ENDS) ? pith__tensor_count(r->in[ENDS]) - 1 : q->dims[0];
+    s->batch = shape                      ? shape->dims[0]
+               : pith__has_input(r, ENDS) ? pith__tensor_count(r->in[ENDS]) - 1
+                                          : q->dims[0];
     int64_t rows = s->tokens * s->heads;
     s->decays = s->gated && decay && rows ? pith__tensor_count(decay) / rows : 0;
     if (s->gated && rows && s->decays != 1 && s->decays != s->dk)
@@ -320,10 +346,11 @@ static pith_status delta_sizes(delta *s, const pith__run *r) {
     PITH_TRY(state_check(r, COUNTS, s->batch));
     PITH_TRY(state_check(r, ENDS, s->batch + 1));
     s->biases = pith__has_input(r, DT_BIAS) ? pith__tensor_count(r->in[DT_BIAS]) / s->heads : 0;
-    if (s->biases && s->biases != 1 && s->biases != s->dk) return pith__op_fail(r, "dt_bias does not fit the heads");
+    if (s->biases && s->biases != 1 && s->biases != s->dk)
+        return pith__op_fail(r, "dt_bias does not fit the heads");
     if (!pith__has_input(r, ENDS) && (s->batch < 1 || s->tokens % s->batch))
-        return pith__op_fail(r, "%lld tokens do not divide into %lld sequences", (long long)s->tokens,
-                             (long long)s->batch);
+        return pith__op_fail(r, "%lld tokens do not divide into %lld sequences",
+                             (long long)s->tokens, (long long)s->batch);
     if (s->scale == 0) s->scale = 1 / sqrt((double)s->dk);
     return PITH_OK;
 }
@@ -384,14 +411,16 @@ static void delta_step(const delta_job *j, int64_t row, int64_t h, const double 
 static void delta_capture(const delta_job *j, double *update, int64_t t, int64_t h) {
     const delta *s = &j->s;
     int64_t by_key = s->decays == s->dk && s->dk > 1 ? s->dk : 1, group = s->heads / s->q_heads;
-    double *decays = update + (t * s->heads + h) * by_key, *keys = update + s->capacity * s->heads * by_key;
+    double *decays = update + (t * s->heads + h) * by_key,
+           *keys = update + s->capacity * s->heads * by_key;
     double *deltas = keys + s->capacity * s->q_heads * s->dk + (t * s->heads + h) * s->dv;
     memcpy(decays, j->decay, (size_t)by_key * sizeof *decays);
     memcpy(keys + (t * s->q_heads + h / group) * s->dk, j->k, (size_t)s->dk * sizeof *keys);
     memcpy(deltas, j->fresh, (size_t)s->dv * sizeof *deltas);
 }
 
-static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t first, int64_t last, int64_t captured) {
+static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t first, int64_t last,
+                           int64_t captured) {
     const delta *s = &j->s;
     int64_t size = s->dk * s->dv, q_head = h / (s->heads / s->q_heads), keys = s->q_heads * s->dk;
     double *state = j->states + (b * s->heads + h) * size, *update = state_output(&j->w, j->r, 2);
@@ -417,11 +446,13 @@ static pith_status delta_run(pith__run *r) {
     const double *active = state_input(&j.w, r, ACTIVE), *old = state_input(&j.w, r, STATE);
     int64_t states = s->batch * s->heads * s->dv * s->dk;
     if (ends) PITH_TRY(state_check_ends(r, ends, s->batch, s->tokens));
-    j.states = j.w.rest, j.q = j.states + states, j.k = j.q + s->dk, j.decay = j.k + s->dk, j.fresh = j.decay + s->dk;
+    j.states = j.w.rest, j.q = j.states + states, j.k = j.q + s->dk, j.decay = j.k + s->dk,
+    j.fresh = j.decay + s->dk;
     for (int64_t i = 0; i < states; i++) j.states[i] = old ? old[i] : 0;
     for (int64_t i = 0; i < s->batch * s->heads; i++) {
         int64_t b = i / s->heads, even = ends ? 0 : s->tokens / s->batch;
-        int64_t first = ends ? (int64_t)ends[b] : b * even, last = ends ? (int64_t)ends[b + 1] : first + even;
+        int64_t first = ends ? (int64_t)ends[b] : b * even,
+                last = ends ? (int64_t)ends[b + 1] : first + even;
         bool capture = state_output(&j.w, r, 2) && !(active && active[0] == 0);
         int64_t captured = capture ? state_captured(counts, b, s->capacity, last - first) : 0;
         delta_sequence(&j, b, i % s->heads, first, last, captured);
@@ -431,30 +462,33 @@ static pith_status delta_run(pith__run *r) {
     return PITH_OK;
 }
 
-#define STATEFUL(name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)                              \
-    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                                                \
-                                             .name = #name_,                                                           \
-                                             .since = 1,                                                               \
-                                             .newest = 1,                                                              \
-                                             .min_inputs = min,                                                        \
-                                             .max_inputs = max,                                                        \
-                                             .max_outputs = outputs,                                                   \
-                                             .types = types_,                                                          \
-                                             .attrs = attrs_,                                                          \
-                                             .infer = infer_,                                                          \
-                                             .scratch = scratch_,                                                      \
-                                             .run = run_,                                                              \
+#define STATEFUL(name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)          \
+    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                            \
+                                             .name = #name_,                                       \
+                                             .since = 1,                                           \
+                                             .newest = 1,                                          \
+                                             .min_inputs = min,                                    \
+                                             .max_inputs = max,                                    \
+                                             .max_outputs = outputs,                               \
+                                             .types = types_,                                      \
+                                             .attrs = attrs_,                                      \
+                                             .infer = infer_,                                      \
+                                             .scratch = scratch_,                                  \
+                                             .run = run_,                                          \
                                              .note = note_ };
 STATEFUL(CausalConvWithState, 2, 4, 3, "h", causal_infer, pith__wide_scratch, causal_run, NULL,
          "activation string none|silu|swish = none; channels_last bool = 0; dilation int 1.. = 1; "
-         "input_channel_offset int 0 = 0; input_channels int 0 = 0; ndim int 1 = 1; state_channels_last int -1 = -1; "
+         "input_channel_offset int 0 = 0; input_channels int 0 = 0; ndim int 1 = 1; "
+         "state_channels_last int -1 = -1; "
          "state_length int 0 = 0; state_update_capacity int 0 = 0; state_window int 0 = 0")
-STATEFUL(GatedDeltaNet, 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch, delta_run, NULL,
-         "beta_activation string none|sigmoid = none; chunk_size int 0.. = 64; "
-         "gate_activation string none|softplus|qwen|sigmoid|kda = none; gate_lower_bound float = -5; "
-         "qk_l2_norm bool = 0; scale float = 0; state_update_capacity int 0..8 = 0; "
-         "update_rule string linear|gated|delta|gated_delta = gated_delta")
-STATEFUL(VarlenCausalConvWithState, 3, 8, 3, "hhwhhwhh", varlen_infer, pith__wide_scratch, varlen_run,
-         "no kernel_delta and previous_mask",
-         "activation string none|silu|swish = none; delta_offset int = 0; dilation int 1.. = 1; group_size int = 1; "
+STATEFUL(
+    GatedDeltaNet, 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch, delta_run, NULL,
+    "beta_activation string none|sigmoid = none; chunk_size int 0.. = 64; "
+    "gate_activation string none|softplus|qwen|sigmoid|kda = none; gate_lower_bound float = -5; "
+    "qk_l2_norm bool = 0; scale float = 0; state_update_capacity int 0..8 = 0; "
+    "update_rule string linear|gated|delta|gated_delta = gated_delta")
+STATEFUL(VarlenCausalConvWithState, 3, 8, 3, "hhwhhwhh", varlen_infer, pith__wide_scratch,
+         varlen_run, "no kernel_delta and previous_mask",
+         "activation string none|silu|swish = none; delta_offset int = 0; dilation int 1.. = 1; "
+         "group_size int = 1; "
          "state_update_capacity int 0..8 = 0")

@@ -1,10 +1,11 @@
-/* op_ms_tokenizer.c - com.microsoft's Tokenizer: strings into tokens, by regular expressions for separators or for
- * tokens.
+/* op_ms_tokenizer.c - com.microsoft's Tokenizer: strings into tokens, by regular expressions for
+ * separators or for tokens.
  *
- * Separators are applied one after another; each one cuts all pieces that are left. The longest match counts, as in
- * RE2 with that option; PCRE2's DFA matching gives it. A token counts if it has at least mincharnum characters. The
- * last axis of the result is as long as the most tokens of a string. If no string has a token, it is empty, with or
- * without marks. Source: ONNX Runtime's ContribOperators.md. */
+ * Separators are applied one after another; each one cuts all pieces that are left. The longest
+ * match counts, as in RE2 with that option; PCRE2's DFA matching gives it. A token counts if it has
+ * at least mincharnum characters. The last axis of the result is as long as the most tokens of a
+ * string. If no string has a token, it is empty, with or without marks. Source: ONNX Runtime's
+ * ContribOperators.md. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
@@ -12,9 +13,9 @@
 #include "base/unicode/utf8.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-/* TOKENIZER_STEPS: steps of one match before it is an error, so that an expression cannot run without end.
- * TOKENIZER_WORKSPACE: integers for PCRE2's DFA matcher, the size its manual uses. TOKENIZER_SEPARATORS: how many
- * separators a node may have. */
+/* TOKENIZER_STEPS: steps of one match before it is an error, so that an expression cannot run
+ * without end. TOKENIZER_WORKSPACE: integers for PCRE2's DFA matcher, the size its manual uses.
+ * TOKENIZER_SEPARATORS: how many separators a node may have. */
 enum { TOKENIZER_STEPS = 1000000, TOKENIZER_WORKSPACE = 1000, TOKENIZER_SEPARATORS = 64 };
 
 static pith_status tokenizer_infer(pith__infer *c) {
@@ -24,7 +25,8 @@ static pith_status tokenizer_infer(pith__infer *c) {
     if (cuts == (pith__node_attr(c->node, "tokenexp") != NULL))
         return pith__op_fail(c, "one of the attributes separators and tokenexp must be there");
     if (cuts && separators > TOKENIZER_SEPARATORS)
-        return pith__op_fail(c, "%zu separators, at most %d are supported", separators, TOKENIZER_SEPARATORS);
+        return pith__op_fail(c, "%zu separators, at most %d are supported", separators,
+                             TOKENIZER_SEPARATORS);
     if (x->rank >= 0 && x->rank != 1 && x->rank != 2)
         return pith__op_fail(c, "X has %d dimensions, not 1 or 2", x->rank);
     pith__dim dims[3] = { 0 };
@@ -56,22 +58,23 @@ static pith_status tokenizer_compile(tokenizer *t, pith_str pattern) {
     int error;
     PCRE2_SIZE at;
     char message[128] = "";
-    pcre2_code *code =
-        pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.size, PCRE2_UTF, &error, &at, NULL);
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.size,
+                                     PCRE2_UTF, &error, &at, NULL);
     if (code) {
         t->codes[t->count++] = code;
         return PITH_OK;
     }
     pcre2_get_error_message(error, (PCRE2_UCHAR *)message, sizeof message);
-    return pith__fail(t->r->err, PITH_ERR_FORMAT, "pattern '" PITH_STR_FMT "': %s at byte %zu", PITH_STR_ARG(pattern),
-                      message, (size_t)at);
+    return pith__fail(t->r->err, PITH_ERR_FORMAT, "pattern '" PITH_STR_FMT "': %s at byte %zu",
+                      PITH_STR_ARG(pattern), message, (size_t)at);
 }
 
 static pith_status tokenizer_open(tokenizer *t, pith__run *r) {
     size_t count;
     const pith_str *separators = pith__node_strs(r->node, "separators", &count);
     pith_str expression = pith__node_str(r->node, "tokenexp", "");
-    *t = (tokenizer){ .r = r, .cuts = count > 0, .least = pith__node_int(r->node, "mincharnum", 1) };
+    *t =
+        (tokenizer){ .r = r, .cuts = count > 0, .least = pith__node_int(r->node, "mincharnum", 1) };
     t->characters = t->cuts ? count == 1 && !separators[0].size : pith__str_is(expression, ".");
     t->match = pcre2_match_data_create(1, NULL);
     t->limits = pcre2_match_context_create(NULL);
@@ -83,11 +86,14 @@ static pith_status tokenizer_open(tokenizer *t, pith__run *r) {
     return t->cuts ? PITH_OK : tokenizer_compile(t, expression);
 }
 
-/* The first and longest match at or after *begin; *found false if there is none. Empty ones are passed over. */
-static pith_status tokenizer_match(tokenizer *t, size_t code, pith_str text, size_t *begin, size_t *end, bool *found) {
+/* The first and longest match at or after *begin; *found false if there is none. Empty ones are
+ * passed over. */
+static pith_status tokenizer_match(tokenizer *t, size_t code, pith_str text, size_t *begin,
+                                   size_t *end, bool *found) {
     int work[TOKENIZER_WORKSPACE];
-    int got = pcre2_dfa_match(t->codes[code], (PCRE2_SPTR)(text.data ? text.data : ""), text.size, *begin,
-                              PCRE2_NOTEMPTY, t->match, t->limits, work, TOKENIZER_WORKSPACE);
+    int got =
+        pcre2_dfa_match(t->codes[code], (PCRE2_SPTR)(text.data ? text.data : ""), text.size, *begin,
+                        PCRE2_NOTEMPTY, t->match, t->limits, work, TOKENIZER_WORKSPACE);
     *found = got >= 0;
     if (got < 0 && got != PCRE2_ERROR_NOMATCH) {
         char message[128] = "";
@@ -102,7 +108,8 @@ static pith_status tokenizer_match(tokenizer *t, size_t code, pith_str text, siz
 
 static void tokenizer_token(tokenizer *t, pith_str piece) {
     int64_t characters = 0;
-    for (size_t i = 0; i < piece.size; i++) characters += ((unsigned char)piece.data[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < piece.size; i++)
+        characters += ((unsigned char)piece.data[i] & 0xC0) != 0x80;
     if (!characters || characters < t->least) return;
     if (t->tokens) t->tokens[t->found] = piece;
     t->found++;
@@ -125,10 +132,13 @@ static pith_status tokenizer_cut(tokenizer *t, size_t code, pith_str text) {
 
 static pith_status tokenizer_string(tokenizer *t, pith_str text) {
     if (!text.data) text = PITH_STR("");
-    if (pith__utf8_valid_prefix(text.data, text.size) != text.size) return pith__op_fail(t->r, "a string is not UTF-8");
+    if (pith__utf8_valid_prefix(text.data, text.size) != text.size)
+        return pith__op_fail(t->r, "a string is not UTF-8");
     if (t->characters) {
         for (size_t at = 0, next; at < text.size; at = next) {
-            for (next = at + 1; next < text.size && ((unsigned char)text.data[next] & 0xC0) == 0x80;) next++;
+            for (next = at + 1;
+                 next < text.size && ((unsigned char)text.data[next] & 0xC0) == 0x80;)
+                next++;
             tokenizer_token(t, (pith_str){ text.data + at, next - at });
         }
         return PITH_OK;
@@ -144,7 +154,8 @@ static pith_status tokenizer_string(tokenizer *t, pith_str text) {
 
 static pith_status tokenizer_fill(tokenizer *t) {
     const pith_tensor *x = t->r->in[0];
-    int64_t count = pith__tensor_count(x), widest = 0, marks = pith__node_int(t->r->node, "mark", 0) ? 1 : 0, dims[3];
+    int64_t count = pith__tensor_count(x), widest = 0,
+            marks = pith__node_int(t->r->node, "mark", 0) ? 1 : 0, dims[3];
     for (int64_t i = 0; i < count; i++) {
         t->found = 0;
         PITH_TRY(tokenizer_string(t, ((const pith_str *)x->data)[i]));
@@ -173,18 +184,19 @@ static pith_status tokenizer_run(pith__run *r) {
     return status;
 }
 
-const pith__op pith__op_Tokenizer_ms = { .domain = "com.microsoft",
-                                         .name = "Tokenizer",
-                                         .since = 1,
-                                         .newest = 1,
-                                         .min_inputs = 1,
-                                         .max_inputs = 1,
-                                         .max_outputs = 1,
-                                         .flags = PITH_OP_LATE,
-                                         .types = "s",
-                                         .attrs =
-                                             "mark bool!; mincharnum int! 1..; pad_value string!; separators strings; "
-                                             "tokenexp string",
-                                         .infer = tokenizer_infer,
-                                         .run = tokenizer_run,
-                                         .note = "PCRE2 syntax" };
+const pith__op pith__op_Tokenizer_ms = {
+    .domain = "com.microsoft",
+    .name = "Tokenizer",
+    .since = 1,
+    .newest = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .flags = PITH_OP_LATE,
+    .types = "s",
+    .attrs = "mark bool!; mincharnum int! 1..; pad_value string!; separators strings; "
+             "tokenexp string",
+    .infer = tokenizer_infer,
+    .run = tokenizer_run,
+    .note = "PCRE2 syntax"
+};

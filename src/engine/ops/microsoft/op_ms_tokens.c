@@ -1,6 +1,6 @@
-/* op_ms_tokens.c - com.microsoft's operators on token ids and strings: MurmurHash3, NGramRepeatBlock,
- * BifurcationDetector and DynamicTimeWarping. Source: ONNX Runtime's ContribOperators.md; MurmurHash3_x86_32 by
- * Austin Appleby, in the public domain. */
+/* op_ms_tokens.c - com.microsoft's operators on token ids and strings: MurmurHash3,
+ * NGramRepeatBlock, BifurcationDetector and DynamicTimeWarping. Source: ONNX Runtime's
+ * ContribOperators.md; MurmurHash3_x86_32 by Austin Appleby, in the public domain. */
 #include <math.h>
 #include <string.h>
 
@@ -17,10 +17,12 @@ static uint32_t murmur_hash(const void *data, size_t size, uint32_t seed) {
     const uint8_t *p = data;
     uint32_t h = seed, k = 0;
     for (size_t i = 0; i + 4 <= size; i += 4) {
-        uint32_t word = (uint32_t)p[i] | (uint32_t)p[i + 1] << 8 | (uint32_t)p[i + 2] << 16 | (uint32_t)p[i + 3] << 24;
+        uint32_t word = (uint32_t)p[i] | (uint32_t)p[i + 1] << 8 | (uint32_t)p[i + 2] << 16 |
+                        (uint32_t)p[i + 3] << 24;
         h = murmur_turn(h ^ murmur_mix(word), 13) * 5 + 0xe6546b64u;
     }
-    for (size_t i = size & ~(size_t)3, shift = 0; i < size; i++, shift += 8) k |= (uint32_t)p[i] << shift;
+    for (size_t i = size & ~(size_t)3, shift = 0; i < size; i++, shift += 8)
+        k |= (uint32_t)p[i] << shift;
     if (size & 3) h ^= murmur_mix(k);
     h ^= (uint32_t)size;
     h = (h ^ h >> 16) * 0x85ebca6bu;
@@ -29,7 +31,8 @@ static uint32_t murmur_hash(const void *data, size_t size, uint32_t seed) {
 }
 
 static pith_status murmur_infer(pith__infer *c) {
-    pith__infer_set(c, 0, pith__node_int(c->node, "positive", 1) ? PITH_U32 : PITH_I32, c->in[0]->rank, c->in[0]->dims);
+    pith__infer_set(c, 0, pith__node_int(c->node, "positive", 1) ? PITH_U32 : PITH_I32,
+                    c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
@@ -39,8 +42,9 @@ static pith_status murmur_run(pith__run *r) {
     size_t size = pith__element_size(x->dtype);
     for (int64_t i = 0; i < pith__tensor_count(x); i++) {
         const pith_str *s = (const pith_str *)x->data + i;
-        y[i] = x->dtype == PITH_STRING ? murmur_hash(s->data, s->size, seed)
-                                       : murmur_hash((const char *)x->data + (size_t)i * size, size, seed);
+        y[i] = x->dtype == PITH_STRING
+                   ? murmur_hash(s->data, s->size, seed)
+                   : murmur_hash((const char *)x->data + (size_t)i * size, size, seed);
     }
     return PITH_OK;
 }
@@ -63,8 +67,8 @@ static pith_status repeat_infer(pith__infer *c) {
     const pith__type *ids = c->in[0], *scores = c->in[1];
     if ((ids->rank >= 0 && ids->rank != 2) || (scores->rank >= 0 && scores->rank != 2))
         return pith__op_fail(c, "input_ids and scores must have two dimensions");
-    if (ids->rank == 2 && scores->rank == 2 && pith__dim_known(ids->dims[0]) && pith__dim_known(scores->dims[0]) &&
-        ids->dims[0] != scores->dims[0])
+    if (ids->rank == 2 && scores->rank == 2 && pith__dim_known(ids->dims[0]) &&
+        pith__dim_known(scores->dims[0]) && ids->dims[0] != scores->dims[0])
         return pith__op_fail(c, "input_ids has %lld rows, scores has %lld", (long long)ids->dims[0],
                              (long long)scores->dims[0]);
     pith__infer_set(c, 0, scores->dtype, scores->rank, scores->dims);
@@ -72,18 +76,21 @@ static pith_status repeat_infer(pith__infer *c) {
 }
 
 static pith_status repeat_run(pith__run *r) {
-    int64_t n = pith__node_int(r->node, "ngram_size", 0), length = r->in[0]->dims[1], words = r->in[1]->dims[1];
+    int64_t n = pith__node_int(r->node, "ngram_size", 0), length = r->in[0]->dims[1],
+            words = r->in[1]->dims[1];
     if (r->out[0]->bytes) memcpy(r->out[0]->data, r->in[1]->data, r->out[0]->bytes);
     if (length + 1 < n) return PITH_OK;
     for (int64_t row = 0; row < r->in[0]->dims[0]; row++) {
-        const int64_t *ids = (const int64_t *)r->in[0]->data + row * length, *last = ids + length + 1 - n;
+        const int64_t *ids = (const int64_t *)r->in[0]->data + row * length,
+                      *last = ids + length + 1 - n;
         float *scores = (float *)r->out[0]->data + row * words;
         for (int64_t i = 0; i + n <= length; i++) {
             if (memcmp(ids + i, last, (size_t)(n - 1) * sizeof *ids) != 0) continue;
             int64_t token = ids[i + n - 1];
             if (token < 0 || token >= words)
-                return pith__fail(r->err, PITH_ERR_RUN, "token %lld is outside of a vocabulary of %lld",
-                                  (long long)token, (long long)words);
+                return pith__fail(r->err, PITH_ERR_RUN,
+                                  "token %lld is outside of a vocabulary of %lld", (long long)token,
+                                  (long long)words);
             scores[token] = -INFINITY;
         }
     }
@@ -106,7 +113,8 @@ const pith__op pith__op_NGramRepeatBlock_ms = { .domain = "com.microsoft",
 
 static pith_status bifurcation_infer(pith__infer *c) {
     for (int i = 0; i < c->in_count; i++) {
-        if (c->in[i] && c->in[i]->rank > 1) return pith__op_fail(c, "input %d has %d dimensions", i, c->in[i]->rank);
+        if (c->in[i] && c->in[i]->rank > 1)
+            return pith__op_fail(c, "input %d has %d dimensions", i, c->in[i]->rank);
     }
     pith__infer_set(c, 0, PITH_I64, 1, (pith__dim[]){ PITH_DIM_UNKNOWN });
     pith__infer_set(c, 1, PITH_I64, 1, (pith__dim[]){ 1 });
@@ -114,7 +122,8 @@ static pith_status bifurcation_infer(pith__infer *c) {
 }
 
 /* First place from `from` on where `count` tokens lie in text; length if there is none. */
-static int64_t bifurcation_find(const int64_t *text, int64_t length, int64_t from, const int64_t *what, int64_t count) {
+static int64_t bifurcation_find(const int64_t *text, int64_t length, int64_t from,
+                                const int64_t *what, int64_t count) {
     for (int64_t i = from; i + count <= length; i++)
         if (memcmp(text + i, what, (size_t)count * sizeof *what) == 0) return i;
     return length;
@@ -124,7 +133,8 @@ static int64_t bifurcation_find(const int64_t *text, int64_t length, int64_t fro
 static int64_t bifurcation_suffix(const pith__run *r, const int64_t *tokens, int64_t count) {
     const int64_t *source = r->in[0]->data;
     int64_t length = pith__tensor_count(r->in[0]), found = -1;
-    int64_t least = pith__node_int(r->node, "min_ngram_size", 1), most = pith__node_int(r->node, "max_ngram_size", 3);
+    int64_t least = pith__node_int(r->node, "min_ngram_size", 1),
+            most = pith__node_int(r->node, "max_ngram_size", 3);
     for (int64_t n = least; n <= most && n <= count; n++) {
         const int64_t *gram = tokens + count - n;
         int64_t at = bifurcation_find(source, length, 0, gram, n);
@@ -138,15 +148,18 @@ static int64_t bifurcation_suffix(const pith__run *r, const int64_t *tokens, int
 }
 
 static pith_status bifurcation_run(pith__run *r) {
-    const pith_tensor *source = r->in[0], *now = r->in[1], *more = pith__has_input(r, 3) ? r->in[3] : NULL;
+    const pith_tensor *source = r->in[0], *now = r->in[1],
+                      *more = pith__has_input(r, 3) ? r->in[3] : NULL;
     int64_t length = pith__tensor_count(source), count = pith__tensor_count(now), taken = 0;
-    if (pith__tensor_count(r->in[2]) != 1) return pith__op_fail(r, "prev_suffix_match_idx is not a single number");
+    if (pith__tensor_count(r->in[2]) != 1)
+        return pith__op_fail(r, "prev_suffix_match_idx is not a single number");
     int64_t from = ((const int64_t *)r->in[2]->data)[0];
     const int64_t *text = source->data, *predicted = more ? more->data : NULL;
     if (more) {
         if (from < 0 || from > length || pith__tensor_count(more) != length + 1 - from)
             return pith__op_fail(r, "%lld predicted tokens for a source of %lld from %lld on",
-                                 (long long)pith__tensor_count(more), (long long)length, (long long)from);
+                                 (long long)pith__tensor_count(more), (long long)length,
+                                 (long long)from);
         while (taken < length - from && predicted[taken] == text[from + taken]) taken++;
         taken++;
     }
@@ -156,7 +169,8 @@ static pith_status bifurcation_run(pith__run *r) {
     if (taken) memcpy(scratch + count, predicted, (size_t)taken * sizeof *scratch);
     if (r->out[0]) {
         PITH_TRY(pith__run_alloc(r, 0, PITH_I64, 1, (int64_t[]){ count + taken }));
-        if (count + taken) memcpy(r->out[0]->data, scratch, (size_t)(count + taken) * sizeof *scratch);
+        if (count + taken)
+            memcpy(r->out[0]->data, scratch, (size_t)(count + taken) * sizeof *scratch);
     }
     if (r->out_count < 2 || !r->out[1]) return PITH_OK;
     PITH_TRY(pith__run_alloc(r, 1, PITH_I64, 1, (int64_t[]){ 1 }));
@@ -164,35 +178,40 @@ static pith_status bifurcation_run(pith__run *r) {
     return PITH_OK;
 }
 
-const pith__op pith__op_BifurcationDetector_ms = { .domain = "com.microsoft",
-                                                   .name = "BifurcationDetector",
-                                                   .since = 1,
-                                                   .newest = 1,
-                                                   .min_inputs = 3,
-                                                   .max_inputs = 4,
-                                                   .max_outputs = 2,
-                                                   .types = "l",
-                                                   .flags = PITH_OP_LATE,
-                                                   .attrs = "max_ngram_size int 1.. = 3; min_ngram_size int 1.. = 1",
-                                                   .infer = bifurcation_infer,
-                                                   .run = bifurcation_run };
+const pith__op pith__op_BifurcationDetector_ms = {
+    .domain = "com.microsoft",
+    .name = "BifurcationDetector",
+    .since = 1,
+    .newest = 1,
+    .min_inputs = 3,
+    .max_inputs = 4,
+    .max_outputs = 2,
+    .types = "l",
+    .flags = PITH_OP_LATE,
+    .attrs = "max_ngram_size int 1.. = 3; min_ngram_size int 1.. = 1",
+    .infer = bifurcation_infer,
+    .run = bifurcation_run
+};
 
 /* ---- DynamicTimeWarping: the cheapest way through a matrix of costs ---- */
 
 static pith_status warping_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
-    if (x->rank >= 0 && x->rank != 2 && !(x->rank == 3 && (!pith__dim_known(x->dims[0]) || x->dims[0] == 1)))
+    if (x->rank >= 0 && x->rank != 2 &&
+        !(x->rank == 3 && (!pith__dim_known(x->dims[0]) || x->dims[0] == 1)))
         return pith__op_fail(c, "input must be [M, N] or [1, M, N]");
     pith__infer_set(c, 0, PITH_I32, 2, (pith__dim[]){ 2, PITH_DIM_UNKNOWN });
     return PITH_OK;
 }
 
 /* A row of costs, then for each point the step that led to it: 0 both, 1 a row, 2 a column. */
-static pith_status warping_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status warping_scratch(const pith__infer *c, const void *state, int threads,
+                                   size_t *bytes) {
     const pith__type *x = c->in[0];
     size_t columns = (size_t)x->dims[x->rank - 1], rows = (size_t)x->dims[x->rank - 2];
     (void)state, (void)threads;
-    if (pith__mul_overflows(rows, columns, bytes) || pith__add_overflows(*bytes, columns * 8 + 128, bytes))
+    if (pith__mul_overflows(rows, columns, bytes) ||
+        pith__add_overflows(*bytes, columns * 8 + 128, bytes))
         return pith__fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
@@ -200,10 +219,12 @@ static pith_status warping_scratch(const pith__infer *c, const void *state, int 
 static pith_status warping_run(pith__run *r) {
     const pith_tensor *t = r->in[0];
     int64_t rows = t->dims[t->rank - 2], columns = t->dims[t->rank - 1], count = 0;
-    if (t->rank == 3 && t->dims[0] != 1) return pith__op_fail(r, "input must be [M, N] or [1, M, N]");
+    if (t->rank == 3 && t->dims[0] != 1)
+        return pith__op_fail(r, "input must be [M, N] or [1, M, N]");
     if (rows < 1 || columns < 1) return pith__op_fail(r, "the matrix is empty");
     const float *x = t->data;
-    float *above = r->scratch; /* above[j]: cost up to (i - 1, j - 1), of the row above the first one too */
+    float *above = r->scratch; /* above[j]: cost up to (i - 1, j - 1), of the row above the first
+                                  one too */
     uint8_t *steps = (uint8_t *)(above + columns + 1);
     for (int64_t j = 0; j <= columns; j++) above[j] = j ? INFINITY : 0;
     for (int64_t i = 0; i < rows; i++) {

@@ -1,5 +1,5 @@
-/* op_ms_transformer.c - com.microsoft's fused GELU, normalisation and embedding, written out at load as plain
- * operators. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_transformer.c - com.microsoft's fused GELU, normalisation and embedding, written out at
+ * load as plain operators. Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 static pith__value *ms_transformer_gather(pith__node *at, pith__value *table, pith__value *ids) {
@@ -14,7 +14,9 @@ static pith_status upgrade_gelu(pith__node *node, pith_error *err) {
     bool tanh = pith__str_is(node->op_type, "FastGelu");
     if (bias) x = pith__compose2(node, "Add", x, bias);
     pith__value *y = pith__compose1(node, "Gelu", x);
-    if (y && pith__node_set_str(y->producer, "approximate", tanh ? PITH_STR("tanh") : PITH_STR("none"))) y = NULL;
+    if (y &&
+        pith__node_set_str(y->producer, "approximate", tanh ? PITH_STR("tanh") : PITH_STR("none")))
+        y = NULL;
     return pith__compose_become(node, y, err);
 }
 
@@ -26,11 +28,13 @@ static pith_status upgrade_skip_norm(pith__node *node, pith_error *err) {
     pith__value *bias = pith__node_input(node, rms ? 3 : 4), *x = pith__node_input(node, 0);
     if (bias) x = pith__compose2(node, "Add", x, bias);
     pith__value *sum = pith__compose2(node, "Add", x, pith__node_input(node, 1));
-    pith__value *inputs[] = { sum, pith__node_input(node, 2), rms ? NULL : pith__node_input(node, 3) };
+    pith__value *inputs[] = { sum, pith__node_input(node, 2),
+                              rms ? NULL : pith__node_input(node, 3) };
     if (rms && (pith__compose_wanted(node, 1) || pith__compose_wanted(node, 2)))
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "its statistics are read");
     int outputs = pith__compose_wanted(node, 2) ? 3 : pith__compose_wanted(node, 1) ? 2 : 1;
-    pith__value *y = pith__compose(node, "", rms ? "RMSNormalization" : "LayerNormalization", inputs, 3, outputs);
+    pith__value *y = pith__compose(node, "", rms ? "RMSNormalization" : "LayerNormalization",
+                                   inputs, 3, outputs);
     y = pith__with_float(y, "epsilon", pith__node_float(node, "epsilon", 1e-12f));
     for (int i = 1; y && i < 3; i++) {
         if (pith__compose_wanted(node, i))
@@ -56,30 +60,36 @@ static pith__value *ms_transformer_positions(pith__node *at, pith__value *ids) {
 /* What is not 0 in a mask of rows; nothing if there is none. */
 static pith__value *count_ones(pith__node *at, pith__value *mask, pith__value *ids) {
     if (!mask) mask = pith__compose2(at, "Sub", ids, ids);
-    return pith__with_int(pith__compose_list(at, "ReduceSum", mask, (int64_t[]){ 1 }, 1), "keepdims", 0);
+    return pith__with_int(pith__compose_list(at, "ReduceSum", mask, (int64_t[]){ 1 }, 1),
+                          "keepdims", 0);
 }
 
 static pith_status ms_transformer_upgrade_embed_norm(pith__node *node, pith_error *err) {
     enum { IDS, TYPES, WORD, POSITION, TYPE, GAMMA, BETA, MASK, POSITION_IDS };
-    PITH_TRY(pith__compose_require(node, 1u << IDS | 1u << WORD | 1u << POSITION | 1u << GAMMA | 1u << BETA, 3, err));
+    PITH_TRY(pith__compose_require(
+        node, 1u << IDS | 1u << WORD | 1u << POSITION | 1u << GAMMA | 1u << BETA, 3, err));
     pith__value *ids = pith__node_input(node, IDS), *types = pith__node_input(node, TYPES),
                 *at = pith__node_input(node, POSITION_IDS);
     if (!at) at = ms_transformer_positions(node, ids);
-    pith__value *sum = pith__compose2(node, "Add", ms_transformer_gather(node, pith__node_input(node, WORD), ids),
-                                      at ? ms_transformer_gather(node, pith__node_input(node, POSITION), at) : NULL);
+    pith__value *sum = pith__compose2(
+        node, "Add", ms_transformer_gather(node, pith__node_input(node, WORD), ids),
+        at ? ms_transformer_gather(node, pith__node_input(node, POSITION), at) : NULL);
     if (types && pith__node_input(node, TYPE))
-        sum = pith__compose2(node, "Add", sum, ms_transformer_gather(node, pith__node_input(node, TYPE), types));
+        sum = pith__compose2(node, "Add", sum,
+                             ms_transformer_gather(node, pith__node_input(node, TYPE), types));
     pith__value *inputs[] = { sum, pith__node_input(node, GAMMA), pith__node_input(node, BETA) };
     pith__value *y = pith__compose(node, "", "LayerNormalization", inputs, 3, 1);
     y = pith__with_float(y, "epsilon", pith__node_float(node, "epsilon", 1e-12f));
     if (pith__compose_wanted(node, 1))
-        PITH_TRY(pith__compose_give(node, 1, count_ones(node, pith__node_input(node, MASK), ids), err));
+        PITH_TRY(
+            pith__compose_give(node, 1, count_ones(node, pith__node_input(node, MASK), ids), err));
     if (pith__compose_wanted(node, 2)) PITH_TRY(pith__compose_give(node, 2, sum, err));
     return pith__compose_become(node, y, err);
 }
 
-#define FUSED(name, min, max, outputs, how, attrs_)                                                                    \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, how, NULL, .attrs = attrs_)
+#define FUSED(name, min, max, outputs, how, attrs_)                                                \
+    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, how, NULL,              \
+                     .attrs = attrs_)
 FUSED(BiasGelu, 2, 2, 1, upgrade_gelu, "")
 FUSED(EmbedLayerNormalization, 7, 9, 3, ms_transformer_upgrade_embed_norm,
       "epsilon float = 1e-12; mask_index_type int 0|1")

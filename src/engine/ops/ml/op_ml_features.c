@@ -1,5 +1,6 @@
-/* op_ml_features.c - the element- and column-wise operators of ai.onnx.ml: ArrayFeatureExtractor, Binarizer,
- * FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler. Source: ONNX operators of these names. */
+/* op_ml_features.c - the element- and column-wise operators of ai.onnx.ml: ArrayFeatureExtractor,
+ * Binarizer, FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler. Source: ONNX operators
+ * of these names. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +8,9 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/as_doubles.h"
 
-static int64_t ml_features_columns_of(const pith_tensor *t) { return t->rank ? t->dims[t->rank - 1] : 1; }
+static int64_t ml_features_columns_of(const pith_tensor *t) {
+    return t->rank ? t->dims[t->rank - 1] : 1;
+}
 
 static pith_status ml_features_infer_same(pith__infer *c) {
     pith__type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
@@ -25,7 +28,8 @@ static pith_status infer_extractor(pith__infer *c) {
     const pith__type *x = c->in[0], *index = c->in[1];
     if (x->rank == 0) return pith__op_fail(c, "the input is a scalar");
     pith__dim dims[PITH_MAX_RANK],
-        count = index->rank < 0 ? PITH_DIM_UNKNOWN : pith__dim_product(c->dims, index->dims, index->rank);
+        count = index->rank < 0 ? PITH_DIM_UNKNOWN
+                                : pith__dim_product(c->dims, index->dims, index->rank);
     for (int i = 0; i + 1 < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank == 1) dims[0] = 1;
     int rank = x->rank == 1 ? 2 : x->rank;
@@ -42,8 +46,8 @@ static pith_status run_extractor(pith__run *r) {
     for (int64_t k = 0; k < picked; k++) {
         int64_t column = ((const int64_t *)index->data)[k];
         if (column < 0 || column >= columns)
-            return pith__fail(r->err, PITH_ERR_RUN, "index %lld is outside of %lld columns", (long long)column,
-                              (long long)columns);
+            return pith__fail(r->err, PITH_ERR_RUN, "index %lld is outside of %lld columns",
+                              (long long)column, (long long)columns);
         for (int64_t row = 0; row < rows; row++)
             memcpy((char *)r->out[0]->data + (size_t)(row * picked + k) * item,
                    (const char *)x->data + (size_t)(row * columns + column) * item, item);
@@ -73,7 +77,8 @@ static pith_status infer_vectorizer(pith__infer *c) {
         pith__dim width = (size_t)i < count    ? widths[i]
                           : c->in[i]->rank > 0 ? c->in[i]->dims[c->in[i]->rank - 1]
                                                : PITH_DIM_UNKNOWN;
-        if (pith__dim_known(width) && width < 0) return pith__op_fail(c, "inputdimensions[%d] is negative", i);
+        if (pith__dim_known(width) && width < 0)
+            return pith__op_fail(c, "inputdimensions[%d] is negative", i);
         dims[1] = pith__dim_apply(c->dims, PITH_DIM_ADD, dims[1], width);
     }
     pith__type_set(&c->out[0], PITH_F32, 2, dims);
@@ -87,12 +92,13 @@ static pith_status run_vectorizer(pith__run *r) {
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int i = 0; i < r->in_count; i++) {
         const pith_tensor *x = r->in[i];
-        int64_t columns = ml_features_columns_of(x), width = (size_t)i < count ? widths[i] : columns;
+        int64_t columns = ml_features_columns_of(x),
+                width = (size_t)i < count ? widths[i] : columns;
         if (pith__tensor_count(x) != rows * columns)
             return pith__op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
         for (int64_t row = 0; row < rows; row++)
-            pith__convert(r->out[0]->data, PITH_F32, row * total + at, x->data, x->dtype, row * columns,
-                          width < columns ? width : columns, true);
+            pith__convert(r->out[0]->data, PITH_F32, row * total + at, x->data, x->dtype,
+                          row * columns, width < columns ? width : columns, true);
         at += width;
     }
     return PITH_OK;
@@ -101,12 +107,16 @@ static pith_status run_vectorizer(pith__run *r) {
 /* ---- Imputer: one value (NaN, say) replaced ---- */
 
 /* Attribute entry for a column; lists of one serve all columns. */
-static bool column_value(const pith__node *node, const char *floats, const char *ints, int64_t column, double *value) {
+static bool column_value(const pith__node *node, const char *floats, const char *ints,
+                         int64_t column, double *value) {
     size_t n;
     const float *f = pith__node_floats(node, floats, &n);
-    if (f && n) return (size_t)column < n || n == 1 ? (void)(*value = f[n == 1 ? 0 : column]), true : false;
+    if (f && n)
+        return (size_t)column < n || n == 1 ? (void)(*value = f[n == 1 ? 0 : column]), true : false;
     const int64_t *i = ints ? pith__node_ints(node, ints, &n) : NULL;
-    if (i && n) return (size_t)column < n || n == 1 ? (void)(*value = (double)i[n == 1 ? 0 : column]), true : false;
+    if (i && n)
+        return (size_t)column < n || n == 1 ? (void)(*value = (double)i[n == 1 ? 0 : column]),
+               true                         : false;
     return false;
 }
 
@@ -120,8 +130,10 @@ static pith_status run_imputer(pith__run *r) {
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         double x = w.in[0][i];
         if (isnan(replaced) ? isnan(x) : x == replaced) {
-            if (!column_value(r->node, "imputed_value_floats", "imputed_value_int64s", i % columns, &x))
-                return pith__op_fail(r, "no value to impute for column %lld", (long long)(i % columns));
+            if (!column_value(r->node, "imputed_value_floats", "imputed_value_int64s", i % columns,
+                              &x))
+                return pith__op_fail(r, "no value to impute for column %lld",
+                                     (long long)(i % columns));
         }
         w.out[0][i] = x;
     }
@@ -145,7 +157,8 @@ static pith_status ml_features_run_normalizer(pith__run *r) {
         for (int64_t i = 0; i < columns; i++)
             sum = kind == 0 ? fmax(sum, x[i]) : sum + (kind == 1 ? fabs(x[i]) : x[i] * x[i]);
         if (kind == 2) sum = sqrt(sum);
-        for (int64_t i = 0; i < columns; i++) w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];
+        for (int64_t i = 0; i < columns; i++)
+            w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];
     }
     pith__wide_close(&w, r);
     return PITH_OK;
@@ -177,10 +190,12 @@ static pith_status run_one_hot(pith__run *r) {
     for (int64_t i = 0; i < pith__tensor_count(x); i++, y += count) {
         bool found = false;
         double number = 0;
-        if (x->dtype != PITH_STRING) pith__convert(&number, PITH_F64, 0, x->data, x->dtype, i, 1, true);
+        if (x->dtype != PITH_STRING)
+            pith__convert(&number, PITH_F64, 0, x->data, x->dtype, i, 1, true);
         for (size_t k = 0; k < count; k++) {
-            bool same = x->dtype == PITH_STRING ? pith__str_eq(((const pith_str *)x->data)[i], strings[k])
-                                                : number == (double)ints[k];
+            bool same = x->dtype == PITH_STRING
+                            ? pith__str_eq(((const pith_str *)x->data)[i], strings[k])
+                            : number == (double)ints[k];
             y[k] = same;
             found |= same;
         }
@@ -208,30 +223,32 @@ static pith_status run_scaler(pith__run *r) {
 
 /* ---- the operators ---- */
 
-#define FEATURES(name_, types_, attrs_, min, max, flags_, infer_, scratch_, run_)                                      \
-    const pith__op pith__op_ml_##name_ = { .domain = "ai.onnx.ml",                                                     \
-                                           .name = #name_,                                                             \
-                                           .since = 1,                                                                 \
-                                           .min_inputs = min,                                                          \
-                                           .max_inputs = max,                                                          \
-                                           .max_outputs = 1,                                                           \
-                                           .types = types_,                                                            \
-                                           .newest = 1,                                                                \
-                                           .attrs = attrs_,                                                            \
-                                           .flags = flags_,                                                            \
-                                           .infer = infer_,                                                            \
-                                           .scratch = scratch_,                                                        \
+#define FEATURES(name_, types_, attrs_, min, max, flags_, infer_, scratch_, run_)                  \
+    const pith__op pith__op_ml_##name_ = { .domain = "ai.onnx.ml",                                 \
+                                           .name = #name_,                                         \
+                                           .since = 1,                                             \
+                                           .min_inputs = min,                                      \
+                                           .max_inputs = max,                                      \
+                                           .max_outputs = 1,                                       \
+                                           .types = types_,                                        \
+                                           .newest = 1,                                            \
+                                           .attrs = attrs_,                                        \
+                                           .flags = flags_,                                        \
+                                           .infer = infer_,                                        \
+                                           .scratch = scratch_,                                    \
                                            .run = run_ };
 FEATURES(ArrayFeatureExtractor, "kl", "", 2, 2, 0, infer_extractor, NULL, run_extractor)
-FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, ml_features_infer_same, pith__wide_scratch,
-         run_binarizer)
-FEATURES(FeatureVectorizer, "g", "inputdimensions ints 1..", 1, -1, 0, infer_vectorizer, NULL, run_vectorizer)
+FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, ml_features_infer_same,
+         pith__wide_scratch, run_binarizer)
+FEATURES(FeatureVectorizer, "g", "inputdimensions ints 1..", 1, -1, 0, infer_vectorizer, NULL,
+         run_vectorizer)
 FEATURES(Imputer, "g",
          "imputed_value_floats floats; imputed_value_int64s ints any; "
          "replaced_value_float float = 0; replaced_value_int64 int any = 0",
          1, 1, 0, ml_features_infer_same, pith__wide_scratch, run_imputer)
-FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32, pith__wide_scratch,
-         ml_features_run_normalizer)
-FEATURES(OneHotEncoder, "k", "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0, infer_one_hot, NULL,
-         run_one_hot)
-FEATURES(Scaler, "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32, pith__wide_scratch, run_scaler)
+FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32,
+         pith__wide_scratch, ml_features_run_normalizer)
+FEATURES(OneHotEncoder, "k", "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0,
+         infer_one_hot, NULL, run_one_hot)
+FEATURES(Scaler, "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32, pith__wide_scratch,
+         run_scaler)

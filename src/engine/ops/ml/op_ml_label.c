@@ -1,7 +1,7 @@
 /* op_ml_label.c - LabelEncoder and CategoryMapper of ai.onnx.ml: a table from keys to values.
  *
- * Keys and values become two plain lists once. A look-up compares the keys in order, and the first match wins. NaN
- * equals NaN. Source: ONNX operators of these names. */
+ * Keys and values become two plain lists once. A look-up compares the keys in order, and the first
+ * match wins. NaN equals NaN. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "base/dtype.h"
@@ -36,8 +36,8 @@ static pith_status of_tensor(labels *l, const pith_tensor *t, pith__arena *arena
 }
 
 /* The attribute that is given of prefix_strings, prefix_int64s, prefix_floats, prefix_tensor. */
-static pith_status read_labels(labels *l, const pith__node *node, const char *const names[4], pith__arena *arena,
-                               pith_error *err) {
+static pith_status read_labels(labels *l, const pith__node *node, const char *const names[4],
+                               pith__arena *arena, pith_error *err) {
     size_t n;
     const pith_str *strings = pith__node_strs(node, names[0], &n);
     if (strings) {
@@ -46,22 +46,30 @@ static pith_status read_labels(labels *l, const pith__node *node, const char *co
     }
     const int64_t *ints = pith__node_ints(node, names[1], &n);
     if (ints)
-        return of_tensor(
-            l, &(pith_tensor){ .data = (void *)(uintptr_t)ints, .dtype = PITH_I64, .rank = 1, .dims = { (int64_t)n } },
-            arena, err);
+        return of_tensor(l,
+                         &(pith_tensor){ .data = (void *)(uintptr_t)ints,
+                                         .dtype = PITH_I64,
+                                         .rank = 1,
+                                         .dims = { (int64_t)n } },
+                         arena, err);
     const float *floats = pith__node_floats(node, names[2], &n);
     if (floats)
-        return of_tensor(
-            l,
-            &(pith_tensor){ .data = (void *)(uintptr_t)floats, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)n } },
-            arena, err);
+        return of_tensor(l,
+                         &(pith_tensor){ .data = (void *)(uintptr_t)floats,
+                                         .dtype = PITH_F32,
+                                         .rank = 1,
+                                         .dims = { (int64_t)n } },
+                         arena, err);
     const pith_tensor *t = pith__node_tensor(node, names[3]);
     if (t) return of_tensor(l, t, arena, err);
-    return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '%s' (or %s, %s) is missing", names[0], names[1], names[2]);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '%s' (or %s, %s) is missing", names[0],
+                      names[1], names[2]);
 }
 
-static const char *const key_names[4] = { "keys_strings", "keys_int64s", "keys_floats", "keys_tensor" };
-static const char *const value_names[4] = { "values_strings", "values_int64s", "values_floats", "values_tensor" };
+static const char *const key_names[4] = { "keys_strings", "keys_int64s", "keys_floats",
+                                          "keys_tensor" };
+static const char *const value_names[4] = { "values_strings", "values_int64s", "values_floats",
+                                            "values_tensor" };
 
 static int values_dtype(const pith__node *node) {
     const pith_tensor *t = pith__node_tensor(node, "values_tensor");
@@ -72,16 +80,19 @@ static int values_dtype(const pith__node *node) {
 }
 
 /* Opset 1 knew only a list of strings, numbered from 0. */
-static bool is_plain_list(const pith__node *node) { return pith__node_attr(node, "classes_strings") != NULL; }
+static bool is_plain_list(const pith__node *node) {
+    return pith__node_attr(node, "classes_strings") != NULL;
+}
 
 static pith_status infer_encoder(pith__infer *c) {
-    int dtype =
-        is_plain_list(c->node) ? (c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING) : values_dtype(c->node);
+    int dtype = is_plain_list(c->node) ? (c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING)
+                                       : values_dtype(c->node);
     pith__type_set(&c->out[0], dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status make_fallback(encoder *e, const pith__node *node, pith__arena *arena, pith_error *err) {
+static pith_status make_fallback(encoder *e, const pith__node *node, pith__arena *arena,
+                                 pith_error *err) {
     const pith_tensor *t = pith__node_tensor(node, "default_tensor");
     if (t && pith__tensor_count(t) == 1) return of_tensor(&e->fallback, t, arena, err);
     pith_str *s = pith__arena_array(arena, 1, sizeof *s);
@@ -95,11 +106,13 @@ static pith_status make_fallback(encoder *e, const pith__node *node, pith__arena
 }
 
 /* list[i] ↔ numbers[i]; the input's dtype says which way. */
-static pith_status make_mapper(encoder *e, pith__prepare *c, const char *strings_name, const char *ints_name) {
+static pith_status make_mapper(encoder *e, pith__prepare *c, const char *strings_name,
+                               const char *ints_name) {
     size_t n, ints;
     const pith_str *strings = pith__node_strs(c->node, strings_name, &n);
     const int64_t *numbers = ints_name ? pith__node_ints(c->node, ints_name, &ints) : NULL;
-    if (ints_name && ints != n) return pith__fail(c->err, PITH_ERR_ARGUMENT, "%zu strings and %zu numbers", n, ints);
+    if (ints_name && ints != n)
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "%zu strings and %zu numbers", n, ints);
     labels list = { .dtype = PITH_STRING, .strings = strings, .count = (int64_t)n },
            index = { .dtype = PITH_I64, .count = (int64_t)n };
     index.numbers = pith__arena_array(c->arena, n + 1, sizeof *index.numbers);
@@ -121,11 +134,11 @@ static pith_status prepare_encoder(pith__prepare *c) {
         PITH_TRY(read_labels(&e->values, c->node, value_names, c->arena, c->err));
     }
     if (e->keys.count != e->values.count)
-        return pith__fail(c->err, PITH_ERR_ARGUMENT, "%lld keys and %lld values", (long long)e->keys.count,
-                          (long long)e->values.count);
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "%lld keys and %lld values",
+                          (long long)e->keys.count, (long long)e->values.count);
     if ((c->in[0]->dtype == PITH_STRING) != (e->keys.dtype == PITH_STRING))
-        return pith__fail(c->err, PITH_ERR_ARGUMENT, "keys are %s, the input is %s", pith__dtype_name(e->keys.dtype),
-                          pith__dtype_name(c->in[0]->dtype));
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "keys are %s, the input is %s",
+                          pith__dtype_name(e->keys.dtype), pith__dtype_name(c->in[0]->dtype));
     c->state = e;
     return make_fallback(e, c->node, c->arena, c->err);
 }
@@ -139,7 +152,8 @@ static pith_status prepare_mapper(pith__prepare *c) {
 }
 
 static pith_status infer_mapper(pith__infer *c) {
-    pith__type_set(&c->out[0], c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING, c->in[0]->rank, c->in[0]->dims);
+    pith__type_set(&c->out[0], c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING,
+                   c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 

@@ -1,11 +1,13 @@
-/* op_ml_linear.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor of ai.onnx.ml, in double.
+/* op_ml_linear.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor of ai.onnx.ml,
+ * in double.
  *
- * A linear model is the scalar product of the row with one vector per class. A support vector machine replaces it by a
- * kernel (linear, polynomial, radial, sigmoid) with its support vectors. SVMClassifier lets each pair of classes vote;
- * with prob_a and prob_b its scores are the probabilities that agree best with those of the pairs (the method of
- * libsvm). Where the standard leaves labels and scores of two classes open, ONNX Runtime is followed. Sources: ONNX
- * operators of these names; T.-F. Wu, C.-J. Lin, R. Weng, Probability estimates for multi-class classification by
- * pairwise coupling. */
+ * A linear model is the scalar product of the row with one vector per class. A support vector
+ * machine replaces it by a kernel (linear, polynomial, radial, sigmoid) with its support vectors.
+ * SVMClassifier lets each pair of classes vote; with prob_a and prob_b its scores are the
+ * probabilities that agree best with those of the pairs (the method of libsvm). Where the standard
+ * leaves labels and scores of two classes open, ONNX Runtime is followed. Sources: ONNX operators
+ * of these names; T.-F. Wu, C.-J. Lin, R. Weng, Probability estimates for multi-class
+ * classification by pairwise coupling. */
 #include <math.h>
 #include <string.h>
 
@@ -38,10 +40,12 @@ static pith_status read_kernel(machine *m, const pith__node *node, pith_error *e
     pith_str name = pith__node_str(node, "kernel_type", "LINEAR");
     size_t count;
     const float *p = pith__node_floats(node, "kernel_params", &count);
-    if (p && count >= 3) m->gamma = (double)p[0], m->offset = (double)p[1], m->degree = (double)p[2];
+    if (p && count >= 3)
+        m->gamma = (double)p[0], m->offset = (double)p[1], m->degree = (double)p[2];
     for (int i = 0; i < 4; i++)
         if (pith__str_is(name, names[i])) return m->kernel = (kernel)i, PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "kernel_type '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+    return pith__fail(err, PITH_ERR_ARGUMENT, "kernel_type '" PITH_STR_FMT "' is unknown",
+                      PITH_STR_ARG(name));
 }
 
 static double with_kernel(const machine *m, const double *x, const float *v) {
@@ -85,7 +89,8 @@ static pith_status read_regressor(machine *m, const pith__node *node, pith_error
     m->support = pith__node_int(node, "n_supports", 0);
     m->one_class = pith__node_int(node, "one_class", 0) != 0;
     m->scores = m->classes = 1;
-    if (m->support < 0 || !m->coefficients || !m->bias || m->coefficient_count < (size_t)m->support ||
+    if (m->support < 0 || !m->coefficients || !m->bias ||
+        m->coefficient_count < (size_t)m->support ||
         (m->support && (!m->vectors || count % (size_t)m->support)))
         return bad_sizes(err);
     m->features = m->support ? (int64_t)count / m->support : (int64_t)m->coefficient_count;
@@ -104,16 +109,19 @@ static pith_status read_classifier(machine *m, const pith__node *node, pith_erro
     m->prob_b = pith__node_floats(node, "prob_b", &counts[1]);
     m->labels = pith__labels_read(node, "classlabels_strings", "classlabels_ints");
     m->classes = m->labels.count;
-    if (m->classes < 1 || m->classes > UINT16_MAX || !m->coefficients || !m->coefficient_count || !m->bias)
+    if (m->classes < 1 || m->classes > UINT16_MAX || !m->coefficients || !m->coefficient_count ||
+        !m->bias)
         return bad_sizes(err);
     for (size_t i = 0; i < classes; i++) {
-        if (m->per_class[i] < 0 || pith__add_overflows(m->support, m->per_class[i], &m->support)) return bad_sizes(err);
+        if (m->per_class[i] < 0 || pith__add_overflows(m->support, m->per_class[i], &m->support))
+            return bad_sizes(err);
     }
     if (!counts[0]) m->prob_a = NULL;
     size_t pairs = (size_t)(m->classes * (m->classes - 1) / 2);
     if (m->support) {
-        bool fits = (int64_t)classes == m->classes && vectors && vectors % (size_t)m->support == 0 &&
-                    m->bias_count >= pairs && m->coefficient_count / (size_t)m->support >= (size_t)m->classes - 1 &&
+        bool fits = (int64_t)classes == m->classes && vectors &&
+                    vectors % (size_t)m->support == 0 && m->bias_count >= pairs &&
+                    m->coefficient_count / (size_t)m->support >= (size_t)m->classes - 1 &&
                     m->classes > 1 && (!m->prob_a || (counts[0] >= pairs && counts[1] >= pairs));
         if (!fits) return bad_sizes(err);
         m->features = (int64_t)vectors / m->support;
@@ -132,29 +140,35 @@ static pith_status read_classifier(machine *m, const pith__node *node, pith_erro
 static pith_status read_machine(machine *m, const pith__node *node, pith_error *err) {
     *m = (machine){ .kernel = LINEAR };
     if (node->op_type.data[0] == 'L') return ml_linear_read_linear(m, node, err);
-    return pith__str_is(node->op_type, "SVMRegressor") ? read_regressor(m, node, err) : read_classifier(m, node, err);
+    return pith__str_is(node->op_type, "SVMRegressor") ? read_regressor(m, node, err)
+                                                       : read_classifier(m, node, err);
 }
 
 /* ---- the operators' common parts ---- */
 
 static bool classifies(const pith__node *node) {
-    return pith__str_is(node->op_type, "LinearClassifier") || pith__str_is(node->op_type, "SVMClassifier");
+    return pith__str_is(node->op_type, "LinearClassifier") ||
+           pith__str_is(node->op_type, "SVMClassifier");
 }
 
 static pith_status ml_linear_infer(pith__infer *c) {
     machine m;
     const pith__type *x = c->in[0];
     PITH_TRY(read_machine(&m, c->node, c->err));
-    if (x->rank == 0 || x->rank > 2) return pith__op_fail(c, "the input has %d dimensions", x->rank);
-    if (x->dtype && x->dtype != PITH_F32 && x->dtype != PITH_F64 && x->dtype != PITH_I32 && x->dtype != PITH_I64)
+    if (x->rank == 0 || x->rank > 2)
+        return pith__op_fail(c, "the input has %d dimensions", x->rank);
+    if (x->dtype && x->dtype != PITH_F32 && x->dtype != PITH_F64 && x->dtype != PITH_I32 &&
+        x->dtype != PITH_I64)
         return pith__op_fail(c, "an input of %s is not supported", pith__dtype_name(x->dtype));
     pith__dim columns = x->rank > 0 ? x->dims[x->rank - 1] : PITH_DIM_UNKNOWN;
     if (pith__dim_known(columns) && columns != m.features)
-        return pith__op_fail(c, "rows of %lld numbers, the model has %lld", (long long)columns, (long long)m.features);
+        return pith__op_fail(c, "rows of %lld numbers, the model has %lld", (long long)columns,
+                             (long long)m.features);
     pith__dim rows = x->rank < 0 ? PITH_DIM_UNKNOWN : x->rank == 2 ? x->dims[0] : 1;
     int scores = classifies(c->node);
     if (scores) pith__type_set(&c->out[0], m.labels.strings ? PITH_STRING : PITH_I64, 1, &rows);
-    if (c->out_count > scores) pith__type_set(&c->out[scores], PITH_F32, 2, (pith__dim[]){ rows, m.scores });
+    if (c->out_count > scores)
+        pith__type_set(&c->out[scores], PITH_F32, 2, (pith__dim[]){ rows, m.scores });
     return PITH_OK;
 }
 
@@ -166,11 +180,13 @@ static pith_status ml_linear_prepare(pith__prepare *c) {
 }
 
 /* Doubles: a row, kernels, scores, probabilities of pairs and what finding the classes' takes. */
-static pith_status ml_linear_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status ml_linear_scratch(const pith__infer *c, const void *state, int threads,
+                                     size_t *bytes) {
     const machine *m = state;
     (void)threads;
     int64_t all, square = m->prob_a ? 2 * m->classes * m->classes : 0;
-    if (pith__add_overflows(m->features + m->support, m->classes * m->classes + square + 4 * m->classes + 8, &all) ||
+    if (pith__add_overflows(m->features + m->support,
+                            m->classes * m->classes + square + 4 * m->classes + 8, &all) ||
         pith__mul_overflows((size_t)all, sizeof(double), bytes))
         return pith__fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
@@ -186,7 +202,8 @@ static int64_t ml_linear_largest(const double *x, int64_t n) {
 
 static void linear_scores(const machine *m, const double *x, double *y, bool one_bias) {
     for (int64_t k = 0; k < m->classes; k++)
-        y[k] = with_kernel(m, x, m->coefficients + k * m->features) + (m->bias ? (double)m->bias[one_bias ? 0 : k] : 0);
+        y[k] = with_kernel(m, x, m->coefficients + k * m->features) +
+               (m->bias ? (double)m->bias[one_bias ? 0 : k] : 0);
 }
 
 static int64_t linear_row(const machine *m, const double *x, double *y, double *rest) {
@@ -211,7 +228,8 @@ static int64_t regress_row(const machine *m, const double *x, double *y, double 
     return 0;
 }
 
-/* p: the classes' probabilities that agree best with r[i * n + j], those of class i against j. q: n * n + n. */
+/* p: the classes' probabilities that agree best with r[i * n + j], those of class i against j. q: n
+ * * n + n. */
 static void couple(int64_t n, const double *r, double *p, double *q) {
     double *qp = q + n * n;
     for (int64_t t = 0; t < n; t++) {
@@ -246,10 +264,12 @@ static void couple(int64_t n, const double *r, double *p, double *q) {
 
 /* Scores of the pairs of classes into y, votes into votes. */
 static void vote(const machine *m, const double *x, double *y, double *votes, double *kernels) {
-    for (int64_t k = 0; k < m->support; k++) kernels[k] = with_kernel(m, x, m->vectors + k * m->features);
+    for (int64_t k = 0; k < m->support; k++)
+        kernels[k] = with_kernel(m, x, m->vectors + k * m->features);
     for (int64_t i = 0; i < m->classes; i++) votes[i] = 0;
     for (int64_t i = 0, at_i = 0, pair = 0; i < m->classes; at_i += m->per_class[i++]) {
-        for (int64_t j = i + 1, at_j = at_i + m->per_class[i]; j < m->classes; at_j += m->per_class[j++], pair++) {
+        for (int64_t j = i + 1, at_j = at_i + m->per_class[i]; j < m->classes;
+             at_j += m->per_class[j++], pair++) {
             double sum = 0;
             for (int64_t k = at_i; k < at_i + m->per_class[i]; k++)
                 sum += (double)m->coefficients[(j - 1) * m->support + k] * kernels[k];
@@ -276,7 +296,8 @@ static int64_t classify_row(const machine *m, const double *x, double *y, double
         best = ml_linear_largest(votes, n);
         for (int64_t i = 0, pair = 0; m->prob_a && i < n; i++) {
             for (int64_t j = i + 1; j < n; j++, pair++) {
-                double p = 1 / (1 + exp(scores[pair] * (double)m->prob_a[pair] + (double)m->prob_b[pair]));
+                double p =
+                    1 / (1 + exp(scores[pair] * (double)m->prob_a[pair] + (double)m->prob_b[pair]));
                 p = fmin(fmax(p, 1e-7), 1 - 1e-7);
                 pairs[i * n + j] = p;
                 pairs[j * n + i] = 1 - p;
@@ -299,7 +320,8 @@ static pith_status ml_linear_run(pith__run *r) {
     pith_tensor *z = labels ? (r->out_count > 1 ? r->out[1] : NULL) : r->out[0];
     double *x = r->scratch, *y = x + m->features, *rest = y + m->classes * m->classes + 2;
     for (int64_t row = 0; row < rows; row++) {
-        pith__convert(x, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, row * m->features, m->features, true);
+        pith__convert(x, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, row * m->features,
+                      m->features, true);
         int64_t best = linear   ? linear_row(m, x, y, rest)
                        : labels ? classify_row(m, x, y, rest)
                                 : regress_row(m, x, y, rest);
@@ -315,19 +337,19 @@ static pith_status ml_linear_run(pith__run *r) {
     return PITH_OK;
 }
 
-#define MACHINE(name_, types_, outputs, attrs_)                                                                        \
-    const pith__op pith__op_ml_##name_ = { .domain = ML,                                                               \
-                                           .name = #name_,                                                             \
-                                           .since = 1,                                                                 \
-                                           .min_inputs = 1,                                                            \
-                                           .max_inputs = 1,                                                            \
-                                           .max_outputs = outputs,                                                     \
-                                           .types = types_,                                                            \
-                                           .newest = 1,                                                                \
-                                           .attrs = attrs_,                                                            \
-                                           .infer = ml_linear_infer,                                                   \
-                                           .prepare = ml_linear_prepare,                                               \
-                                           .scratch = ml_linear_scratch,                                               \
+#define MACHINE(name_, types_, outputs, attrs_)                                                    \
+    const pith__op pith__op_ml_##name_ = { .domain = ML,                                           \
+                                           .name = #name_,                                         \
+                                           .since = 1,                                             \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 1,                                        \
+                                           .max_outputs = outputs,                                 \
+                                           .types = types_,                                        \
+                                           .newest = 1,                                            \
+                                           .attrs = attrs_,                                        \
+                                           .infer = ml_linear_infer,                               \
+                                           .prepare = ml_linear_prepare,                           \
+                                           .scratch = ml_linear_scratch,                           \
                                            .run = ml_linear_run };
 MACHINE(LinearClassifier, "g", 2,
         "classlabels_ints ints any; classlabels_strings strings; "

@@ -1,7 +1,7 @@
 /* op_ml_map.c - ZipMap, CastMap and DictVectorizer of ai.onnx.ml: rows to maps and maps to rows.
  *
- * A map is a sequence of two tensors [n], its keys and its values. So a sequence of maps is a sequence of sequences.
- * Source: ONNX operators of these names. */
+ * A map is a sequence of two tensors [n], its keys and its values. So a sequence of maps is a
+ * sequence of sequences. Source: ONNX operators of these names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,8 @@ static pith_status open_map(pith__run *r, const pith_tensor **keys, const pith_t
     if (map->dtype != PITH_SEQUENCE || map->dims[0] != 2 ||
         pith__tensor_count(&items[0]) != pith__tensor_count(&items[1]) ||
         (items[0].dtype != PITH_I64 && items[0].dtype != PITH_STRING))
-        return pith__op_fail(
-            r, "the input is not a map, which is a sequence of keys (int64 or string) and as many values");
+        return pith__op_fail(r, "the input is not a map, which is a sequence of keys (int64 or "
+                                "string) and as many values");
     *keys = &items[0];
     *values = &items[1];
     return PITH_OK;
@@ -36,7 +36,8 @@ static pith_status infer_zip(pith__infer *c) {
     if (!labels.count) return pith__op_fail(c, "there are no class labels");
     if (x->dtype && x->dtype != PITH_F32)
         return pith__op_fail(c, "an input of %s is not supported", pith__dtype_name(x->dtype));
-    if (x->rank == 0 || x->rank > 2) return pith__op_fail(c, "the input has %d dimensions", x->rank);
+    if (x->rank == 0 || x->rank > 2)
+        return pith__op_fail(c, "the input has %d dimensions", x->rank);
     ml_map_set_sequence(&c->out[0], labels.strings ? PITH_MAP_STRING : PITH_MAP_I64);
     return PITH_OK;
 }
@@ -46,12 +47,15 @@ static pith_status run_zip(pith__run *r) {
     pith__labels labels = pith__labels_read(r->node, "classlabels_strings", "classlabels_int64s");
     int64_t rows = x->rank == 2 ? x->dims[0] : 1, columns = x->dims[x->rank - 1];
     if (columns != labels.count)
-        return pith__op_fail(r, "%lld columns for %lld labels", (long long)columns, (long long)labels.count);
+        return pith__op_fail(r, "%lld columns for %lld labels", (long long)columns,
+                             (long long)labels.count);
     PITH_TRY(pith__run_alloc(r, 0, PITH_SEQUENCE, 1, &rows));
     pith_tensor *maps = r->out[0]->data;
     int dtype = labels.strings ? PITH_STRING : PITH_I64;
     const void *names = labels.strings ? (const void *)labels.strings : labels.ints;
-    pith_tensor keys = { .data = (void *)(uintptr_t)names, .dtype = dtype, .rank = 1, .dims = { columns } };
+    pith_tensor keys = {
+        .data = (void *)(uintptr_t)names, .dtype = dtype, .rank = 1, .dims = { columns }
+    };
     keys.bytes = (size_t)columns * (size_t)pith__dtype_bits(dtype) / 8;
     for (int64_t row = 0; row < rows; row++) {
         pith_tensor pair[2] = { keys,
@@ -60,7 +64,9 @@ static pith_status run_zip(pith__run *r) {
                                   .dtype = PITH_F32,
                                   .rank = 1,
                                   .dims = { columns } } };
-        pith_tensor map = { .data = pair, .bytes = sizeof pair, .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 2 } };
+        pith_tensor map = {
+            .data = pair, .bytes = sizeof pair, .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 2 }
+        };
         PITH_TRY(pith__run_copy(r, &maps[row], &map));
     }
     return PITH_OK;
@@ -107,7 +113,8 @@ static pith_status ml_map_infer_cast(pith__infer *c) {
 }
 
 /* Value `from` of a map, or nothing (from < 0), as element `to` of y. */
-static pith_status cast_one(pith__run *r, pith_tensor *y, int64_t to, const pith_tensor *values, int64_t from) {
+static pith_status cast_one(pith__run *r, pith_tensor *y, int64_t to, const pith_tensor *values,
+                            int64_t from) {
     if (y->dtype != PITH_STRING && values->dtype != PITH_STRING) {
         pith__wide_put(y, to, from < 0 ? 0 : pith__wide_get(values, from));
         return PITH_OK;
@@ -142,7 +149,8 @@ static pith_status cast_one(pith__run *r, pith_tensor *y, int64_t to, const pith
 static pith_status run_cast(pith__run *r) {
     const pith_tensor *keys, *values;
     PITH_TRY(open_map(r, &keys, &values));
-    if (keys->dtype != PITH_I64) return pith__op_fail(r, "the keys are %s, not int64", pith__dtype_name(keys->dtype));
+    if (keys->dtype != PITH_I64)
+        return pith__op_fail(r, "the keys are %s, not int64", pith__dtype_name(keys->dtype));
     int64_t n = pith__tensor_count(keys), size = n, last = INT64_MIN;
     bool sparse = pith__str_is(pith__node_str(r->node, "map_form", "DENSE"), "SPARSE");
     if (sparse) size = pith__node_int(r->node, "max_map", 1);
@@ -152,7 +160,8 @@ static pith_status run_cast(pith__run *r) {
     for (int64_t i = 0; i < n; i++) {
         if (sparse) {
             if (key[i] < 0 || key[i] >= size)
-                return pith__op_fail(r, "key %lld is outside of %lld", (long long)key[i], (long long)size);
+                return pith__op_fail(r, "key %lld is outside of %lld", (long long)key[i],
+                                     (long long)size);
             PITH_TRY(cast_one(r, r->out[0], key[i], values, i));
             continue;
         }
@@ -213,7 +222,8 @@ static pith_status run_dict(pith__run *r) {
     for (int64_t i = 0; i < words.count; i++) {
         int64_t at = ml_map_find(keys, &words, i);
         if (at >= 0 && size)
-            memcpy((char *)r->out[0]->data + (size_t)i * size, (const char *)values->data + (size_t)at * size, size);
+            memcpy((char *)r->out[0]->data + (size_t)i * size,
+                   (const char *)values->data + (size_t)at * size, size);
     }
     return PITH_OK;
 }

@@ -1,8 +1,9 @@
 /* op_ml_tree.c - TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml.
  *
- * The two older forms name nodes by (tree, node) and say BRANCH_* or LEAF per node. prepare brings all three forms to
- * one list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a
- * hostile file is an error, not a hang. Source: ONNX operators of these names. */
+ * The two older forms name nodes by (tree, node) and say BRANCH_* or LEAF per node. prepare brings
+ * all three forms to one list of nodes and one of leaves. A walk follows at most as many edges as
+ * there are nodes, so a cycle in a hostile file is an error, not a hang. Source: ONNX operators of
+ * these names. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,23 +48,27 @@ typedef struct ensemble {
 /* ---- reading ---- */
 
 static pith_status bad(pith__prepare *c, const char *what, int64_t index) {
-    return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s[%lld] is out of range", what, (long long)index);
+    return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s[%lld] is out of range", what,
+                      (long long)index);
 }
 
 /* A list attribute that must have `count` entries; NULL if absent. */
 static pith_status ints(pith__prepare *c, const char *name, size_t count, const int64_t **out) {
     size_t n;
     *out = pith__node_ints(c->node, name, &n);
-    if (*out && n != count) return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
+    if (*out && n != count)
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
     return PITH_OK;
 }
 
-static pith_status allocate(pith__prepare *c, ensemble *e, size_t nodes, size_t leaves, size_t roots, size_t members) {
+static pith_status allocate(pith__prepare *c, ensemble *e, size_t nodes, size_t leaves,
+                            size_t roots, size_t members) {
     e->nodes = pith__arena_array(c->arena, nodes + 1, sizeof *e->nodes);
     e->leaves = pith__arena_array(c->arena, leaves + 1, sizeof *e->leaves);
     e->roots = pith__arena_array(c->arena, roots + 1, sizeof *e->roots);
     e->members = pith__arena_array(c->arena, members + 1, sizeof *e->members);
-    if (!e->nodes || !e->leaves || !e->roots || !e->members) return pith__fail_memory(c->err, nodes * sizeof *e->nodes);
+    if (!e->nodes || !e->leaves || !e->roots || !e->members)
+        return pith__fail_memory(c->err, nodes * sizeof *e->nodes);
     e->node_count = (int64_t)nodes;
     e->leaf_count = (int64_t)leaves;
     e->root_count = (int64_t)roots;
@@ -73,7 +78,8 @@ static pith_status allocate(pith__prepare *c, ensemble *e, size_t nodes, size_t 
 /* The lists of TreeEnsemble, opset 5. */
 typedef struct tree_lists {
     size_t nodes, leaves, roots;
-    const int64_t *features, *on_true, *on_false, *true_leafs, *false_leafs, *missing, *targets, *root;
+    const int64_t *features, *on_true, *on_false, *true_leafs, *false_leafs, *missing, *targets,
+        *root;
     const pith_tensor *modes, *splits, *weights, *members;
 } tree_lists;
 
@@ -90,22 +96,27 @@ static pith_status tree_read_lists(pith__prepare *c, tree_lists *l) {
     PITH_TRY(ints(c, "nodes_trueleafs", l->nodes, &l->true_leafs));
     PITH_TRY(ints(c, "nodes_falseleafs", l->nodes, &l->false_leafs));
     PITH_TRY(ints(c, "nodes_missing_value_tracks_true", l->nodes, &l->missing));
-    bool whole = l->features && l->on_true && l->on_false && l->true_leafs && l->false_leafs && l->targets && l->root &&
-                 l->modes && l->splits && l->weights;
+    bool whole = l->features && l->on_true && l->on_false && l->true_leafs && l->false_leafs &&
+                 l->targets && l->root && l->modes && l->splits && l->weights;
     if (!whole || l->modes->dtype != PITH_U8 || pith__tensor_count(l->modes) != (int64_t)l->nodes ||
-        pith__tensor_count(l->splits) != (int64_t)l->nodes || pith__tensor_count(l->weights) != (int64_t)l->leaves)
-        return pith__fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+        pith__tensor_count(l->splits) != (int64_t)l->nodes ||
+        pith__tensor_count(l->weights) != (int64_t)l->leaves)
+        return pith__fail(c->err, PITH_ERR_ARGUMENT,
+                          "the lists of nodes and leaves are incomplete or do not fit");
     return PITH_OK;
 }
 
 /* members: how many; those of a node end at a NaN. */
-static pith_status tree_read_nodes(pith__prepare *c, ensemble *e, const tree_lists *l, int64_t members) {
+static pith_status tree_read_nodes(pith__prepare *c, ensemble *e, const tree_lists *l,
+                                   int64_t members) {
     int64_t n = (int64_t)l->nodes, leaves = (int64_t)l->leaves, at = 0;
     for (int64_t i = 0; i < n; i++) {
         node *v = &e->nodes[i];
         int64_t on_true = l->on_true[i], on_false = l->on_false[i];
-        if (on_true < 0 || on_true >= (l->true_leafs[i] ? leaves : n)) return bad(c, "nodes_truenodeids", i);
-        if (on_false < 0 || on_false >= (l->false_leafs[i] ? leaves : n)) return bad(c, "nodes_falsenodeids", i);
+        if (on_true < 0 || on_true >= (l->true_leafs[i] ? leaves : n))
+            return bad(c, "nodes_truenodeids", i);
+        if (on_false < 0 || on_false >= (l->false_leafs[i] ? leaves : n))
+            return bad(c, "nodes_falsenodeids", i);
         int m = ((const uint8_t *)l->modes->data)[i];
         if (m > MEMBER) return bad(c, "nodes_modes", i);
         *v = (node){ .mode = (mode)m,
@@ -113,7 +124,8 @@ static pith_status tree_read_nodes(pith__prepare *c, ensemble *e, const tree_lis
                      .split = pith__wide_get(l->splits, i),
                      .missing_is_true = l->missing && l->missing[i],
                      .members = at,
-                     .next = { l->false_leafs[i] ? ~on_false : on_false, l->true_leafs[i] ? ~on_true : on_true } };
+                     .next = { l->false_leafs[i] ? ~on_false : on_false,
+                               l->true_leafs[i] ? ~on_true : on_true } };
         if (m != MEMBER) continue;
         while (at < members && !isnan(e->members[at])) at++;
         v->member_end = at;
@@ -135,11 +147,13 @@ static pith_status prepare_trees(pith__prepare *c) {
     e->post = (pith__post)pith__node_int(c->node, "post_transform", PITH_POST_NONE);
     if (e->targets < 1 || e->targets > INT32_MAX || (unsigned)e->aggregate > MAX ||
         (unsigned)e->post > PITH_POST_PROBIT)
-        return pith__fail(c->err, PITH_ERR_ARGUMENT, "n_targets, aggregate_function or post_transform is out of range");
+        return pith__fail(c->err, PITH_ERR_ARGUMENT,
+                          "n_targets, aggregate_function or post_transform is out of range");
     for (int64_t i = 0; i < members; i++) e->members[i] = pith__wide_get(l.members, i);
     PITH_TRY(tree_read_nodes(c, e, &l, members));
     for (size_t i = 0; i < l.leaves; i++) {
-        if (l.targets[i] < 0 || l.targets[i] >= e->targets) return bad(c, "leaf_targetids", (int64_t)i);
+        if (l.targets[i] < 0 || l.targets[i] >= e->targets)
+            return bad(c, "leaf_targetids", (int64_t)i);
         e->leaves[i] = (leaf){ l.targets[i], -1, pith__wide_get(l.weights, (int64_t)i) };
     }
     for (size_t i = 0; i < l.roots; i++) {
@@ -172,11 +186,13 @@ static pith_status ml_tree_read_mode(pith__prepare *c, pith_str name, mode *m) {
                                          "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF" };
     for (int i = 0; i <= LEAF; i++)
         if (i != MEMBER && pith__str_is(name, names[i])) return *m = (mode)i, PITH_OK;
-    return pith__fail(c->err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+    return pith__fail(c->err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown",
+                      PITH_STR_ARG(name));
 }
 
 /* The value list under its float name or, from opset 3, as a tensor. */
-static pith_status values(pith__prepare *c, const char *name, const char *tensor_name, double **out, size_t *count) {
+static pith_status values(pith__prepare *c, const char *name, const char *tensor_name, double **out,
+                          size_t *count) {
     const float *f = pith__node_floats(c->node, name, count);
     const pith_tensor *t = pith__node_tensor(c->node, tensor_name);
     if (t) *count = (size_t)pith__tensor_count(t);
@@ -186,17 +202,20 @@ static pith_status values(pith__prepare *c, const char *name, const char *tensor
     return PITH_OK;
 }
 
-static pith_status values_of(pith__prepare *c, const char *name, const char *tensor_name, size_t count, double **out) {
+static pith_status values_of(pith__prepare *c, const char *name, const char *tensor_name,
+                             size_t count, double **out) {
     size_t n;
     PITH_TRY(values(c, name, tensor_name, out, &n));
-    if (n != count) return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
+    if (n != count)
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
     return PITH_OK;
 }
 
 /* The lists of the older spellings; those of leaves begin with "class" or "target". */
 typedef struct old_lists {
     size_t nodes, leaves;
-    const int64_t *trees, *ids, *features, *on_true, *on_false, *missing, *leaf_trees, *leaf_nodes, *leaf_targets;
+    const int64_t *trees, *ids, *features, *on_true, *on_false, *missing, *leaf_trees, *leaf_nodes,
+        *leaf_targets;
     const pith_str *modes;
     double *splits, *weights;
     tree_place *places; /* one per node, sorted */
@@ -205,11 +224,13 @@ typedef struct old_lists {
 static pith_status old_read_places(pith__prepare *c, old_lists *l) {
     l->places = pith__arena_array(c->arena, l->nodes + 1, sizeof *l->places);
     if (!l->places) return pith__fail_memory(c->err, l->nodes * sizeof *l->places);
-    for (size_t i = 0; i < l->nodes; i++) l->places[i] = (tree_place){ l->trees[i], l->ids[i], (int64_t)i };
+    for (size_t i = 0; i < l->nodes; i++)
+        l->places[i] = (tree_place){ l->trees[i], l->ids[i], (int64_t)i };
     qsort(l->places, l->nodes, sizeof *l->places, place_order);
     for (size_t i = 1; i < l->nodes; i++)
         if (!place_order(&l->places[i - 1], &l->places[i]))
-            return pith__fail(c->err, PITH_ERR_ARGUMENT, "nodes_nodeids: node %lld of tree %lld is there twice",
+            return pith__fail(c->err, PITH_ERR_ARGUMENT,
+                              "nodes_nodeids: node %lld of tree %lld is there twice",
                               (long long)l->places[i].id, (long long)l->places[i].tree);
     return PITH_OK;
 }
@@ -223,15 +244,18 @@ static pith_status old_read_lists(pith__prepare *c, old_lists *l, bool classifie
     PITH_TRY(ints(c, "nodes_truenodeids", l->nodes, &l->on_true));
     PITH_TRY(ints(c, "nodes_falsenodeids", l->nodes, &l->on_false));
     PITH_TRY(ints(c, "nodes_missing_value_tracks_true", l->nodes, &l->missing));
-    l->leaf_trees = pith__node_ints(c->node, classifier ? "class_treeids" : "target_treeids", &l->leaves);
+    l->leaf_trees =
+        pith__node_ints(c->node, classifier ? "class_treeids" : "target_treeids", &l->leaves);
     PITH_TRY(ints(c, classifier ? "class_nodeids" : "target_nodeids", l->leaves, &l->leaf_nodes));
     PITH_TRY(ints(c, classifier ? "class_ids" : "target_ids", l->leaves, &l->leaf_targets));
-    if (!l->trees || !l->ids || !l->features || !l->on_true || !l->on_false || !l->modes || strings != l->nodes ||
-        !l->leaf_trees || !l->leaf_nodes || !l->leaf_targets)
-        return pith__fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+    if (!l->trees || !l->ids || !l->features || !l->on_true || !l->on_false || !l->modes ||
+        strings != l->nodes || !l->leaf_trees || !l->leaf_nodes || !l->leaf_targets)
+        return pith__fail(c->err, PITH_ERR_ARGUMENT,
+                          "the lists of nodes and leaves are incomplete or do not fit");
     PITH_TRY(values_of(c, "nodes_values", "nodes_values_as_tensor", l->nodes, &l->splits));
     return values_of(c, classifier ? "class_weights" : "target_weights",
-                     classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", l->leaves, &l->weights);
+                     classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", l->leaves,
+                     &l->weights);
 }
 
 /* How scores come from leaves, and how many there are. */
@@ -244,8 +268,10 @@ static pith_status old_read_scores(pith__prepare *c, ensemble *e, bool classifie
     if (pith__str_is(function, "MAX")) e->aggregate = MAX;
     if (classifier) {
         e->string_labels = pith__node_strs(c->node, "classlabels_strings", &e->label_count);
-        if (!e->string_labels) e->int_labels = pith__node_ints(c->node, "classlabels_int64s", &e->label_count);
-        if (!e->label_count) return pith__fail(c->err, PITH_ERR_ARGUMENT, "the class labels are missing");
+        if (!e->string_labels)
+            e->int_labels = pith__node_ints(c->node, "classlabels_int64s", &e->label_count);
+        if (!e->label_count)
+            return pith__fail(c->err, PITH_ERR_ARGUMENT, "the class labels are missing");
     }
     e->targets = classifier ? (int64_t)e->label_count : pith__node_int(c->node, "n_targets", 1);
     if (e->targets < 1 || e->targets > INT32_MAX)
@@ -254,13 +280,14 @@ static pith_status old_read_scores(pith__prepare *c, ensemble *e, bool classifie
 }
 
 /* leaf_at, by node: its first leaf + 1. */
-static pith_status old_read_leaves(pith__prepare *c, ensemble *e, const old_lists *l, bool classifier,
-                                   int64_t *leaf_at) {
+static pith_status old_read_leaves(pith__prepare *c, ensemble *e, const old_lists *l,
+                                   bool classifier, int64_t *leaf_at) {
     bool one_target = true;
     e->positive = true;
     for (size_t i = 0; i < l->leaves; i++) {
         int64_t target = l->leaf_targets[i];
-        if (target < 0 || target >= e->targets) return bad(c, classifier ? "class_ids" : "target_ids", (int64_t)i);
+        if (target < 0 || target >= e->targets)
+            return bad(c, classifier ? "class_ids" : "target_ids", (int64_t)i);
         one_target &= target == l->leaf_targets[0];
         e->positive &= l->weights[i] >= 0;
         e->leaves[i] = (leaf){ target, -1, l->weights[i] };
@@ -275,16 +302,20 @@ static pith_status old_read_leaves(pith__prepare *c, ensemble *e, const old_list
     return PITH_OK;
 }
 
-static pith_status old_read_nodes(pith__prepare *c, ensemble *e, const old_lists *l, const int64_t *leaf_at) {
+static pith_status old_read_nodes(pith__prepare *c, ensemble *e, const old_lists *l,
+                                  const int64_t *leaf_at) {
     int64_t n = (int64_t)l->nodes;
     e->root_count = 0;
     for (int64_t i = 0; i < n; i++) {
         node *v = &e->nodes[i];
-        *v = (node){ .feature = l->features[i], .split = l->splits[i], .missing_is_true = l->missing && l->missing[i] };
+        *v = (node){ .feature = l->features[i],
+                     .split = l->splits[i],
+                     .missing_is_true = l->missing && l->missing[i] };
         PITH_TRY(ml_tree_read_mode(c, l->modes[i], &v->mode));
         if (i == 0 || l->trees[i] != l->trees[i - 1]) e->roots[e->root_count++] = i;
         if (v->mode == LEAF) {
-            v->next[0] = v->next[1] = ~(leaf_at[i] - 1); /* -1 + 1: a leaf without weight leads to leaf -1 */
+            /* -1 + 1: a leaf without weight leads to leaf -1 */
+            v->next[0] = v->next[1] = ~(leaf_at[i] - 1);
             continue;
         }
         v->next[1] = place_find(l->places, l->nodes, l->trees[i], l->on_true[i]);
@@ -372,13 +403,14 @@ static void ml_tree_add(const ensemble *e, double *score, bool *set, double weig
     *set = true;
 }
 
-static pith_status walk(pith__run *r, const ensemble *e, int64_t root, const pith_tensor *x, int64_t row,
-                        int64_t columns, double *scores, bool *set) {
+static pith_status walk(pith__run *r, const ensemble *e, int64_t root, const pith_tensor *x,
+                        int64_t row, int64_t columns, double *scores, bool *set) {
     int64_t at = root;
     for (int64_t steps = 0; at >= 0; steps++) {
         const node *v = &e->nodes[at];
         if (steps > e->node_count)
-            return pith__fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle", (long long)root);
+            return pith__fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle",
+                              (long long)root);
         double value = 0;
         if (v->mode != LEAF) {
             if (v->feature < 0 || v->feature >= columns)
@@ -389,7 +421,8 @@ static pith_status walk(pith__run *r, const ensemble *e, int64_t root, const pit
         at = v->next[decide(e, v, value)];
     }
     for (int64_t k = ~at; k >= 0 && k < e->leaf_count; k = e->leaves[k].next)
-        ml_tree_add(e, &scores[e->leaves[k].target], &set[e->leaves[k].target], e->leaves[k].weight);
+        ml_tree_add(e, &scores[e->leaves[k].target], &set[e->leaves[k].target],
+                    e->leaves[k].weight);
     return PITH_OK;
 }
 
@@ -405,7 +438,8 @@ static pith_status ml_tree_run(pith__run *r) {
     for (int64_t row = 0; row < rows; row++) {
         memset(set, 0, (size_t)e->targets);
         for (int64_t i = 0; i < e->targets; i++) scores[i] = 0;
-        for (int64_t i = 0; i < e->root_count; i++) PITH_TRY(walk(r, e, e->roots[i], x, row, columns, scores, set));
+        for (int64_t i = 0; i < e->root_count; i++)
+            PITH_TRY(walk(r, e, e->roots[i], x, row, columns, scores, set));
         int64_t best = 0, scored = e->binary && e->leaf_count ? e->leaves[0].target : 0;
         for (int64_t i = 0; i < e->targets; i++)
             if ((size_t)i < e->base_count) scores[e->base_count == 1 ? scored : i] += e->base[i];
@@ -420,7 +454,9 @@ static pith_status ml_tree_run(pith__run *r) {
                 if (scores[i] > scores[best]) best = i;
         }
         pith__post_apply(e->post, scores, e->targets);
-        if (y) pith__convert(y->data, y->dtype, row * e->targets, scores, PITH_F64, 0, e->targets, true);
+        if (y)
+            pith__convert(y->data, y->dtype, row * e->targets, scores, PITH_F64, 0, e->targets,
+                          true);
         if (!classifier || !r->out[0]) continue;
         if (e->string_labels)
             ((pith_str *)r->out[0]->data)[row] = e->string_labels[best];
@@ -460,17 +496,18 @@ const pith__op pith__op_ml_TreeEnsembleClassifier = {
     .max_inputs = 1,
     .max_outputs = 2,
     .types = "g",
-    .attrs = "base_values floats; base_values_as_tensor tensor @3; class_ids ints; "
-             "class_nodeids ints; class_treeids ints; class_weights floats; "
-             "class_weights_as_tensor tensor @3; classlabels_int64s ints any; "
-             "classlabels_strings strings; nodes_falsenodeids ints; "
-             "nodes_featureids ints; nodes_hitrates floats; "
-             "nodes_hitrates_as_tensor tensor @3; "
-             "nodes_missing_value_tracks_true ints 0|1; "
-             "nodes_modes strings BRANCH_LEQ|BRANCH_LT|BRANCH_GTE|BRANCH_GT|BRANCH_EQ|BRANCH_NEQ|LEAF; "
-             "nodes_nodeids ints; nodes_treeids ints; nodes_truenodeids ints; "
-             "nodes_values floats; nodes_values_as_tensor tensor @3; "
-             "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE",
+    .attrs =
+        "base_values floats; base_values_as_tensor tensor @3; class_ids ints; "
+        "class_nodeids ints; class_treeids ints; class_weights floats; "
+        "class_weights_as_tensor tensor @3; classlabels_int64s ints any; "
+        "classlabels_strings strings; nodes_falsenodeids ints; "
+        "nodes_featureids ints; nodes_hitrates floats; "
+        "nodes_hitrates_as_tensor tensor @3; "
+        "nodes_missing_value_tracks_true ints 0|1; "
+        "nodes_modes strings BRANCH_LEQ|BRANCH_LT|BRANCH_GTE|BRANCH_GT|BRANCH_EQ|BRANCH_NEQ|LEAF; "
+        "nodes_nodeids ints; nodes_treeids ints; nodes_truenodeids ints; "
+        "nodes_values floats; nodes_values_as_tensor tensor @3; "
+        "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE",
     .infer = infer_classifier,
     .prepare = prepare_classifier,
     .run = ml_tree_run,
@@ -485,17 +522,18 @@ const pith__op pith__op_ml_TreeEnsembleRegressor = {
     .max_inputs = 1,
     .max_outputs = 1,
     .types = "g",
-    .attrs = "aggregate_function string AVERAGE|SUM|MIN|MAX = SUM; base_values floats; "
-             "base_values_as_tensor tensor @3; n_targets int 1..; "
-             "nodes_falsenodeids ints; nodes_featureids ints; nodes_hitrates floats; "
-             "nodes_hitrates_as_tensor tensor @3; "
-             "nodes_missing_value_tracks_true ints 0|1; "
-             "nodes_modes strings BRANCH_LEQ|BRANCH_LT|BRANCH_GTE|BRANCH_GT|BRANCH_EQ|BRANCH_NEQ|LEAF; "
-             "nodes_nodeids ints; nodes_treeids ints; nodes_truenodeids ints; "
-             "nodes_values floats; nodes_values_as_tensor tensor @3; "
-             "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
-             "target_ids ints; target_nodeids ints; target_treeids ints; "
-             "target_weights floats; target_weights_as_tensor tensor @3",
+    .attrs =
+        "aggregate_function string AVERAGE|SUM|MIN|MAX = SUM; base_values floats; "
+        "base_values_as_tensor tensor @3; n_targets int 1..; "
+        "nodes_falsenodeids ints; nodes_featureids ints; nodes_hitrates floats; "
+        "nodes_hitrates_as_tensor tensor @3; "
+        "nodes_missing_value_tracks_true ints 0|1; "
+        "nodes_modes strings BRANCH_LEQ|BRANCH_LT|BRANCH_GTE|BRANCH_GT|BRANCH_EQ|BRANCH_NEQ|LEAF; "
+        "nodes_nodeids ints; nodes_treeids ints; nodes_truenodeids ints; "
+        "nodes_values floats; nodes_values_as_tensor tensor @3; "
+        "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
+        "target_ids ints; target_nodeids ints; target_treeids ints; "
+        "target_weights floats; target_weights_as_tensor tensor @3",
     .infer = infer_regressor,
     .prepare = prepare_regressor,
     .run = ml_tree_run,

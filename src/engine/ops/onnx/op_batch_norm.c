@@ -1,7 +1,8 @@
-/* op_batch_norm.c - BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MeanVarianceNormalization and
- * LpNormalization. All of them scale values by statistics over some axes. The first three become one multiply-add per
- * element of an f32 tensor, with factors computed in double. LRN (of usual powers) and LpNormalization of f32 are
- * kernels; everything else is computed in double. Source: ONNX operators of these names. */
+/* op_batch_norm.c - BatchNormalization, InstanceNormalization, GroupNormalization, LRN,
+ * MeanVarianceNormalization and LpNormalization. All of them scale values by statistics over some
+ * axes. The first three become one multiply-add per element of an f32 tensor, with factors computed
+ * in double. LRN (of usual powers) and LpNormalization of f32 are kernels; everything else is
+ * computed in double. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -28,11 +29,12 @@ static layout batch_norm_layout_of(const pith_tensor *x) {
     return l;
 }
 
-static pith_status batch_norm_check_counts(const pith__run *r, int first, int last, int64_t wanted) {
+static pith_status batch_norm_check_counts(const pith__run *r, int first, int last,
+                                           int64_t wanted) {
     for (int i = first; i <= last; i++) {
         if (pith__tensor_count(r->in[i]) == wanted) continue;
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
-                          (long long)pith__tensor_count(r->in[i]), (long long)wanted);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed",
+                          i, (long long)pith__tensor_count(r->in[i]), (long long)wanted);
     }
     return PITH_OK;
 }
@@ -52,7 +54,8 @@ typedef struct state {
 static pith_status batch_norm_prepare(pith__prepare *c) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
-    if (pith__compute_dtype(c->in[0]->dtype) == PITH_F32 && !pith__node_int(c->node, "training_mode", 0)) {
+    if (pith__compute_dtype(c->in[0]->dtype) == PITH_F32 &&
+        !pith__node_int(c->node, "training_mode", 0)) {
         s->affine = PITH_PREPARE_KERNEL(pith__affine_fn, "affine", PITH_F32, c);
         s->moments = PITH_PREPARE_KERNEL(pith__moments_fn, "moments", PITH_F32, c);
     }
@@ -61,7 +64,8 @@ static pith_status batch_norm_prepare(pith__prepare *c) {
 }
 
 /* A factor and a summand for each channel of each row of the batch, of at least one row. */
-static pith_status batch_norm_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status batch_norm_scratch(const pith__infer *c, const void *state_, int threads,
+                                      size_t *bytes) {
     const state *s = state_;
     const pith__type *x = c->in[0];
     if (!s->affine) return pith__wide_scratch(c, s, threads, bytes);
@@ -73,8 +77,8 @@ static pith_status batch_norm_scratch(const pith__infer *c, const void *state_, 
     return pith__widen_scratch(c, 0, bytes);
 }
 
-/* y = a x + b, a and b by channel. With groups, the channels of each group of a row are first given their a and b from
- * the group's statistics, scale and bias. */
+/* y = a x + b, a and b by channel. With groups, the channels of each group of a row are first given
+ * their a and b from the group's statistics, scale and bias. */
 typedef struct scaling {
     const state *s;
     const float *x;
@@ -93,7 +97,8 @@ static void scaling_run_planes(void *context, size_t part, int worker) {
     (void)worker;
     for (int64_t i = first; i < first + j->per_part && i < planes; i++) {
         int64_t c = i % j->l.channels;
-        j->s->affine(j->y + i * j->l.inner, j->x + i * j->l.inner, j->a + c, j->b + c, j->l.inner, 0);
+        j->s->affine(j->y + i * j->l.inner, j->x + i * j->l.inner, j->a + c, j->b + c, j->l.inner,
+                     0);
     }
 }
 
@@ -120,8 +125,8 @@ static void scaling_run_groups(void *context, size_t part, int worker) {
             double scale = inverse * pith__wide_get(j->scale, c);
             j->a[plane] = (float)scale;
             j->b[plane] = (float)(pith__wide_get(j->bias, c) - mean * scale);
-            j->s->affine(j->y + plane * j->l.inner, j->x + plane * j->l.inner, j->a + plane, j->b + plane, j->l.inner,
-                         0);
+            j->s->affine(j->y + plane * j->l.inner, j->x + plane * j->l.inner, j->a + plane,
+                         j->b + plane, j->l.inner, 0);
         }
     }
 }
@@ -146,7 +151,8 @@ static pith_status infer_batch(pith__infer *c) {
 static pith_status upgrade_batch(pith__node *node, pith_error *err) {
     for (int i = 1; i < node->output_count; i++)
         if (pith__compose_wanted(node, i))
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "training outputs of opset %d", (int)node->opset);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "training outputs of opset %d",
+                              (int)node->opset);
     node->output_count = 1;
     return PITH_OK;
 }
@@ -154,7 +160,9 @@ static pith_status upgrade_batch(pith__node *node, pith_error *err) {
 static pith_status run_batch_f32(pith__run *r) {
     layout l = batch_norm_layout_of(r->in[0]);
     PITH_TRY(batch_norm_check_counts(r, 1, 4, l.channels));
-    scaling j = { .s = r->state, .x = r->in[0]->data, .y = r->out[0]->data, .a = r->scratch, .l = l };
+    scaling j = {
+        .s = r->state, .x = r->in[0]->data, .y = r->out[0]->data, .a = r->scratch, .l = l
+    };
     double epsilon = pith__node_float(r->node, "epsilon", 1e-5f);
     j.b = j.a + l.channels;
     for (int64_t c = 0; c < l.channels; c++) {
@@ -186,11 +194,14 @@ static pith_status run_batch(pith__run *r) {
             for (int64_t i = 0; i < l.batch * l.inner; i++)
                 sum += w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner];
             for (int64_t i = 0; i < l.batch * l.inner; i++) {
-                double d = w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner] - sum / n;
+                double d =
+                    w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner] - sum / n;
                 squares += d * d;
             }
-            if (r->out_count > 1 && w.out[1]) w.out[1][c] = mean * momentum + sum / n * (1 - momentum);
-            if (r->out_count > 2 && w.out[2]) w.out[2][c] = variance * momentum + squares / n * (1 - momentum);
+            if (r->out_count > 1 && w.out[1])
+                w.out[1][c] = mean * momentum + sum / n * (1 - momentum);
+            if (r->out_count > 2 && w.out[2])
+                w.out[2][c] = variance * momentum + squares / n * (1 - momentum);
             mean = sum / n;
             variance = squares / n;
         }
@@ -245,7 +256,8 @@ static pith_status run_groups_f32(pith__run *r, const layout *l, int64_t groups,
                   .bias = r->in[2],
                   .epsilon = pith__node_float(r->node, "epsilon", 1e-5f) };
     j.b = j.a + l->batch * l->channels;
-    if (pith__tensor_count(r->in[0])) scaling_run(r, &j, scaling_run_groups, l->batch * groups, j.channels * l->inner);
+    if (pith__tensor_count(r->in[0]))
+        scaling_run(r, &j, scaling_run_groups, l->batch * groups, j.channels * l->inner);
     return PITH_OK;
 }
 
@@ -253,7 +265,8 @@ static pith_status run_groups_f32(pith__run *r, const layout *l, int64_t groups,
 static pith_status run_groups(pith__run *r, int64_t groups, int64_t each) {
     layout l = batch_norm_layout_of(r->in[0]);
     if (groups < 1 || l.channels % groups)
-        return pith__op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
+        return pith__op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels,
+                             (long long)groups);
     if (!l.channels) return PITH_OK;
     PITH_TRY(batch_norm_check_counts(r, 1, 2, l.channels / each));
     if (((const state *)r->state)->affine) return run_groups_f32(r, &l, groups, each);
@@ -266,7 +279,8 @@ static pith_status run_groups(pith__run *r, int64_t groups, int64_t each) {
         statistics(w.in[0] + g * size, size, epsilon, &mean, &inverse);
         for (int64_t i = 0; i < size; i++) {
             int64_t c = (g % groups * size + i) / (l.inner * each);
-            w.out[0][g * size + i] = (w.in[0][g * size + i] - mean) * inverse * w.in[1][c] + w.in[2][c];
+            w.out[0][g * size + i] =
+                (w.in[0][g * size + i] - mean) * inverse * w.in[1][c] + w.in[2][c];
         }
     }
     pith__wide_close(&w, r);
@@ -285,7 +299,8 @@ static pith_status run_instance(pith__run *r) { return batch_norm_widen(r, run_i
 
 /* Opset 18 had scale and bias per group, though files with one per channel exist as well. */
 static pith_status run_group_plain(pith__run *r) {
-    int64_t groups = pith__node_int(r->node, "num_groups", 0), channels = batch_norm_layout_of(r->in[0]).channels;
+    int64_t groups = pith__node_int(r->node, "num_groups", 0),
+            channels = batch_norm_layout_of(r->in[0]).channels;
     bool shared = r->node->opset < 21 && groups > 0 && pith__tensor_count(r->in[1]) == groups;
     return run_groups(r, groups, shared && channels % groups == 0 ? channels / groups : 1);
 }
@@ -337,12 +352,14 @@ static pith_status lrn_prepare(pith__prepare *c) {
     lrn_state *s = c->state = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     s->size = pith__node_int(c->node, "size", 0);
-    if (s->size < 1 || s->size > INT32_MAX) return pith__op_fail(c, "size %lld is out of range", (long long)s->size);
+    if (s->size < 1 || s->size > INT32_MAX)
+        return pith__op_fail(c, "size %lld is out of range", (long long)s->size);
     s->alpha = pith__node_float(c->node, "alpha", 1e-4f);
     s->beta = pith__node_float(c->node, "beta", 0.75f);
     s->bias = pith__node_float(c->node, "bias", 1);
     const double quarters = s->beta * 4;
-    if (c->in[0]->dtype != PITH_F32 || !(quarters >= 1 && quarters <= PITH_LRN_QUARTERS) || quarters != trunc(quarters))
+    if (c->in[0]->dtype != PITH_F32 || !(quarters >= 1 && quarters <= PITH_LRN_QUARTERS) ||
+        quarters != trunc(quarters))
         return PITH_OK;
     pith__kernel_fn *fn;
     PITH_TRY(pith__prepare_kernel(c, "lrn", PITH_F32, &fn));
@@ -440,7 +457,8 @@ static int64_t line_of(const pith_tensor *x, const bool *reduced, int64_t i) {
     return line;
 }
 
-static pith_status reduced_axes(const pith__run *r, const int64_t *axes, size_t count, bool *reduced) {
+static pith_status reduced_axes(const pith__run *r, const int64_t *axes, size_t count,
+                                bool *reduced) {
     for (int d = 0; d < PITH_MAX_RANK; d++) reduced[d] = false;
     for (size_t k = 0; k < count; k++) {
         int axis;
@@ -451,10 +469,12 @@ static pith_status reduced_axes(const pith__run *r, const int64_t *axes, size_t 
 }
 
 /* Three sums per line after the wide copies; there are at most as many lines as elements. */
-static pith_status scratch_lines(const pith__infer *c, const void *none, int threads, size_t *bytes) {
+static pith_status scratch_lines(const pith__infer *c, const void *none, int threads,
+                                 size_t *bytes) {
     PITH_TRY(pith__wide_scratch(c, none, threads, bytes));
     size_t n = (size_t)pith__type_count(c->in[0]);
-    if (n > (SIZE_MAX - *bytes) / 32) return pith__fail(c->err, PITH_ERR_MEMORY, "the input is too large");
+    if (n > (SIZE_MAX - *bytes) / 32)
+        return pith__fail(c->err, PITH_ERR_MEMORY, "the input is too large");
     *bytes += n * 3 * sizeof(double);
     return PITH_OK;
 }
@@ -483,7 +503,8 @@ static pith_status run_mvn(pith__run *r) {
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t line = line_of(r->in[0], reduced, i);
-        w.out[0][i] = (w.in[0][i] - sum[line] / members[line]) / (sqrt(squares[line] / members[line]) + 1e-9);
+        w.out[0][i] =
+            (w.in[0][i] - sum[line] / members[line]) / (sqrt(squares[line] / members[line]) + 1e-9);
     }
     pith__wide_close(&w, r);
     return PITH_OK;
@@ -541,7 +562,9 @@ static pith_status scratch_lp(const pith__infer *c, const void *none, int thread
 
 static void run_lp_f32(pith__run *r, int axis, bool square) {
     const pith_tensor *x = r->in[0];
-    lp_job j = { .x = x->data, .y = r->out[0]->data, .n = x->dims[axis], .inner = 1, .square = square };
+    lp_job j = {
+        .x = x->data, .y = r->out[0]->data, .n = x->dims[axis], .inner = 1, .square = square
+    };
     j.fn = *(pith__lp_normalize_fn *const *)r->state;
     for (int d = axis + 1; d < x->rank; d++) j.inner *= x->dims[d];
     if (!pith__tensor_count(x)) return;

@@ -1,8 +1,9 @@
-/* op_binary.c - operators with two broadcast inputs that are one loop, y = f(a, b), and their sums over many inputs.
+/* op_binary.c - operators with two broadcast inputs that are one loop, y = f(a, b), and their sums
+ * over many inputs.
  *
- * A row per operator names its family in engine/kernels/maps_binary.c. Before opset 7 broadcasting went in one
- * direction and could begin at an axis (PRelu: at the channel). The attribute `axis` is handled by padding b's shape
- * with ones. */
+ * A row per operator names its family in engine/kernels/maps_binary.c. Before opset 7 broadcasting
+ * went in one direction and could begin at an axis (PRelu: at the channel). The attribute `axis` is
+ * handled by padding b's shape with ones. */
 #include <string.h>
 
 #include "engine/kernels/convert.h"
@@ -14,11 +15,11 @@ typedef struct row {
     pith__elem_fn *elem; /* contents of shape arithmetic; NULL: not followed */
 } row;
 
-#define ELEM(name, op)                                                                                                 \
-    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                                           \
-        pith__dim r = x[0];                                                                                            \
-        for (int i = 1; i < count; i++) r = pith__dim_apply(dims, op, r, x[i]);                                        \
-        return r;                                                                                                      \
+#define ELEM(name, op)                                                                             \
+    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                       \
+        pith__dim r = x[0];                                                                        \
+        for (int i = 1; i < count; i++) r = pith__dim_apply(dims, op, r, x[i]);                    \
+        return r;                                                                                  \
     }
 ELEM(elem_add, PITH_DIM_ADD)
 ELEM(elem_sub, PITH_DIM_SUB)
@@ -31,19 +32,23 @@ static bool binary_is_size(pith__dims *dims, pith__dim x) {
     return pith__dim_equal(pith__dim_apply(dims, PITH_DIM_MAX, x, 0), x);
 }
 
-/* The operator truncates, symbols divide with floor: the same where both sides are sizes, or nothing is left over. */
+/* The operator truncates, symbols divide with floor: the same where both sides are sizes, or
+ * nothing is left over. */
 static pith__dim elem_div(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
-    if (pith__dim_known(x[0]) && pith__dim_known(x[1])) return x[1] == 0 ? PITH_DIM_UNKNOWN : x[0] / x[1];
+    if (pith__dim_known(x[0]) && pith__dim_known(x[1]))
+        return x[1] == 0 ? PITH_DIM_UNKNOWN : x[0] / x[1];
     pith__dim q = pith__dim_apply(dims, PITH_DIM_FLOOR_DIV, x[0], x[1]);
     bool exact = pith__dim_equal(pith__dim_apply(dims, PITH_DIM_MUL, q, x[1]), x[0]);
-    return exact || (binary_is_size(dims, x[0]) && binary_is_size(dims, x[1])) ? q : PITH_DIM_UNKNOWN;
+    return exact || (binary_is_size(dims, x[0]) && binary_is_size(dims, x[1])) ? q
+                                                                               : PITH_DIM_UNKNOWN;
 }
 
 static pith__dim elem_mod(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
-    if (!pith__dim_known(x[0]) || !pith__dim_known(x[1]) || x[1] == 0 || x[1] == -1) return PITH_DIM_UNKNOWN;
+    if (!pith__dim_known(x[0]) || !pith__dim_known(x[1]) || x[1] == 0 || x[1] == -1)
+        return PITH_DIM_UNKNOWN;
     int64_t m = x[0] % x[1];
     return m != 0 && (m < 0) != (x[1] < 0) ? m + x[1] : m;
 }
@@ -59,11 +64,11 @@ static pith__dim elem_equal(pith__dims *dims, const pith__dim *x, int count) {
     return PITH_DIM_UNKNOWN;
 }
 
-#define COMPARE(name, op)                                                                                              \
-    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                                           \
-        (void)dims;                                                                                                    \
-        (void)count;                                                                                                   \
-        return pith__dim_known(x[0]) && pith__dim_known(x[1]) ? x[0] op x[1] : PITH_DIM_UNKNOWN;                       \
+#define COMPARE(name, op)                                                                          \
+    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                       \
+        (void)dims;                                                                                \
+        (void)count;                                                                               \
+        return pith__dim_known(x[0]) && pith__dim_known(x[1]) ? x[0] op x[1] : PITH_DIM_UNKNOWN;   \
     }
 COMPARE(elem_less, <)
 COMPARE(elem_less_equal, <=)
@@ -114,7 +119,8 @@ static const row *binary_find_row(const pith__node *node) {
 /* Rank that b is padded to at its end, for the old attribute; b's own rank otherwise. */
 static int padded_rank(const pith__node *node, int a_rank, int b_rank) {
     bool per_channel = pith__str_is(node->op_type, "PRelu");
-    if (node->opset >= 7 || !(per_channel || pith__node_attr(node, "axis")) || a_rank < b_rank) return b_rank;
+    if (node->opset >= 7 || !(per_channel || pith__node_attr(node, "axis")) || a_rank < b_rank)
+        return b_rank;
     int64_t axis = pith__node_int(node, "axis", per_channel);
     if (axis < 0) axis += a_rank;
     return axis < 0 || axis > a_rank - b_rank ? b_rank : (int)(a_rank - axis);
@@ -127,7 +133,8 @@ static pith_status binary_infer_shape(pith__infer *c, int dtype) {
         int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
         while (b.rank < rank) b.dims[b.rank++] = 1;
     }
-    bool plain = b.rank == c->in[1]->rank && !pith__node_int(c->node, "fmod", 0); /* as the rows' functions have it */
+    /* as the rows' functions have it */
+    bool plain = b.rank == c->in[1]->rank && !pith__node_int(c->node, "fmod", 0);
     pith__type_init(&out);
     PITH_TRY(pith__infer_broadcast(c, c->in[0], &b, &out));
     pith__infer_set(c, 0, dtype, out.rank, out.dims);
@@ -171,7 +178,8 @@ static pith_status prepare_as_unsigned(pith__prepare *c, const char *family) {
         [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
     };
     int dtype = c->in[0]->dtype;
-    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith__fail_dtype(c->err, dtype);
+    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype])
+        return pith__fail_dtype(c->err, dtype);
     PITH_TRY(prepare_family(c, family, unsigned_of[dtype], dtype));
     ((pith__map_state *)c->state)->compute = dtype;
     return PITH_OK;
@@ -188,11 +196,13 @@ static pith_status prepare_shift(pith__prepare *c) {
         return pith__op_fail(c, "attribute direction is '" PITH_STR_FMT "', expected LEFT or RIGHT",
                              PITH_STR_ARG(direction));
     }
-    return left ? prepare_as_unsigned(c, "shift_left") : prepare_family(c, "shift_right", c->in[0]->dtype, 0);
+    return left ? prepare_as_unsigned(c, "shift_left")
+                : prepare_family(c, "shift_right", c->in[0]->dtype, 0);
 }
 
 static pith_status prepare_mod(pith__prepare *c) {
-    return prepare_family(c, pith__node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype, 0);
+    return prepare_family(c, pith__node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype,
+                          0);
 }
 
 /* Only where no rank has to be made equal. */
@@ -253,7 +263,8 @@ static pith_status infer_many(pith__infer *c) {
     return found->elem ? pith__infer_elems(c, found->elem) : PITH_OK;
 }
 
-static void scale_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+static void scale_loop(const void *context, void *y, const void *const *x, const int *strides,
+                       int64_t n) {
     double count = *(const double *)context;
     const double *p = x[0];
     double *q = y;
@@ -282,62 +293,71 @@ static pith_status run_many(pith__run *r) {
     return PITH_OK;
 }
 
-#define BINARY(symbol, types_, since_, newest_, attrs_, flags_, infer_, prepare_, run_)                                \
-    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
-                                         .name = #symbol,                                                              \
-                                         .since = since_,                                                              \
-                                         .min_inputs = 2,                                                              \
-                                         .max_inputs = 2,                                                              \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = newest_,                                                            \
-                                         .attrs = attrs_,                                                              \
-                                         .flags = flags_,                                                              \
-                                         .infer = infer_,                                                              \
-                                         .prepare = prepare_,                                                          \
-                                         .run = run_,                                                                  \
-                                         .elementwise = run_ == binary_run ? binary_elementwise : NULL };
+#define BINARY(symbol, types_, since_, newest_, attrs_, flags_, infer_, prepare_, run_)            \
+    const pith__op pith__op_##symbol = { .domain = "",                                             \
+                                         .name = #symbol,                                          \
+                                         .since = since_,                                          \
+                                         .min_inputs = 2,                                          \
+                                         .max_inputs = 2,                                          \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = newest_,                                        \
+                                         .attrs = attrs_,                                          \
+                                         .flags = flags_,                                          \
+                                         .infer = infer_,                                          \
+                                         .prepare = prepare_,                                      \
+                                         .run = run_,                                              \
+                                         .elementwise =                                            \
+                                             run_ == binary_run ? binary_elementwise : NULL };
 #define MAP_FLAGS (PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS)
-BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
+BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS,
+       binary_infer, binary_prepare, binary_run)
+BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
-BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
-BINARY(BitShift, "z", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, binary_infer, prepare_shift, binary_run)
+BINARY(BitShift, "z", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, binary_infer,
+       prepare_shift, binary_run)
 BINARY(BitwiseAnd, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
 BINARY(BitwiseOr, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
 BINARY(BitwiseXor, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
-BINARY(Div, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
-       binary_prepare, binary_run)
-BINARY(Equal, "c", 1, 19, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, binary_infer_test,
-       binary_prepare_test, binary_run)
-BINARY(Greater, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, binary_infer_test,
-       binary_prepare_test, run_swapped)
-BINARY(GreaterOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test, run_swapped)
-BINARY(Less, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, binary_infer_test,
-       binary_prepare_test, binary_run)
-BINARY(LessOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test, binary_run)
+BINARY(Div, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS,
+       binary_infer, binary_prepare, binary_run)
+BINARY(Equal, "c", 1, 19, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE,
+       binary_infer_test, binary_prepare_test, binary_run)
+BINARY(Greater, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE,
+       binary_infer_test, binary_prepare_test, run_swapped)
+BINARY(GreaterOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test,
+       run_swapped)
+BINARY(Less, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE,
+       binary_infer_test, binary_prepare_test, binary_run)
+BINARY(LessOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test,
+       binary_run)
 BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, infer_mod, prepare_mod, binary_run)
-BINARY(Mul, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
+BINARY(Mul, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS,
+       binary_infer, binary_prepare, binary_run)
+BINARY(Or, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
-BINARY(Or, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
-BINARY(Pow, "jn", 1, 15, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer_pow, prepare_pow, binary_run)
-BINARY(PRelu, "r", 1, 16, "consumed_inputs ints @-5", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
-BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
+BINARY(Pow, "jn", 1, 15, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer_pow, prepare_pow,
+       binary_run)
+BINARY(PRelu, "r", 1, 16, "consumed_inputs ints @-5", MAP_FLAGS, binary_infer, binary_prepare,
+       binary_run)
+BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS,
+       binary_infer, binary_prepare, binary_run)
+BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
-BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
 
-#define MANY(symbol, types_, newest_)                                                                                  \
-    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
-                                         .name = #symbol,                                                              \
-                                         .since = 1,                                                                   \
-                                         .min_inputs = 1,                                                              \
-                                         .max_inputs = -1,                                                             \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = newest_,                                                            \
-                                         .attrs = "consumed_inputs ints @-5",                                          \
-                                         .flags = PITH_OP_ELEMENTWISE,                                                 \
-                                         .infer = infer_many,                                                          \
-                                         .prepare = binary_prepare,                                                    \
+#define MANY(symbol, types_, newest_)                                                              \
+    const pith__op pith__op_##symbol = { .domain = "",                                             \
+                                         .name = #symbol,                                          \
+                                         .since = 1,                                               \
+                                         .min_inputs = 1,                                          \
+                                         .max_inputs = -1,                                         \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = newest_,                                        \
+                                         .attrs = "consumed_inputs ints @-5",                      \
+                                         .flags = PITH_OP_ELEMENTWISE,                             \
+                                         .infer = infer_many,                                      \
+                                         .prepare = binary_prepare,                                \
                                          .run = run_many };
 MANY(Max, "n", 13)
 MANY(Mean, "f", 13)

@@ -1,4 +1,5 @@
-/* op_boxes.c - NonMaxSuppression and RoiAlign, which detectors use. Source: ONNX operators of these names. */
+/* op_boxes.c - NonMaxSuppression and RoiAlign, which detectors use. Source: ONNX operators of these
+ * names. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static box read_box(const double *b, bool centre) {
 }
 
 static double overlap(box a, box b) {
-    double width = fmin(a.x1, b.x1) - fmax(a.x0, b.x0), height = fmin(a.y1, b.y1) - fmax(a.y0, b.y0);
+    double width = fmin(a.x1, b.x1) - fmax(a.x0, b.x0),
+           height = fmin(a.y1, b.y1) - fmax(a.y0, b.y0);
     double area_a = (a.x1 - a.x0) * (a.y1 - a.y0), area_b = (b.x1 - b.x0) * (b.y1 - b.y0);
     if (width <= 0 || height <= 0 || area_a <= 0 || area_b <= 0) return 0;
     return width * height / (area_a + area_b - width * height);
@@ -52,21 +54,25 @@ static pith_status run_nms(pith__run *r) {
     const pith_tensor *boxes = r->in[0], *scores = r->in[1];
     int64_t batch = boxes->dims[0], count = boxes->dims[1], classes = scores->dims[1], found = 0;
     if (boxes->dims[2] != 4 || scores->dims[0] != batch || scores->dims[2] != count)
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "boxes must be [batch, n, 4] and scores [batch, classes, n]");
+        return pith__fail(r->err, PITH_ERR_ARGUMENT,
+                          "boxes must be [batch, n, 4] and scores [batch, classes, n]");
     pith__wide w;
     pith__wide_open(&w, r);
-    double most = fmax(scalar_or(r, &w, 2, 0), 0), iou = scalar_or(r, &w, 3, 0), least = scalar_or(r, &w, 4, -INFINITY);
+    double most = fmax(scalar_or(r, &w, 2, 0), 0), iou = scalar_or(r, &w, 3, 0),
+           least = scalar_or(r, &w, 4, -INFINITY);
     bool centre = pith__node_int(r->node, "center_point_box", 0) != 0;
     int64_t per_class = most < (double)count ? (int64_t)most : count, *kept = NULL;
     candidate *list = r->exec->alloc(r->exec, (size_t)(count + 1) * sizeof *list);
-    if (per_class > 0 && batch * classes > INT64_MAX / 24 / per_class) return pith__op_fail(r, "too many boxes");
+    if (per_class > 0 && batch * classes > INT64_MAX / 24 / per_class)
+        return pith__op_fail(r, "too many boxes");
     kept = r->exec->alloc(r->exec, (size_t)(batch * classes * per_class + 1) * 3 * sizeof *kept);
     if (!list || !kept) return pith__fail_memory(r->err, (size_t)count * sizeof *list);
     for (int64_t row = 0; row < batch * classes; row++) {
         const double *of = w.in[0] + row / classes * count * 4;
         int64_t n = 0, first = found;
         for (int64_t i = 0; i < count; i++)
-            if (w.in[1][row * count + i] > least) list[n++] = (candidate){ w.in[1][row * count + i], i };
+            if (w.in[1][row * count + i] > least)
+                list[n++] = (candidate){ w.in[1][row * count + i], i };
         qsort(list, (size_t)n, sizeof *list, boxes_by_score);
         for (int64_t i = 0; i < n && found - first < per_class; i++) {
             box b = read_box(of + list[i].box * 4, centre);
@@ -74,7 +80,8 @@ static pith_status run_nms(pith__run *r) {
             for (int64_t k = first; k < found && !suppressed; k++)
                 suppressed = overlap(b, read_box(of + kept[3 * k + 2] * 4, centre)) > iou;
             if (suppressed) continue;
-            kept[3 * found] = row / classes, kept[3 * found + 1] = row % classes, kept[3 * found + 2] = list[i].box;
+            kept[3 * found] = row / classes, kept[3 * found + 1] = row % classes,
+                     kept[3 * found + 2] = list[i].box;
             found++;
         }
     }
@@ -111,60 +118,73 @@ static pith_status upgrade_roi(pith__node *node, pith_error *err) {
 static pith_status infer_roi(pith__infer *c) {
     if (c->in[0]->rank >= 0 && c->in[0]->rank != 4)
         return pith__op_fail(c, "input has %d dimensions, not 4", c->in[0]->rank);
-    int64_t height = pith__node_int(c->node, "output_height", 1), width = pith__node_int(c->node, "output_width", 1);
+    int64_t height = pith__node_int(c->node, "output_height", 1),
+            width = pith__node_int(c->node, "output_width", 1);
     int64_t ratio = pith__node_int(c->node, "sampling_ratio", 0);
     if (height < 1 || width < 1 || ratio < 0 || ratio > 1024)
         return pith__op_fail(c, "output size or sampling ratio is out of range");
     pith__dim dims[4] = { c->in[2]->rank == 1 ? c->in[2]->dims[0] : PITH_DIM_UNKNOWN,
-                          c->in[0]->rank == 4 ? c->in[0]->dims[1] : PITH_DIM_UNKNOWN, height, width };
+                          c->in[0]->rank == 4 ? c->in[0]->dims[1] : PITH_DIM_UNKNOWN, height,
+                          width };
     pith__type_set(&c->out[0], c->in[0]->dtype, 4, dims);
     return PITH_OK;
 }
 
-/* The four weighted neighbours of (y, x), summed, or the largest. Beyond the border by more than a pixel: zero. */
-static double sample(const double *plane, int64_t height, int64_t width, double y, double x, bool max) {
+/* The four weighted neighbours of (y, x), summed, or the largest. Beyond the border by more than a
+ * pixel: zero. */
+static double sample(const double *plane, int64_t height, int64_t width, double y, double x,
+                     bool max) {
     if (!(y >= -1 && y <= (double)height && x >= -1 && x <= (double)width)) return 0;
     y = fmin(fmax(y, 0), (double)(height - 1));
     x = fmin(fmax(x, 0), (double)(width - 1));
-    int64_t y0 = (int64_t)y, x0 = (int64_t)x, y1 = y0 + (y0 < height - 1), x1 = x0 + (x0 < width - 1);
+    int64_t y0 = (int64_t)y, x0 = (int64_t)x, y1 = y0 + (y0 < height - 1),
+            x1 = x0 + (x0 < width - 1);
     double fy = y - (double)y0, fx = x - (double)x0;
-    double a = (1 - fy) * (1 - fx) * plane[y0 * width + x0], b = (1 - fy) * fx * plane[y0 * width + x1];
+    double a = (1 - fy) * (1 - fx) * plane[y0 * width + x0],
+           b = (1 - fy) * fx * plane[y0 * width + x1];
     double c = fy * (1 - fx) * plane[y1 * width + x0], d = fy * fx * plane[y1 * width + x1];
     return max ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
 }
 
 static pith_status run_roi(pith__run *r) {
     const pith_tensor *x = r->in[0], *rois = r->in[1], *y = r->out[0];
-    int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], bins_h = y->dims[2], bins_w = y->dims[3];
+    int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], bins_h = y->dims[2],
+            bins_w = y->dims[3];
     if (rois->rank != 2 || rois->dims[1] != 4 || rois->dims[0] != y->dims[0])
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "rois must be [%lld, 4]", (long long)y->dims[0]);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "rois must be [%lld, 4]",
+                          (long long)y->dims[0]);
     if (height < 1 || width < 1) return pith__op_fail(r, "the input is empty");
     pith__wide w;
     pith__wide_open(&w, r);
     pith_str mode = pith__node_str(r->node, "coordinate_transformation_mode", "half_pixel");
-    bool half = pith__str_is(mode, "half_pixel"), max = pith__str_is(pith__node_str(r->node, "mode", "avg"), "max");
+    bool half = pith__str_is(mode, "half_pixel"),
+         max = pith__str_is(pith__node_str(r->node, "mode", "avg"), "max");
     double scale = pith__node_float(r->node, "spatial_scale", 1), offset = half ? 0.5 : 0;
     int64_t ratio = pith__node_int(r->node, "sampling_ratio", 0);
     for (int64_t n = 0; n < y->dims[0]; n++) {
         int64_t image = ((const int64_t *)r->in[2]->data)[n];
         if (image < 0 || image >= x->dims[0])
-            return pith__fail(r->err, PITH_ERR_RUN, "batch index %lld is outside of %lld images", (long long)image,
-                              (long long)x->dims[0]);
+            return pith__fail(r->err, PITH_ERR_RUN, "batch index %lld is outside of %lld images",
+                              (long long)image, (long long)x->dims[0]);
         const double *roi = w.in[1] + 4 * n;
-        double x0 = roi[0] * scale - offset, y0 = roi[1] * scale - offset, roi_w = roi[2] * scale - offset - x0,
-               roi_h = roi[3] * scale - offset - y0;
+        double x0 = roi[0] * scale - offset, y0 = roi[1] * scale - offset,
+               roi_w = roi[2] * scale - offset - x0, roi_h = roi[3] * scale - offset - y0;
         if (!half) roi_w = fmax(roi_w, 1), roi_h = fmax(roi_h, 1);
         double bin_h = roi_h / (double)bins_h, bin_w = roi_w / (double)bins_w;
-        double grid_h = ratio ? (double)ratio : ceil(bin_h), grid_w = ratio ? (double)ratio : ceil(bin_w);
+        double grid_h = ratio ? (double)ratio : ceil(bin_h),
+               grid_w = ratio ? (double)ratio : ceil(bin_w);
         if (!(fabs(grid_h) <= 65536 && fabs(grid_w) <= 65536))
             return pith__fail(r->err, PITH_ERR_RUN, "region %lld is too large", (long long)n);
         int64_t steps_h = (int64_t)fmax(grid_h, 0), steps_w = (int64_t)fmax(grid_w, 0);
         for (int64_t i = 0; i < channels * bins_h * bins_w; i++) {
-            const double *plane = w.in[0] + (image * channels + i / (bins_h * bins_w)) * height * width;
-            double top = y0 + (double)(i / bins_w % bins_h) * bin_h, left = x0 + (double)(i % bins_w) * bin_w;
+            const double *plane =
+                w.in[0] + (image * channels + i / (bins_h * bins_w)) * height * width;
+            double top = y0 + (double)(i / bins_w % bins_h) * bin_h,
+                   left = x0 + (double)(i % bins_w) * bin_w;
             double value = 0;
             for (int64_t k = 0; k < steps_h * steps_w; k++) {
-                double s = sample(plane, height, width, top + ((double)(k / steps_w) + 0.5) * bin_h / grid_h,
+                double s = sample(plane, height, width,
+                                  top + ((double)(k / steps_w) + 0.5) * bin_h / grid_h,
                                   left + ((double)(k % steps_w) + 0.5) * bin_w / grid_w, max);
                 value = !max ? value + s : k == 0 ? s : fmax(value, s);
             }

@@ -1,7 +1,7 @@
 /* op_cast.c - Cast, CastLike and BitCast: one element type into another.
  *
- * Numbers go through engine/kernels/convert.h. Strings are read by strtod, and numbers are written with the fewest
- * digits that read back as the same value; the bytes belong to the run. */
+ * Numbers go through engine/kernels/convert.h. Strings are read by strtod, and numbers are written
+ * with the fewest digits that read back as the same value; the bytes belong to the run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-/* GRAIN: elements that are worth a thread. TEXT_MAX: bytes of the longest number as text, with room to spare. */
+/* GRAIN: elements that are worth a thread. TEXT_MAX: bytes of the longest number as text, with room
+ * to spare. */
 enum { GRAIN = 16384, TEXT_MAX = 64 };
 
 typedef struct job {
@@ -44,7 +45,8 @@ static pith_status from_string(pith__run *r, const pith_tensor *x, pith_tensor *
     const pith_str *p = x->data;
     for (int64_t i = 0; i < total; i++) {
         char text[TEXT_MAX * 4];
-        if (p[i].size >= sizeof text) return pith__op_fail(r, "element %lld is not a number", (long long)i);
+        if (p[i].size >= sizeof text)
+            return pith__op_fail(r, "element %lld is not a number", (long long)i);
         if (p[i].size) memcpy(text, p[i].data, p[i].size);
         text[p[i].size] = '\0';
         char *end;
@@ -82,14 +84,16 @@ static int print_float(char *text, double v, int dtype) {
 
 static pith_status to_string(pith__run *r, const pith_tensor *x, pith_tensor *y, int64_t total) {
     size_t bytes;
-    if (pith__mul_overflows((size_t)total, (size_t)TEXT_MAX, &bytes)) return pith__fail_memory(r->err, SIZE_MAX);
+    if (pith__mul_overflows((size_t)total, (size_t)TEXT_MAX, &bytes))
+        return pith__fail_memory(r->err, SIZE_MAX);
     char *text = r->exec->alloc(r->exec, bytes);
     if (!text) return pith__fail_memory(r->err, bytes);
     pith_str *q = y->data;
     for (int64_t i = 0; i < total; i++, text += TEXT_MAX) {
         int n;
         if (x->dtype == PITH_U64) {
-            n = snprintf(text, TEXT_MAX, "%llu", (unsigned long long)((const uint64_t *)x->data)[i]);
+            n = snprintf(text, TEXT_MAX, "%llu",
+                         (unsigned long long)((const uint64_t *)x->data)[i]);
         } else if (pith__dtype_is_float(x->dtype)) {
             double v;
             pith__convert(&v, PITH_F64, 0, x->data, x->dtype, i, 1, true);
@@ -126,7 +130,8 @@ static pith_status cast_run(pith__run *r) {
                                             : 1,
               total,
               0 };
-    j.per_part = (pith__run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed parts begin at a byte */
+    /* packed parts begin at a byte */
+    j.per_part = (pith__run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7;
     pith__run_parallel(r, cast_run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
@@ -154,22 +159,25 @@ static pith_status cast_upgrade(pith__node *node, pith_error *err) {
         const char *name;
         int dtype;
     } names[] = {
-        { "FLOAT", PITH_F32 },  { "UINT8", PITH_U8 },    { "INT8", PITH_I8 },    { "UINT16", PITH_U16 },
-        { "INT16", PITH_I16 },  { "INT32", PITH_I32 },   { "INT64", PITH_I64 },  { "STRING", PITH_STRING },
-        { "BOOL", PITH_BOOL },  { "FLOAT16", PITH_F16 }, { "DOUBLE", PITH_F64 }, { "UINT32", PITH_U32 },
+        { "FLOAT", PITH_F32 },   { "UINT8", PITH_U8 },      { "INT8", PITH_I8 },
+        { "UINT16", PITH_U16 },  { "INT16", PITH_I16 },     { "INT32", PITH_I32 },
+        { "INT64", PITH_I64 },   { "STRING", PITH_STRING }, { "BOOL", PITH_BOOL },
+        { "FLOAT16", PITH_F16 }, { "DOUBLE", PITH_F64 },    { "UINT32", PITH_U32 },
         { "UINT64", PITH_U64 },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!pith__str_is(to->s, names[i].name)) continue;
         return pith__node_set_int(node, "to", names[i].dtype) ? pith__fail_memory(err, 0) : PITH_OK;
     }
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "attribute to: unknown type '" PITH_STR_FMT "'", PITH_STR_ARG(to->s));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "attribute to: unknown type '" PITH_STR_FMT "'",
+                      PITH_STR_ARG(to->s));
 }
 
 static pith_status cast_infer_cast(pith__infer *c) {
     int64_t to = pith__node_int(c->node, "to", 0);
     if (to <= 0 || to >= PITH_DTYPE_COUNT) {
-        return pith__op_fail(c, "attribute to is missing or not an element type: %lld", (long long)to);
+        return pith__op_fail(c, "attribute to is missing or not an element type: %lld",
+                             (long long)to);
     }
     return infer_to(c, (int)to);
 }
@@ -178,38 +186,44 @@ static pith_status cast_infer_like(pith__infer *c) { return infer_to(c, c->in[1]
 
 static pith_status cast_prepare(pith__prepare *c) {
     int from = c->in[0]->dtype, to = c->out[0].dtype;
-    if (from != PITH_STRING && !pith__convert_known(from, PITH_F64)) return pith__fail_dtype(c->err, from);
-    if (to != PITH_STRING && !pith__convert_known(PITH_F64, to)) return pith__fail_dtype(c->err, to);
+    if (from != PITH_STRING && !pith__convert_known(from, PITH_F64))
+        return pith__fail_dtype(c->err, from);
+    if (to != PITH_STRING && !pith__convert_known(PITH_F64, to))
+        return pith__fail_dtype(c->err, to);
     return PITH_OK;
 }
 
-const pith__op pith__op_Cast = { .domain = "",
-                                 .name = "Cast",
-                                 .since = 6,
-                                 .newest = 28,
-                                 .min_inputs = 1,
-                                 .max_inputs = 1,
-                                 .max_outputs = 1,
-                                 .types = "C",
-                                 .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19; "
-                                          "to string! @-5; to dtype! @6",
-                                 .flags = PITH_OP_ELEMENTWISE,
-                                 .upgrade = cast_upgrade,
-                                 .infer = cast_infer_cast,
-                                 .prepare = cast_prepare,
-                                 .run = cast_run };
-const pith__op pith__op_CastLike = { .domain = "",
-                                     .name = "CastLike",
-                                     .since = 15,
-                                     .newest = 25,
-                                     .min_inputs = 2,
-                                     .max_inputs = 2,
-                                     .max_outputs = 1,
-                                     .types = "C",
-                                     .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19",
-                                     .infer = cast_infer_like,
-                                     .prepare = cast_prepare,
-                                     .run = cast_run };
+const pith__op pith__op_Cast = {
+    .domain = "",
+    .name = "Cast",
+    .since = 6,
+    .newest = 28,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .types = "C",
+    .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19; "
+             "to string! @-5; to dtype! @6",
+    .flags = PITH_OP_ELEMENTWISE,
+    .upgrade = cast_upgrade,
+    .infer = cast_infer_cast,
+    .prepare = cast_prepare,
+    .run = cast_run
+};
+const pith__op pith__op_CastLike = {
+    .domain = "",
+    .name = "CastLike",
+    .since = 15,
+    .newest = 25,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .types = "C",
+    .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19",
+    .infer = cast_infer_like,
+    .prepare = cast_prepare,
+    .run = cast_run
+};
 
 /* ---- BitCast: the same bytes ---- */
 
@@ -218,14 +232,16 @@ static pith_status infer_bits(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (to <= 0 || to >= PITH_DTYPE_COUNT || to == PITH_STRING || x->dtype == PITH_STRING ||
         (x->dtype && pith__dtype_bits(x->dtype) != pith__dtype_bits((int)to))) {
-        return pith__op_fail(c, "cannot see the bits of %s as type %lld", pith__dtype_name(x->dtype), (long long)to);
+        return pith__op_fail(c, "cannot see the bits of %s as type %lld",
+                             pith__dtype_name(x->dtype), (long long)to);
     }
     pith__infer_set(c, 0, (int)to, x->rank, x->dims);
     return PITH_OK;
 }
 
 static pith_status run_bits(pith__run *r) {
-    if (r->in[0]->bytes && r->out[0]->data != r->in[0]->data) memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
+    if (r->in[0]->bytes && r->out[0]->data != r->in[0]->data)
+        memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
     return PITH_OK;
 }
 

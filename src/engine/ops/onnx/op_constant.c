@@ -7,11 +7,13 @@
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-/* The value that one of Constant's attributes describes, in *t; data of lists and scalars points into the node. */
+/* The value that one of Constant's attributes describes, in *t; data of lists and scalars points
+ * into the node. */
 static pith_status constant_value(const pith__node *node, pith_tensor *t, pith_error *err) {
     for (size_t i = 0; i < node->attr_count; i++) {
         const pith__attr *a = &node->attrs[i];
-        bool list = a->kind == PITH_ATTR_FLOATS || a->kind == PITH_ATTR_INTS || a->kind == PITH_ATTR_STRINGS;
+        bool list = a->kind == PITH_ATTR_FLOATS || a->kind == PITH_ATTR_INTS ||
+                    a->kind == PITH_ATTR_STRINGS;
         *t = (pith_tensor){ .rank = list, .dims = { (int64_t)a->count } };
         switch (a->kind) {
         case PITH_ATTR_TENSOR: *t = *a->tensor; return PITH_OK;
@@ -44,7 +46,8 @@ static pith_status constant_value(const pith__node *node, pith_tensor *t, pith_e
         t->bytes = pith__element_size(t->dtype) * (list ? a->count : 1);
         return PITH_OK;
     }
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "has no dense value (sparse_value is not supported)");
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "has no dense value (sparse_value is not supported)");
 }
 
 static pith_status infer_constant(pith__infer *c) {
@@ -62,29 +65,32 @@ static pith_status run_constant(pith__run *r) {
     return PITH_OK;
 }
 
-const pith__op pith__op_Constant = { .domain = "",
-                                     .name = "Constant",
-                                     .since = 1,
-                                     .newest = 25,
-                                     .min_inputs = 0,
-                                     .max_inputs = 0,
-                                     .max_outputs = 1,
-                                     .attrs =
-                                         "value tensor! @-10; value tensor @11; value_float float @12; "
-                                         "value_floats floats @12; value_int int any @12; value_ints ints any @12; "
-                                         "value_string string @12; value_strings strings @12",
-                                     .infer = infer_constant,
-                                     .run = run_constant };
+const pith__op pith__op_Constant = {
+    .domain = "",
+    .name = "Constant",
+    .since = 1,
+    .newest = 25,
+    .min_inputs = 0,
+    .max_inputs = 0,
+    .max_outputs = 1,
+    .attrs = "value tensor! @-10; value tensor @11; value_float float @12; "
+             "value_floats floats @12; value_int int any @12; value_ints ints any @12; "
+             "value_string string @12; value_strings strings @12",
+    .infer = infer_constant,
+    .run = run_constant
+};
 
 /* ---- ConstantOfShape ---- */
 
 static pith_status infer_of_shape(pith__infer *c) {
     pith__numbers shape;
     PITH_TRY(pith__infer_numbers(c, 0, &shape));
-    if (shape.count > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK);
+    if (shape.count > PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK);
     for (int i = 0; i < shape.count; i++) {
         if (pith__dim_known(shape.items[i]) && shape.items[i] < 0) {
-            return pith__op_fail(c, "shape[%d] is %lld; it must not be negative", i, (long long)shape.items[i]);
+            return pith__op_fail(c, "shape[%d] is %lld; it must not be negative", i,
+                                 (long long)shape.items[i]);
         }
     }
     const pith_tensor *value = pith__node_tensor(c->node, "value");
@@ -138,9 +144,11 @@ const pith__op pith__op_ConstantOfShape = { .domain = "",
 
 static pith_status infer_eye(pith__infer *c) {
     const pith__type *x = c->in[0];
-    if (x->rank >= 0 && x->rank != 2) return pith__op_fail(c, "input has rank %d, expected 2", x->rank);
+    if (x->rank >= 0 && x->rank != 2)
+        return pith__op_fail(c, "input has rank %d, expected 2", x->rank);
     int dtype = pith__node_choice(c->node, "dtype", x->dtype);
-    if (dtype != PITH_UNDEFINED && !pith__convert_known(PITH_F64, dtype)) return pith__fail_dtype(c->err, dtype);
+    if (dtype != PITH_UNDEFINED && !pith__convert_known(PITH_F64, dtype))
+        return pith__fail_dtype(c->err, dtype);
     pith__infer_set(c, 0, dtype, x->rank, x->dims);
     return PITH_OK;
 }
@@ -172,11 +180,13 @@ const pith__op pith__op_EyeLike = { .domain = "",
 
 /* ---- Range ---- */
 
-/* Start, limit and delta as the exact integers they are: 64 bits of contents, or a followed number. */
+/* Start, limit and delta as the exact integers they are: 64 bits of contents, or a followed number.
+ */
 static bool exact_bounds(const pith__infer *c, int64_t bounds[3]) {
     for (int i = 0; i < 3; i++) {
         const pith__type *t = c->in[i];
-        if (!pith__dtype_is_int(t->dtype) || t->dtype == PITH_U64 || pith__type_count(t) != 1) return false;
+        if (!pith__dtype_is_int(t->dtype) || t->dtype == PITH_U64 || pith__type_count(t) != 1)
+            return false;
         if (t->data && t->data->data)
             pith__convert(&bounds[i], PITH_I64, 0, t->data->data, t->dtype, 0, 1, true);
         else if (!pith__infer_number(c, i, &bounds[i]) || !pith__dim_known(bounds[i]))
@@ -192,15 +202,18 @@ static pith_status range_count(pith__infer *c, pith__dim *n) {
     double first, last, step, count;
     if (exact_bounds(c, bounds)) {
         step = (double)bounds[2];
-        __int128 span = (__int128)bounds[1] - bounds[0], delta = bounds[2] ? bounds[2] : 1, whole = span / delta;
+        __int128 span = (__int128)bounds[1] - bounds[0], delta = bounds[2] ? bounds[2] : 1,
+                 whole = span / delta;
         count = (double)(whole + (span % delta && (span > 0) == (delta > 0)));
-    } else if (pith__infer_scalar(c, 0, &first) && pith__infer_scalar(c, 1, &last) && pith__infer_scalar(c, 2, &step)) {
+    } else if (pith__infer_scalar(c, 0, &first) && pith__infer_scalar(c, 1, &last) &&
+               pith__infer_scalar(c, 2, &step)) {
         count = ceil((last - first) / step);
     } else {
         return PITH_OK;
     }
     if (step == 0) return pith__op_fail(c, "delta is 0");
-    if (!(count < most)) return pith__op_fail(c, "the result has more elements than memory can hold");
+    if (!(count < most))
+        return pith__op_fail(c, "the result has more elements than memory can hold");
     *n = count > 0 ? (pith__dim)count : 0;
     return PITH_OK;
 }
@@ -209,17 +222,19 @@ static pith_status infer_range(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 2));
     int dtype = c->in[0]->dtype;
     pith__dim n = PITH_DIM_UNKNOWN, start, limit, delta;
-    bool numbers =
-        pith__infer_number(c, 0, &start) && pith__infer_number(c, 1, &limit) && pith__infer_number(c, 2, &delta);
+    bool numbers = pith__infer_number(c, 0, &start) && pith__infer_number(c, 1, &limit) &&
+                   pith__infer_number(c, 2, &delta);
     PITH_TRY(range_count(c, &n));
     if (n == PITH_DIM_UNKNOWN && numbers && delta == 1)
-        n = pith__dim_apply(c->dims, PITH_DIM_MAX, pith__dim_apply(c->dims, PITH_DIM_SUB, limit, start), 0);
+        n = pith__dim_apply(c->dims, PITH_DIM_MAX,
+                            pith__dim_apply(c->dims, PITH_DIM_SUB, limit, start), 0);
     pith__infer_set(c, 0, dtype, 1, &n);
     int64_t count;
     pith__dim *elems = numbers && pith__dim_known(delta) ? pith__infer_new_elems(c, &count) : NULL;
     if (!elems) return PITH_OK;
     for (int64_t i = 0; i < count; i++) {
-        elems[i] = pith__dim_apply(c->dims, PITH_DIM_ADD, start, pith__dim_apply(c->dims, PITH_DIM_MUL, delta, i));
+        elems[i] = pith__dim_apply(c->dims, PITH_DIM_ADD, start,
+                                   pith__dim_apply(c->dims, PITH_DIM_MUL, delta, i));
     }
     c->out[0].elems = elems;
     return PITH_OK;

@@ -1,10 +1,12 @@
-/* op_conv.c - Conv, ConvTranspose, ConvInteger, QLinearConv, pith.QLinearConvLast: weights times windows.
+/* op_conv.c - Conv, ConvTranspose, ConvInteger, QLinearConv, pith.QLinearConvLast: weights times
+ * windows.
  *
- * The windows of a tile of outputs are written as columns [channels * kernel, tile]. A convolution is then a matmul
- * with the weights [maps, channels * kernel], and sums go in the order channel, kernel row, column. Tiles are shared
- * among threads. A transposed convolution is the matmul with the transposed weights, whose columns are added back into
- * place. f32 goes through the GEMM, f64 is computed in f64. f32 with one or two spatial axes and 8-bit integers have
- * files of their own (conv_f32.c, conv_transpose.c, conv_int.c); what the last leaves out is exact in f64. */
+ * The windows of a tile of outputs are written as columns [channels * kernel, tile]. A convolution
+ * is then a matmul with the weights [maps, channels * kernel], and sums go in the order channel,
+ * kernel row, column. Tiles are shared among threads. A transposed convolution is the matmul with
+ * the transposed weights, whose columns are added back into place. f32 goes through the GEMM, f64
+ * is computed in f64. f32 with one or two spatial axes and 8-bit integers have files of their own
+ * (conv_f32.c, conv_transpose.c, conv_int.c); what the last leaves out is exact in f64. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +21,8 @@
 #include "engine/ops/shared/widen_types.h"
 #include "engine/ops/shared/window_attrs.h"
 
-/* Outputs of one matmul. More use the GEMM better, until the columns (TILE * channels * kernel floats) leave L2. */
+/* Outputs of one matmul. More use the GEMM better, until the columns (TILE * channels * kernel
+ * floats) leave L2. */
 enum { TILE = 256 };
 
 typedef pith__conv_int_inputs layout;
@@ -28,8 +31,10 @@ static const struct {
     const char *name;
     layout inputs;
 } layouts[] = {
-    { "Conv", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },       { "ConvTranspose", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
-    { "ConvInteger", { 0, -1, 2, 1, -1, 3, -1, -1, -1 } }, { "QLinearConv", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
+    { "Conv", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
+    { "ConvTranspose", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
+    { "ConvInteger", { 0, -1, 2, 1, -1, 3, -1, -1, -1 } },
+    { "QLinearConv", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
     { "QLinearConvLast", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
 };
 
@@ -45,7 +50,8 @@ typedef struct state {
     pith__window_add_fn *add;
     bool f32_planes; /* f32 with one or two spatial axes: by `f32` */
     pith__conv_f32 f32;
-    bool phases; /* transposed f32 with one or two spatial axes: by conv_transpose.h where the windows fit */
+    bool phases; /* transposed f32 with one or two spatial axes: by conv_transpose.h where the
+                    windows fit */
     pith__conv_int integers; /* of 8-bit numbers, if it is possible */
     bool transposed;
     size_t size;
@@ -61,16 +67,17 @@ static const layout *conv_find_layout(const pith__node *node) {
 /* Sizes that do not depend on windows. */
 typedef pith__conv_sizes sizes;
 
-/* dims[rank] of the input (x_last) or output (y_last) with the channels at axis 1; they are the last axis if the node's
- * attribute of that name says so. */
-static void conv_dims(int64_t *to, const pith__node *node, const char *last, const int64_t *dims, int rank) {
+/* dims[rank] of the input (x_last) or output (y_last) with the channels at axis 1; they are the
+ * last axis if the node's attribute of that name says so. */
+static void conv_dims(int64_t *to, const pith__node *node, const char *last, const int64_t *dims,
+                      int rank) {
     const bool moved = rank > 2 && pith__node_int(node, last, 0);
     for (int i = 0; i < rank; i++) to[i] = dims[!moved || i == 0 ? i : i == 1 ? rank - 1 : i - 1];
 }
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
-static pith_status transposed_output(pith__dim *out, pith__window *w, pith__dims *dims, const pith__node *node,
-                                     const pith__dim *in, pith_error *err) {
+static pith_status transposed_output(pith__dim *out, pith__window *w, pith__dims *dims,
+                                     const pith__node *node, const pith__dim *in, pith_error *err) {
     size_t extra_count, shape_count;
     const int64_t *extra = pith__node_ints(node, "output_padding", &extra_count),
                   *shape = pith__node_ints(node, "output_shape", &shape_count);
@@ -78,16 +85,18 @@ static pith_status transposed_output(pith__dim *out, pith__window *w, pith__dims
     bool lower = pith__str_is(mode, "SAME_LOWER"), same = lower || pith__str_is(mode, "SAME_UPPER");
     if ((extra && extra_count != (size_t)w->rank) ||
         (shape && shape_count != (size_t)w->rank && shape_count != (size_t)w->rank + 2)) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape does not have %d numbers", w->rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "output_padding or output_shape does not have %d numbers", w->rank);
     }
     if (shape) shape += shape_count - (size_t)w->rank;
     for (int i = 0; i < w->rank; i++) {
         int64_t more = extra ? extra[i] : 0, reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (more < 0 || more > INT32_MAX || (shape && (shape[i] < 0 || shape[i] > INT32_MAX))) {
-            return pith__fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape is out of range at axis %d", i);
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "output_padding or output_shape is out of range at axis %d", i);
         }
-        pith__dim full =
-            pith__dim_apply(dims, PITH_DIM_MUL, pith__dim_apply(dims, PITH_DIM_SUB, in[i], 1), w->stride[i]);
+        pith__dim full = pith__dim_apply(
+            dims, PITH_DIM_MUL, pith__dim_apply(dims, PITH_DIM_SUB, in[i], 1), w->stride[i]);
         full = pith__dim_apply(dims, PITH_DIM_ADD, full, reach + more);
         if (shape || same) {
             out[i] = shape ? shape[i] : pith__dim_apply(dims, PITH_DIM_MUL, in[i], w->stride[i]);
@@ -99,14 +108,16 @@ static pith_status transposed_output(pith__dim *out, pith__window *w, pith__dims
             out[i] = pith__dim_apply(dims, PITH_DIM_SUB, full, w->begin[i] + w->end[i]);
         }
         if (pith__dim_known(out[i]) && out[i] < 0)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i, (long long)out[i]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i,
+                              (long long)out[i]);
     }
     return PITH_OK;
 }
 
 /* The window of a transposed convolution walks the output, once per input place. */
-static pith_status transposed_window(pith__window *w, const pith__node *node, const int64_t *x, const int64_t *weights,
-                                     const int64_t *y, int rank, pith_error *err) {
+static pith_status transposed_window(pith__window *w, const pith__node *node, const int64_t *x,
+                                     const int64_t *weights, const int64_t *y, int rank,
+                                     pith_error *err) {
     pith__dim out[PITH_WINDOW_RANK];
     PITH_TRY(pith__windows_attributes(w, node, rank, weights + 2, err));
     PITH_TRY(transposed_output(out, w, NULL, node, x + 2, err));
@@ -117,7 +128,9 @@ static pith_status transposed_window(pith__window *w, const pith__node *node, co
     return PITH_OK;
 }
 
-static bool conv_differ(pith__dim a, pith__dim b) { return pith__dim_known(a) && pith__dim_known(b) && a != b; }
+static bool conv_differ(pith__dim a, pith__dim b) {
+    return pith__dim_known(a) && pith__dim_known(b) && a != b;
+}
 
 /* Scales and zero points are one number, those of the weights one or one for each map. */
 static pith_status conv_check_numbers(const pith__infer *c, const layout *l, pith__dim maps) {
@@ -139,7 +152,8 @@ static pith_status conv_infer(pith__infer *c) {
     int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->x_zero >= 0 ? PITH_I32 : x->dtype;
     int64_t groups = pith__node_int(c->node, "group", 1);
     if (l->x_zero < 0) PITH_TRY(pith__infer_equal_dtypes(c, 0, 2));
-    if (groups < 1 || groups > INT32_MAX) return pith__op_fail(c, "attribute group is %lld", (long long)groups);
+    if (groups < 1 || groups > INT32_MAX)
+        return pith__op_fail(c, "attribute group is %lld", (long long)groups);
     if (x->rank < 0 || w->rank < 0) {
         pith__infer_set(c, 0, dtype, x->rank >= 0 ? -1 : x->rank, NULL);
         return PITH_OK;
@@ -148,20 +162,23 @@ static pith_status conv_infer(pith__infer *c) {
         return pith__op_fail(c, "input and weights have ranks %d and %d", x->rank, w->rank);
     pith__dim in[PITH_MAX_RANK], out[PITH_MAX_RANK];
     conv_dims(in, c->node, "x_last", x->dims, x->rank);
-    pith__dim dims[PITH_MAX_RANK], wide = pith__dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
+    pith__dim dims[PITH_MAX_RANK],
+        wide = pith__dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
     dims[0] = in[0];
     dims[1] = transposed ? wide : w->dims[0];
-    if (conv_differ(in[1], transposed ? w->dims[0] : wide) || (pith__dim_known(w->dims[0]) && w->dims[0] % groups)) {
+    if (conv_differ(in[1], transposed ? w->dims[0] : wide) ||
+        (pith__dim_known(w->dims[0]) && w->dims[0] % groups)) {
         char channels[64];
         return pith__op_fail(c, "input has %s channels; the weights do not fit %lld groups of them",
-                             pith__dim_text(c->dims, in[1], channels, sizeof channels), (long long)groups);
+                             pith__dim_text(c->dims, in[1], channels, sizeof channels),
+                             (long long)groups);
     }
     PITH_TRY(conv_check_numbers(c, l, w->dims[0]));
     if (l->bias >= 0 && pith__has_input(c, l->bias)) {
         int64_t own = pith__type_count(c->in[l->bias]);
         if (own >= 0 && conv_differ(own, dims[1]))
-            return pith__op_fail(c, "bias has %lld elements for %lld output channels", (long long)own,
-                                 (long long)dims[1]);
+            return pith__op_fail(c, "bias has %lld elements for %lld output channels",
+                                 (long long)own, (long long)dims[1]);
     }
     for (int i = 0; i < x->rank - 2; i++) dims[i + 2] = PITH_DIM_UNKNOWN;
     bool known = true;
@@ -186,9 +203,11 @@ static pith_status conv_infer(pith__infer *c) {
 struct conv_integers {
     pith_status (*prepare)(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in);
     bool (*scratch)(const pith__conv_int *p, const pith__window *w, int threads, size_t *bytes);
-    pith_status (*run)(pith__run *r, const pith__conv_int *p, const pith__conv_int_inputs *in, const pith__window *w);
+    pith_status (*run)(pith__run *r, const pith__conv_int *p, const pith__conv_int_inputs *in,
+                       const pith__window *w);
     void (*widen)(double *to, const pith_tensor *t, const pith_tensor *zero, int64_t row);
-    void (*finish)(const pith__run *r, const layout *l, const double *sums, int64_t maps, int64_t plane);
+    void (*finish)(const pith__run *r, const layout *l, const double *sums, int64_t maps,
+                   int64_t plane);
 };
 
 static pith_status conv_prepare_any(pith__prepare *c, const conv_integers *whole) {
@@ -201,8 +220,10 @@ static pith_status conv_prepare_any(pith__prepare *c, const conv_integers *whole
     bool f32 = pith__compute_dtype(dtype) == PITH_F32;
     if (s->inputs->x_zero >= 0 ? (dtype != PITH_U8 && dtype != PITH_I8) : !f32 && dtype != PITH_F64)
         return pith__fail_dtype(c->err, dtype);
-    if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith__fail_dtype(c->err, w_dtype);
-    s->f32_planes = f32 && !s->transposed && s->inputs->x_zero < 0 && c->in[s->inputs->x]->rank <= 4;
+    if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8)
+        return pith__fail_dtype(c->err, w_dtype);
+    s->f32_planes =
+        f32 && !s->transposed && s->inputs->x_zero < 0 && c->in[s->inputs->x]->rank <= 4;
     s->phases = f32 && s->transposed && c->in[s->inputs->x]->rank <= 4;
     s->size = f32 ? sizeof(float) : sizeof(double);
     c->state = s;
@@ -224,23 +245,28 @@ static pith_status conv_prepare_any(pith__prepare *c, const conv_integers *whole
     return PITH_OK;
 }
 
-static sizes conv_sizes_of(const pith__node *node, const int64_t *x, const int64_t *w, bool transposed) {
+static sizes conv_sizes_of(const pith__node *node, const int64_t *x, const int64_t *w,
+                           bool transposed) {
     sizes z = { .batch = x[0], .groups = pith__node_int(node, "group", 1) };
     z.channels = x[1] / z.groups;
     z.maps = transposed ? w[1] : w[0] / z.groups;
     return z;
 }
 
-/* Elements of the columns of one part, their packed form (f32) and the result; false on overflow. */
-static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_t windows, int64_t places[3]) {
+/* Elements of the columns of one part, their packed form (f32) and the result; false on overflow.
+ */
+static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_t windows,
+                          int64_t places[3]) {
     int64_t tile = windows < TILE ? windows : TILE, rows;
     if (s->transposed) { /* the whole input plane, transposed weights, columns */
-        return !pith__mul_overflows(z->maps, kernel, &rows) && !pith__mul_overflows(rows, windows, &places[0]) &&
+        return !pith__mul_overflows(z->maps, kernel, &rows) &&
+               !pith__mul_overflows(rows, windows, &places[0]) &&
                !pith__mul_overflows(rows, z->channels, &places[2]) &&
                (places[1] = s->gemm ? pith__gemm_f32_packed_size(z->channels, windows) : 0) >= 0;
     }
     places[2] = z->maps * tile;
-    return !pith__mul_overflows(z->channels, kernel, &rows) && !pith__mul_overflows(rows, tile, &places[0]) &&
+    return !pith__mul_overflows(z->channels, kernel, &rows) &&
+           !pith__mul_overflows(rows, tile, &places[0]) &&
            (places[1] = s->gemm ? pith__gemm_f32_packed_size(rows, tile) : 0) >= 0;
 }
 
@@ -251,9 +277,12 @@ static bool conv_add_bytes(size_t *bytes, int64_t elements, size_t size) {
 }
 
 /* The inputs that a run does not read, as bits. */
-static uint32_t conv_unread(const state *s) { return s->f32_planes && s->f32.constant ? 1u << s->inputs->w : 0; }
+static uint32_t conv_unread(const state *s) {
+    return s->f32_planes && s->f32.constant ? 1u << s->inputs->w : 0;
+}
 
-static pith_status conv_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status conv_scratch(const pith__infer *c, const void *state_, int threads,
+                                size_t *bytes) {
     const state *s = state_;
     const layout *l = s->inputs;
     const pith__type *x = c->in[l->x], *w = c->in[l->w], *y = &c->out[0];
@@ -279,7 +308,8 @@ static pith_status conv_scratch(const pith__infer *c, const void *state_, int th
         pith__window window;
         PITH_TRY(transposed_window(&window, c->node, in, w->dims, out, rank, c->err));
         if (pith__conv_transpose_fits(&z, &window)) {
-            if (!pith__conv_transpose_scratch(&z, &window, threads, bytes)) return pith__fail_memory(c->err, SIZE_MAX);
+            if (!pith__conv_transpose_scratch(&z, &window, threads, bytes))
+                return pith__fail_memory(c->err, SIZE_MAX);
             return pith__widen_scratch(c, 0, bytes);
         }
     }
@@ -287,7 +317,8 @@ static pith_status conv_scratch(const pith__infer *c, const void *state_, int th
     for (int i = 0; fits && i < 3; i++) fits = conv_add_bytes(&part, places[i], s->size);
     fits = fits && !pith__mul_overflows(part, (size_t)threads, bytes);
     if (l->x_zero >= 0) { /* everything in f64 */
-        fits = fits && conv_add_bytes(bytes, pith__type_count(x), 8) && conv_add_bytes(bytes, pith__type_count(w), 8) &&
+        fits = fits && conv_add_bytes(bytes, pith__type_count(x), 8) &&
+               conv_add_bytes(bytes, pith__type_count(w), 8) &&
                conv_add_bytes(bytes, pith__type_count(y), 8);
     }
     return fits ? pith__widen_scratch(c, 0, bytes) : pith__fail_memory(c->err, SIZE_MAX);
@@ -305,8 +336,8 @@ typedef struct job {
 } job;
 
 /* c[m, n] = a[m, k] b[k, n]; c's rows are `stride` apart. */
-static void conv_product(const job *j, const char *a, const char *b, char *packed, char *to, int64_t m, int64_t n,
-                         int64_t k, int64_t stride, char *dense) {
+static void conv_product(const job *j, const char *a, const char *b, char *packed, char *to,
+                         int64_t m, int64_t n, int64_t k, int64_t stride, char *dense) {
     const state *s = j->s;
     if (s->gemm) {
         s->pack((float *)(void *)packed, (const float *)(const void *)b, n, 1, k, n, 0, n);
@@ -343,15 +374,17 @@ static void conv_run_tile(void *context, size_t part, int worker) {
     size_t size = j->s->size;
     int64_t tile = (int64_t)part % j->tiles, group = (int64_t)part / j->tiles % z->groups,
             batch = (int64_t)part / j->tiles / z->groups;
-    int64_t o0 = tile * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows, rows = z->channels * j->kernel;
+    int64_t o0 = tile * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows,
+            rows = z->channels * j->kernel;
     char *columns = j->workers + (size_t)worker * j->worker_bytes,
          *packed = columns + pith__round64((size_t)j->places[0] * size);
     char *dense = packed + pith__round64((size_t)j->places[1] * size);
     int64_t image = batch * z->groups + group;
-    pith__window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1,
-                         size);
+    pith__window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w,
+                         z->channels, o0, o1, size);
     conv_product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
-                 j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
+                 j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows,
+                 j->windows, dense);
 }
 
 static void run_transposed(void *context, size_t part, int worker) {
@@ -365,11 +398,12 @@ static void run_transposed(void *context, size_t part, int worker) {
     const char *weights = j->weights + (size_t)(group * z->channels * rows) * size;
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t k = 0; k < z->channels; k++) {
-            memcpy(turned + (size_t)(i * z->channels + k) * size, weights + (size_t)(k * rows + i) * size, size);
+            memcpy(turned + (size_t)(i * z->channels + k) * size,
+                   weights + (size_t)(k * rows + i) * size, size);
         }
     }
-    conv_product(j, turned, j->x + (size_t)((int64_t)part * z->channels * j->windows) * size, packed, columns, rows,
-                 j->windows, z->channels, j->windows, NULL);
+    conv_product(j, turned, j->x + (size_t)((int64_t)part * z->channels * j->windows) * size,
+                 packed, columns, rows, j->windows, z->channels, j->windows, NULL);
     char *y = j->y + (size_t)((int64_t)part * z->maps * j->plane) * size;
     memset(y, 0, (size_t)(z->maps * j->plane) * size);
     j->s->add(y, columns, &j->w, z->maps);
@@ -381,7 +415,8 @@ static void widen_integers(double *to, const pith_tensor *t, const pith_tensor *
     pith__convert(to, PITH_F64, 0, t->data, t->dtype, 0, total, true);
     for (int64_t i = 0; zeros && i < total; i++) {
         double z;
-        pith__convert(&z, PITH_F64, 0, zero->data, zero->dtype, zeros == 1 ? 0 : i / row % zeros, 1, true);
+        pith__convert(&z, PITH_F64, 0, zero->data, zero->dtype, zeros == 1 ? 0 : i / row % zeros, 1,
+                      true);
         to[i] -= z;
     }
 }
@@ -394,16 +429,19 @@ static float conv_number(const pith__run *r, int input, int64_t i) {
 }
 
 /* Exact sums into the output's type: as they are, or scaled and rounded. */
-static void finish_integers(const pith__run *r, const layout *l, const double *sums, int64_t maps, int64_t plane) {
+static void finish_integers(const pith__run *r, const layout *l, const double *sums, int64_t maps,
+                            int64_t plane) {
     pith_tensor *y = r->out[0];
     double low = y->dtype == PITH_I8 ? -128 : 0, high = y->dtype == PITH_I8 ? 127 : 255;
     for (int64_t i = 0; i < pith__tensor_count(y); i++) {
         int64_t map = i / plane % maps;
         double v = sums[i];
         if (l->y_scale >= 0) {
-            if (pith__has_input(r, l->bias)) v += (double)((const int32_t *)r->in[l->bias]->data)[map];
-            float scaled = (float)v * (conv_number(r, l->x_scale, 0) * conv_number(r, l->w_scale, map) /
-                                       conv_number(r, l->y_scale, 0));
+            if (pith__has_input(r, l->bias))
+                v += (double)((const int32_t *)r->in[l->bias]->data)[map];
+            float scaled =
+                (float)v * (conv_number(r, l->x_scale, 0) * conv_number(r, l->w_scale, map) /
+                            conv_number(r, l->y_scale, 0));
             v = rint((double)scaled) + (double)conv_number(r, l->y_zero, 0);
             v = v < low ? low : v > high ? high : v;
         }
@@ -411,14 +449,17 @@ static void finish_integers(const pith__run *r, const layout *l, const double *s
     }
 }
 
-static void conv_add_bias(const pith__run *r, const pith_tensor *bias, int64_t maps, int64_t plane, bool f32) {
+static void conv_add_bias(const pith__run *r, const pith_tensor *bias, int64_t maps, int64_t plane,
+                          bool f32) {
     int64_t rows = pith__tensor_count(r->out[0]) / plane;
     for (int64_t i = 0; i < rows; i++) {
         if (f32) {
-            float *y = (float *)r->out[0]->data + i * plane, b = ((const float *)bias->data)[i % maps];
+            float *y = (float *)r->out[0]->data + i * plane,
+                  b = ((const float *)bias->data)[i % maps];
             for (int64_t k = 0; k < plane; k++) y[k] += b;
         } else {
-            double *y = (double *)r->out[0]->data + i * plane, b = ((const double *)bias->data)[i % maps];
+            double *y = (double *)r->out[0]->data + i * plane,
+                   b = ((const double *)bias->data)[i % maps];
             for (int64_t k = 0; k < plane; k++) y[k] += b;
         }
     }
@@ -432,7 +473,8 @@ static pith_status conv_job_begin(job *j, const pith__run *r) {
     conv_dims(in, r->node, "x_last", x->dims, x->rank);
     conv_dims(out, r->node, "y_last", y->dims, y->rank);
     j->z = conv_sizes_of(r->node, in, w->dims, s->transposed);
-    if (s->transposed) return transposed_window(&j->w, r->node, in, w->dims, out, x->rank - 2, r->err);
+    if (s->transposed)
+        return transposed_window(&j->w, r->node, in, w->dims, out, x->rank - 2, r->err);
     PITH_TRY(pith__windows_attributes(&j->w, r->node, x->rank - 2, w->dims + 2, r->err));
     pith__windows_complete(&j->w, r->node, in + 2, out + 2);
     return PITH_OK;
@@ -454,7 +496,8 @@ static pith_status conv_run_plain(pith__run *r) {
     }
     if (s->phases && pith__conv_transpose_fits(&j.z, &j.w)) {
         pith__conv_transpose_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
-                                 pith__has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
+                                 pith__has_input(r, l->bias) ? r->in[l->bias]->data : NULL,
+                                 y->data);
         return PITH_OK;
     }
     j.kernel = pith__window_count(j.w.kernel, j.w.rank);
@@ -471,7 +514,8 @@ static pith_status conv_run_plain(pith__run *r) {
         rest += pith__round64((size_t)pith__tensor_count(w) * sizeof(double));
         sums = (double *)(void *)rest;
         rest += pith__round64((size_t)pith__tensor_count(y) * sizeof(double));
-        s->whole->widen(wide_x, x, pith__has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith__tensor_count(x));
+        s->whole->widen(wide_x, x, pith__has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL,
+                        pith__tensor_count(x));
         s->whole->widen(wide_w, w, pith__has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL,
                         pith__tensor_count(w) / w->dims[0]);
         j.x = (const char *)wide_x;
@@ -505,7 +549,8 @@ static pith_status conv_run(pith__run *r) {
 
 static void conv_cost(const pith__run *r, pith__cost *cost) {
     const state *s = r->state;
-    const pith_tensor *w = r->in[s->inputs->w], *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
+    const pith_tensor *w = r->in[s->inputs->w],
+                      *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
     double per_window = (double)pith__tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
     cost->operations = 2.0 * (double)pith__tensor_count(windows) * per_window;
     cost->kernel = s->f32_planes || s->phases ? "conv f32" : s->gemm ? "gemm f32" : NULL;
@@ -513,34 +558,38 @@ static void conv_cost(const pith__run *r, pith__cost *cost) {
 
 static pith_status conv_prepare(pith__prepare *c) { return conv_prepare_any(c, NULL); }
 
-static const conv_integers conv_integers_all = { pith__conv_int_prepare, pith__conv_int_scratch, pith__conv_int_run,
-                                                 widen_integers, finish_integers };
+static const conv_integers conv_integers_all = { pith__conv_int_prepare, pith__conv_int_scratch,
+                                                 pith__conv_int_run, widen_integers,
+                                                 finish_integers };
 
-static pith_status conv_prepare_integers(pith__prepare *c) { return conv_prepare_any(c, &conv_integers_all); }
+static pith_status conv_prepare_integers(pith__prepare *c) {
+    return conv_prepare_any(c, &conv_integers_all);
+}
 
 static pith_status conv_prepare_last(pith__prepare *c) {
     PITH_TRY(conv_prepare_integers(c));
     if (((const state *)c->state)->integers.possible || c->lacking) return PITH_OK;
-    return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "the weights are not constants, or too many for a sum of 32 bits");
+    return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                      "the weights are not constants, or too many for a sum of 32 bits");
 }
 
-#define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                                              \
+#define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                          \
     CONV_OF(symbol, "", #symbol, prepare_, types_, since_, newest_, attrs_, min, max)
-#define CONV_OF(symbol, domain_, name_, prepare_, types_, since_, newest_, attrs_, min, max)                           \
-    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
-                                         .name = name_,                                                                \
-                                         .since = since_,                                                              \
-                                         .min_inputs = min,                                                            \
-                                         .max_inputs = max,                                                            \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = newest_,                                                            \
-                                         .attrs = attrs_,                                                              \
-                                         .flags = PITH_OP_TAILS,                                                       \
-                                         .infer = conv_infer,                                                          \
-                                         .prepare = prepare_,                                                          \
-                                         .scratch = conv_scratch,                                                      \
-                                         .run = conv_run,                                                              \
+#define CONV_OF(symbol, domain_, name_, prepare_, types_, since_, newest_, attrs_, min, max)       \
+    const pith__op pith__op_##symbol = { .domain = domain_,                                        \
+                                         .name = name_,                                            \
+                                         .since = since_,                                          \
+                                         .min_inputs = min,                                        \
+                                         .max_inputs = max,                                        \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = newest_,                                        \
+                                         .attrs = attrs_,                                          \
+                                         .flags = PITH_OP_TAILS,                                   \
+                                         .infer = conv_infer,                                      \
+                                         .prepare = prepare_,                                      \
+                                         .scratch = conv_scratch,                                  \
+                                         .run = conv_run,                                          \
                                          .cost = conv_cost };
 CONV(Conv, conv_prepare, "f", 1, 22,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
@@ -562,7 +611,8 @@ CONV(QLinearConv, conv_prepare_integers, "qeqqeqeqw", 10, 10,
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
      "strides ints 1..",
      8, 9)
-/* QLinearConv with the channels as the last axis of x, of y or of both. pass_channels_last.c makes it. */
+/* QLinearConv with the channels as the last axis of x, of y or of both. pass_channels_last.c makes
+ * it. */
 CONV_OF(QLinearConvLast_pith, "pith", "QLinearConvLast", conv_prepare_last, "qeqqeqeqw", 1, 1,
         "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
         "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "

@@ -1,19 +1,21 @@
-/* op_depth.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a move between two 6-d layouts.
- */
+/* op_depth.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a move
+ * between two 6-d layouts. */
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 
 static pith_status depth_check(pith__infer *c, int64_t *block) {
     const pith__type *x = c->in[0];
     *block = pith__node_int(c->node, "blocksize", 1);
-    if (x->rank >= 0 && x->rank != 4) return pith__op_fail(c, "input has rank %d, expected 4", x->rank);
+    if (x->rank >= 0 && x->rank != 4)
+        return pith__op_fail(c, "input has rank %d, expected 4", x->rank);
     return PITH_OK;
 }
 
 static pith_status divisible(pith__infer *c, int axis, int64_t by) {
     pith__dim d = c->in[0]->dims[axis];
     if (pith__dim_known(d) && d % by)
-        return pith__op_fail(c, "axis %d of size %lld does not divide by %lld", axis, (long long)d, (long long)by);
+        return pith__op_fail(c, "axis %d of size %lld does not divide by %lld", axis, (long long)d,
+                             (long long)by);
     return PITH_OK;
 }
 
@@ -25,8 +27,8 @@ static pith_status infer_space(pith__infer *c) {
     if (x->rank == 4) PITH_TRY(divisible(c, 1, b * b));
     for (int i = 0; i < x->rank; i++) {
         dims[i] = i == 0 ? x->dims[0]
-                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_FLOOR_DIV : PITH_DIM_MUL, x->dims[i],
-                                           i == 1 ? b * b : b);
+                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_FLOOR_DIV : PITH_DIM_MUL,
+                                           x->dims[i], i == 1 ? b * b : b);
     }
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
@@ -40,8 +42,8 @@ static pith_status infer_depth(pith__infer *c) {
     for (int i = 0; i < x->rank; i++) {
         if (i > 1) PITH_TRY(divisible(c, i, b));
         dims[i] = i == 0 ? x->dims[0]
-                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_MUL : PITH_DIM_FLOOR_DIV, x->dims[i],
-                                           i == 1 ? b * b : b);
+                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_MUL : PITH_DIM_FLOOR_DIV,
+                                           x->dims[i], i == 1 ? b * b : b);
     }
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
@@ -57,12 +59,15 @@ static void move(pith__run *r, const int64_t in[6], const int order[6]) {
     }
     pith__strides(to, dims, 6);
     if (pith__tensor_count(r->in[0])) {
-        pith__run_move(r, r->out[0]->data, to, r->in[0]->data, from, dims, 6, pith__element_size(r->in[0]->dtype));
+        pith__run_move(r, r->out[0]->data, to, r->in[0]->data, from, dims, 6,
+                       pith__element_size(r->in[0]->dtype));
     }
 }
 
 /* Whether channels are ordered column, row, depth; else depth, column, row. */
-static bool depth_crd(const pith__node *node) { return pith__str_is(pith__node_str(node, "mode", "DCR"), "CRD"); }
+static bool depth_crd(const pith__node *node) {
+    return pith__str_is(pith__node_str(node, "mode", "DCR"), "CRD");
+}
 
 static pith_status run_space(pith__run *r) {
     const int64_t *d = r->in[0]->dims, b = pith__node_int(r->node, "blocksize", 1);
@@ -80,27 +85,31 @@ static pith_status run_depth(pith__run *r) {
     return PITH_OK;
 }
 
-const pith__op pith__op_DepthToSpace = { .domain = "",
-                                         .name = "DepthToSpace",
-                                         .since = 1,
-                                         .newest = 28,
-                                         .min_inputs = 1,
-                                         .max_inputs = 1,
-                                         .max_outputs = 1,
-                                         .types = "m",
-                                         .attrs = "blocksize int! 1..32768; mode string DCR|CRD = DCR @11",
-                                         .infer = infer_space,
-                                         .prepare = pith__prepare_movable,
-                                         .run = run_space };
-const pith__op pith__op_SpaceToDepth = { .domain = "",
-                                         .name = "SpaceToDepth",
-                                         .since = 1,
-                                         .newest = 28,
-                                         .min_inputs = 1,
-                                         .max_inputs = 1,
-                                         .max_outputs = 1,
-                                         .types = "m",
-                                         .attrs = "blocksize int! 1..32768; mode string DCR|CRD = DCR @28",
-                                         .infer = infer_depth,
-                                         .prepare = pith__prepare_movable,
-                                         .run = run_depth };
+const pith__op pith__op_DepthToSpace = {
+    .domain = "",
+    .name = "DepthToSpace",
+    .since = 1,
+    .newest = 28,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .types = "m",
+    .attrs = "blocksize int! 1..32768; mode string DCR|CRD = DCR @11",
+    .infer = infer_space,
+    .prepare = pith__prepare_movable,
+    .run = run_space
+};
+const pith__op pith__op_SpaceToDepth = {
+    .domain = "",
+    .name = "SpaceToDepth",
+    .since = 1,
+    .newest = 28,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .types = "m",
+    .attrs = "blocksize int! 1..32768; mode string DCR|CRD = DCR @28",
+    .infer = infer_depth,
+    .prepare = pith__prepare_movable,
+    .run = run_depth
+};

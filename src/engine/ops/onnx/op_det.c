@@ -1,16 +1,17 @@
-/* op_det.c - Det, determinants of square matrices, and com.microsoft's Inverse, by elimination with partial pivoting in
- * double. */
+/* op_det.c - Det, determinants of square matrices, and com.microsoft's Inverse, by elimination with
+ * partial pivoting in double. */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"
 
 static pith_status det_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
-    if (x->rank >= 0 && x->rank < 2) return pith__op_fail(c, "input has %d dimensions, at least 2 are needed", x->rank);
-    if (x->rank >= 2 && pith__dim_known(x->dims[x->rank - 1]) && pith__dim_known(x->dims[x->rank - 2]) &&
-        x->dims[x->rank - 1] != x->dims[x->rank - 2])
-        return pith__op_fail(c, "matrices of %lld by %lld are not square", (long long)x->dims[x->rank - 2],
-                             (long long)x->dims[x->rank - 1]);
+    if (x->rank >= 0 && x->rank < 2)
+        return pith__op_fail(c, "input has %d dimensions, at least 2 are needed", x->rank);
+    if (x->rank >= 2 && pith__dim_known(x->dims[x->rank - 1]) &&
+        pith__dim_known(x->dims[x->rank - 2]) && x->dims[x->rank - 1] != x->dims[x->rank - 2])
+        return pith__op_fail(c, "matrices of %lld by %lld are not square",
+                             (long long)x->dims[x->rank - 2], (long long)x->dims[x->rank - 1]);
     bool inverse = pith__str_is(c->node->op_type, "Inverse");
     pith__type_set(&c->out[0], x->dtype, x->rank < 0 || inverse ? x->rank : x->rank - 2, x->dims);
     return PITH_OK;
@@ -51,7 +52,8 @@ static pith_status det_run(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
     int64_t n = r->in[0]->dims[r->in[0]->rank - 1];
-    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) w.out[0][i] = determinant(w.in[0] + i * n * n, n);
+    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++)
+        w.out[0][i] = determinant(w.in[0] + i * n * n, n);
     pith__wide_close(&w, r);
     return PITH_OK;
 }
@@ -98,7 +100,8 @@ static pith_status run_inverse(pith__run *r) {
     int64_t n = r->in[0]->dims[r->in[0]->rank - 1], count = pith__tensor_count(r->in[0]);
     for (int64_t at = 0; n && at < count; at += n * n) {
         if (!invert(w.in[0] + at, w.out[0] + at, n))
-            return pith__fail(r->err, PITH_ERR_RUN, "matrix %lld has no inverse", (long long)(at / (n * n)));
+            return pith__fail(r->err, PITH_ERR_RUN, "matrix %lld has no inverse",
+                              (long long)(at / (n * n)));
     }
     pith__wide_close(&w, r);
     return PITH_OK;

@@ -1,8 +1,8 @@
 /* op_dft.c - DFT and STFT, one transform of engine/kernels/fft.h after another.
  *
- * Forward transforms are computed in double, inverse ones in the type of the tensor (at least f32). NumPy does so, in
- * which the standard's reference is written, and its results contain that rounding. Source: ONNX operators of these
- * names. */
+ * Forward transforms are computed in double, inverse ones in the type of the tensor (at least f32).
+ * NumPy does so, in which the standard's reference is written, and its results contain that
+ * rounding. Source: ONNX operators of these names. */
 #include "base/checked.h"
 #include "engine/kernels/fft.h"
 #include "engine/ops/shared/as_doubles.h"
@@ -45,7 +45,8 @@ static void dft_load(const transform *t, int64_t i, double re, double im) {
 
 /* part: 0 real, 1 imaginary. */
 static double result(const transform *t, int64_t i, int part) {
-    return t->single ? (double)((const float *)t->y)[2 * i + part] : ((const double *)t->y)[2 * i + part];
+    return t->single ? (double)((const float *)t->y)[2 * i + part]
+                     : ((const double *)t->y)[2 * i + part];
 }
 
 static void transform_run(transform *t, bool inverse) {
@@ -61,7 +62,8 @@ static void transform_run(transform *t, bool inverse) {
 static pith_status transform_bytes(const pith__infer *c, pith__dim n, size_t *bytes) {
     size_t more;
     if (!pith__dim_known(n) || n < 0) return PITH_OK;
-    if (pith__mul_overflows((size_t)n, ARRAYS * 2 * sizeof(double), &more) || pith__add_overflows(*bytes, more, bytes))
+    if (pith__mul_overflows((size_t)n, ARRAYS * 2 * sizeof(double), &more) ||
+        pith__add_overflows(*bytes, more, bytes))
         return pith__fail(c->err, PITH_ERR_MEMORY, "length %lld is too large", (long long)n);
     return PITH_OK;
 }
@@ -98,9 +100,12 @@ static pith_status dft_form_of(const pith__infer *c, dft_form *f, bool *known) {
     *known = false;
     if (x->rank < 0) return PITH_OK;
     if (x->rank < 2)
-        return pith__fail(c->err, PITH_ERR_ARGUMENT, "input has %d dimensions, at least 2 are needed", x->rank);
+        return pith__fail(c->err, PITH_ERR_ARGUMENT,
+                          "input has %d dimensions, at least 2 are needed", x->rank);
     pith__dim axis = -2;
-    if (c->in_count > 2 && c->in[2] && (!pith__type_elem(c->in[2], 0, &axis) || !pith__dim_known(axis))) return PITH_OK;
+    if (c->in_count > 2 && c->in[2] &&
+        (!pith__type_elem(c->in[2], 0, &axis) || !pith__dim_known(axis)))
+        return PITH_OK;
     PITH_TRY(pith__axis_normalize(axis, x->rank, &f->axis, c->err));
     if (f->axis == x->rank - 1)
         return pith__fail(c->err, PITH_ERR_ARGUMENT, "axis is the one of real and imaginary parts");
@@ -108,7 +113,8 @@ static pith_status dft_form_of(const pith__infer *c, dft_form *f, bool *known) {
     if (f->inverse && f->onesided && pith__dim_known(f->length)) f->length = 2 * (f->length - 1);
     if (c->in_count > 1 && c->in[1] && !pith__type_elem(c->in[1], 0, &f->length)) return PITH_OK;
     if (pith__dim_known(f->length) && f->length < 1)
-        return pith__fail(c->err, PITH_ERR_ARGUMENT, "length %lld is not positive", (long long)f->length);
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "length %lld is not positive",
+                          (long long)f->length);
     *known = true;
     return PITH_OK;
 }
@@ -130,7 +136,8 @@ static pith_status infer_dft(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status scratch_dft(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status scratch_dft(const pith__infer *c, const void *state, int threads,
+                               size_t *bytes) {
     dft_form f;
     bool known;
     PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
@@ -146,15 +153,18 @@ static pith_status run_dft(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     pith__wide w;
     pith__wide_open(&w, r);
-    bool inverse = pith__node_int(r->node, "inverse", 0) != 0, onesided = pith__node_int(r->node, "onesided", 0) != 0;
+    bool inverse = pith__node_int(r->node, "inverse", 0) != 0,
+         onesided = pith__node_int(r->node, "onesided", 0) != 0;
     int axis;
-    PITH_TRY(pith__axis_normalize(r->in_count > 2 && r->in[2] ? index_of(r->in[2]) : -2, x->rank, &axis, r->err));
+    PITH_TRY(pith__axis_normalize(r->in_count > 2 && r->in[2] ? index_of(r->in[2]) : -2, x->rank,
+                                  &axis, r->err));
     int64_t in_length = x->dims[axis], out_length = y->dims[axis], parts = x->dims[x->rank - 1],
             out_parts = y->dims[y->rank - 1];
     int64_t n = r->in_count > 1 && r->in[1] ? index_of(r->in[1])
                 : inverse && onesided       ? 2 * (in_length - 1)
                                             : in_length;
-    if (parts != 1 && parts != 2) return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
+    if (parts != 1 && parts != 2)
+        return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < axis; i++) outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank - 1; i++) inner *= x->dims[i];
@@ -164,15 +174,18 @@ static pith_status run_dft(pith__run *r) {
         const double *from = w.in[0] + (line / inner * in_length * inner + line % inner) * parts;
         double *to = w.out[0] + (line / inner * out_length * inner + line % inner) * out_parts;
         for (int64_t i = 0; i < n; i++) {
-            bool mirror = inverse && onesided && i > n / 2, end = inverse && onesided && (i == 0 || 2 * i == n);
-            int64_t at = mirror ? n - i : i; /* the other half is the mirrored conjugate; ends are real */
+            bool mirror = inverse && onesided && i > n / 2,
+                 end = inverse && onesided && (i == 0 || 2 * i == n);
+            int64_t at = mirror ? n - i : i; /* the other half is the mirrored conjugate; ends are
+                                                real */
             double re = at < in_length ? from[at * inner * parts] : 0;
             double im = at < in_length && parts == 2 && !end ? from[at * inner * parts + 1] : 0;
             dft_load(&t, i, re, mirror ? -im : im);
         }
         transform_run(&t, inverse);
         for (int64_t i = 0; i < out_length; i++) {
-            for (int part = 0; part < out_parts; part++) to[i * inner * out_parts + part] = result(&t, i, part);
+            for (int part = 0; part < out_parts; part++)
+                to[i * inner * out_parts + part] = result(&t, i, part);
         }
     }
     pith__wide_close(&w, r);
@@ -209,26 +222,30 @@ static bool frame_of(const pith__infer *c, pith__dim *frame) {
 
 static pith_status infer_stft(pith__infer *c) {
     const pith__type *x = c->in[0];
-    if (x->rank >= 0 && x->rank != 3) return pith__op_fail(c, "the signal has %d dimensions, not 3", x->rank);
-    pith__dim dims[4] = { x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, 2 }, frame,
-              step;
+    if (x->rank >= 0 && x->rank != 3)
+        return pith__op_fail(c, "the signal has %d dimensions, not 3", x->rank);
+    pith__dim dims[4] = { x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN,
+                          PITH_DIM_UNKNOWN, 2 },
+              frame, step;
     if (x->rank == 3 && frame_of(c, &frame) && pith__type_elem(c->in[1], 0, &step)) {
         if ((pith__dim_known(step) && step < 1) || (pith__dim_known(frame) && frame < 1))
             return pith__op_fail(c, "frame step and frame length must be positive");
         if (pith__dim_known(frame) && pith__dim_known(x->dims[1]) && frame > x->dims[1])
             return pith__op_fail(c, "a frame of %lld is longer than the signal", (long long)frame);
         pith__dim room = pith__dim_apply(c->dims, PITH_DIM_SUB, x->dims[1], frame);
-        dims[1] = pith__dim_apply(c->dims, PITH_DIM_ADD, pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, room, step), 1);
-        dims[2] =
-            pith__node_int(c->node, "onesided", 1) == 0
-                ? frame
-                : pith__dim_apply(c->dims, PITH_DIM_ADD, pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, frame, 2), 1);
+        dims[1] = pith__dim_apply(c->dims, PITH_DIM_ADD,
+                                  pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, room, step), 1);
+        dims[2] = pith__node_int(c->node, "onesided", 1) == 0
+                      ? frame
+                      : pith__dim_apply(c->dims, PITH_DIM_ADD,
+                                        pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, frame, 2), 1);
     }
     pith__type_set(&c->out[0], x->dtype, 4, dims);
     return PITH_OK;
 }
 
-static pith_status scratch_stft(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status scratch_stft(const pith__infer *c, const void *state, int threads,
+                                size_t *bytes) {
     pith__dim frame;
     PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
     return frame_of(c, &frame) ? transform_bytes(c, frame, bytes) : PITH_OK;
@@ -241,8 +258,10 @@ static pith_status run_stft(pith__run *r) {
     pith__wide_open(&w, r);
     int64_t step = index_of(r->in[1]), parts = x->dims[2], frames = y->dims[1], bins = y->dims[2];
     int64_t n = length ? index_of(length) : window ? window->dims[0] : x->dims[1];
-    if (window && pith__tensor_count(window) < n) return pith__op_fail(r, "the window is shorter than a frame");
-    if (parts != 1 && parts != 2) return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
+    if (window && pith__tensor_count(window) < n)
+        return pith__op_fail(r, "the window is shorter than a frame");
+    if (parts != 1 && parts != 2)
+        return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     transform t;
     transform_init(&t, w.rest, n, false);
     for (int64_t f = 0; f < x->dims[0] * frames; f++) {
@@ -250,7 +269,8 @@ static pith_status run_stft(pith__run *r) {
         double *to = w.out[0] + f * bins * 2;
         for (int64_t i = 0; i < n; i++) {
             double weight = window ? w.in[2][i] : 1;
-            dft_load(&t, i, weight * from[i * parts], parts == 2 ? weight * from[i * parts + 1] : 0);
+            dft_load(&t, i, weight * from[i * parts],
+                     parts == 2 ? weight * from[i * parts + 1] : 0);
         }
         transform_run(&t, false);
         for (int64_t i = 0; i < 2 * bins; i++) to[i] = result(&t, i / 2, (int)(i % 2));

@@ -1,12 +1,13 @@
-/* op_dropout.c - Dropout: the input as it is, unless training_mode is set. Then a generator that starts from the seed
- * drops elements, so a run can be repeated. */
+/* op_dropout.c - Dropout: the input as it is, unless training_mode is set. Then a generator that
+ * starts from the seed drops elements, so a run can be repeated. */
 #include <string.h>
 
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/random_numbers.h"
 
-/* ratio was an attribute before 12 and training a mode of the file; from 7 on a file is made for inference. */
+/* ratio was an attribute before 12 and training a mode of the file; from 7 on a file is made for
+ * inference. */
 static pith_status dropout_upgrade(pith__node *node, pith_error *err) {
     return pith__upgrade_float(node, "ratio", 1) ? pith__fail_memory(err, 0) : PITH_OK;
 }
@@ -19,8 +20,9 @@ static pith_status dropout_infer(pith__infer *c) {
 
 static pith_status dropout_prepare(pith__prepare *c) {
     int dtype = c->in[0]->dtype;
-    return pith__element_size(dtype) && pith__convert_known(dtype, PITH_F64) ? PITH_OK
-                                                                             : pith__fail_dtype(c->err, dtype);
+    return pith__element_size(dtype) && pith__convert_known(dtype, PITH_F64)
+               ? PITH_OK
+               : pith__fail_dtype(c->err, dtype);
 }
 
 static pith_status dropout_run(pith__run *r) {
@@ -29,8 +31,10 @@ static pith_status dropout_run(pith__run *r) {
     int64_t n = pith__tensor_count(x);
     float ratio = 0.5f;
     uint8_t training = 0;
-    if (pith__has_input(r, 1)) pith__convert(&ratio, PITH_F32, 0, r->in[1]->data, r->in[1]->dtype, 0, 1, true);
-    if (pith__has_input(r, 2)) pith__convert(&training, PITH_BOOL, 0, r->in[2]->data, r->in[2]->dtype, 0, 1, true);
+    if (pith__has_input(r, 1))
+        pith__convert(&ratio, PITH_F32, 0, r->in[1]->data, r->in[1]->dtype, 0, 1, true);
+    if (pith__has_input(r, 2))
+        pith__convert(&training, PITH_BOOL, 0, r->in[2]->data, r->in[2]->dtype, 0, 1, true);
     if (!training || ratio == 0) {
         if (y && n && y->data != x->data) memcpy(y->data, x->data, x->bytes);
         if (mask && n) memset(mask->data, 1, (size_t)n);
@@ -51,17 +55,19 @@ static pith_status dropout_run(pith__run *r) {
     return PITH_OK;
 }
 
-const pith__op pith__op_Dropout = { .domain = "",
-                                    .name = "Dropout",
-                                    .since = 12,
-                                    .newest = 22,
-                                    .min_inputs = 1,
-                                    .max_inputs = 3,
-                                    .max_outputs = 2,
-                                    .types = "xxb",
-                                    .attrs = "consumed_inputs ints @-5; is_test bool = 0 @-6; ratio float = 0.5 @-11; "
-                                             "seed int any @12",
-                                    .upgrade = dropout_upgrade,
-                                    .infer = dropout_infer,
-                                    .prepare = dropout_prepare,
-                                    .run = dropout_run };
+const pith__op pith__op_Dropout = {
+    .domain = "",
+    .name = "Dropout",
+    .since = 12,
+    .newest = 22,
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .max_outputs = 2,
+    .types = "xxb",
+    .attrs = "consumed_inputs ints @-5; is_test bool = 0 @-6; ratio float = 0.5 @-11; "
+             "seed int any @12",
+    .upgrade = dropout_upgrade,
+    .infer = dropout_infer,
+    .prepare = dropout_prepare,
+    .run = dropout_run
+};

@@ -1,10 +1,12 @@
-/* op_einsum.c - Einsum: the product of the operands, summed over every label that the result does not name.
+/* op_einsum.c - Einsum: the product of the operands, summed over every label that the result does
+ * not name.
  *
- * Labels are letters; "..." stands for further dimensions, which broadcast. Each operand has a stride per label, the
- * sum of several if a label repeats (a diagonal). Two operands of floats are a batch of matmuls if every label is of
- * one of four kinds: batch (both operands and the result), row (left and result), column (right and result), summed
- * (both operands). Operands whose labels stand in another order are moved first, and so is the result afterwards.
- * Everything else is one loop over all labels in double, result labels outermost. Source: ONNX Einsum. */
+ * Labels are letters; "..." stands for further dimensions, which broadcast. Each operand has a
+ * stride per label, the sum of several if a label repeats (a diagonal). Two operands of floats are
+ * a batch of matmuls if every label is of one of four kinds: batch (both operands and the result),
+ * row (left and result), column (right and result), summed (both operands). Operands whose labels
+ * stand in another order are moved first, and so is the result afterwards. Everything else is one
+ * loop over all labels in double, result labels outermost. Source: ONNX Einsum. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -17,7 +19,8 @@
 /* Labels that an equation may use: 52 letters, and the 12 dimensions that "..." may stand for. */
 enum { MAX_LABELS = 64, ELLIPSIS = 52, MAX_OPERANDS = PITH_WIDE_MAX };
 
-/* Labels 0 to 51 are letters, from ELLIPSIS on the dimensions of "...", the last dimension first. */
+/* Labels 0 to 51 are letters, from ELLIPSIS on the dimensions of "...", the last dimension first.
+ */
 typedef struct einsum {
     int8_t in[MAX_OPERANDS][PITH_MAX_RANK]; /* label of each dimension */
     int8_t out[PITH_MAX_RANK];
@@ -26,10 +29,14 @@ typedef struct einsum {
     bool seen[MAX_LABELS];
 } einsum;
 
-static int letter(char ch) { return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1; }
+static int letter(char ch) {
+    return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1;
+}
 
-/* One term ("ij...k") for a tensor of this rank (-1: the result, whose "..." has `dots` dimensions). */
-static pith_status read_term(pith_error *err, pith_str term, int rank, int dots, int8_t *labels, int *count) {
+/* One term ("ij...k") for a tensor of this rank (-1: the result, whose "..." has `dots`
+ * dimensions). */
+static pith_status read_term(pith_error *err, pith_str term, int rank, int dots, int8_t *labels,
+                             int *count) {
     int letters = 0, n = 0;
     for (size_t i = 0; i < term.size; i++) letters += letter(term.data[i]) >= 0;
     if (rank >= 0) dots = rank - letters;
@@ -38,7 +45,8 @@ static pith_status read_term(pith_error *err, pith_str term, int rank, int dots,
         if (term.data[i] == ' ') continue;
         if (label < 0) {
             if (term.size - i < 3 || memcmp(term.data + i, "...", 3) != 0)
-                return pith__fail(err, PITH_ERR_ARGUMENT, "equation: '%c' is not a label", term.data[i]);
+                return pith__fail(err, PITH_ERR_ARGUMENT, "equation: '%c' is not a label",
+                                  term.data[i]);
             for (int d = dots - 1; d >= 0; d--) {
                 if (n >= PITH_MAX_RANK || d >= MAX_LABELS - ELLIPSIS)
                     return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
@@ -47,11 +55,13 @@ static pith_status read_term(pith_error *err, pith_str term, int rank, int dots,
             i += 2;
             continue;
         }
-        if (n >= PITH_MAX_RANK) return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
+        if (n >= PITH_MAX_RANK)
+            return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
         labels[n++] = (int8_t)label;
     }
     if (rank >= 0 && n != rank)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: a term has %d labels for rank %d", n, rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: a term has %d labels for rank %d", n,
+                          rank);
     *count = n;
     return PITH_OK;
 }
@@ -61,7 +71,8 @@ static pith_status note_size(einsum *e, int label, pith__dim size, pith_error *e
     if (!e->seen[label] || *known == 1)
         *known = size;
     else if (size != 1 && pith__dim_known(size) && pith__dim_known(*known) && size != *known)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: a label stands for sizes %lld and %lld", (long long)*known,
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "equation: a label stands for sizes %lld and %lld", (long long)*known,
                           (long long)size);
     else if (size != 1 && !pith__dim_known(*known))
         *known = pith__dim_known(size) || pith__dim_equal(size, *known) ? size : PITH_DIM_UNKNOWN;
@@ -70,8 +81,8 @@ static pith_status note_size(einsum *e, int label, pith__dim size, pith_error *e
 }
 
 /* Reads the equation against ranks and sizes; an operand of unknown rank makes *known false. */
-static pith_status read_equation(einsum *e, const pith__node *node, const pith__type *const *in, int count, bool *known,
-                                 pith_error *err) {
+static pith_status read_equation(einsum *e, const pith__node *node, const pith__type *const *in,
+                                 int count, bool *known, pith_error *err) {
     pith_str equation = pith__node_str(node, "equation", ""), left = equation, right = { NULL, 0 };
     memset(e, 0, sizeof *e);
     *known = true;
@@ -82,16 +93,19 @@ static pith_status read_equation(einsum *e, const pith__node *node, const pith__
         break;
     }
     if (count > MAX_OPERANDS)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%d operands, at most %d", count, MAX_OPERANDS);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%d operands, at most %d", count,
+                          MAX_OPERANDS);
     int uses[MAX_LABELS] = { 0 }, dots = 0, operand = 0;
     for (size_t begin = 0, i = 0; i <= left.size; i++) {
         if (i < left.size && left.data[i] != ',') continue;
         if (operand >= count)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "equation: more terms than the %d operands", count);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "equation: more terms than the %d operands",
+                              count);
         const pith__type *t = in[operand];
         if (t->rank < 0) return *known = false, PITH_OK;
         int n;
-        PITH_TRY(read_term(err, (pith_str){ left.data + begin, i - begin }, t->rank, 0, e->in[operand], &n));
+        PITH_TRY(read_term(err, (pith_str){ left.data + begin, i - begin }, t->rank, 0,
+                           e->in[operand], &n));
         for (int d = 0; d < n; d++) {
             int label = e->in[operand][d];
             uses[label]++;
@@ -102,12 +116,14 @@ static pith_status read_equation(einsum *e, const pith__node *node, const pith__
         begin = i + 1;
     }
     if (operand != count)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: %d terms for %d operands", operand, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: %d terms for %d operands", operand,
+                          count);
     if (right.data) {
         PITH_TRY(read_term(err, right, -1, dots, e->out, &e->out_rank));
         for (int d = 0; d < e->out_rank; d++)
             if (!e->seen[(int)e->out[d]])
-                return pith__fail(err, PITH_ERR_ARGUMENT, "equation: the result has a label no operand has");
+                return pith__fail(err, PITH_ERR_ARGUMENT,
+                                  "equation: the result has a label no operand has");
         return PITH_OK;
     }
     for (int d = dots - 1; d >= 0; d--)
@@ -115,7 +131,8 @@ static pith_status read_equation(einsum *e, const pith__node *node, const pith__
     for (int k = 0; k < 52; k++) {
         int label = k < 26 ? k + 26 : k - 26; /* capitals first */
         if (uses[label] != 1) continue;
-        if (e->out_rank >= PITH_MAX_RANK) return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
+        if (e->out_rank >= PITH_MAX_RANK)
+            return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
         e->out[e->out_rank++] = (int8_t)label;
     }
     return PITH_OK;
@@ -126,7 +143,8 @@ static pith_status einsum_infer(pith__infer *c) {
     bool known;
     int dtype = c->in[0]->dtype;
     PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
-    if (dtype && !pith__dtype_is_float(dtype) && !pith__dtype_is_int(dtype)) return pith__fail_dtype(c->err, dtype);
+    if (dtype && !pith__dtype_is_float(dtype) && !pith__dtype_is_int(dtype))
+        return pith__fail_dtype(c->err, dtype);
     PITH_TRY(read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
     pith__dim dims[PITH_MAX_RANK];
     for (int d = 0; known && d < e.out_rank; d++) dims[d] = e.sizes[(int)e.out[d]];
@@ -159,8 +177,8 @@ static int einsum_kind(bool left, bool right, bool out) {
 }
 
 /* Adds the labels of one kind, in the order of `order`, to a side whose tensor has these labels. */
-static void side_add(side *s, const einsum *e, const int *kinds, int kind, const int8_t *order, int count,
-                     const int64_t *strides) {
+static void side_add(side *s, const einsum *e, const int *kinds, int kind, const int8_t *order,
+                     int count, const int64_t *strides) {
     for (int i = 0; i < count; i++) {
         int label = order[i];
         if (kinds[label] != kind) continue;
@@ -180,8 +198,8 @@ static int64_t side_finish(side *s) {
 }
 
 /* Strides of a tensor's labels and which of them it has; false if one repeats or broadcasts. */
-static bool einsum_strides(const einsum *e, const int8_t *labels, const int64_t *dims, int rank, int64_t *strides,
-                           bool *has) {
+static bool einsum_strides(const einsum *e, const int8_t *labels, const int64_t *dims, int rank,
+                           int64_t *strides, bool *has) {
     int64_t stride = 1;
     for (int d = rank - 1; d >= 0; d--) {
         int label = labels[d];
@@ -194,8 +212,8 @@ static bool einsum_strides(const einsum *e, const int8_t *labels, const int64_t 
 }
 
 /* The sides for the left operand `first`; in[] are the shapes. */
-static void matmuls_lay_out(matmuls *m, const einsum *e, const int64_t strides[3][MAX_LABELS], const int *kinds,
-                            int first, int ranks[3]) {
+static void matmuls_lay_out(matmuls *m, const einsum *e, const int64_t strides[3][MAX_LABELS],
+                            const int *kinds, int first, int ranks[3]) {
     const int8_t *order[3] = { e->in[first], e->in[!first], e->out };
     const int64_t *own[3] = { strides[first], strides[!first], strides[2] };
     int row = first ? COLUMN : ROW, column = first ? ROW : COLUMN;
@@ -225,7 +243,8 @@ static void matmuls_lay_out(matmuls *m, const einsum *e, const int64_t strides[3
 
 /* How many elements would have to be moved, and packed as a right side. */
 static double matmuls_moved(const matmuls *m) {
-    return (m->left.as_it_is ? 0 : (double)m->left_count) + (m->out.as_it_is ? 0 : (double)m->out_count) +
+    return (m->left.as_it_is ? 0 : (double)m->left_count) +
+           (m->out.as_it_is ? 0 : (double)m->out_count) +
            (double)m->right_count * (m->right.as_it_is ? 1 : 2);
 }
 
@@ -247,7 +266,8 @@ static void matmuls_plan(matmuls *m, const einsum *e, const pith__type *const *i
         if (!has[0][label] && !has[1][label] && !has[2][label]) continue;
         kinds[label] = einsum_kind(has[0][label], has[1][label], has[2][label]);
         if (kinds[label] == KINDS) return;
-        if (pith__mul_overflows(m->sizes[kinds[label]], e->sizes[label], &m->sizes[kinds[label]])) return;
+        if (pith__mul_overflows(m->sizes[kinds[label]], e->sizes[label], &m->sizes[kinds[label]]))
+            return;
     }
     /* Matmuls of a few numbers each cost more than the loop. */
     if (m->sizes[BATCH] > 64 && m->sizes[ROW] * m->sizes[COLUMN] < 16) return;
@@ -277,12 +297,14 @@ static pith_status einsum_prepare(pith__prepare *c) {
 
 static bool einsum_add(size_t *bytes, const side *s, int64_t count, size_t element) {
     size_t own;
-    return s->as_it_is ||
-           (!pith__mul_overflows((size_t)count, element, &own) && !pith__add_overflows(*bytes, own + 64, bytes));
+    return s->as_it_is || (!pith__mul_overflows((size_t)count, element, &own) &&
+                           !pith__add_overflows(*bytes, own + 64, bytes));
 }
 
-/* Offsets of the matrices of either side, the product's own, moved operands and result; or everything in double. */
-static pith_status einsum_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+/* Offsets of the matrices of either side, the product's own, moved operands and result; or
+ * everything in double. */
+static pith_status einsum_scratch(const pith__infer *c, const void *state_, int threads,
+                                  size_t *bytes) {
     const state *s = state_;
     einsum e;
     bool known;
@@ -291,11 +313,13 @@ static pith_status einsum_scratch(const pith__infer *c, const void *state_, int 
     if (s->floats) matmuls_plan(&m, &e, c->in, c->in_count);
     if (!s->floats || !m.possible) return pith__wide_scratch(c, s, threads, bytes);
     size_t element = s->product.element, offsets;
-    bool fits = pith__product_scratch(&s->product, m.sizes[BATCH], m.sizes[COLUMN], m.sizes[SUMMED], threads, bytes) &&
+    bool fits = pith__product_scratch(&s->product, m.sizes[BATCH], m.sizes[COLUMN], m.sizes[SUMMED],
+                                      threads, bytes) &&
                 !pith__mul_overflows((size_t)m.sizes[BATCH], sizeof(int64_t), &offsets) &&
                 !pith__add_overflows(*bytes, offsets + 128, bytes) &&
                 einsum_add(bytes, &m.left, m.left_count, element) &&
-                einsum_add(bytes, &m.right, m.right_count, element) && einsum_add(bytes, &m.out, m.out_count, element);
+                einsum_add(bytes, &m.right, m.right_count, element) &&
+                einsum_add(bytes, &m.out, m.out_count, element);
     return fits ? pith__widen_scratch(c, 0, bytes) : pith__fail_memory(c->err, SIZE_MAX);
 }
 
@@ -309,7 +333,8 @@ static void side_strides(const side *s, int64_t *strides) {
 }
 
 /* An operand in the order of the side. */
-static const void *side_take(pith__run *r, const side *s, const void *data, int64_t count, size_t element, char **at) {
+static const void *side_take(pith__run *r, const side *s, const void *data, int64_t count,
+                             size_t element, char **at) {
     int64_t to[MAX_LABELS];
     if (s->as_it_is) return data;
     void *moved = *at;
@@ -322,11 +347,13 @@ static const void *side_take(pith__run *r, const side *s, const void *data, int6
 static pith_status einsum_run_matmuls(pith__run *r, const matmuls *m) {
     const state *s = r->state;
     size_t element = s->product.element;
-    int64_t count = m->sizes[BATCH], rows = m->sizes[ROW], columns = m->sizes[COLUMN], k = m->sizes[SUMMED];
+    int64_t count = m->sizes[BATCH], rows = m->sizes[ROW], columns = m->sizes[COLUMN],
+            k = m->sizes[SUMMED];
     int64_t *b_at = r->scratch, own[MAX_LABELS];
     char *at = (char *)r->scratch + pith__round64((size_t)count * sizeof *b_at);
     const void *left = side_take(r, &m->left, r->in[m->swapped]->data, m->left_count, element, &at);
-    const void *right = side_take(r, &m->right, r->in[!m->swapped]->data, m->right_count, element, &at);
+    const void *right =
+        side_take(r, &m->right, r->in[!m->swapped]->data, m->right_count, element, &at);
     void *out = r->out[0]->data;
     if (!m->out.as_it_is) {
         out = at;
@@ -386,14 +413,15 @@ static pith_status einsum_run(pith__run *r) {
     int order[MAX_LABELS], loops = 0;
     bool in_result[MAX_LABELS] = { false };
     for (int d = 0; d < e.out_rank; d++) {
-        if (in_result[(int)e.out[d]]) return pith__op_fail(r, "equation: a label occurs twice in the result");
+        if (in_result[(int)e.out[d]])
+            return pith__op_fail(r, "equation: a label occurs twice in the result");
         in_result[(int)e.out[d]] = true;
         order[loops++] = e.out[d];
     }
     for (int label = 0; label < MAX_LABELS; label++)
         if (e.seen[label] && !in_result[label]) order[loops++] = label;
-    int64_t strides[MAX_OPERANDS][MAX_LABELS] = { { 0 } }, index[MAX_LABELS] = { 0 }, at[MAX_OPERANDS] = { 0 },
-            inner = 1, outer = 1;
+    int64_t strides[MAX_OPERANDS][MAX_LABELS] = { { 0 } }, index[MAX_LABELS] = { 0 },
+            at[MAX_OPERANDS] = { 0 }, inner = 1, outer = 1;
     for (int i = 0; i < r->in_count; i++) {
         int64_t stride = 1;
         for (int d = r->in[i]->rank - 1; d >= 0; d--) {

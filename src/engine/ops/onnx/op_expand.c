@@ -9,13 +9,15 @@ static pith_status infer_expand(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers shape;
     PITH_TRY(pith__infer_numbers(c, 1, &shape));
-    if (shape.count > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK);
+    if (shape.count > PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK);
     pith__type wanted, out;
     pith__type_set(&wanted, PITH_I64, shape.count, shape.items);
     pith__type_init(&out);
     for (int i = 0; i < shape.count; i++) {
         if (pith__dim_known(shape.items[i]) && shape.items[i] < 0) {
-            return pith__op_fail(c, "shape[%d] is %lld; it must not be negative", i, (long long)shape.items[i]);
+            return pith__op_fail(c, "shape[%d] is %lld; it must not be negative", i,
+                                 (long long)shape.items[i]);
         }
     }
     PITH_TRY(pith__infer_broadcast(c, x, &wanted, &out));
@@ -37,7 +39,8 @@ static pith_status run_expand(pith__run *r) {
     pith__strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) from[i + shift] = x->dims[i] == 1 ? 0 : own[i];
     if (pith__tensor_count(y))
-        pith__run_move(r, y->data, to, x->data, from, y->dims, y->rank, pith__element_size(x->dtype));
+        pith__run_move(r, y->data, to, x->data, from, y->dims, y->rank,
+                       pith__element_size(x->dtype));
     return PITH_OK;
 }
 
@@ -57,7 +60,8 @@ const pith__op pith__op_Expand = { .domain = "",
 
 /* ---- Tile ---- */
 
-/* Opset 1 had the number of tiles and one axis as two inputs, of any number type: 1 but at that axis. */
+/* Opset 1 had the number of tiles and one axis as two inputs, of any number type: 1 but at that
+ * axis. */
 static pith_status upgrade_tile(pith__node *node, pith_error *err) {
     static int64_t numbers[] = { 0, 1 };
     PITH_TRY(pith__compose_require(node, 7u, 1, err));
@@ -67,13 +71,17 @@ static pith_status upgrade_tile(pith__node *node, pith_error *err) {
         constants[i] = pith__graph_add_const(node->graph, PITH_STR(""), &scalar);
         if (!constants[i]) return pith__fail_memory(err, sizeof scalar);
     }
-    pith__value *rank = pith__compose1(node, "Size", pith__compose1(node, "Shape", pith__node_input(node, 0)));
-    pith__value *axes = rank ? pith__compose3(node, "Range", constants[0], rank, constants[1]) : NULL;
-    pith__value *here =
-        pith__compose2(node, "Equal", axes, pith__compose_cast(node, pith__node_input(node, 2), PITH_I64));
+    pith__value *rank =
+        pith__compose1(node, "Size", pith__compose1(node, "Shape", pith__node_input(node, 0)));
+    pith__value *axes =
+        rank ? pith__compose3(node, "Range", constants[0], rank, constants[1]) : NULL;
+    pith__value *here = pith__compose2(
+        node, "Equal", axes, pith__compose_cast(node, pith__node_input(node, 2), PITH_I64));
     pith__value *tiles = pith__compose_cast(node, pith__node_input(node, 1), PITH_I64);
-    pith__value *repeats = here && tiles ? pith__compose3(node, "Where", here, tiles, constants[1]) : NULL;
-    return pith__compose_become(node, pith__compose2(node, "Tile", pith__node_input(node, 0), repeats), err);
+    pith__value *repeats =
+        here && tiles ? pith__compose3(node, "Where", here, tiles, constants[1]) : NULL;
+    return pith__compose_become(
+        node, pith__compose2(node, "Tile", pith__node_input(node, 0), repeats), err);
 }
 
 static pith_status infer_tile(pith__infer *c) {
@@ -81,13 +89,15 @@ static pith_status infer_tile(pith__infer *c) {
     pith__numbers repeats;
     PITH_TRY(pith__infer_numbers(c, 1, &repeats));
     if (x->rank >= 0 && repeats.count >= 0 && repeats.count != x->rank) {
-        return pith__op_fail(c, "repeats has %d numbers, the input has rank %d", repeats.count, x->rank);
+        return pith__op_fail(c, "repeats has %d numbers, the input has rank %d", repeats.count,
+                             x->rank);
     }
     pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < x->rank; i++) {
         pith__dim times = repeats.count >= 0 ? repeats.items[i] : PITH_DIM_UNKNOWN;
         if (pith__dim_known(times) && times < 0)
-            return pith__op_fail(c, "repeats[%d] is %lld; it must not be negative", i, (long long)times);
+            return pith__op_fail(c, "repeats[%d] is %lld; it must not be negative", i,
+                                 (long long)times);
         dims[i] = pith__dim_apply(c->dims, PITH_DIM_MUL, x->dims[i], times);
         if (pith__dim_known(x->dims[i]) && pith__dim_known(times) && !pith__dim_known(dims[i])) {
             return pith__op_fail(c, "axis %d would be too long", i);
@@ -97,7 +107,8 @@ static pith_status infer_tile(pith__infer *c) {
     return PITH_OK;
 }
 
-/* Along the first axis that is not 1 long, pieces are tiled one by one; those of the axes before it are copies. */
+/* Along the first axis that is not 1 long, pieces are tiled one by one; those of the axes before it
+ * are copies. */
 typedef struct tile_job {
     const pith_tensor *x;
     char *y;
@@ -109,9 +120,11 @@ typedef struct tile_job {
     size_t y_piece;
 } tile_job;
 
-/* The first `unit` bytes at `to`, `times` times. Copies grow as far as they are still in the L1 cache. */
+/* The first `unit` bytes at `to`, `times` times. Copies grow as far as they are still in the L1
+ * cache. */
 static void tile_repeat(char *to, size_t unit, int64_t times) {
-    const size_t most = 8192 / unit * unit > unit ? 8192 / unit * unit : unit, total = unit * (size_t)times;
+    const size_t most = 8192 / unit * unit > unit ? 8192 / unit * unit : unit,
+                 total = unit * (size_t)times;
     for (size_t done = unit, n; done < total; done += n) {
         n = done < most ? done : most;
         n = n < total - done ? n : total - done;
@@ -140,10 +153,11 @@ static void tile_part(void *context, size_t part, int worker) {
                   end = first + j->per_part < j->pieces ? first + j->per_part : j->pieces;
     (void)worker;
     for (int64_t i = first; i < end; i++)
-        tile_axes(j, j->y + (size_t)i * j->y_piece, (const char *)j->x->data + (size_t)i * j->bytes[j->axis], j->axis);
+        tile_axes(j, j->y + (size_t)i * j->y_piece,
+                  (const char *)j->x->data + (size_t)i * j->bytes[j->axis], j->axis);
     for (int64_t c = 1; c < j->copies; c++)
-        memcpy(j->y + (size_t)(c * j->pieces + first) * j->y_piece, j->y + (size_t)first * j->y_piece,
-               (size_t)(end - first) * j->y_piece);
+        memcpy(j->y + (size_t)(c * j->pieces + first) * j->y_piece,
+               j->y + (size_t)first * j->y_piece, (size_t)(end - first) * j->y_piece);
 }
 
 static pith_status expand_run_tile(pith__run *r) {

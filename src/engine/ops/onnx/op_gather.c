@@ -1,6 +1,7 @@
 /* op_gather.c - Gather, GatherElements, GatherND: elements picked by indices.
  *
- * Indices are checked before anything is copied, so the copy itself cannot fail and may run in parallel. */
+ * Indices are checked before anything is copied, so the copy itself cannot fail and may run in
+ * parallel. */
 #include <string.h>
 
 #include "engine/kernels/move.h"
@@ -13,12 +14,13 @@ static int64_t gather_index_at(const pith_tensor *t, int64_t i) {
 static pith_status check_index_dtype(pith__infer *c, int input) {
     int dtype = c->in[input]->dtype;
     if (dtype == PITH_UNDEFINED || dtype == PITH_I64 || dtype == PITH_I32) return PITH_OK;
-    return pith__op_fail(c, "indices have dtype %s, expected int64 or int32", pith__dtype_name(dtype));
+    return pith__op_fail(c, "indices have dtype %s, expected int64 or int32",
+                         pith__dtype_name(dtype));
 }
 
 static pith_status fail_index(pith__run *r, int64_t index, int64_t size) {
-    return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)index,
-                      (long long)size);
+    return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
+                      (long long)index, (long long)size);
 }
 
 /* ---- Gather ---- */
@@ -32,7 +34,8 @@ static pith_status infer_gather(pith__infer *c) {
     }
     int axis, rank = x->rank + indices->rank - 1;
     PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), x->rank, &axis, c->err));
-    if (rank > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
+    if (rank > PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         dims[i] = i < axis                   ? x->dims[i]
@@ -41,7 +44,8 @@ static pith_status infer_gather(pith__infer *c) {
     }
     pith__infer_set(c, 0, x->dtype, rank, dims);
     int64_t count;
-    pith__dim *elems = x->rank == 1 && (x->data || x->elems) ? pith__infer_new_elems(c, &count) : NULL;
+    pith__dim *elems =
+        x->rank == 1 && (x->data || x->elems) ? pith__infer_new_elems(c, &count) : NULL;
     if (!elems) return PITH_OK;
     int64_t n = pith__type_count(x);
     for (int64_t i = 0; i < count; i++) {
@@ -64,11 +68,13 @@ typedef struct gather_job {
 static void gather_part(void *context, size_t part, int worker) {
     const gather_job *j = context;
     (void)worker;
-    int64_t first = (int64_t)part * j->per_part, last = first + j->per_part < j->total ? first + j->per_part : j->total;
+    int64_t first = (int64_t)part * j->per_part,
+            last = first + j->per_part < j->total ? first + j->per_part : j->total;
     for (int64_t i = first; i < last; i++) {
         int64_t at = gather_index_at(j->indices, i % j->count);
         if (at < 0) at += j->n;
-        memcpy(j->y + (size_t)i * j->bytes, j->x + (size_t)(i / j->count * j->n + at) * j->bytes, j->bytes);
+        memcpy(j->y + (size_t)i * j->bytes, j->x + (size_t)(i / j->count * j->n + at) * j->bytes,
+               j->bytes);
     }
 }
 
@@ -124,14 +130,16 @@ static pith_status gather_infer_elements(pith__infer *c) {
     if (c->in[0]->rank >= 0 && c->in[1]->rank >= 0) {
         int axis;
         if (c->in[0]->rank != c->in[1]->rank) {
-            return pith__op_fail(c, "indices have rank %d, data %d", c->in[1]->rank, c->in[0]->rank);
+            return pith__op_fail(c, "indices have rank %d, data %d", c->in[1]->rank,
+                                 c->in[0]->rank);
         }
-        PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), c->in[0]->rank, &axis, c->err));
+        PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), c->in[0]->rank, &axis,
+                                      c->err));
         for (int i = 0; i < c->in[0]->rank; i++) {
             pith__dim own = c->in[1]->dims[i], of = c->in[0]->dims[i];
             if (i != axis && pith__dim_known(own) && pith__dim_known(of) && own > of) {
-                return pith__op_fail(c, "indices have size %lld at axis %d, data %lld", (long long)own, i,
-                                     (long long)of);
+                return pith__op_fail(c, "indices have size %lld at axis %d, data %lld",
+                                     (long long)own, i, (long long)of);
             }
         }
     }
@@ -152,7 +160,8 @@ static pith_status gather_run_elements(pith__run *r) {
         if (at < -x->dims[axis] || at >= x->dims[axis]) return fail_index(r, at, x->dims[axis]);
         for (int k = 0; k < x->rank; k++)
             from += (k == axis ? (at < 0 ? at + x->dims[axis] : at) : place[k]) * strides[k];
-        memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size, size);
+        memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
+               size);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == y->dims[k]; k--) place[k] = 0;
     }
     return PITH_OK;
@@ -179,17 +188,20 @@ static pith_status gather_infer_nd(pith__infer *c) {
     PITH_TRY(check_index_dtype(c, 1));
     int64_t batch = pith__node_int(c->node, "batch_dims", 0);
     pith__dim last = indices->rank > 0 ? indices->dims[indices->rank - 1] : PITH_DIM_UNKNOWN;
-    if (indices->rank == 0 || x->rank == 0) return pith__op_fail(c, "inputs must have rank 1 or more");
+    if (indices->rank == 0 || x->rank == 0)
+        return pith__op_fail(c, "inputs must have rank 1 or more");
     if (x->rank < 0 || indices->rank < 0 || !pith__dim_known(last)) {
         pith__infer_set(c, 0, x->dtype, -1, NULL);
         return PITH_OK;
     }
-    if (batch < 0 || batch >= x->rank || batch >= indices->rank || last < 1 || last > x->rank - batch) {
-        return pith__op_fail(c, "batch_dims %lld and index length %lld do not fit ranks %d and %d", (long long)batch,
-                             (long long)last, x->rank, indices->rank);
+    if (batch < 0 || batch >= x->rank || batch >= indices->rank || last < 1 ||
+        last > x->rank - batch) {
+        return pith__op_fail(c, "batch_dims %lld and index length %lld do not fit ranks %d and %d",
+                             (long long)batch, (long long)last, x->rank, indices->rank);
     }
     for (int i = 0; i < batch; i++) {
-        if (pith__dim_known(x->dims[i]) && pith__dim_known(indices->dims[i]) && x->dims[i] != indices->dims[i]) {
+        if (pith__dim_known(x->dims[i]) && pith__dim_known(indices->dims[i]) &&
+            x->dims[i] != indices->dims[i]) {
             return pith__op_fail(c, "batch axis %d has different sizes", i);
         }
     }
@@ -197,7 +209,8 @@ static pith_status gather_infer_nd(pith__infer *c) {
     int rank = 0;
     for (int i = 0; i < indices->rank - 1; i++) dims[rank++] = indices->dims[i];
     for (int i = (int)(batch + last); i < x->rank; i++) dims[rank++] = x->dims[i];
-    if (rank > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
+    if (rank > PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     pith__infer_set(c, 0, x->dtype, rank, dims);
     return PITH_OK;
 }
@@ -205,7 +218,8 @@ static pith_status gather_infer_nd(pith__infer *c) {
 static pith_status gather_run_nd(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];
-    int64_t batch = pith__node_int(r->node, "batch_dims", 0), strides[PITH_MAX_RANK], batches = 1, rows = 1;
+    int64_t batch = pith__node_int(r->node, "batch_dims", 0), strides[PITH_MAX_RANK], batches = 1,
+            rows = 1;
     if (!pith__tensor_count(y)) return PITH_OK;
     int64_t length = indices->dims[indices->rank - 1];
     size_t bytes = pith__element_size(x->dtype);
@@ -222,7 +236,8 @@ static pith_status gather_run_nd(pith__run *r) {
             if (at < -n || at >= n) return fail_index(r, at, n);
             from += (at < 0 ? at + n : at) * strides[batch + k];
         }
-        memcpy((char *)y->data + (size_t)i * bytes, (const char *)x->data + (size_t)from * element, bytes);
+        memcpy((char *)y->data + (size_t)i * bytes, (const char *)x->data + (size_t)from * element,
+               bytes);
     }
     return PITH_OK;
 }

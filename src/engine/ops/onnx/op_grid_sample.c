@@ -1,10 +1,10 @@
 /* op_grid_sample.c - GridSample: values of an image (or volume) at given places, interpolated.
  *
- * A place has one coordinate per spatial axis, the last axis first, -1 and 1 at the borders. Interpolation is a product
- * of per-axis taps: 1 (nearest), 2 (linear) or 4 (cubic, a = -0.75); a tap outside is zero, clamped or reflected.
- * Places and weights are computed in double. Sums are those of engine/kernels/grid_sample.h, with weights rounded to
- * f32, where image and grid are f32, and else in double. Source: ONNX operator GridSample and its reference
- * implementation. */
+ * A place has one coordinate per spatial axis, the last axis first, -1 and 1 at the borders.
+ * Interpolation is a product of per-axis taps: 1 (nearest), 2 (linear) or 4 (cubic, a = -0.75); a
+ * tap outside is zero, clamped or reflected. Places and weights are computed in double. Sums are
+ * those of engine/kernels/grid_sample.h, with weights rounded to f32, where image and grid are f32,
+ * and else in double. Source: ONNX operator GridSample and its reference implementation. */
 #include <math.h>
 
 #include "engine/kernels/grid_sample.h"
@@ -23,8 +23,10 @@ typedef struct sampler {
 } sampler;
 
 /* Opset 16 said bilinear and bicubic. */
-static pith_status grid_sample_read_attributes(sampler *s, const pith__node *node, pith_error *err) {
-    pith_str m = pith__node_str(node, "mode", "linear"), p = pith__node_str(node, "padding_mode", "zeros");
+static pith_status grid_sample_read_attributes(sampler *s, const pith__node *node,
+                                               pith_error *err) {
+    pith_str m = pith__node_str(node, "mode", "linear"),
+             p = pith__node_str(node, "padding_mode", "zeros");
     s->corners = pith__node_int(node, "align_corners", 0) != 0;
     if (pith__str_is(m, "linear") || pith__str_is(m, "bilinear"))
         s->mode = LINEAR;
@@ -33,7 +35,8 @@ static pith_status grid_sample_read_attributes(sampler *s, const pith__node *nod
     else if (pith__str_is(m, "nearest"))
         s->mode = NEAREST;
     else
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(m));
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "mode '" PITH_STR_FMT "' is unknown",
+                          PITH_STR_ARG(m));
     if (pith__str_is(p, "zeros"))
         s->padding = ZEROS;
     else if (pith__str_is(p, "border"))
@@ -41,7 +44,8 @@ static pith_status grid_sample_read_attributes(sampler *s, const pith__node *nod
     else if (pith__str_is(p, "reflection"))
         s->padding = REFLECTION;
     else
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "padding_mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(p));
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "padding_mode '" PITH_STR_FMT "' is unknown",
+                          PITH_STR_ARG(p));
     return PITH_OK;
 }
 
@@ -78,7 +82,8 @@ static pith_status grid_sample_prepare(pith__prepare *c) {
     return PITH_OK;
 }
 
-static pith_status grid_sample_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status grid_sample_scratch(const pith__infer *c, const void *state, int threads,
+                                       size_t *bytes) {
     *bytes = 0;
     return ((const sampler *)state)->fn ? PITH_OK : pith__wide_scratch(c, state, threads, bytes);
 }
@@ -86,12 +91,15 @@ static pith_status grid_sample_scratch(const pith__infer *c, const void *state, 
 static double reflect(double x, double low, double high) {
     double range = high - low;
     if (range <= 0 || (x >= low && x <= high)) return range <= 0 ? low : x;
-    double over = x < low ? low - x : x - high, turns = trunc(over / range), rest = over - turns * range;
+    double over = x < low ? low - x : x - high, turns = trunc(over / range),
+           rest = over - turns * range;
     bool from_low = (x < low) == (fmod(turns, 2) == 0);
     return from_low ? low + rest : high - rest;
 }
 
-static double grid_sample_within(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+static double grid_sample_within(double x, double low, double high) {
+    return x < low ? low : x > high ? high : x;
+}
 
 /* floor and nearbyint of |x| <= 1e15, which are functions of libm on some processors. */
 static double grid_sample_floor(double x) {
@@ -107,18 +115,22 @@ static double grid_sample_round(double x) {
 static int64_t pixel(const sampler *s, double i, int64_t n) {
     double last = (double)(n - 1);
     if (s->padding == ZEROS) return i >= 0 && i <= last ? (int64_t)i : -1;
-    if (s->padding == REFLECTION) i = reflect(i, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
+    if (s->padding == REFLECTION)
+        i = reflect(i, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
     return (int64_t)grid_sample_within(i, 0, last);
 }
 
 static double grid_sample_cubic(double x) {
     const double a = -0.75;
     x = fabs(x);
-    return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+    return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
+           : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+                   : 0;
 }
 
 /* Taps of one axis for normalised coordinate u; returns how many. */
-static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t *index, double *weight) {
+static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t *index,
+                                 double *weight) {
     double x = s->corners ? (u + 1) / 2 * (double)(n - 1) : ((u + 1) * (double)n - 1) / 2;
     x = (float)x; /* the reference rounds places to f32, which decides ties */
     double last = (double)(n - 1);
@@ -126,7 +138,8 @@ static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t 
     if (s->mode == NEAREST) x = grid_sample_round(x);
     bool move = s->mode != CUBIC; /* cubic taps meet the padding one by one */
     if (move && s->padding == BORDER) x = grid_sample_within(x, 0, last);
-    if (move && s->padding == REFLECTION) x = reflect(x, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
+    if (move && s->padding == REFLECTION)
+        x = reflect(x, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
     if (s->mode == NEAREST) return index[0] = pixel(s, x, n), weight[0] = 1, 1;
     double base = grid_sample_floor(x);
     int taps = s->mode == LINEAR ? 2 : 4;
@@ -138,7 +151,8 @@ static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t 
     return taps;
 }
 
-/* Points that are done together share LIST taps: 16 or more points, whatever taps they have; in double WIDE_LIST. */
+/* Points that are done together share LIST taps: 16 or more points, whatever taps they have; in
+ * double WIDE_LIST. */
 enum { LIST = 4096, WIDE_LIST = 512, GRAIN = 16384 };
 
 typedef struct job {
@@ -164,12 +178,15 @@ static void grid_sample_list(const job *j, const double *u, tap *list) {
     for (int d = 0; d < j->axes; d++) {
         int64_t index[4];
         double weight[4];
-        const int taps = grid_sample_make_taps(j->s, u[j->axes - 1 - d], x->dims[2 + d], index, weight);
-        for (int own = taps - 1; own >= 0; own--) { /* the first one, which overwrites the list, last */
+        const int taps =
+            grid_sample_make_taps(j->s, u[j->axes - 1 - d], x->dims[2 + d], index, weight);
+        for (int own = taps - 1; own >= 0; own--) { /* the first one, which overwrites the list,
+                                                       last */
             for (int k = 0; k < total; k++) {
                 const bool inside = list[k].at >= 0 && index[own] >= 0;
                 list[own * total + k] =
-                    (tap){ inside ? list[k].at * x->dims[2 + d] + index[own] : -1, list[k].weight * weight[own] };
+                    (tap){ inside ? list[k].at * x->dims[2 + d] + index[own] : -1,
+                           list[k].weight * weight[own] };
             }
         }
         total *= taps;
@@ -228,7 +245,8 @@ static void grid_sample_put(const job *j, int64_t from, int64_t to, const tap *l
 static void grid_sample_put_wide(const job *j, int64_t image, int64_t p, int64_t n) {
     tap list[WIDE_LIST];
     for (int64_t i = 0; i < n; i++)
-        grid_sample_list(j, j->w->in[1] + (image * j->points + p + i) * j->axes, list + i * j->taps);
+        grid_sample_list(j, j->w->in[1] + (image * j->points + p + i) * j->axes,
+                         list + i * j->taps);
     for (int64_t channel = image * j->channels; channel < (image + 1) * j->channels; channel++)
         for (int64_t i = 0; i < n; i++)
             grid_sample_put(j, channel * j->plane, channel * j->points + p + i, list + i * j->taps);
@@ -236,7 +254,8 @@ static void grid_sample_put_wide(const job *j, int64_t image, int64_t p, int64_t
 
 static void grid_sample_run_part(void *context, size_t part, int worker) {
     const job *j = context;
-    const int64_t image = (int64_t)part / j->blocks, first = (int64_t)part % j->blocks * j->per_block;
+    const int64_t image = (int64_t)part / j->blocks,
+                  first = (int64_t)part % j->blocks * j->per_block;
     const int64_t end = first + j->per_block < j->points ? first + j->per_block : j->points;
     const int64_t room = (j->s->fn ? LIST : WIDE_LIST) / j->taps;
     const int64_t most = room < PITH_GRID_POINTS ? room : PITH_GRID_POINTS;
@@ -251,16 +270,25 @@ static pith_status grid_sample_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *grid = r->in[1], *y = r->out[0];
     const int axes = x->rank - 2;
     if (grid->dims[0] != x->dims[0] || grid->dims[grid->rank - 1] != axes)
-        return pith__fail(r->err, PITH_ERR_ARGUMENT, "grid must be [%lld, …, %d]", (long long)x->dims[0], axes);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "grid must be [%lld, …, %d]",
+                          (long long)x->dims[0], axes);
     const sampler *s = r->state;
     pith__wide w;
-    job j = { .r = r, .s = s, .w = &w, .plane = 1, .points = 1, .channels = x->dims[1], .taps = 1, .axes = axes };
+    job j = { .r = r,
+              .s = s,
+              .w = &w,
+              .plane = 1,
+              .points = 1,
+              .channels = x->dims[1],
+              .taps = 1,
+              .axes = axes };
     for (int d = 0; d < axes; d++) {
         j.plane *= x->dims[2 + d], j.points *= y->dims[2 + d];
         j.taps *= s->mode == NEAREST ? 1 : s->mode == LINEAR ? 2 : 4;
     }
     if (!j.plane && pith__tensor_count(y)) return pith__op_fail(r, "the input is empty");
-    if (s->fn && j.plane > INT32_MAX) return pith__op_fail(r, "a channel has %lld elements", (long long)j.plane);
+    if (s->fn && j.plane > INT32_MAX)
+        return pith__op_fail(r, "a channel has %lld elements", (long long)j.plane);
     if (!s->fn) pith__wide_open(&w, r);
     if (pith__tensor_count(y)) {
         j.per_block = pith__run_chunk(r, j.points, j.channels * 4, GRAIN);

@@ -1,4 +1,5 @@
-/* op_if.c - If: one of two subgraphs. Its outputs are known when the condition is; shapes are left to the run. */
+/* op_if.c - If: one of two subgraphs. Its outputs are known when the condition is; shapes are left
+ * to the run. */
 #include "base/dtype.h"
 #include "engine/ops/op.h"
 
@@ -11,16 +12,20 @@ static void if_join(pith__type *a, const pith__type *b) {
         if (!pith__dim_equal(a->dims[i], b->dims[i])) a->dims[i] = PITH_DIM_UNKNOWN;
 }
 
-/* Types of a branch's outputs. A branch whose shapes cannot be is left in its graph's fault, since it may never be
- * taken: exporters write a branch for each rank that an input can have. *possible becomes false then. */
-static pith_status if_branch(pith__infer *c, const char *attribute, pith__type *out, bool *possible) {
+/* Types of a branch's outputs. A branch whose shapes cannot be is left in its graph's fault, since
+ * it may never be taken: exporters write a branch for each rank that an input can have. *possible
+ * becomes false then. */
+static pith_status if_branch(pith__infer *c, const char *attribute, pith__type *out,
+                             bool *possible) {
     pith__graph *graph = pith__node_graph(c->node, attribute);
     pith_error fault = PITH_ERROR_INIT;
     pith__infer inner = *c;
     inner.err = &fault;
-    if (!c->dims || c->strict || !graph || graph->output_count != (size_t)c->out_count || graph->input_count)
+    if (!c->dims || c->strict || !graph || graph->output_count != (size_t)c->out_count ||
+        graph->input_count)
         return pith__infer_subgraph(c, attribute, NULL, 0, out, (size_t)c->out_count);
-    pith_status status = pith__infer_subgraph(&inner, attribute, NULL, 0, out, (size_t)c->out_count);
+    pith_status status =
+        pith__infer_subgraph(&inner, attribute, NULL, 0, out, (size_t)c->out_count);
     graph->fault = PITH_STR("");
     *possible = !status;
     if (!status) return PITH_OK;
@@ -39,7 +44,8 @@ static pith_status if_infer(pith__infer *c) {
     if (!other) return pith__fail_memory(c->err, count * sizeof *other);
     PITH_TRY(if_branch(c, "then_branch", c->out, &possible[0]));
     PITH_TRY(if_branch(c, "else_branch", other, &possible[1]));
-    if (pith__type_count(c->in[0]) != 1 || !pith__type_elem(c->in[0], 0, &condition)) condition = PITH_DIM_UNKNOWN;
+    if (pith__type_count(c->in[0]) != 1 || !pith__type_elem(c->in[0], 0, &condition))
+        condition = PITH_DIM_UNKNOWN;
     if (pith__dim_known(condition)) possible[condition != 0] = false;
     if (!possible[0] && !possible[1]) {
         const bool taken = pith__dim_known(condition) && !condition;

@@ -1,11 +1,12 @@
-/* op_image_decoder.c - ImageDecoder: a file's bytes → pixels. What formats there are is image/'s affair; orientation
- * tags are ignored, as in the standard's reference. */
+/* op_image_decoder.c - ImageDecoder: a file's bytes → pixels. What formats there are is image/'s
+ * affair; orientation tags are ignored, as in the standard's reference. */
 #include "engine/ops/op.h"
 #include "images/picture.h"
 
 static pith_status image_decoder_infer(pith__infer *c) {
     bool grey = pith__str_is(pith__node_str(c->node, "pixel_format", "RGB"), "Grayscale");
-    pith__type_set(&c->out[0], PITH_U8, 3, (pith__dim[]){ PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, grey ? 1 : 3 });
+    pith__type_set(&c->out[0], PITH_U8, 3,
+                   (pith__dim[]){ PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, grey ? 1 : 3 });
     return PITH_OK;
 }
 
@@ -26,7 +27,8 @@ static pith_status image_decoder_run(pith__run *r) {
     options.channels = pith__str_is(format, "Grayscale") ? 1 : 3;
     options.keep_orientation = 1;
     PITH_TRY(pith__picture_decode(&image, r->in[0]->data, r->in[0]->bytes, &options, r->err));
-    pith_status status = pith__run_alloc(r, 0, PITH_U8, 3, (int64_t[]){ image.height, image.width, image.channels });
+    pith_status status =
+        pith__run_alloc(r, 0, PITH_U8, 3, (int64_t[]){ image.height, image.width, image.channels });
     if (!status) image_decoder_copy(r->out[0]->data, &image, pith__str_is(format, "BGR"));
     pith__picture_free(&image);
     return status;
@@ -45,5 +47,6 @@ const pith__op pith__op_ImageDecoder = {
     .flags = PITH_OP_LATE,
     .infer = image_decoder_infer,
     .run = image_decoder_run,
-    .note = "JPEG, PNG, WebP, TIFF, JPEG 2000 and GIF need the module libpith_image.so, HEIC and AVIF libpith_heif.so",
+    .note = "JPEG, PNG, WebP, TIFF, JPEG 2000 and GIF need the module libpith_image.so, HEIC and "
+            "AVIF libpith_heif.so",
 };

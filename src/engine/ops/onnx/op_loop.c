@@ -1,14 +1,16 @@
-/* op_loop.c - Loop: runs a subgraph repeatedly. Some values are handed from one iteration to the next, others are
- * stacked.
+/* op_loop.c - Loop: runs a subgraph repeatedly. Some values are handed from one iteration to the
+ * next, others are stacked.
  *
- * Shapes may change from iteration to iteration, so only dtypes are inferred for values that are handed on. */
+ * Shapes may change from iteration to iteration, so only dtypes are inferred for values that are
+ * handed on. */
 #include <inttypes.h>
 
 #include "base/cancel.h"
 #include "base/dtype.h"
 #include "engine/ops/shared/stack_tensors.h"
 
-/* The first two inputs and body inputs, and the first body output, are the loop's own: count and condition. */
+/* The first two inputs and body inputs, and the first body output, are the loop's own: count and
+ * condition. */
 enum { OWN = 2 };
 
 static pith_status counts(const pith__node *node, int *carried, int *stacked, pith_error *err) {
@@ -18,7 +20,8 @@ static pith_status counts(const pith__node *node, int *carried, int *stacked, pi
     if (!body) return pith__fail(err, PITH_ERR_FORMAT, "attribute 'body' is missing");
     if (body->input_count != (size_t)*carried + OWN || body->output_count < (size_t)*carried + 1 ||
         (size_t)node->output_count > body->output_count - 1 || *stacked < 0) {
-        return pith__fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, which does not fit",
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "body has %zu inputs and %zu outputs, which does not fit",
                           body->input_count, body->output_count);
     }
     *stacked = (int)body->output_count - 1 - *carried;
@@ -45,9 +48,10 @@ static pith_status loop_infer(pith__infer *c) {
     PITH_TRY(pith__infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < carried && i < c->out_count; i++) {
         int before = in[OWN + i].dtype, after = out[1 + i].dtype;
-        if (before && after && before != after && before < PITH_DTYPE_COUNT && after < PITH_DTYPE_COUNT) {
-            return pith__op_fail(c, "value %d begins as %s and goes on as %s", i, pith__dtype_name(before),
-                                 pith__dtype_name(after));
+        if (before && after && before != after && before < PITH_DTYPE_COUNT &&
+            after < PITH_DTYPE_COUNT) {
+            return pith__op_fail(c, "value %d begins as %s and goes on as %s", i,
+                                 pith__dtype_name(before), pith__dtype_name(after));
         }
         only_dtype(&c->out[i], &out[1 + i]);
         if (before != after) c->out[i].dtype = PITH_UNDEFINED;
@@ -64,7 +68,8 @@ static pith_status loop_infer(pith__infer *c) {
 }
 
 static pith_status read_bool(pith__run *r, const pith_tensor *t, bool *value) {
-    if (t->dtype != PITH_BOOL || pith__tensor_count(t) != 1) return pith__op_fail(r, "the condition is not one bool");
+    if (t->dtype != PITH_BOOL || pith__tensor_count(t) != 1)
+        return pith__op_fail(r, "the condition is not one bool");
     *value = *(const uint8_t *)t->data;
     return PITH_OK;
 }
@@ -86,7 +91,8 @@ static pith_status loop_run(pith__run *r) {
     pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in);
     pith_tensor *out = r->exec->alloc(r->exec, out_count * sizeof *out);
     pith__stack *stacks = r->exec->alloc(r->exec, (size_t)stacked * sizeof *stacks);
-    if (!in || !out || !stacks) return pith__fail_memory(r->err, (in_count + out_count) * sizeof *in);
+    if (!in || !out || !stacks)
+        return pith__fail_memory(r->err, (in_count + out_count) * sizeof *in);
     memset(stacks, 0, (size_t)stacked * sizeof *stacks);
     int64_t limit, iteration = 0;
     bool going = true;
@@ -101,17 +107,21 @@ static pith_status loop_run(pith__run *r) {
     for (; going && iteration < limit; iteration++) {
         if (iteration == r->exec->loop_limit) {
             return pith__fail(r->err, PITH_ERR_RUN,
-                              "has not ended after %" PRId64 " iterations, the limit; a higher loop_limit "
+                              "has not ended after %" PRId64
+                              " iterations, the limit; a higher loop_limit "
                               "(of the command: --loop-limit) lets it run longer",
                               iteration);
         }
-        if (pith__is_cancelled(r->exec->cancel)) return pith__fail(r->err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith__is_cancelled(r->exec->cancel))
+            return pith__fail(r->err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, in_count, out, out_count));
         PITH_TRY(read_bool(r, &out[0], &going));
         for (int i = 0; i < carried; i++) in[OWN + i] = out[1 + i];
-        for (int i = 0; i < stacked; i++) PITH_TRY(pith__stack_push(r, &stacks[i], &out[1 + carried + i]));
+        for (int i = 0; i < stacked; i++)
+            PITH_TRY(pith__stack_push(r, &stacks[i], &out[1 + carried + i]));
     }
-    /* What no iteration made is still the input, whose memory may be given to others after this step. */
+    /* What no iteration made is still the input, whose memory may be given to others after this
+     * step. */
     for (int i = 0; i < carried && i < r->out_count; i++) {
         if (!r->out[i]) continue;
         if (iteration)
@@ -121,7 +131,8 @@ static pith_status loop_run(pith__run *r) {
     }
     const pith__graph *body = pith__node_graph(r->node, "body");
     for (int i = carried; i < r->out_count; i++) {
-        PITH_TRY(pith__stack_finish(r, i, &stacks[i - carried], 0, false, &body->outputs[1 + i]->type));
+        PITH_TRY(
+            pith__stack_finish(r, i, &stacks[i - carried], 0, false, &body->outputs[1 + i]->type));
     }
     return PITH_OK;
 }
@@ -134,6 +145,7 @@ const pith__op pith__op_Loop = { .domain = "",
                                  .max_inputs = -1,
                                  .max_outputs = -1,
                                  .attrs = "body graph!",
-                                 .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
+                                 .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE |
+                                          PITH_OP_SEQUENCES | PITH_OP_GAPS,
                                  .infer = loop_infer,
                                  .run = loop_run };

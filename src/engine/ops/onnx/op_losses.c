@@ -1,7 +1,8 @@
 /* op_losses.c - NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
  *
- * For every place (n, d…), both pick the entry of one class along axis 1 of [N, C, d…] and weight it. They differ in
- * whether log-probabilities are given or computed. Source: ONNX operators of these names. */
+ * For every place (n, d…), both pick the entry of one class along axis 1 of [N, C, d…] and weight
+ * it. They differ in whether log-probabilities are given or computed. Source: ONNX operators of
+ * these names. */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"
@@ -23,7 +24,8 @@ static pith_status read_reduction(const pith__node *node, int *reduction, pith_e
     else if (pith__str_is(name, "none"))
         *reduction = NONE;
     else
-        return pith__fail(err, PITH_ERR_ARGUMENT, "reduction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "reduction '" PITH_STR_FMT "' is unknown",
+                          PITH_STR_ARG(name));
     return PITH_OK;
 }
 
@@ -34,7 +36,8 @@ static pith_status losses_infer(pith__infer *c) {
     if (x->rank >= 0 && x->rank < 2)
         return pith__op_fail(c, "scores have %d dimensions, at least 2 are needed", x->rank);
     if (x->rank >= 0 && labels->rank >= 0 && labels->rank != x->rank - 1)
-        return pith__op_fail(c, "labels have %d dimensions, %d are needed", labels->rank, x->rank - 1);
+        return pith__op_fail(c, "labels have %d dimensions, %d are needed", labels->rank,
+                             x->rank - 1);
     for (int i = 0; x->rank >= 0 && i < labels->rank; i++) {
         pith__dim d = x->dims[i ? i + 1 : 0];
         if (pith__dim_known(d) && pith__dim_known(labels->dims[i]) && d != labels->dims[i])
@@ -70,7 +73,8 @@ static void log_softmax(double *x, int64_t classes, int64_t inner) {
 
 static pith_status losses_run(pith__run *r) {
     const loss *s = r->state;
-    const pith_tensor *x = r->in[0], *labels = r->in[1], *weights = r->in_count > 2 ? r->in[2] : NULL;
+    const pith_tensor *x = r->in[0], *labels = r->in[1],
+                      *weights = r->in_count > 2 ? r->in[2] : NULL;
     pith__wide w;
     pith__wide_open(&w, r);
     int64_t batch = x->dims[0], classes = x->dims[1], inner = 1;
@@ -85,19 +89,20 @@ static pith_status losses_run(pith__run *r) {
     for (int64_t i = 0; i < batch * inner; i++) {
         double *column = w.in[0] + i / inner * classes * inner + i % inner;
         if (s->softmax) log_softmax(column, classes, inner);
-        int64_t label =
-            labels->dtype == PITH_I64 ? ((const int64_t *)labels->data)[i] : ((const int32_t *)labels->data)[i];
+        int64_t label = labels->dtype == PITH_I64 ? ((const int64_t *)labels->data)[i]
+                                                  : ((const int32_t *)labels->data)[i];
         bool ignored = s->ignores && label == s->ignored;
         if (!ignored && (label < 0 || label >= classes))
-            return pith__fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes", (long long)label,
-                              (long long)classes);
+            return pith__fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes",
+                              (long long)label, (long long)classes);
         double weight = ignored ? 0 : weights ? w.in[2][label] : 1;
         double value = ignored ? 0 : -weight * column[label * inner];
         if (s->reduction == NONE && w.out[0]) w.out[0][i] = value;
         sum += value;
         weight_sum += weight;
     }
-    if (s->reduction != NONE && w.out[0]) w.out[0][0] = s->reduction == MEAN ? sum / weight_sum : sum;
+    if (s->reduction != NONE && w.out[0])
+        w.out[0][0] = s->reduction == MEAN ? sum / weight_sum : sum;
     if (r->out_count > 1 && w.out[1])
         for (int64_t i = 0; i < batch * classes * inner; i++) w.out[1][i] = w.in[0][i];
     pith__wide_close(&w, r);

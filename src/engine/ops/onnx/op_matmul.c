@@ -1,7 +1,8 @@
-/* op_matmul.c - MatMul, and com.microsoft FusedMatMul, which may transpose either side and scale the result.
+/* op_matmul.c - MatMul, and com.microsoft FusedMatMul, which may transpose either side and scale
+ * the result.
  *
- * Operands are [batch…, m, k] and [batch…, k, n] with NumPy's rules: batches broadcast, a vector is a row on the left
- * and a column on the right and leaves no axis in the result. */
+ * Operands are [batch…, m, k] and [batch…, k, n] with NumPy's rules: batches broadcast, a vector is
+ * a row on the left and a column on the right and leaves no axis in the result. */
 #include "base/checked.h"
 #include "engine/ops/shared/compose_ops.h"
 #include "engine/ops/shared/elementwise.h"
@@ -13,7 +14,8 @@ typedef struct state {
     float alpha;
 } state;
 
-/* Whether the left (0) or right (1) side is to be transposed; in a vector there is nothing to transpose. */
+/* Whether the left (0) or right (1) side is to be transposed; in a vector there is nothing to
+ * transpose. */
 static bool matmul_is_transposed(const pith__node *node, int side, int rank) {
     return rank != 1 && pith__node_int(node, side ? "transB" : "transA", 0);
 }
@@ -21,7 +23,8 @@ static bool matmul_is_transposed(const pith__node *node, int side, int rank) {
 /* The operands as matrices, vectors completed; false if ranks are unknown. */
 static bool as_matrices(pith__type *a, pith__type *b, const pith__node *node) {
     if (a->rank < 0 || b->rank < 0) return false;
-    const bool transposed[2] = { matmul_is_transposed(node, 0, a->rank), matmul_is_transposed(node, 1, b->rank) };
+    const bool transposed[2] = { matmul_is_transposed(node, 0, a->rank),
+                                 matmul_is_transposed(node, 1, b->rank) };
     if (a->rank == 1) {
         a->dims[1] = a->dims[0];
         a->dims[0] = 1;
@@ -50,16 +53,18 @@ static pith_status matmul_infer(pith__infer *c) {
         pith__infer_set(c, 0, dtype, -1, NULL);
         return PITH_OK;
     }
-    pith__dim m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], k2 = b.dims[b.rank - 2], n = b.dims[b.rank - 1];
+    pith__dim m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], k2 = b.dims[b.rank - 2],
+              n = b.dims[b.rank - 1];
     if (pith__dim_known(k) && pith__dim_known(k2) && k != k2) {
-        return pith__op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k,
-                             (long long)k2);
+        return pith__op_fail(c, "the left side has %lld columns, the right side %lld rows",
+                             (long long)k, (long long)k2);
     }
     a.rank -= 2;
     b.rank -= 2;
     pith__type_init(&out);
     PITH_TRY(pith__infer_broadcast(c, &a, &b, &out));
-    if (out.rank + 2 > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", out.rank + 2, PITH_MAX_RANK);
+    if (out.rank + 2 > PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is more than %d", out.rank + 2, PITH_MAX_RANK);
     if (c->in[0]->rank > 1) out.dims[out.rank++] = m;
     if (c->in[1]->rank > 1) out.dims[out.rank++] = n;
     pith__infer_set(c, 0, dtype, out.rank, out.dims);
@@ -70,8 +75,8 @@ static pith_status matmul_prepare(pith__prepare *c) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     s->alpha = pith__node_float(c->node, "alpha", 1.0f);
-    PITH_TRY(
-        pith__product_prepare(&s->product, c, c->in[0]->dtype, 1, matmul_is_transposed(c->node, 1, c->in[1]->rank)));
+    PITH_TRY(pith__product_prepare(&s->product, c, c->in[0]->dtype, 1,
+                                   matmul_is_transposed(c->node, 1, c->in[1]->rank)));
     c->state = s;
     return PITH_OK;
 }
@@ -80,25 +85,29 @@ static int64_t batches_of(const pith__type *a, const pith__type *b) {
     int64_t count = 1;
     int rank = a->rank > b->rank ? a->rank : b->rank;
     for (int i = 3; i <= rank; i++) {
-        int64_t da = i <= a->rank ? a->dims[a->rank - i] : 1, db = i <= b->rank ? b->dims[b->rank - i] : 1;
+        int64_t da = i <= a->rank ? a->dims[a->rank - i] : 1,
+                db = i <= b->rank ? b->dims[b->rank - i] : 1;
         count *= da == 1 ? db : da;
     }
     return count;
 }
 
-static pith_status matmul_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_scratch(const pith__infer *c, const void *state_, int threads,
+                                  size_t *bytes) {
     const state *s = state_;
     pith__type a = *c->in[0], b = *c->in[1];
     size_t product, moved = 0;
     as_matrices(&a, &b, c->node);
     int64_t batches = batches_of(&a, &b);
-    bool fits =
-        pith__product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2], threads, &product) &&
-        (!matmul_is_transposed(c->node, 0, c->in[0]->rank) ||
-         pith__dtype_bytes(PITH_F64, pith__type_count(&a), &moved)) &&
-        !pith__mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
-        !pith__add_overflows(*bytes, product + 64, bytes) && !pith__add_overflows(*bytes, moved + 64, bytes);
-    return fits ? pith__widen_scratch(c, s->product.packed ? 2 : 0, bytes) : pith__fail_memory(c->err, SIZE_MAX);
+    bool fits = pith__product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2],
+                                      threads, &product) &&
+                (!matmul_is_transposed(c->node, 0, c->in[0]->rank) ||
+                 pith__dtype_bytes(PITH_F64, pith__type_count(&a), &moved)) &&
+                !pith__mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
+                !pith__add_overflows(*bytes, product + 64, bytes) &&
+                !pith__add_overflows(*bytes, moved + 64, bytes);
+    return fits ? pith__widen_scratch(c, s->product.packed ? 2 : 0, bytes)
+                : pith__fail_memory(c->err, SIZE_MAX);
 }
 
 static void scale_result(pith_tensor *y, float alpha) {
@@ -120,7 +129,8 @@ static pith_status matmul_run_plain(pith__run *r) {
     pith__type_of_tensor(&b, r->in[1]);
     as_matrices(&a, &b, r->node);
     if (!pith__tensor_count(y)) return PITH_OK;
-    int64_t m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], n = b.dims[b.rank - 1], count = batches_of(&a, &b);
+    int64_t m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], n = b.dims[b.rank - 1],
+            count = batches_of(&a, &b);
     int64_t *a_at = r->scratch, *b_at = a_at + count;
     char *rest = (char *)r->scratch + pith__round64((size_t)count * 2 * sizeof(int64_t));
     int rank = a.rank > b.rank ? a.rank : b.rank;
@@ -128,7 +138,8 @@ static pith_status matmul_run_plain(pith__run *r) {
     for (int64_t i = 0; i < count; i++) {
         int64_t at[2] = { 0, 0 }, stride[2] = { m * k, s->product.packed ? 1 : k * n }, place = i;
         for (int d = 3; d <= rank; d++) {
-            int64_t own[2] = { d <= a.rank ? a.dims[a.rank - d] : 1, d <= b.rank ? b.dims[b.rank - d] : 1 };
+            int64_t own[2] = { d <= a.rank ? a.dims[a.rank - d] : 1,
+                               d <= b.rank ? b.dims[b.rank - d] : 1 };
             int64_t size = own[0] == 1 ? own[1] : own[0];
             for (int o = 0; o < 2; o++) {
                 if (own[o] != 1) at[o] += place % size * stride[o];
@@ -178,7 +189,8 @@ static pith_status matmul_run(pith__run *r) {
 
 static void matmul_cost(const pith__run *r, pith__cost *cost) {
     const pith_tensor *a = r->in[0];
-    pith__cost_product(cost, a->dims[a->rank - 1 - matmul_is_transposed(r->node, 0, a->rank)], "gemm");
+    pith__cost_product(cost, a->dims[a->rank - 1 - matmul_is_transposed(r->node, 0, a->rank)],
+                       "gemm");
 }
 
 const pith__op pith__op_MatMul = { .domain = "",
@@ -196,16 +208,17 @@ const pith__op pith__op_MatMul = { .domain = "",
                                    .run = matmul_run,
                                    .cost = matmul_cost };
 
-/* transBatchA and transBatchB: the first axis of a side stands after its batches; put there by a node of its own. The
- * older name is TransposeMatMul. */
+/* transBatchA and transBatchB: the first axis of a side stands after its batches; put there by a
+ * node of its own. The older name is TransposeMatMul. */
 static pith_status upgrade_fused(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "transA", "transB", NULL };
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
     pith__value *a = pith__node_input(node, 0), *b = pith__node_input(node, 1);
     if (pith__node_int(node, "transBatchA", 0)) a = pith__compose_move(node, a, 0, -2);
     if (pith__node_int(node, "transBatchB", 0)) b = pith__compose_move(node, b, 0, -2);
-    pith__value *y =
-        a && b ? pith__compose(node, "com.microsoft", "FusedMatMul", (pith__value *[]){ a, b }, 2, 1) : NULL;
+    pith__value *y = a && b ? pith__compose(node, "com.microsoft", "FusedMatMul",
+                                            (pith__value *[]){ a, b }, 2, 1)
+                            : NULL;
     return pith__compose_become(node, pith__with_attributes(y, node, kept), err);
 }
 
@@ -227,5 +240,5 @@ const pith__op pith__op_FusedMatMul_ms = {
     .run = matmul_run,
     .cost = matmul_cost
 };
-PITH_OP_COMPOSED(TransposeMatMul_ms, "com.microsoft", "TransposeMatMul", 2, 2, 1, upgrade_fused, NULL,
-                 .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")
+PITH_OP_COMPOSED(TransposeMatMul_ms, "com.microsoft", "TransposeMatMul", 2, 2, 1, upgrade_fused,
+                 NULL, .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")

@@ -1,12 +1,13 @@
-/* op_matmul_nbits.c - com.microsoft's matmuls with weights in blocks: MatMulNBits (2, 4 or 8 bits along k) and
- * MatMulBnb4 (4 bits that stand for 16 floats).
+/* op_matmul_nbits.c - com.microsoft's matmuls with weights in blocks: MatMulNBits (2, 4 or 8 bits
+ * along k) and MatMulBnb4 (4 bits that stand for 16 floats).
  *
- * MatMulNBits: b is [n, blocks, bytes of a block], low bits first. scales is [n * blocks]. Zero points are packed like
- * b, or have the type of the scales, or are absent (the middle of the range). groups [k] names the block of a column.
- * MatMulBnb4: b is [n * k / 2] bytes, high bits first, with a factor for every `block_size` of all elements. Constant
- * weights become packed f32 once, others in each run; the matmuls are those of MatMul. With accuracy_level 4 inputs are
- * taken in 8 bits where nbits_int8.h can. Sources: ONNX Runtime's ContribOperators.md; T. Dettmers and others, QLoRA,
- * for the tables. */
+ * MatMulNBits: b is [n, blocks, bytes of a block], low bits first. scales is [n * blocks]. Zero
+ * points are packed like b, or have the type of the scales, or are absent (the middle of the
+ * range). groups [k] names the block of a column. MatMulBnb4: b is [n * k / 2] bytes, high bits
+ * first, with a factor for every `block_size` of all elements. Constant weights become packed f32
+ * once, others in each run; the matmuls are those of MatMul. With accuracy_level 4 inputs are taken
+ * in 8 bits where nbits_int8.h can. Sources: ONNX Runtime's ContribOperators.md; T. Dettmers and
+ * others, QLoRA, for the tables. */
 #include "base/checked.h"
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/nbits_int8.h"
@@ -60,11 +61,12 @@ static pith_status matmul_nbits_form_of(form *f, const pith__node *node, pith_er
                  .transposed = !bnb4 || pith__node_int(node, "transB", 1) };
     int64_t count;
     if (f->n < 1 || f->k < 1 || pith__mul_overflows(f->n, f->k, &count) || count > INT64_MAX / 8)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "attributes N and K are %lld and %lld", (long long)f->n,
-                          (long long)f->k);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attributes N and K are %lld and %lld",
+                          (long long)f->n, (long long)f->k);
     if ((f->bits != 2 && f->bits != 4 && f->bits != 8) || f->block < 16 || f->block > 1 << 20)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%lld bits in blocks of %lld are not supported",
-                          (long long)f->bits, (long long)f->block);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%lld bits in blocks of %lld are not supported", (long long)f->bits,
+                          (long long)f->block);
     f->blocks = ((bnb4 ? count : f->k) + f->block - 1) / f->block;
     if (bnb4) f->values = pith__node_int(node, "quant_type", 1) ? nf4_values : fp4_values;
     return PITH_OK;
@@ -80,15 +82,18 @@ static pith_status matmul_nbits_infer(pith__infer *c) {
     form f;
     PITH_TRY(matmul_nbits_form_of(&f, c->node, c->err));
     int64_t zero_row = zeros && zeros->dtype == PITH_U8 ? (f.blocks * f.bits + 7) / 8 : f.blocks;
-    bool fits = f.values ? counts_to(c->in[B], (f.n * f.k + 1) / 2) && counts_to(c->in[SCALES], f.blocks)
-                         : counts_to(c->in[B], f.n * f.blocks * (f.block * f.bits / 8)) &&
-                               counts_to(c->in[SCALES], f.n * f.blocks) && (!zeros || counts_to(zeros, f.n * zero_row));
+    bool fits = f.values
+                    ? counts_to(c->in[B], (f.n * f.k + 1) / 2) && counts_to(c->in[SCALES], f.blocks)
+                    : counts_to(c->in[B], f.n * f.blocks * (f.block * f.bits / 8)) &&
+                          counts_to(c->in[SCALES], f.n * f.blocks) &&
+                          (!zeros || counts_to(zeros, f.n * zero_row));
     const pith__type *groups = pith__has_input(c, GROUPS) ? c->in[GROUPS] : NULL;
     int64_t named = groups ? pith__type_count(groups) : -1;
-    if (!fits || (named >= 0 && named < f.k) || (groups && groups->dtype && groups->dtype != PITH_I32) ||
+    if (!fits || (named >= 0 && named < f.k) ||
+        (groups && groups->dtype && groups->dtype != PITH_I32) ||
         (c->in[B]->dtype && c->in[B]->dtype != PITH_U8)) {
-        return pith__op_fail(c,
-                             "weights, scales or zero points do not have the sizes that N, K and block_size ask for");
+        return pith__op_fail(c, "weights, scales or zero points do not have the sizes that N, K "
+                                "and block_size ask for");
     }
     pith__infer_set(c, 0, a->dtype, -1, NULL);
     if (a->rank < 0) return PITH_OK;
@@ -96,7 +101,8 @@ static pith_status matmul_nbits_infer(pith__infer *c) {
     if (a->rank < 1 || (pith__dim_known(a->dims[a->rank - 1]) && a->dims[a->rank - 1] != k))
         return pith__op_fail(c, "the last axis of a is not %lld", (long long)k);
     pith__dim dims[PITH_MAX_RANK];
-    for (int i = 0; i < a->rank; i++) dims[i] = i < a->rank - 1 ? a->dims[i] : f.transposed ? f.n : f.k;
+    for (int i = 0; i < a->rank; i++)
+        dims[i] = i < a->rank - 1 ? a->dims[i] : f.transposed ? f.n : f.k;
     pith__infer_set(c, 0, a->dtype, a->rank, dims);
     return PITH_OK;
 }
@@ -122,7 +128,8 @@ static float matmul_nbits_number_of(const pith_tensor *t, int64_t i) {
 }
 
 /* Columns [begin, end) of row j of the stored weights as floats. */
-static void matmul_nbits_unpack(float *to, const weights *w, int64_t j, int64_t begin, int64_t end) {
+static void matmul_nbits_unpack(float *to, const weights *w, int64_t j, int64_t begin,
+                                int64_t end) {
     const form *f = &w->f;
     const uint8_t *bytes = w->b->data;
     int64_t bits = f->bits, row = j * f->blocks, zero_row = (f->blocks * bits + 7) / 8, last = -1;
@@ -136,7 +143,8 @@ static void matmul_nbits_unpack(float *to, const weights *w, int64_t j, int64_t 
             to[i - begin] = f->values[bytes[e / 2] >> (e % 2 ? 0 : 4) & 15] * scale;
             continue;
         }
-        int64_t block = i / f->block, bit = i % f->block * bits, at = w->groups ? w->groups[i] : block;
+        int64_t block = i / f->block, bit = i % f->block * bits,
+                at = w->groups ? w->groups[i] : block;
         if (at != last) {
             scale = matmul_nbits_number_of(w->scales, row + at);
             zero = (float)(1 << (bits - 1));
@@ -159,10 +167,14 @@ static void matmul_nbits_fill_panel(void *packed, const void *context, size_t pa
     const form *f = &w->f;
     float *plain = scratch;
     int64_t k = f->transposed ? f->k : f->n, columns = f->transposed ? f->n : f->k;
-    int64_t n0 = (int64_t)part * PITH_GEMM_PANEL, n = columns - n0 < PITH_GEMM_PANEL ? columns - n0 : PITH_GEMM_PANEL;
-    for (int64_t j = 0; f->transposed && j < n; j++) matmul_nbits_unpack(plain + j * k, w, n0 + j, 0, k);
-    for (int64_t i = 0; !f->transposed && i < k; i++) matmul_nbits_unpack(plain + i * n, w, i, n0, n0 + n);
-    w->pack((float *)packed + n0 * k, plain, f->transposed ? 1 : n, f->transposed ? k : 1, k, n, 0, n);
+    int64_t n0 = (int64_t)part * PITH_GEMM_PANEL,
+            n = columns - n0 < PITH_GEMM_PANEL ? columns - n0 : PITH_GEMM_PANEL;
+    for (int64_t j = 0; f->transposed && j < n; j++)
+        matmul_nbits_unpack(plain + j * k, w, n0 + j, 0, k);
+    for (int64_t i = 0; !f->transposed && i < k; i++)
+        matmul_nbits_unpack(plain + i * n, w, i, n0, n0 + n);
+    w->pack((float *)packed + n0 * k, plain, f->transposed ? 1 : n, f->transposed ? k : 1, k, n, 0,
+            n);
 }
 
 static pith_status check_groups(const weights *w, const pith_tensor *groups, pith_error *err) {
@@ -200,12 +212,14 @@ static pith_status matmul_nbits_prepare(pith__prepare *c) {
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     PITH_TRY(matmul_nbits_form_of(&s->w.f, c->node, c->err));
     int dtype = c->in[A]->dtype;
-    if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) return pith__fail_dtype(c->err, dtype);
+    if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16)
+        return pith__fail_dtype(c->err, dtype);
     bool constant = !pith__has_input(c, GROUPS) || c->in[GROUPS]->data;
     for (int i = B; i <= ZEROS && i < c->in_count; i++) {
         if (!c->in[i]) continue;
         constant &= pith__pack_can(c, i);
-        if (!pith__convert_known(c->in[i]->dtype, PITH_F32)) return pith__fail_dtype(c->err, c->in[i]->dtype);
+        if (!pith__convert_known(c->in[i]->dtype, PITH_F32))
+            return pith__fail_dtype(c->err, c->in[i]->dtype);
     }
     pith__nbits_int8 int8 = { 0 };
     if (pith__nbits_int8_takes(&int8, c)) {
@@ -231,7 +245,8 @@ static pith_status matmul_nbits_prepare(pith__prepare *c) {
 
 enum { SKIPPED = 1 << B | 1 << SCALES | 1 << ZEROS };
 
-static pith_status matmul_nbits_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_nbits_scratch(const pith__infer *c, const void *state_, int threads,
+                                        size_t *bytes) {
     const state *s = state_;
     *bytes = 0;
     int64_t workers;
@@ -240,9 +255,10 @@ static pith_status matmul_nbits_scratch(const pith__infer *c, const void *state_
             return pith__fail_memory(c->err, SIZE_MAX);
         return pith__widen_scratch(c, SKIPPED, bytes);
     }
-    if (!s->product.packed && (pith__mul_overflows(s->k * PITH_GEMM_PANEL, (int64_t)threads, &workers) ||
-                               pith__add_overflows(workers, s->product.packed_size, &workers) ||
-                               pith__mul_overflows((size_t)workers, sizeof(float), bytes)))
+    if (!s->product.packed &&
+        (pith__mul_overflows(s->k * PITH_GEMM_PANEL, (int64_t)threads, &workers) ||
+         pith__add_overflows(workers, s->product.packed_size, &workers) ||
+         pith__mul_overflows((size_t)workers, sizeof(float), bytes)))
         return pith__fail_memory(c->err, SIZE_MAX);
     return pith__widen_scratch(c, SKIPPED, bytes);
 }
@@ -263,7 +279,8 @@ static pith_status matmul_nbits_run_plain(pith__run *r) {
     pith_tensor *y = r->out[0];
     const float *bias = pith__has_input(r, BIAS) ? r->in[BIAS]->data : NULL;
     if (s->int8) {
-        pith__nbits_int8_run(r, s->int8, y->data, r->in[A]->data, bias, pith__tensor_count(y) / s->n);
+        pith__nbits_int8_run(r, s->int8, y->data, r->in[A]->data, bias,
+                             pith__tensor_count(y) / s->n);
         return PITH_OK;
     }
     pith__product product = s->product;
@@ -295,27 +312,29 @@ static pith_status matmul_nbits_run_plain(pith__run *r) {
     return PITH_OK;
 }
 
-static pith_status matmul_nbits_run(pith__run *r) { return pith__widen_run(r, SKIPPED, matmul_nbits_run_plain); }
+static pith_status matmul_nbits_run(pith__run *r) {
+    return pith__widen_run(r, SKIPPED, matmul_nbits_run_plain);
+}
 
 static void matmul_nbits_cost(const pith__run *r, pith__cost *cost) {
     const state *s = r->state;
     pith__cost_product(cost, s->k, s->int8 ? "gemm blocks" : "gemm");
 }
 
-#define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                                      \
-    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                                                \
-                                             .name = #name_,                                                           \
-                                             .since = 1,                                                               \
-                                             .min_inputs = 3,                                                          \
-                                             .max_inputs = max,                                                        \
-                                             .max_outputs = 1,                                                         \
-                                             .types = types_,                                                          \
-                                             .newest = 1,                                                              \
-                                             .attrs = attrs_,                                                          \
-                                             .infer = matmul_nbits_infer,                                              \
-                                             .prepare = matmul_nbits_prepare,                                          \
-                                             .scratch = matmul_nbits_scratch,                                          \
-                                             .run = matmul_nbits_run,                                                  \
+#define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                  \
+    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                            \
+                                             .name = #name_,                                       \
+                                             .since = 1,                                           \
+                                             .min_inputs = 3,                                      \
+                                             .max_inputs = max,                                    \
+                                             .max_outputs = 1,                                     \
+                                             .types = types_,                                      \
+                                             .newest = 1,                                          \
+                                             .attrs = attrs_,                                      \
+                                             .infer = matmul_nbits_infer,                          \
+                                             .prepare = matmul_nbits_prepare,                      \
+                                             .scratch = matmul_nbits_scratch,                      \
+                                             .run = matmul_nbits_run,                              \
                                              .cost = matmul_nbits_cost };
 BLOCK_PRODUCT(MatMulBnb4, "hBh",
               "K int! 1..; N int! 1..; block_size int! 0..; quant_type int! 0|1; "

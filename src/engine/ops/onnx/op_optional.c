@@ -1,4 +1,5 @@
-/* op_optional.c - optionals: a value that may be absent. A present one is the tensor or sequence itself. */
+/* op_optional.c - optionals: a value that may be absent. A present one is the tensor or sequence
+ * itself. */
 #include "base/dtype.h"
 #include "engine/ops/op.h"
 
@@ -29,7 +30,8 @@ const pith__op pith__op_Optional = { .domain = "",
                                      .run = run_optional };
 
 static pith_status run_get(pith__run *r) {
-    if (r->in[0]->dtype == PITH_NONE) return pith__fail(r->err, PITH_ERR_RUN, "the optional has no element");
+    if (r->in[0]->dtype == PITH_NONE)
+        return pith__fail(r->err, PITH_ERR_RUN, "the optional has no element");
     return r->out[0] ? pith__run_copy(r, r->out[0], r->in[0]) : PITH_OK;
 }
 

@@ -1,7 +1,7 @@
 /* op_pad.c - Pad and CenterCropPad: a border around a tensor, or a part from its middle.
  *
- * Negative pads crop. Each output index along an axis maps to an input index or to none (constant), through one table
- * per axis, so the modes differ only in the table. */
+ * Negative pads crop. Each output index along an axis maps to an input index or to none (constant),
+ * through one table per axis, so the modes differ only in the table. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -25,7 +25,8 @@ static pith_status pad_resolve(pith__dim begin[], pith__dim end[], bool *known, 
     for (int i = 0; has_axes && i < axes->count; i++) *known &= pith__dim_known(axes->items[i]);
     if (!*known) return PITH_OK;
     int count = has_axes ? axes->count : rank;
-    if (pads->count != 2 * count) return pith__fail(err, PITH_ERR_ARGUMENT, "%d pads for %d axes", pads->count, count);
+    if (pads->count != 2 * count)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%d pads for %d axes", pads->count, count);
     if (has_axes) PITH_TRY(pith__axes_normalize(axes->items, count, rank, err));
     for (int i = 0; i < count; i++) {
         int axis = has_axes ? (int)axes->items[i] : i;
@@ -46,10 +47,13 @@ static pith_status infer_pad(pith__infer *c) {
         return pith__op_fail(c, "value has dtype %s, input %s", pith__dtype_name(c->in[2]->dtype),
                              pith__dtype_name(x->dtype));
     }
-    if (x->rank >= 0) PITH_TRY(pad_resolve(begin, end, &known, &pads, &axes, pith__has_input(c, 3), x->rank, c->err));
+    if (x->rank >= 0)
+        PITH_TRY(
+            pad_resolve(begin, end, &known, &pads, &axes, pith__has_input(c, 3), x->rank, c->err));
     for (int i = 0; i < x->rank; i++) {
-        dims[i] = known ? pith__dim_apply(c->dims, PITH_DIM_ADD,
-                                          pith__dim_apply(c->dims, PITH_DIM_ADD, x->dims[i], begin[i]), end[i])
+        dims[i] = known ? pith__dim_apply(
+                              c->dims, PITH_DIM_ADD,
+                              pith__dim_apply(c->dims, PITH_DIM_ADD, x->dims[i], begin[i]), end[i])
                         : PITH_DIM_UNKNOWN;
         if (pith__dim_known(dims[i]) && dims[i] < 0)
             return pith__op_fail(c, "axis %d would have size %lld", i, (long long)dims[i]);
@@ -83,7 +87,8 @@ static size_t table_bytes(const int64_t *dims, int rank) {
     return (size_t)sum * sizeof(int64_t);
 }
 
-static pith_status pad_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status pad_scratch(const pith__infer *c, const void *state, int threads,
+                               size_t *bytes) {
     (void)state;
     (void)threads;
     *bytes = table_bytes(c->out[0].dims, c->out[0].rank) + 64;
@@ -99,7 +104,8 @@ typedef struct job {
     const void *value;
     size_t size;
     int64_t rows, per_part;
-    int64_t straight, straight_count; /* the longest run of the last axis that is a copy: its first place, its length */
+    int64_t straight, straight_count; /* the longest run of the last axis that is a copy: its first
+                                         place, its length */
 } job;
 
 static void pad_find_straight(job *j) {
@@ -134,11 +140,13 @@ static void pad_run_part(void *context, size_t part, int worker) {
             continue;
         }
         for (int64_t i = 0; i < n;) {
-            int64_t at = j->table[last][i], run = i == j->straight && j->straight_count ? j->straight_count : 1;
+            int64_t at = j->table[last][i],
+                    run = i == j->straight && j->straight_count ? j->straight_count : 1;
             if (at < 0) {
                 memcpy(to + (size_t)i * j->size, j->value, j->size);
             } else {
-                memcpy(to + (size_t)i * j->size, (const char *)j->x->data + (size_t)(from + at) * j->size,
+                memcpy(to + (size_t)i * j->size,
+                       (const char *)j->x->data + (size_t)(from + at) * j->size,
                        (size_t)run * j->size);
             }
             i += run;
@@ -146,11 +154,16 @@ static void pad_run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status pad_apply(pith__run *r, const pith__dim *begin, const pith__dim *end, int mode, const void *value) {
+static pith_status pad_apply(pith__run *r, const pith__dim *begin, const pith__dim *end, int mode,
+                             const void *value) {
     static const uint64_t zeros[2] = { 0, 0 };
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
-    job j = { .x = x, .y = y, .value = value ? value : zeros, .size = pith__element_size(x->dtype), .rows = 1 };
+    job j = { .x = x,
+              .y = y,
+              .value = value ? value : zeros,
+              .size = pith__element_size(x->dtype),
+              .rows = 1 };
     if (!pith__tensor_count(y)) return PITH_OK;
     if (y->rank == 0) {
         memcpy(y->data, x->data, j.size);
@@ -185,32 +198,36 @@ static pith_status pad_run_plain(pith__run *r) {
     if (mode == 4) return pith__op_fail(r, "unknown mode '" PITH_STR_FMT "'", PITH_STR_ARG(name));
     PITH_TRY(pith__run_numbers(r, 1, &pads));
     PITH_TRY(pith__run_numbers(r, 3, &axes));
-    PITH_TRY(pad_resolve(begin, end, &known, &pads, &axes, pith__has_input(r, 3), r->in[0]->rank, r->err));
+    PITH_TRY(pad_resolve(begin, end, &known, &pads, &axes, pith__has_input(r, 3), r->in[0]->rank,
+                         r->err));
     bool value = pith__has_input(r, 2) && pith__tensor_count(r->in[2]) == 1;
     return pad_apply(r, begin, end, mode, value ? r->in[2]->data : NULL);
 }
 
 static pith_status run_pad(pith__run *r) { return pith__unpack_run(r, pad_run_plain); }
 
-const pith__op pith__op_Pad = { .domain = "",
-                                .name = "Pad",
-                                .since = 11,
-                                .newest = 25,
-                                .min_inputs = 2,
-                                .max_inputs = 4,
-                                .max_outputs = 1,
-                                .types = "alai",
-                                .attrs = "mode string constant|reflect|edge|wrap = constant; paddings ints! @-1; "
-                                         "pads ints! @2-10; value float = 0 @-10",
-                                .upgrade = pad_upgrade,
-                                .shape_inputs = 1u << 1 | 1u << 3,
-                                .infer = infer_pad,
-                                .scratch = pad_scratch,
-                                .run = run_pad };
+const pith__op pith__op_Pad = {
+    .domain = "",
+    .name = "Pad",
+    .since = 11,
+    .newest = 25,
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .max_outputs = 1,
+    .types = "alai",
+    .attrs = "mode string constant|reflect|edge|wrap = constant; paddings ints! @-1; "
+             "pads ints! @2-10; value float = 0 @-10",
+    .upgrade = pad_upgrade,
+    .shape_inputs = 1u << 1 | 1u << 3,
+    .infer = infer_pad,
+    .scratch = pad_scratch,
+    .run = run_pad
+};
 
 /* ---- CenterCropPad ---- */
 
-static pith_status center_axes(const pith__node *node, int rank, pith__dim *axes, int *count, pith_error *err) {
+static pith_status center_axes(const pith__node *node, int rank, pith__dim *axes, int *count,
+                               pith_error *err) {
     size_t n;
     const int64_t *items = pith__node_ints(node, "axes", &n);
     if (n > (size_t)rank) return pith__fail(err, PITH_ERR_ARGUMENT, "more axes than the input has");
@@ -231,7 +248,8 @@ static pith_status infer_center(pith__infer *c) {
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     for (int i = 0; i < count; i++) {
         dims[axes[i]] = shape.count >= 0 ? shape.items[i] : PITH_DIM_UNKNOWN;
-        if (pith__dim_known(dims[axes[i]]) && dims[axes[i]] < 0) return pith__op_fail(c, "shape[%d] is negative", i);
+        if (pith__dim_known(dims[axes[i]]) && dims[axes[i]] < 0)
+            return pith__op_fail(c, "shape[%d] is negative", i);
     }
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;

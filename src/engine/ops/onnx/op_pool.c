@@ -10,7 +10,8 @@
 #include "engine/ops/shared/widen_types.h"
 #include "engine/ops/shared/window_attrs.h"
 
-/* The largest window that is walked tap by tap from a padded copy. Larger ones are mostly padding. */
+/* The largest window that is walked tap by tap from a padded copy. Larger ones are mostly padding.
+ */
 enum { MOST_TAPS = 1024 };
 
 typedef struct state {
@@ -29,7 +30,8 @@ static bool is_global(const pith__node *node) { return node->op_type.data[0] == 
 static pith_status pool_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim dims[PITH_MAX_RANK];
-    if (x->rank >= 0 && x->rank < 3) return pith__op_fail(c, "input has rank %d, expected 3 or more", x->rank);
+    if (x->rank >= 0 && x->rank < 3)
+        return pith__op_fail(c, "input has rank %d, expected 3 or more", x->rank);
     for (int i = 0; i < x->rank; i++) dims[i] = i < 2 ? x->dims[i] : 1;
     if (x->rank >= 0 && !is_global(c->node)) {
         pith__window w;
@@ -49,7 +51,9 @@ static pith_status pool_prepare(pith__prepare *c) {
     pith_str name = c->node->op_type;
     if (s->global) name = (pith_str){ name.data + 6, name.size - 6 };
     bool max = pith__str_is(name, "MaxPool"), lp = pith__str_is(name, "LpPool");
-    s->p = lp ? pith__node_int(c->node, "p", 2) : max ? 0 : pith__node_int(c->node, "count_include_pad", 0) != 0;
+    s->p = lp    ? pith__node_int(c->node, "p", 2)
+           : max ? 0
+                 : pith__node_int(c->node, "count_include_pad", 0) != 0;
     if (lp && s->p < 1) return pith__op_fail(c, "attribute p is %lld", (long long)s->p);
     PITH_TRY(pith__prepare_kernel(c,
                                   max  ? "pool_max"
@@ -59,18 +63,24 @@ static pith_status pool_prepare(pith__prepare *c) {
     s->fn = (pith__pool_fn *)fn;
     bool f32 = pith__compute_dtype(c->in[0]->dtype) == PITH_F32 && !lp;
     if (f32 && s->global)
-        s->rows = PITH_PREPARE_KERNEL(pith__reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c);
-    if (f32 && !s->global) s->plane = PITH_PREPARE_KERNEL(pith__taps_plane_fn, "taps_plane", PITH_F32, c);
-    if (s->plane) s->taps = PITH_PREPARE_KERNEL(pith__taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c);
+        s->rows =
+            PITH_PREPARE_KERNEL(pith__reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c);
+    if (f32 && !s->global)
+        s->plane = PITH_PREPARE_KERNEL(pith__taps_plane_fn, "taps_plane", PITH_F32, c);
     if (s->plane)
-        s->direct = PITH_PREPARE_KERNEL(pith__pool_rows_fn, max ? "pool_rows_max" : "pool_rows_mean", PITH_F32, c);
-    if (f32 && !s->global && !max) s->div = PITH_PREPARE_KERNEL(pith__binary_fn, "div", PITH_F32, c);
+        s->taps = PITH_PREPARE_KERNEL(pith__taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c);
+    if (s->plane)
+        s->direct = PITH_PREPARE_KERNEL(pith__pool_rows_fn,
+                                        max ? "pool_rows_max" : "pool_rows_mean", PITH_F32, c);
+    if (f32 && !s->global && !max)
+        s->div = PITH_PREPARE_KERNEL(pith__binary_fn, "div", PITH_F32, c);
     c->state = s;
     return PITH_OK;
 }
 
-/* Windows whose values alone are wanted, read where they lie or by pith__taps from a padded plane. The floats of a
- * worker, or 0: the counts of a row; offsets and weights of the taps, the counts of a row, the plane. */
+/* Windows whose values alone are wanted, read where they lie or by pith__taps from a padded plane.
+ * The floats of a worker, or 0: the counts of a row; offsets and weights of the taps, the counts of
+ * a row, the plane. */
 static int64_t pool_floats(const state *s, const pith__window *w, bool indices) {
     if (!s->taps || indices || w->rank > 2) return 0;
     if (s->direct && pith__pool_rows_fits(w)) return (w->out[w->rank - 1] + 15) & ~(int64_t)15;
@@ -81,7 +91,8 @@ static int64_t pool_floats(const state *s, const pith__window *w, bool indices) 
     return floats & ~(int64_t)15; /* the next one is aligned */
 }
 
-static pith_status pool_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status pool_scratch(const pith__infer *c, const void *state_, int threads,
+                                size_t *bytes) {
     const state *s = state_;
     const pith__type *x = c->in[0];
     *bytes = 0;
@@ -104,8 +115,8 @@ typedef struct job {
     size_t size;
 } job;
 
-/* Sums of the windows of a channel become means: rows that have the same number of places above and below share their
- * counts. */
+/* Sums of the windows of a channel become means: rows that have the same number of places above and
+ * below share their counts. */
 static void pool_divide(const job *j, const pith__taps *a, float *counts) {
     const state *s = j->r->state;
     int last = j->w.rank - 1;
@@ -113,7 +124,8 @@ static void pool_divide(const job *j, const pith__taps *a, float *counts) {
     for (int64_t row = 0; row < a->rows; row++) {
         int64_t outer = last ? pith__window_places(&j->w, 0, row, s->p != 0) : 1;
         for (int64_t i = 0; outer != known && i < a->columns; i++)
-            counts[i] = (float)((double)outer * (double)pith__window_places(&j->w, last, i, s->p != 0));
+            counts[i] =
+                (float)((double)outer * (double)pith__window_places(&j->w, last, i, s->p != 0));
         known = outer;
         float *y = a->y + row * a->columns;
         s->div(y, y, counts, a->columns, 1, 1);
@@ -135,7 +147,8 @@ static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker)
     a.weights = weights;
     pith__taps_offsets(offsets, &a.step, &j->w);
     for (int64_t c = first; c < last; c++) {
-        s->plane(plane, (const float *)j->r->in[0]->data + c * j->in, &j->w, s->div ? 0 : -INFINITY);
+        s->plane(plane, (const float *)j->r->in[0]->data + c * j->in, &j->w,
+                 s->div ? 0 : -INFINITY);
         a.y = (float *)j->r->out[0]->data + c * j->out;
         s->taps(&a);
         if (s->div) pool_divide(j, &a, counts);
@@ -163,8 +176,8 @@ static void pool_run_part(void *context, size_t part, int worker) {
             last = first + j->per_part < j->channels ? first + j->per_part : j->channels;
     int64_t *indices = j->r->out_count > 1 && j->r->out[1] ? j->r->out[1]->data : NULL;
     if (s->rows) {
-        s->rows((const float *)j->r->in[0]->data + first * j->in, (float *)j->r->out[0]->data + first, last - first,
-                j->in);
+        s->rows((const float *)j->r->in[0]->data + first * j->in,
+                (float *)j->r->out[0]->data + first, last - first, j->in);
         return;
     }
     if (j->floats && s->direct && pith__pool_rows_fits(&j->w)) {
@@ -204,7 +217,8 @@ static pith_status pool_run_plain(pith__run *r) {
     j.in = pith__window_count(j.w.in, j.w.rank);
     j.out = pith__window_count(j.w.out, j.w.rank);
     int64_t work;
-    if (pith__mul_overflows(j.out, pith__window_count(j.w.kernel, j.w.rank), &work)) work = INT64_MAX;
+    if (pith__mul_overflows(j.out, pith__window_count(j.w.kernel, j.w.rank), &work))
+        work = INT64_MAX;
     j.per_part = pith__run_chunk(r, j.channels, work, 8192);
     pith__run_parallel(r, pool_run_part, &j, (size_t)((j.channels + j.per_part - 1) / j.per_part));
     return PITH_OK;
@@ -212,19 +226,19 @@ static pith_status pool_run_plain(pith__run *r) {
 
 static pith_status pool_run(pith__run *r) { return pith__widen_run(r, 0, pool_run_plain); }
 
-#define POOL(symbol, types_, outputs, attrs_)                                                                          \
-    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
-                                         .name = #symbol,                                                              \
-                                         .since = 1,                                                                   \
-                                         .min_inputs = 1,                                                              \
-                                         .max_inputs = 1,                                                              \
-                                         .max_outputs = outputs,                                                       \
-                                         .types = types_,                                                              \
-                                         .newest = 22,                                                                 \
-                                         .attrs = attrs_,                                                              \
-                                         .infer = pool_infer,                                                          \
-                                         .prepare = pool_prepare,                                                      \
-                                         .scratch = pool_scratch,                                                      \
+#define POOL(symbol, types_, outputs, attrs_)                                                      \
+    const pith__op pith__op_##symbol = { .domain = "",                                             \
+                                         .name = #symbol,                                          \
+                                         .since = 1,                                               \
+                                         .min_inputs = 1,                                          \
+                                         .max_inputs = 1,                                          \
+                                         .max_outputs = outputs,                                   \
+                                         .types = types_,                                          \
+                                         .newest = 22,                                             \
+                                         .attrs = attrs_,                                          \
+                                         .infer = pool_infer,                                      \
+                                         .prepare = pool_prepare,                                  \
+                                         .scratch = pool_scratch,                                  \
                                          .run = pool_run };
 POOL(AveragePool, "f", 1,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "

@@ -1,15 +1,17 @@
 /* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and its form per text.
  *
- * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an axis, or one per
- * block along an axis. A tensor is walked in segments in which the index of the scale either stays or moves with the
- * element. Segments are computed in f32 in blocks, whatever the types. */
+ * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an
+ * axis, or one per block along an axis. A tensor is walked in segments in which the index of the
+ * scale either stays or moves with the element. Segments are computed in f32 in blocks, whatever
+ * the types. */
 #include <math.h>
 
 #include "engine/kernels/convert.h"
 #include "engine/kernels/small_floats.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-/* BLOCK: elements converted at a time, which stay in the L1 cache. GRAIN: elements that are worth a thread. */
+/* BLOCK: elements converted at a time, which stay in the L1 cache. GRAIN: elements that are worth a
+ * thread. */
 enum { BLOCK = 256, GRAIN = 4096 };
 
 typedef struct form {
@@ -31,8 +33,8 @@ static pith_status quantize_get_form(form *f, const pith__node *node, const int6
     for (int i = 0; i < rank; i++) *(i < axis ? &outer : i == axis ? &f->n : &f->inner) *= dims[i];
     if (block == 0) {
         if (scale_rank != 1 || scales != f->n) {
-            return pith__fail(err, PITH_ERR_ARGUMENT, "%lld scales for axis %d of size %lld", (long long)scales, axis,
-                              (long long)f->n);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "%lld scales for axis %d of size %lld",
+                              (long long)scales, axis, (long long)f->n);
         }
         f->kind = f->inner == 1 ? PER_ROW : PER_AXIS;
         f->scale_stride = f->inner == 1;
@@ -45,8 +47,8 @@ static pith_status quantize_get_form(form *f, const pith__node *node, const int6
         fits = scale_dims[i] == (i == axis ? dims[i] / block + (dims[i] % block != 0) : dims[i]);
     }
     if (!fits)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "scales do not fit blocks of %lld along axis %d", (long long)block,
-                          axis);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "scales do not fit blocks of %lld along axis %d",
+                          (long long)block, axis);
     f->block = block;
     f->kind = f->inner == 1 ? BLOCKED_ROW : BLOCKED;
     f->scale_stride = f->inner != 1;
@@ -74,7 +76,8 @@ static void segment_at(const form *f, int64_t i, int64_t *first, int64_t *length
     }
 }
 
-/* The common case is f32 and 8 bits with one scale and zero point. NULL: this build has not all of them. */
+/* The common case is f32 and 8 bits with one scale and zero point. NULL: this build has not all of
+ * them. */
 typedef struct state {
     pith__quantize_fn *quantize;
     pith__dequantize_fn *dequantize_u8, *dequantize_i8;
@@ -108,15 +111,18 @@ static bool is_byte(const pith_tensor *t) { return t->dtype == PITH_U8 || t->dty
 static bool run_bytes(const job *j, int64_t first, int64_t n, int64_t scale_at) {
     float scale, zero = 0;
     const pith_tensor *bytes = j->quantize ? j->y : j->x, *floats = j->quantize ? j->x : j->y;
-    if (j->f.scale_stride || !j->s->quantize || !is_byte(bytes) || floats->dtype != PITH_F32) return false;
+    if (j->f.scale_stride || !j->s->quantize || !is_byte(bytes) || floats->dtype != PITH_F32)
+        return false;
     pith__convert(&scale, PITH_F32, 0, j->scale->data, j->scale->dtype, scale_at, 1, true);
-    if (j->zero) pith__convert(&zero, PITH_F32, 0, j->zero->data, j->zero->dtype, scale_at, 1, true);
+    if (j->zero)
+        pith__convert(&zero, PITH_F32, 0, j->zero->data, j->zero->dtype, scale_at, 1, true);
     if (j->quantize) {
-        j->s->quantize((const float *)j->x->data + first, (uint8_t *)j->y->data + first, (size_t)n, scale,
-                       (float)j->low - zero, (float)j->high - zero, (int32_t)zero);
+        j->s->quantize((const float *)j->x->data + first, (uint8_t *)j->y->data + first, (size_t)n,
+                       scale, (float)j->low - zero, (float)j->high - zero, (int32_t)zero);
     } else {
         (j->x->dtype == PITH_I8 ? j->s->dequantize_i8 : j->s->dequantize_u8)(
-            (const uint8_t *)j->x->data + first, (float *)j->y->data + first, (size_t)n, scale, zero);
+            (const uint8_t *)j->x->data + first, (float *)j->y->data + first, (size_t)n, scale,
+            zero);
     }
     return true;
 }
@@ -130,8 +136,11 @@ static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
         pith__convert(x, PITH_F64, 0, j->x->data, j->x->dtype, first + i, m, true);
-        pith__convert(scales, PITH_F32, 0, j->scale->data, j->scale->dtype, scale + i * s, s ? m : 1, true);
-        if (j->zero) pith__convert(zero, PITH_F64, 0, j->zero->data, j->zero->dtype, scale + i * s, s ? m : 1, true);
+        pith__convert(scales, PITH_F32, 0, j->scale->data, j->scale->dtype, scale + i * s,
+                      s ? m : 1, true);
+        if (j->zero)
+            pith__convert(zero, PITH_F64, 0, j->zero->data, j->zero->dtype, scale + i * s,
+                          s ? m : 1, true);
         for (int64_t k = 0; k < m; k++) {
             if (j->quantize) {
                 float v = (float)x[k] / scales[k * s];
@@ -148,7 +157,8 @@ static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
 static void quantize_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
-    int64_t begin = (int64_t)part * j->per_part, end = begin + j->per_part < j->units ? begin + j->per_part : j->units;
+    int64_t begin = (int64_t)part * j->per_part,
+            end = begin + j->per_part < j->units ? begin + j->per_part : j->units;
     if (j->f.kind == PER_TENSOR) { /* units are elements */
         run_span(j, begin, end - begin, 0);
         return;
@@ -168,7 +178,8 @@ static pith_status quantize_run_linear(pith__run *r, bool quantize) {
               .y = r->out[0],
               .quantize = quantize,
               .saturate = pith__node_int(r->node, "saturate", 1) != 0 };
-    PITH_TRY(quantize_get_form(&j.f, r->node, j.x->dims, j.x->rank, j.scale->dims, j.scale->rank, r->err));
+    PITH_TRY(quantize_get_form(&j.f, r->node, j.x->dims, j.x->rank, j.scale->dims, j.scale->rank,
+                               r->err));
     if (!pith__tensor_count(j.x)) return PITH_OK;
     if (j.zero && pith__tensor_count(j.zero) != pith__tensor_count(j.scale)) {
         return pith__op_fail(r, "zero points and scales differ in number");
@@ -194,7 +205,8 @@ static pith_status quantize_run_linear(pith__run *r, bool quantize) {
 static pith_status check_form(pith__infer *c) {
     form f;
     if (!pith__type_concrete(c->in[0]) || !pith__type_concrete(c->in[1])) return PITH_OK;
-    return quantize_get_form(&f, c->node, c->in[0]->dims, c->in[0]->rank, c->in[1]->dims, c->in[1]->rank, c->err);
+    return quantize_get_form(&f, c->node, c->in[0]->dims, c->in[0]->rank, c->in[1]->dims,
+                             c->in[1]->rank, c->err);
 }
 
 static pith_status infer_quantize(pith__infer *c) {
@@ -211,9 +223,10 @@ static pith_status infer_quantize(pith__infer *c) {
 static pith_status infer_dequantize(pith__infer *c) {
     int named = pith__node_choice(c->node, "output_dtype", 0);
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));
-    if (pith__has_input(c, 2) && c->in[2]->dtype && c->in[0]->dtype && c->in[2]->dtype != c->in[0]->dtype) {
-        return pith__op_fail(c, "zero point has dtype %s, input %s", pith__dtype_name(c->in[2]->dtype),
-                             pith__dtype_name(c->in[0]->dtype));
+    if (pith__has_input(c, 2) && c->in[2]->dtype && c->in[0]->dtype &&
+        c->in[2]->dtype != c->in[0]->dtype) {
+        return pith__op_fail(c, "zero point has dtype %s, input %s",
+                             pith__dtype_name(c->in[2]->dtype), pith__dtype_name(c->in[0]->dtype));
     }
     int dtype = named ? named : c->in[1]->dtype;
     if (dtype && !pith__convert_known(PITH_F64, dtype)) return pith__fail_dtype(c->err, dtype);
@@ -233,30 +246,33 @@ static pith_status prepare_any(pith__prepare *c) {
 static pith_status run_quantize(pith__run *r) { return quantize_run_linear(r, true); }
 static pith_status run_dequantize(pith__run *r) { return quantize_run_linear(r, false); }
 
-#define LINEAR(symbol, types_, domain_, name_, since_, newest_, attrs_, infer_, run_)                                  \
-    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
-                                         .name = name_,                                                                \
-                                         .since = since_,                                                              \
-                                         .min_inputs = 2,                                                              \
-                                         .max_inputs = 3,                                                              \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = newest_,                                                            \
-                                         .attrs = attrs_,                                                              \
-                                         .infer = infer_,                                                              \
-                                         .prepare = prepare_any,                                                       \
+#define LINEAR(symbol, types_, domain_, name_, since_, newest_, attrs_, infer_, run_)              \
+    const pith__op pith__op_##symbol = { .domain = domain_,                                        \
+                                         .name = name_,                                            \
+                                         .since = since_,                                          \
+                                         .min_inputs = 2,                                          \
+                                         .max_inputs = 3,                                          \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = newest_,                                        \
+                                         .attrs = attrs_,                                          \
+                                         .infer = infer_,                                          \
+                                         .prepare = prepare_any,                                   \
                                          .run = run_ };
 LINEAR(DequantizeLinear, "QEQ", "", "DequantizeLinear", 10, 28,
-       "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @23", infer_dequantize, run_dequantize)
-LINEAR(DequantizeLinear_ms, "QEQ", "com.microsoft", "DequantizeLinear", 1, 1, "axis int", infer_dequantize,
+       "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @23", infer_dequantize,
        run_dequantize)
+LINEAR(DequantizeLinear_ms, "QEQ", "com.microsoft", "DequantizeLinear", 1, 1, "axis int",
+       infer_dequantize, run_dequantize)
 LINEAR(QuantizeLinear, "oEQ", "", "QuantizeLinear", 10, 28,
        "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @21; "
        "precision dtype = 0 @23; saturate bool = 1 @19",
        infer_quantize, run_quantize)
-LINEAR(QuantizeLinear_ms, "oEQ", "com.microsoft", "QuantizeLinear", 1, 1, "axis int", infer_quantize, run_quantize)
+LINEAR(QuantizeLinear_ms, "oEQ", "com.microsoft", "QuantizeLinear", 1, 1, "axis int",
+       infer_quantize, run_quantize)
 
-/* ---- DynamicQuantizeLinear: scale and zero point from the tensor's own range, which always holds 0 ---- */
+/* ---- DynamicQuantizeLinear: scale and zero point from the tensor's own range, which always holds
+ * 0 ---- */
 
 static pith_status infer_dynamic(pith__infer *c) {
     pith__infer_set(c, 0, PITH_U8, c->in[0]->rank, c->in[0]->dims);
@@ -282,8 +298,10 @@ typedef struct dynamic_job {
 static void quantize_part(void *context, size_t part, int worker) {
     const dynamic_job *j = context;
     (void)worker;
-    int64_t first = (int64_t)part * j->per_part, n = j->n - first < j->per_part ? j->n - first : j->per_part;
-    j->s->quantize(j->x + first, j->y + first, (size_t)n, j->scale, 0.0f - j->zero, 255.0f - j->zero, (int32_t)j->zero);
+    int64_t first = (int64_t)part * j->per_part,
+            n = j->n - first < j->per_part ? j->n - first : j->per_part;
+    j->s->quantize(j->x + first, j->y + first, (size_t)n, j->scale, 0.0f - j->zero,
+                   255.0f - j->zero, (int32_t)j->zero);
 }
 
 static pith_status run_dynamic(pith__run *r) {
@@ -315,8 +333,8 @@ const pith__op pith__op_DynamicQuantizeLinear = { .domain = "",
 
 /* ---- pith.SegmentQuantize: the same for each text of packed tokens ----
  *
- * x f32 [tokens, …] and offsets i64 [texts + 1], or x alone: each row is a text. y u8 as x; scale f32 and zero point u8
- * [tokens], the text's at each of its tokens. */
+ * x f32 [tokens, …] and offsets i64 [texts + 1], or x alone: each row is a text. y u8 as x; scale
+ * f32 and zero point u8 [tokens], the text's at each of its tokens. */
 
 static pith_status infer_segments(pith__infer *c) {
     const pith__type *x = c->in[0], *offsets = pith__has_input(c, 1) ? c->in[1] : NULL;
@@ -341,14 +359,17 @@ typedef struct segments {
 static void run_segment(void *context, size_t text, int worker) {
     const segments *s = context;
     (void)worker;
-    int64_t from = s->offsets ? s->offsets[text] : (int64_t)text, to = s->offsets ? s->offsets[text + 1] : from + 1;
+    int64_t from = s->offsets ? s->offsets[text] : (int64_t)text,
+            to = s->offsets ? s->offsets[text + 1] : from + 1;
     float scale, zero;
-    pith__dynamic_scale(&scale, &zero, s->x + from * s->width, (size_t)((to - from) * s->width), s->loops->range);
+    pith__dynamic_scale(&scale, &zero, s->x + from * s->width, (size_t)((to - from) * s->width),
+                        s->loops->range);
     for (int64_t i = from; s->scales && i < to; i++) s->scales[i] = scale;
     for (int64_t i = from; s->zeros && i < to; i++) s->zeros[i] = (uint8_t)zero;
     if (s->y)
-        s->loops->quantize(s->x + from * s->width, s->y + from * s->width, (size_t)((to - from) * s->width), scale,
-                           0.0f - zero, 255.0f - zero, (int32_t)zero);
+        s->loops->quantize(s->x + from * s->width, s->y + from * s->width,
+                           (size_t)((to - from) * s->width), scale, 0.0f - zero, 255.0f - zero,
+                           (int32_t)zero);
 }
 
 static pith_status run_segments(pith__run *r) {

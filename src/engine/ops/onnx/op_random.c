@@ -1,7 +1,7 @@
 /* op_random.c - Bernoulli, Multinomial, RandomNormal(Like) and RandomUniform(Like).
  *
- * With a seed, numbers come from random_numbers.h; without one, every run starts from the clock. The standard does not
- * name a generator, so other engines agree in distribution only. */
+ * With a seed, numbers come from random_numbers.h; without one, every run starts from the clock.
+ * The standard does not name a generator, so other engines agree in distribution only. */
 #include <math.h>
 
 #include "base/dtype.h"
@@ -16,7 +16,8 @@ static void seed(pith__random *g, const pith__node *node) {
     const pith__attr *given = pith__node_attr(node, "seed");
     uint64_t now = pith__clock_ns();
     uint32_t s = (uint32_t)now * 2654435761u + (uint32_t)(now >> 32);
-    if (given && given->kind == PITH_ATTR_FLOAT && given->f >= 0 && given->f < 4294967296.0f) s = (uint32_t)given->f;
+    if (given && given->kind == PITH_ATTR_FLOAT && given->f >= 0 && given->f < 4294967296.0f)
+        s = (uint32_t)given->f;
     pith__random_seed(g, s);
 }
 
@@ -28,7 +29,8 @@ static pith_status check_dtype(const pith__infer *c, int dtype) {
 static pith_status random_infer_shape(pith__infer *c) {
     size_t rank;
     const int64_t *shape = pith__node_ints(c->node, "shape", &rank);
-    if (!shape || rank > PITH_MAX_RANK) return pith__op_fail(c, "attribute 'shape' is missing or too long");
+    if (!shape || rank > PITH_MAX_RANK)
+        return pith__op_fail(c, "attribute 'shape' is missing or too long");
     for (size_t i = 0; i < rank; i++)
         if (shape[i] < 0) return pith__op_fail(c, "shape[%zu] is negative", i);
     pith__type_set(&c->out[0], pith__node_choice(c->node, "dtype", PITH_F32), (int)rank, shape);
@@ -36,14 +38,16 @@ static pith_status random_infer_shape(pith__infer *c) {
 }
 
 static pith_status random_infer_like(pith__infer *c) {
-    pith__type_set(&c->out[0], pith__node_choice(c->node, "dtype", c->in[0]->dtype), c->in[0]->rank, c->in[0]->dims);
+    pith__type_set(&c->out[0], pith__node_choice(c->node, "dtype", c->in[0]->dtype), c->in[0]->rank,
+                   c->in[0]->dims);
     return check_dtype(c, c->out[0].dtype);
 }
 
 static pith_status infer_multinomial(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t samples = pith__node_int(c->node, "sample_size", 1);
-    if (x->rank >= 0 && x->rank != 2) return pith__op_fail(c, "input has %d dimensions, not 2", x->rank);
+    if (x->rank >= 0 && x->rank != 2)
+        return pith__op_fail(c, "input has %d dimensions, not 2", x->rank);
     if (samples < 0) return pith__op_fail(c, "sample_size is negative");
     pith__type_set(&c->out[0], pith__node_choice(c->node, "dtype", PITH_I32), 2,
                    (pith__dim[]){ x->rank == 2 ? x->dims[0] : PITH_DIM_UNKNOWN, samples });
@@ -53,7 +57,8 @@ static pith_status infer_multinomial(pith__infer *c) {
 static pith_status run_normal(pith__run *r) {
     pith__random g;
     seed(&g, r->node);
-    double mean = pith__node_float(r->node, "mean", 0), scale = pith__node_float(r->node, "scale", 1);
+    double mean = pith__node_float(r->node, "mean", 0),
+           scale = pith__node_float(r->node, "scale", 1);
     for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++)
         pith__wide_put(r->out[0], i, mean + scale * pith__random_normal(&g));
     return PITH_OK;
@@ -88,7 +93,8 @@ static pith_status run_multinomial(pith__run *r) {
     if (!sums) return pith__fail_memory(r->err, (size_t)classes * sizeof *sums);
     for (int64_t row = 0; row < x->dims[0]; row++) {
         double most = -INFINITY, total = 0;
-        pith__convert(sums, PITH_F64, 0, x->data, x->dtype, row * classes, classes, true); /* log-probabilities */
+        /* log-probabilities */
+        pith__convert(sums, PITH_F64, 0, x->data, x->dtype, row * classes, classes, true);
         for (int64_t k = 0; k < classes; k++) most = fmax(most, sums[k]);
         for (int64_t k = 0; k < classes; k++) sums[k] = total += exp(sums[k] - most);
         for (int64_t s = 0; s < samples; s++) {
@@ -101,33 +107,34 @@ static pith_status run_multinomial(pith__run *r) {
     return PITH_OK;
 }
 
-#define RANDOM_OP(op_name, types_, first, attrs_, inputs, infer_fn, run_fn)                                            \
-    const pith__op pith__op_##op_name = {                                                                              \
-        .domain = "",                                                                                                  \
-        .name = #op_name,                                                                                              \
-        .since = first,                                                                                                \
-        .min_inputs = inputs,                                                                                          \
-        .max_inputs = inputs,                                                                                          \
-        .max_outputs = 1,                                                                                              \
-        .types = types_,                                                                                               \
-        .newest = 22,                                                                                                  \
-        .attrs = attrs_,                                                                                               \
-        .flags = PITH_OP_RANDOM,                                                                                       \
-        .infer = infer_fn,                                                                                             \
-        .run = run_fn,                                                                                                 \
-        .note = "own generator",                                                                                       \
+#define RANDOM_OP(op_name, types_, first, attrs_, inputs, infer_fn, run_fn)                        \
+    const pith__op pith__op_##op_name = {                                                          \
+        .domain = "",                                                                              \
+        .name = #op_name,                                                                          \
+        .since = first,                                                                            \
+        .min_inputs = inputs,                                                                      \
+        .max_inputs = inputs,                                                                      \
+        .max_outputs = 1,                                                                          \
+        .types = types_,                                                                           \
+        .newest = 22,                                                                              \
+        .attrs = attrs_,                                                                           \
+        .flags = PITH_OP_RANDOM,                                                                   \
+        .infer = infer_fn,                                                                         \
+        .run = run_fn,                                                                             \
+        .note = "own generator",                                                                   \
     }
 
 RANDOM_OP(Bernoulli, "f", 15, "dtype dtype; seed float", 1, random_infer_like, run_bernoulli);
-RANDOM_OP(Multinomial, "f", 7, "dtype dtype = 6; sample_size int 0.. = 1; seed float", 1, infer_multinomial,
-          run_multinomial);
+RANDOM_OP(Multinomial, "f", 7, "dtype dtype = 6; sample_size int 0.. = 1; seed float", 1,
+          infer_multinomial, run_multinomial);
 RANDOM_OP(RandomNormal, "*", 1,
           "dtype dtype = 1; mean float = 0; scale float = 1; seed float; "
           "shape ints! 0..",
           0, random_infer_shape, run_normal);
-RANDOM_OP(RandomNormalLike, "*", 1, "dtype dtype; mean float = 0; scale float = 1; seed float", 1, random_infer_like,
-          run_normal);
-RANDOM_OP(RandomUniform, "*", 1, "dtype dtype = 1; high float = 1; low float = 0; seed float; shape ints! 0..", 0,
+RANDOM_OP(RandomNormalLike, "*", 1, "dtype dtype; mean float = 0; scale float = 1; seed float", 1,
+          random_infer_like, run_normal);
+RANDOM_OP(RandomUniform, "*", 1,
+          "dtype dtype = 1; high float = 1; low float = 0; seed float; shape ints! 0..", 0,
           random_infer_shape, run_uniform);
-RANDOM_OP(RandomUniformLike, "*", 1, "dtype dtype; high float = 1; low float = 0; seed float", 1, random_infer_like,
-          run_uniform);
+RANDOM_OP(RandomUniformLike, "*", 1, "dtype dtype; high float = 1; low float = 0; seed float", 1,
+          random_infer_like, run_uniform);

@@ -1,9 +1,11 @@
-/* op_recurrent.c - RNN, GRU and LSTM. What is usual goes through recurrent_f32.c. Here is the rest: other functions and
- * types, clip, peepholes, weights that are not constant; in double, one direction and one batch row at a time.
+/* op_recurrent.c - RNN, GRU and LSTM. What is usual goes through recurrent_f32.c. Here is the rest:
+ * other functions and types, clip, peepholes, weights that are not constant; in double, one
+ * direction and one batch row at a time.
  *
- * Layout 0 is time-major [seq, batch, …] and layout 1 is [batch, seq, …]; only the strides differ. Gates lie in W, R
- * and B in the order of the standard: RNN h; GRU z, r, h; LSTM i, o, f, c. Steps after the end of a row give zeros.
- * The reverse direction starts at the row's own last step. Source: ONNX operators of these names. */
+ * Layout 0 is time-major [seq, batch, …] and layout 1 is [batch, seq, …]; only the strides differ.
+ * Gates lie in W, R and B in the order of the standard: RNN h; GRU z, r, h; LSTM i, o, f, c. Steps
+ * after the end of a row give zeros. The reverse direction starts at the row's own last step.
+ * Source: ONNX operators of these names. */
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +33,8 @@ static int activations_of(kind k) { return k == RNN ? 1 : k == GRU ? 2 : 3; }
 
 static pith_status infer_kind(pith__infer *c, kind k) {
     const pith__type *x = c->in[0], *w = c->in[1], *r = c->in[2];
-    if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 3) || (r->rank >= 0 && r->rank != 3))
+    if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 3) ||
+        (r->rank >= 0 && r->rank != 3))
         return pith__op_fail(c, "X, W and R must have three dimensions");
     bool batch_first = pith__node_int(c->node, "layout", 0) != 0;
     pith__dim directions = w->rank < 0 ? PITH_DIM_UNKNOWN : w->dims[0],
@@ -44,11 +47,14 @@ static pith_status infer_kind(pith__infer *c, kind k) {
                              (long long)(gates_of(k) * hidden));
     if (pith__dim_known(hidden) && pith__node_int(c->node, "hidden_size", hidden) != hidden)
         return pith__op_fail(c, "attribute hidden_size is %lld, the weights are for %lld",
-                             (long long)pith__node_int(c->node, "hidden_size", hidden), (long long)hidden);
-    pith__dim all[2][4] = { { seq, directions, batch, hidden }, { batch, seq, directions, hidden } };
+                             (long long)pith__node_int(c->node, "hidden_size", hidden),
+                             (long long)hidden);
+    pith__dim all[2][4] = { { seq, directions, batch, hidden },
+                            { batch, seq, directions, hidden } };
     pith__dim last[2][3] = { { directions, batch, hidden }, { batch, directions, hidden } };
     pith__type_set(&c->out[0], x->dtype, 4, all[batch_first]);
-    for (int i = 1; i < c->out_count; i++) pith__type_set(&c->out[i], x->dtype, 3, last[batch_first]);
+    for (int i = 1; i < c->out_count; i++)
+        pith__type_set(&c->out[i], x->dtype, 3, last[batch_first]);
     return PITH_OK;
 }
 
@@ -66,7 +72,8 @@ static bool recurrent_has(const recurrent *s, const char *const *names) {
 static pith_status prepare_fast(recurrent *s, pith__prepare *c, const char *const *defaults) {
     static const char *const relu[] = { "Relu" };
     bool usual = recurrent_has(s, defaults), rectified = s->kind == RNN && recurrent_has(s, relu);
-    if ((!usual && !rectified) || s->clip > 0 || s->input_forget || (c->in_count > 7 && c->in[7])) return PITH_OK;
+    if ((!usual && !rectified) || s->clip > 0 || s->input_forget || (c->in_count > 7 && c->in[7]))
+        return PITH_OK;
     s->fast.cell = s->kind == RNN ? PITH_CELL_RNN : s->kind == GRU ? PITH_CELL_GRU : PITH_CELL_LSTM;
     s->fast.first_is_reverse = s->directions.first_is_reverse;
     s->fast.batch_first = s->batch_first;
@@ -83,10 +90,13 @@ static pith_status prepare_kind(pith__prepare *c, kind k) {
                       .linear_before_reset = pith__node_int(c->node, "linear_before_reset", 0) != 0,
                       .input_forget = pith__node_int(c->node, "input_forget", 0) != 0,
                       .clip = pith__node_float(c->node, "clip", 0) };
-    static const char *const defaults[3][3] = { { "Tanh" }, { "Sigmoid", "Tanh" }, { "Sigmoid", "Tanh", "Tanh" } };
+    static const char *const defaults[3][3] = { { "Tanh" },
+                                                { "Sigmoid", "Tanh" },
+                                                { "Sigmoid", "Tanh", "Tanh" } };
     PITH_TRY(pith__directions_read(&s->directions, c->node, c->err));
     size_t own = (size_t)activations_of(k);
-    PITH_TRY(pith__cell_fns_read(s->activations, own * (size_t)s->directions.count, defaults[k], own, c->node, c->err));
+    PITH_TRY(pith__cell_fns_read(s->activations, own * (size_t)s->directions.count, defaults[k],
+                                 own, c->node, c->err));
     c->state = s;
     return prepare_fast(s, c, defaults[k]);
 }
@@ -96,11 +106,13 @@ static pith_status prepare_gru(pith__prepare *c) { return prepare_kind(c, GRU); 
 static pith_status prepare_lstm(pith__prepare *c) { return prepare_kind(c, LSTM); }
 
 /* Besides the wide copies: gates from x and from h, h, c, a row each. */
-static pith_status recurrent_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status recurrent_scratch(const pith__infer *c, const void *state, int threads,
+                                     size_t *bytes) {
     const recurrent *s = state;
     const pith__type *x = c->in[0];
     if (s->fast.possible) {
-        if (!pith__recur_scratch(&s->fast, x->dims[s->batch_first], x->dims[!s->batch_first], threads, bytes))
+        if (!pith__recur_scratch(&s->fast, x->dims[s->batch_first], x->dims[!s->batch_first],
+                                 threads, bytes))
             return pith__fail_memory(c->err, SIZE_MAX);
         return pith__widen_scratch(c, PACKED, bytes);
     }
@@ -112,7 +124,8 @@ static pith_status recurrent_scratch(const pith__infer *c, const void *state, in
     return PITH_OK;
 }
 
-/* One row's work in one direction. Pointers are at the direction's weights; absent ones are NULL. */
+/* One row's work in one direction. Pointers are at the direction's weights; absent ones are NULL.
+ */
 typedef struct row {
     const recurrent *s;
     const pith__cell_fn *f;
@@ -121,7 +134,9 @@ typedef struct row {
     double *x_gates, *h_gates, *h, *c;
 } row;
 
-static double act(const row *t, int which, double x) { return pith__cell_apply(&t->f[which], t->s->clip, x); }
+static double act(const row *t, int which, double x) {
+    return pith__cell_apply(&t->f[which], t->s->clip, x);
+}
 
 static double dot(const double *a, const double *b, int64_t n) {
     double sum = 0;
@@ -170,7 +185,8 @@ static void step_lstm(const row *t, const double *x) {
         double forget = t->x_gates[2 * n + i] + t->h_gates[2 * n + i],
                cell = t->x_gates[3 * n + i] + t->h_gates[3 * n + i];
         in = act(t, 0, in + (t->p ? t->p[i] * t->c[i] : 0));
-        forget = t->s->input_forget ? 1 - in : act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
+        forget = t->s->input_forget ? 1 - in
+                                    : act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
         t->c[i] = forget * t->c[i] + in * act(t, 1, cell);
         out = act(t, 0, out + (t->p ? t->p[n + i] * t->c[i] : 0));
         t->h[i] = out * act(t, 2, t->c[i]);
@@ -188,7 +204,8 @@ static pith_status check_size(const pith__run *r, int i, int64_t wanted) {
                       (long long)pith__tensor_count(r->in[i]), (long long)wanted);
 }
 
-static pith_status check_sizes(const pith__run *r, int64_t directions, int64_t batch, int64_t gates, int64_t hidden) {
+static pith_status check_sizes(const pith__run *r, int64_t directions, int64_t batch, int64_t gates,
+                               int64_t hidden) {
     PITH_TRY(check_size(r, 1, directions * gates * r->in[0]->dims[2]));
     PITH_TRY(check_size(r, 2, directions * gates * hidden));
     PITH_TRY(check_size(r, 3, directions * 2 * gates));
@@ -219,7 +236,9 @@ static pith_status recurrent_run(pith__run *r) {
     double *y = r->out_count > 0 ? w.out[0] : NULL, *y_h = r->out_count > 1 ? w.out[1] : NULL;
     double *y_c = r->out_count > 2 ? w.out[2] : NULL;
     double *rows = w.rest;
-    void (*step)(const row *, const double *) = s->kind == RNN ? step_rnn : s->kind == GRU ? step_gru : step_lstm;
+    void (*step)(const row *, const double *) = s->kind == RNN   ? step_rnn
+                                                : s->kind == GRU ? step_gru
+                                                                 : step_lstm;
     for (int64_t d = 0; d < directions; d++) {
         bool reverse = s->directions.first_is_reverse || d == 1;
         row t = { .s = s,
@@ -237,8 +256,9 @@ static pith_status recurrent_run(pith__run *r) {
         for (int64_t n = 0; n < batch; n++) {
             int64_t steps = lengths ? (int64_t)lengths[n] : seq;
             if (steps < 0 || steps > seq)
-                return pith__fail(r->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld",
-                                  (long long)steps, (long long)seq);
+                return pith__fail(r->err, PITH_ERR_RUN,
+                                  "sequence length %lld is outside of 0 to %lld", (long long)steps,
+                                  (long long)seq);
             int64_t last = (s->batch_first ? n * directions + d : d * batch + n) * hidden;
             for (int64_t i = 0; i < hidden; i++) {
                 t.h[i] = h0 ? h0[last + i] : 0;
@@ -247,8 +267,9 @@ static pith_status recurrent_run(pith__run *r) {
             for (int64_t k = 0; k < steps; k++) {
                 int64_t at = reverse ? steps - 1 - k : k;
                 step(&t, w.in[0] + (s->batch_first ? n * seq + at : at * batch + n) * inputs);
-                int64_t place =
-                    (s->batch_first ? (n * seq + at) * directions + d : (at * directions + d) * batch + n) * hidden;
+                int64_t place = (s->batch_first ? (n * seq + at) * directions + d
+                                                : (at * directions + d) * batch + n) *
+                                hidden;
                 if (y) memcpy(y + place, t.h, (size_t)hidden * sizeof *y);
             }
             if (y_h) memcpy(y_h + last, t.h, (size_t)hidden * sizeof *y_h);
@@ -262,7 +283,8 @@ static pith_status recurrent_run(pith__run *r) {
 /* Every round of every text multiplies by all weights. */
 static void recurrent_cost(const pith__run *r, pith__cost *cost) {
     const double rounds = (double)(r->in[0]->dims[0] * r->in[0]->dims[1]);
-    cost->operations = 2 * rounds * (double)(pith__tensor_count(r->in[1]) + pith__tensor_count(r->in[2]));
+    cost->operations =
+        2 * rounds * (double)(pith__tensor_count(r->in[1]) + pith__tensor_count(r->in[2]));
     cost->serial = r->in[1]->dims[0] == 1; /* one direction, round after round */
 }
 

@@ -1,9 +1,10 @@
 /* op_reduce.c - ReduceSum and its family: a function of all elements along some axes.
  *
- * Axes are brought into the form [outer, reduced, inner]: one loop over rows (inner is 1) or columns. If the reduced
- * axes are not adjacent, the tensor is first moved so that they come last. A row per operator names its family in
- * reduce.h and plain_reduce.h, and what is done with the result. Types without a loop of their own are converted as a
- * whole and computed in f32 (f16, bf16) or f64. */
+ * Axes are brought into the form [outer, reduced, inner]: one loop over rows (inner is 1) or
+ * columns. If the reduced axes are not adjacent, the tensor is first moved so that they come last.
+ * A row per operator names its family in reduce.h and plain_reduce.h, and what is done with the
+ * result. Types without a loop of their own are converted as a whole and computed in f32 (f16,
+ * bf16) or f64. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -19,11 +20,11 @@ typedef struct row {
     pith__elem_fn *elem;
 } row;
 
-#define ELEM(name, op, empty)                                                                                          \
-    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                                           \
-        pith__dim r = count ? x[0] : empty;                                                                            \
-        for (int i = 1; i < count; i++) r = pith__dim_apply(dims, op, r, x[i]);                                        \
-        return r;                                                                                                      \
+#define ELEM(name, op, empty)                                                                      \
+    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                       \
+        pith__dim r = count ? x[0] : empty;                                                        \
+        for (int i = 1; i < count; i++) r = pith__dim_apply(dims, op, r, x[i]);                    \
+        return r;                                                                                  \
     }
 ELEM(elem_sum, PITH_DIM_ADD, 0)
 ELEM(elem_prod, PITH_DIM_MUL, 1)
@@ -62,8 +63,8 @@ static pith_status reduce_upgrade(pith__node *node, pith_error *err) {
 }
 
 /* Marks the reduced axes; *known is false if they are not known. */
-static pith_status mark_axes(bool *reduced, bool *known, const pith__node *node, pith__numbers *axes, int rank,
-                             pith_error *err) {
+static pith_status mark_axes(bool *reduced, bool *known, const pith__node *node,
+                             pith__numbers *axes, int rank, pith_error *err) {
     bool all = axes->count == 0 && !pith__node_int(node, "noop_with_empty_axes", 0);
     *known = axes->count >= 0;
     for (int i = 0; i < axes->count; i++) *known &= pith__dim_known(axes->items[i]);
@@ -97,7 +98,8 @@ static pith_status reduce_infer(pith__infer *c) {
     pith__infer_set(c, 0, x->dtype, known || keep ? rank : -1, dims);
     const row *found = reduce_find_row(c->node);
     int64_t count;
-    if (!found->elem || !known || x->rank != 1 || !reduced[0] || !(x->data || x->elems)) return PITH_OK;
+    if (!found->elem || !known || x->rank != 1 || !reduced[0] || !(x->data || x->elems))
+        return PITH_OK;
     pith__dim *elems = pith__infer_new_elems(c, &count), items[PITH_ELEMS_MAX];
     int64_t n = pith__type_count(x);
     if (!elems || n < 0 || n > PITH_ELEMS_MAX) return PITH_OK;
@@ -127,7 +129,8 @@ static pith_status reduce_prepare(pith__prepare *c) {
     if (!s->fold_rows || !s->fold_columns) return pith__fail_dtype(c->err, dtype);
     if (found->finish) {
         s->finishes = true;
-        PITH_TRY(pith__map_find(&s->finish, found->finish, pith__dtype_is_float(dtype) ? s->compute : PITH_F64, c));
+        PITH_TRY(pith__map_find(&s->finish, found->finish,
+                                pith__dtype_is_float(dtype) ? s->compute : PITH_F64, c));
         s->finish.result = s->finish.compute;
     }
     c->state = s;
@@ -151,7 +154,8 @@ static void find_form(form *f, const bool *reduced, const int64_t *dims, int ran
         inside = reduced[i];
     }
     f->moves = groups > 1;
-    bool seen = false; /* axes before the first reduced one longer than 1 are outer, the others inner */
+    bool seen = false; /* axes before the first reduced one longer than 1 are outer, the others
+                          inner */
     for (int i = 0; i < rank; i++) {
         if (reduced[i]) {
             f->reduced *= dims[i];
@@ -170,13 +174,15 @@ static void find_form(form *f, const bool *reduced, const int64_t *dims, int ran
 }
 
 /* A converted tensor, a moved one, and results in the converted type. */
-static pith_status reduce_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status reduce_scratch(const pith__infer *c, const void *state_, int threads,
+                                  size_t *bytes) {
     const state *s = state_;
     size_t whole, results;
     (void)threads;
     if (!pith__dtype_bytes(s->compute, pith__type_count(c->in[0]), &whole) ||
         !pith__dtype_bytes(s->compute, pith__type_count(&c->out[0]), &results) ||
-        pith__mul_overflows(whole, (size_t)2, bytes) || pith__add_overflows(*bytes, results + 256, bytes)) {
+        pith__mul_overflows(whole, (size_t)2, bytes) ||
+        pith__add_overflows(*bytes, results + 256, bytes)) {
         return pith__fail_memory(c->err, SIZE_MAX);
     }
     return PITH_OK;
@@ -195,10 +201,12 @@ static void reduce_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const form *f = &j->f;
     (void)worker;
-    int64_t first = (int64_t)part * j->per_part, n = f->outer - first < j->per_part ? f->outer - first : j->per_part;
+    int64_t first = (int64_t)part * j->per_part,
+            n = f->outer - first < j->per_part ? f->outer - first : j->per_part;
     const char *x = j->x + (size_t)(first * f->reduced * f->inner) * j->size;
     char *y = j->y + (size_t)(first * f->inner) * j->size;
-    bool f32 = j->s->compute == PITH_F32; /* then the loops are those of reduce.h, which say so in their types */
+    bool f32 = j->s->compute == PITH_F32; /* then the loops are those of reduce.h, which say so in
+                                             their types */
     if (f->inner == 1) {
         if (f32)
             ((pith__reduce_rows_fn *)j->s->fold_rows)((const float *)x, (float *)y, n, f->reduced);
@@ -208,8 +216,8 @@ static void reduce_run_part(void *context, size_t part, int worker) {
     }
     for (int64_t i = 0; i < n; i++) {
         if (f32) {
-            ((pith__reduce_columns_fn *)j->s->fold_columns)((const float *)x, (float *)y, f->reduced, f->inner,
-                                                            f->inner);
+            ((pith__reduce_columns_fn *)j->s->fold_columns)((const float *)x, (float *)y,
+                                                            f->reduced, f->inner, f->inner);
         } else {
             ((pith__fold_columns_fn *)j->s->fold_columns)(x, y, f->reduced, f->inner, f->inner);
         }
@@ -264,21 +272,21 @@ static pith_status reduce_run(pith__run *r) {
 }
 
 #define ATTRS "axes ints @-17; keepdims bool = 1; noop_with_empty_axes bool = 0 @18"
-#define REDUCE(symbol, types_, since_, newest_, attrs_)                                                                \
-    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
-                                         .name = #symbol,                                                              \
-                                         .since = since_,                                                              \
-                                         .min_inputs = 1,                                                              \
-                                         .max_inputs = 2,                                                              \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = newest_,                                                            \
-                                         .attrs = attrs_,                                                              \
-                                         .upgrade = reduce_upgrade,                                                    \
-                                         .shape_inputs = 1u << 1,                                                      \
-                                         .infer = reduce_infer,                                                        \
-                                         .prepare = reduce_prepare,                                                    \
-                                         .scratch = reduce_scratch,                                                    \
+#define REDUCE(symbol, types_, since_, newest_, attrs_)                                            \
+    const pith__op pith__op_##symbol = { .domain = "",                                             \
+                                         .name = #symbol,                                          \
+                                         .since = since_,                                          \
+                                         .min_inputs = 1,                                          \
+                                         .max_inputs = 2,                                          \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = newest_,                                        \
+                                         .attrs = attrs_,                                          \
+                                         .upgrade = reduce_upgrade,                                \
+                                         .shape_inputs = 1u << 1,                                  \
+                                         .infer = reduce_infer,                                    \
+                                         .prepare = reduce_prepare,                                \
+                                         .scratch = reduce_scratch,                                \
                                          .run = reduce_run };
 REDUCE(ReduceL1, "rl", 18, 18, ATTRS)
 REDUCE(ReduceL2, "rl", 18, 18, ATTRS)
@@ -288,5 +296,6 @@ REDUCE(ReduceMax, "vl", 18, 20, ATTRS)
 REDUCE(ReduceMean, "rl", 18, 18, ATTRS)
 REDUCE(ReduceMin, "vl", 18, 20, ATTRS)
 REDUCE(ReduceProd, "rl", 18, 18, ATTRS)
-REDUCE(ReduceSum, "rl", 13, 13, "axes ints @-12; keepdims bool = 1; noop_with_empty_axes bool = 0 @13")
+REDUCE(ReduceSum, "rl", 13, 13,
+       "axes ints @-12; keepdims bool = 1; noop_with_empty_axes bool = 0 @13")
 REDUCE(ReduceSumSquare, "rl", 18, 18, ATTRS)

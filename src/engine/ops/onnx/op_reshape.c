@@ -1,5 +1,5 @@
-/* op_reshape.c - the same elements in another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity. All are views;
- * nothing is copied. */
+/* op_reshape.c - the same elements in another shape: Reshape, Flatten, Squeeze, Unsqueeze,
+ * Identity. All are views; nothing is copied. */
 #include "engine/ops/shared/infer_shapes.h"
 
 static pith_status upgrade_reshape(pith__node *node, pith_error *err) {
@@ -10,7 +10,9 @@ static pith_status infer_reshape(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers shape;
     PITH_TRY(pith__infer_numbers(c, 1, &shape));
-    if (shape.count > PITH_MAX_RANK) { return pith__op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK); }
+    if (shape.count > PITH_MAX_RANK) {
+        return pith__op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK);
+    }
     bool allow_zero = pith__node_int(c->node, "allowzero", 0) != 0;
     int rest = -1;
     pith__dim product = 1;
@@ -33,10 +35,12 @@ static pith_status infer_reshape(pith__infer *c) {
         concrete &= pith__dim_known(d);
         product = pith__dim_apply(c->dims, PITH_DIM_MUL, product, d);
     }
-    pith__dim total = x->rank >= 0 ? pith__dim_product(c->dims, x->dims, x->rank) : PITH_DIM_UNKNOWN;
+    pith__dim total =
+        x->rank >= 0 ? pith__dim_product(c->dims, x->dims, x->rank) : PITH_DIM_UNKNOWN;
     if (rest >= 0) {
         bool empty = pith__dim_known(product) && product == 0;
-        shape.items[rest] = empty ? 0 : pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, total, product);
+        shape.items[rest] =
+            empty ? 0 : pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, total, product);
         product = pith__dim_apply(c->dims, PITH_DIM_MUL, product, shape.items[rest]);
     }
     if (concrete && pith__dim_known(total) && pith__dim_known(product) && total != product) {
@@ -50,19 +54,21 @@ static pith_status infer_reshape(pith__infer *c) {
     return PITH_OK;
 }
 
-const pith__op pith__op_Reshape = { .domain = "",
-                                    .name = "Reshape",
-                                    .since = 5,
-                                    .newest = 25,
-                                    .min_inputs = 2,
-                                    .max_inputs = 2,
-                                    .max_outputs = 1,
-                                    .types = "al",
-                                    .attrs = "allowzero bool = 0 @14; consumed_inputs ints @-4; shape ints @-4",
-                                    .flags = PITH_OP_VIEW,
-                                    .upgrade = upgrade_reshape,
-                                    .shape_inputs = 1u << 1,
-                                    .infer = infer_reshape };
+const pith__op pith__op_Reshape = {
+    .domain = "",
+    .name = "Reshape",
+    .since = 5,
+    .newest = 25,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .types = "al",
+    .attrs = "allowzero bool = 0 @14; consumed_inputs ints @-4; shape ints @-4",
+    .flags = PITH_OP_VIEW,
+    .upgrade = upgrade_reshape,
+    .shape_inputs = 1u << 1,
+    .infer = infer_reshape
+};
 
 static pith_status infer_flatten(pith__infer *c) {
     const pith__type *x = c->in[0];
@@ -71,7 +77,8 @@ static pith_status infer_flatten(pith__infer *c) {
         int64_t axis = pith__node_int(c->node, "axis", 1);
         if (axis < 0) axis += x->rank;
         if (axis < 0 || axis > x->rank)
-            return pith__op_fail(c, "axis %lld is out of range for rank %d", (long long)axis, x->rank);
+            return pith__op_fail(c, "axis %lld is out of range for rank %d", (long long)axis,
+                                 x->rank);
         dims[0] = pith__dim_product(c->dims, x->dims, (int)axis);
         dims[1] = pith__dim_product(c->dims, x->dims + axis, x->rank - (int)axis);
     }
@@ -104,7 +111,9 @@ static pith_status infer_squeeze(pith__infer *c) {
     for (int i = 0; i < axes.count; i++) known &= axes.items[i] != PITH_DIM_UNKNOWN;
     for (int i = 0; !named && i < x->rank; i++) known &= pith__dim_known(x->dims[i]);
     if (!known) {
-        int rank = named && x->rank >= 0 && axes.count >= 0 && axes.count <= x->rank ? x->rank - axes.count : -1;
+        int rank = named && x->rank >= 0 && axes.count >= 0 && axes.count <= x->rank
+                       ? x->rank - axes.count
+                       : -1;
         pith__dim unknown[PITH_MAX_RANK];
         for (int i = 0; i < rank; i++) unknown[i] = PITH_DIM_UNKNOWN;
         pith__infer_set(c, 0, x->dtype, rank, unknown);
@@ -145,7 +154,8 @@ static pith_status infer_unsqueeze(pith__infer *c) {
     pith__numbers axes;
     PITH_TRY(pith__infer_numbers(c, 1, &axes));
     int rank = x->rank >= 0 && axes.count >= 0 ? x->rank + axes.count : -1;
-    if (rank > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
+    if (rank > PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     pith__dim dims[PITH_MAX_RANK];
     bool known = rank >= 0;
     for (int i = 0; i < axes.count; i++) known &= axes.items[i] != PITH_DIM_UNKNOWN;

@@ -1,9 +1,10 @@
 /* op_resize.c - Resize, and Upsample, its older form.
  *
- * Interpolation is separable: for every output index, each axis has a list of taps (input index, weight). Axes are
- * applied one after another: f32 as it is (resample.c), other types and cropping in double. The parts of complex
- * numbers are one more axis. Nearest needs one tap per axis and copies elements of any type; strings have only this
- * mode. Source: ONNX operator Resize and its reference implementation; cubic: Keys 1981. */
+ * Interpolation is separable: for every output index, each axis has a list of taps (input index,
+ * weight). Axes are applied one after another: f32 as it is (resample.c), other types and cropping
+ * in double. The parts of complex numbers are one more axis. Nearest needs one tap per axis and
+ * copies elements of any type; strings have only this mode. Source: ONNX operator Resize and its
+ * reference implementation; cubic: Keys 1981. */
 #include <math.h>
 #include <string.h>
 
@@ -28,10 +29,12 @@ typedef enum mode { NEAREST, LINEAR, CUBIC, MODES } mode;
 typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, ROUNDINGS } rounding;
 typedef enum aspect { STRETCH, NOT_LARGER, NOT_SMALLER, ASPECTS } aspect;
 
-static const char *const coordinates_names[] = { "half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
-                                                 "align_corners", "asymmetric",           "tf_crop_and_resize" };
+static const char *const coordinates_names[] = { "half_pixel",         "half_pixel_symmetric",
+                                                 "pytorch_half_pixel", "align_corners",
+                                                 "asymmetric",         "tf_crop_and_resize" };
 static const char *const mode_names[] = { "nearest", "linear", "cubic" };
-static const char *const rounding_names[] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil" };
+static const char *const rounding_names[] = { "round_prefer_floor", "round_prefer_ceil", "floor",
+                                              "ceil" };
 static const char *const aspect_names[] = { "stretch", "not_larger", "not_smaller" };
 
 typedef struct resize {
@@ -49,17 +52,19 @@ typedef struct resize {
 
 /* ---- attributes ---- */
 
-static pith_status resize_choose(const pith__node *node, const char *name, const char *const *names, int count,
-                                 int *choice, pith_error *err) {
+static pith_status resize_choose(const pith__node *node, const char *name, const char *const *names,
+                                 int count, int *choice, pith_error *err) {
     pith_str text = pith__node_str(node, name, names[0]);
     for (int i = 0; i < count; i++)
         if (pith__str_is(text, names[i])) return *choice = i, PITH_OK;
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is unknown", name, PITH_STR_ARG(text));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is unknown", name,
+                      PITH_STR_ARG(text));
 }
 
 static pith_status resize_read_attributes(resize *s, const pith__node *node, pith_error *err) {
     int c, m, r, a;
-    PITH_TRY(resize_choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES, &c, err));
+    PITH_TRY(resize_choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES,
+                           &c, err));
     PITH_TRY(resize_choose(node, "mode", mode_names, MODES, &m, err));
     PITH_TRY(resize_choose(node, "nearest_mode", rounding_names, ROUNDINGS, &r, err));
     PITH_TRY(resize_choose(node, "keep_aspect_ratio_policy", aspect_names, ASPECTS, &a, err));
@@ -84,8 +89,8 @@ typedef struct target {
     double scale[PITH_MAX_RANK], roi_begin[PITH_MAX_RANK], roi_end[PITH_MAX_RANK];
 } target;
 
-/* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there but not yet known.
- */
+/* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there
+ * but not yet known. */
 static const pith_tensor *contents(const pith__type *const *in, int count, int i, bool *known) {
     if (i >= count || !in[i]) return NULL;
     if (pith__type_count(in[i]) == 0) return NULL;
@@ -93,8 +98,8 @@ static const pith_tensor *contents(const pith__type *const *in, int count, int i
     return in[i]->data;
 }
 
-static pith_status keep_aspect(const resize *s, target *t, const int *axes, int count, const int64_t *dims,
-                               pith_error *err) {
+static pith_status keep_aspect(const resize *s, target *t, const int *axes, int count,
+                               const int64_t *dims, pith_error *err) {
     double scale = s->aspect == NOT_LARGER ? INFINITY : 0;
     for (int k = 0; k < count; k++) {
         double own = (double)t->size[axes[k]] / (double)dims[axes[k]];
@@ -103,17 +108,20 @@ static pith_status keep_aspect(const resize *s, target *t, const int *axes, int 
     for (int k = 0; k < count; k++) {
         double size = floor(scale * (double)dims[axes[k]] + 0.5);
         if (!(size <= INT32_MAX))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "size %g of axis %d is out of range", size, axes[k]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "size %g of axis %d is out of range", size,
+                              axes[k]);
         t->scale[axes[k]] = scale;
         t->size[axes[k]] = (int64_t)size;
     }
     return PITH_OK;
 }
 
-static pith_status read_target(target *t, const resize *s, const pith__type *const *in, int count, pith_error *err) {
+static pith_status read_target(target *t, const resize *s, const pith__type *const *in, int count,
+                               pith_error *err) {
     const pith__type *x = in[0];
     *t = (target){ .known = true };
-    const pith_tensor *roi = contents(in, count, 1, &t->known), *scales = contents(in, count, 2, &t->known);
+    const pith_tensor *roi = contents(in, count, 1, &t->known),
+                      *scales = contents(in, count, 2, &t->known);
     const pith_tensor *sizes = contents(in, count, 3, &t->known);
     if (!t->known || !pith__type_concrete(x)) return t->known = false, PITH_OK;
     int axes[PITH_MAX_RANK], n = s->axes ? (int)s->axis_count : x->rank;
@@ -123,7 +131,8 @@ static pith_status read_target(target *t, const resize *s, const pith__type *con
         if (s->axes) PITH_TRY(pith__axis_normalize(s->axes[k], x->rank, &axes[k], err));
     }
     const pith_tensor *given = sizes ? sizes : scales;
-    if (!given || (scales && sizes)) return pith__fail(err, PITH_ERR_ARGUMENT, "one of scales and sizes must be given");
+    if (!given || (scales && sizes))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "one of scales and sizes must be given");
     if (pith__tensor_count(given) != n)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%lld scales or sizes for %d axes",
                           (long long)pith__tensor_count(given), n);
@@ -132,10 +141,13 @@ static pith_status read_target(target *t, const resize *s, const pith__type *con
     for (int d = 0; d < x->rank; d++) t->size[d] = x->dims[d], t->scale[d] = 1, t->roi_end[d] = 1;
     for (int k = 0; k < n; k++) {
         int d = axes[k];
-        double value = pith__wide_get(given, k), size = sizes ? value : floor(value * (double)x->dims[d]);
+        double value = pith__wide_get(given, k),
+               size = sizes ? value : floor(value * (double)x->dims[d]);
         if (!(value >= 0 && size <= (double)INT32_MAX) || (!sizes && value <= 0))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "scale or size %g of axis %d is out of range", value, d);
-        if (size > 0 && x->dims[d] == 0) return pith__fail(err, PITH_ERR_ARGUMENT, "axis %d is empty", d);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "scale or size %g of axis %d is out of range",
+                              value, d);
+        if (size > 0 && x->dims[d] == 0)
+            return pith__fail(err, PITH_ERR_ARGUMENT, "axis %d is empty", d);
         t->size[d] = (int64_t)size;
         t->scale[d] = sizes && x->dims[d] ? value / (double)x->dims[d] : value;
         if (s->coordinates == TF_CROP_AND_RESIZE)
@@ -150,7 +162,8 @@ static pith_status resize_infer(pith__infer *c) {
     PITH_TRY(resize_read_attributes(&s, c->node, c->err));
     PITH_TRY(read_target(&t, &s, c->in, c->in_count, c->err));
     pith__type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
-    bool whole = c->in_count > 3 && c->in[3] && !s.axes && s.aspect == STRETCH; /* sizes may be symbolic */
+    /* sizes may be symbolic */
+    bool whole = c->in_count > 3 && c->in[3] && !s.axes && s.aspect == STRETCH;
     for (int d = 0; d < c->in[0]->rank; d++) {
         c->out[0].dims[d] = PITH_DIM_UNKNOWN;
         if (t.known)
@@ -166,11 +179,12 @@ static pith_status resize_prepare(pith__prepare *c) {
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     c->state = s;
     if (pith__dtype_bits(c->in[0]->dtype) < 8)
-        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith__dtype_name(c->in[0]->dtype));
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s",
+                          pith__dtype_name(c->in[0]->dtype));
     PITH_TRY(resize_read_attributes(s, c->node, c->err));
     pith__resample_find(&s->resample, c);
-    s->f32 = c->in[0]->dtype == PITH_F32 && s->mode != NEAREST && s->coordinates != TF_CROP_AND_RESIZE &&
-             s->resample.rows && s->resample.columns;
+    s->f32 = c->in[0]->dtype == PITH_F32 && s->mode != NEAREST &&
+             s->coordinates != TF_CROP_AND_RESIZE && s->resample.rows && s->resample.columns;
     if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
         return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated",
                           pith__dtype_name(c->in[0]->dtype));
@@ -190,7 +204,8 @@ static double source_place(const resize *s, const target *t, int d, int64_t leng
         return (out == 1 ? span / 2 : at * span / (out - 1)) + t->roi_begin[d] * (n - 1);
     }
     case PYTORCH_HALF_PIXEL: return t->size[d] == 1 ? 0 : (at + 0.5) / scale - 0.5;
-    case HALF_PIXEL_SYMMETRIC: return n / 2 * (1 - (double)t->size[d] / out) + (at + 0.5) / scale - 0.5;
+    case HALF_PIXEL_SYMMETRIC:
+        return n / 2 * (1 - (double)t->size[d] / out) + (at + 0.5) / scale - 0.5;
     default: return (at + 0.5) / scale - 0.5;
     }
 }
@@ -201,8 +216,8 @@ static double resize_cubic(double x, double a) {
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* Half the taps of an output index: it reaches as far as the kernel, widened when shrinking with antialias, though not
- * beyond the input's `length` on either side. */
+/* Half the taps of an output index: it reaches as far as the kernel, widened when shrinking with
+ * antialias, though not beyond the input's `length` on either side. */
 static int64_t half_taps(const resize *s, double scale, int64_t length) {
     if (s->mode == NEAREST) return 1;
     double reach = s->mode == LINEAR ? 1 : 2;
@@ -210,9 +225,10 @@ static int64_t half_taps(const resize *s, double scale, int64_t length) {
     return 1 - (int64_t)(floor(-reach) + 1);
 }
 
-/* Fills index[] and weight[] (2 * half entries) for source place x; the pixel left of x is preferred. */
-static void resize_make_taps(const resize *s, double x, double scale, int64_t length, int64_t half, int64_t *index,
-                             double *weight) {
+/* Fills index[] and weight[] (2 * half entries) for source place x; the pixel left of x is
+ * preferred. */
+static void resize_make_taps(const resize *s, double x, double scale, int64_t length, int64_t half,
+                             int64_t *index, double *weight) {
     double left = ceil(x) - 1, ratio = x - left, sum = 0, width = s->antialias ? fmin(scale, 1) : 1;
     if (s->mode == NEAREST) {
         bool right = ratio == 1 || (s->rounding == PREFER_FLOOR  ? ratio > 0.5
@@ -235,7 +251,8 @@ static void resize_make_taps(const resize *s, double x, double scale, int64_t le
 
 /* ---- running ---- */
 
-static void resize_sizes_of(const pith__type *x, const target *t, int64_t *widest, int64_t *taps, const resize *s) {
+static void resize_sizes_of(const pith__type *x, const target *t, int64_t *widest, int64_t *taps,
+                            const resize *s) {
     *widest = 1, *taps = 0;
     for (int d = 0; d < x->rank; d++) {
         *widest *= t->size[d] > x->dims[d] ? t->size[d] : x->dims[d];
@@ -244,10 +261,10 @@ static void resize_sizes_of(const pith__type *x, const target *t, int64_t *wides
     }
 }
 
-/* The axes that change, the last one first, without their tables; *most: floats of the largest result before the last.
- * 0: not in f32. */
-static int resize_axes(const resize *s, const target *t, const int64_t *dims, int rank, pith__resample_axis *axes,
-                       int64_t *most) {
+/* The axes that change, the last one first, without their tables; *most: floats of the largest
+ * result before the last. 0: not in f32. */
+static int resize_axes(const resize *s, const target *t, const int64_t *dims, int rank,
+                       pith__resample_axis *axes, int64_t *most) {
     int64_t shape[PITH_MAX_RANK];
     int count = 0;
     *most = 0;
@@ -259,7 +276,8 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
         *a = (pith__resample_axis){ .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1 };
         a->taps = 2 * half_taps(s, t->scale[d], dims[d]);
         if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
-        for (int i = 0; i < rank; i++) *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
+        for (int i = 0; i < rank; i++)
+            *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
         shape[d] = t->size[d];
         for (int i = 0; i < rank; i++) result *= shape[i];
         if (result > *most) *most = result;
@@ -267,8 +285,10 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
     return count;
 }
 
-/* Nearest: an index per output place and axis. Others: two buffers of doubles and the taps of one output index. */
-static pith_status resize_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+/* Nearest: an index per output place and axis. Others: two buffers of doubles and the taps of one
+ * output index. */
+static pith_status resize_scratch(const pith__infer *c, const void *state, int threads,
+                                  size_t *bytes) {
     (void)threads;
     const resize *s = state;
     target t;
@@ -291,11 +311,13 @@ static pith_status resize_scratch(const pith__infer *c, const void *state, int t
     if (count) {
         *bytes = count > 1 ? (size_t)most * 2 * sizeof(float) + 128 : 0;
         for (int i = 0; i < count; i++)
-            *bytes += (size_t)(axes[i].taps * axes[i].size) * (sizeof(float) + sizeof(int32_t)) + 128;
+            *bytes +=
+                (size_t)(axes[i].taps * axes[i].size) * (sizeof(float) + sizeof(int32_t)) + 128;
         return PITH_OK;
     }
     resize_sizes_of(c->in[0], &t, &widest, &taps, s);
-    *bytes = ((size_t)(widest * pith__parts(c->in[0]->dtype)) * 2 + (size_t)taps * 2 + 16) * sizeof(double);
+    *bytes = ((size_t)(widest * pith__parts(c->in[0]->dtype)) * 2 + (size_t)taps * 2 + 16) *
+             sizeof(double);
     return PITH_OK;
 }
 
@@ -352,7 +374,7 @@ static void nearest_double(char *to, const char *from, int64_t n) {
     }
 }
 
-#define NEAREST_ROW(T)                                                                                                 \
+#define NEAREST_ROW(T)                                                                             \
     for (int64_t k = 0; k < n; k++) ((T *)to)[k] = ((const T *)from)[index[k]]
 
 static void nearest_row(const nearest *j, void *to, const void *from) {
@@ -368,7 +390,8 @@ static void nearest_row(const nearest *j, void *to, const void *from) {
     case 8: NEAREST_ROW(uint64_t); return;
     default:
         for (int64_t k = 0; k < n; k++)
-            memcpy((char *)to + (size_t)k * j->item, (const char *)from + (size_t)index[k] * j->item, j->item);
+            memcpy((char *)to + (size_t)k * j->item,
+                   (const char *)from + (size_t)index[k] * j->item, j->item);
     }
 }
 
@@ -384,9 +407,10 @@ static void nearest_row_outside(const nearest *j, char *to, const char *from, bo
     }
 }
 
-/* Rows [first, end) of the output that have the same places along all axes but the one before the last, from
- * `base` on (NULL: outside). Rows next to each other that have one source are copies. */
-static void nearest_run_plane(const nearest *j, char *to, const char *base, int64_t first, int64_t end) {
+/* Rows [first, end) of the output that have the same places along all axes but the one before the
+ * last, from `base` on (NULL: outside). Rows next to each other that have one source are copies. */
+static void nearest_run_plane(const nearest *j, char *to, const char *base, int64_t first,
+                              int64_t end) {
     const int rank = j->r->in[0]->rank;
     const int64_t *index = rank > 1 ? j->index[rank - 2] : &(int64_t){ 0 };
     const size_t bytes = (size_t)j->row * j->item;
@@ -409,7 +433,8 @@ static void nearest_run_part(void *context, size_t part, int worker) {
     const nearest *j = context;
     const int rank = j->r->in[0]->rank;
     const int64_t height = rank > 1 ? j->t->size[rank - 2] : 1;
-    int64_t first = (int64_t)part * j->per_part, end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
+    int64_t first = (int64_t)part * j->per_part,
+            end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
     (void)worker;
     for (int64_t i = first, next; i < end; i = next) {
         int64_t base = 0, rest = i / height, row = i % height;
@@ -422,8 +447,8 @@ static void nearest_run_part(void *context, size_t part, int worker) {
             base += own;
         }
         nearest_run_plane(j, (char *)j->r->out[0]->data + (size_t)(i * j->row) * j->item,
-                          outside ? NULL : (const char *)j->r->in[0]->data + (size_t)base * j->item, row,
-                          row + next - i);
+                          outside ? NULL : (const char *)j->r->in[0]->data + (size_t)base * j->item,
+                          row, row + next - i);
     }
 }
 
@@ -439,7 +464,8 @@ static void run_nearest(pith__run *r, const resize *s, const target *t) {
         for (int64_t i = 0; i < t->size[d]; i++) {
             int64_t near[2];
             double weight[2], from = source_place(s, t, d, x->dims[d], i);
-            bool outside = s->coordinates == TF_CROP_AND_RESIZE && (from < 0 || from > (double)(x->dims[d] - 1));
+            bool outside = s->coordinates == TF_CROP_AND_RESIZE &&
+                           (from < 0 || from > (double)(x->dims[d] - 1));
             resize_make_taps(s, from, t->scale[d], x->dims[d], 1, near, weight);
             at[i] = outside ? -1 : near[weight[1] != 0] * in_stride[d];
         }
@@ -453,9 +479,10 @@ static void run_nearest(pith__run *r, const resize *s, const target *t) {
     pith__run_parallel(r, nearest_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
 }
 
-/* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of parts. */
-static void run_axis(const resize *s, const target *t, int d, const double *from, double *to, int64_t outer,
-                     int64_t length, int64_t inner, int parts, void *memory) {
+/* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of
+ * parts. */
+static void run_axis(const resize *s, const target *t, int d, const double *from, double *to,
+                     int64_t outer, int64_t length, int64_t inner, int parts, void *memory) {
     int64_t half = half_taps(s, t->scale[d], length), *index = memory, size = t->size[d];
     double *weight = (double *)(index + 2 * half);
     for (int64_t i = 0; i < size; i++) {
@@ -464,10 +491,12 @@ static void run_axis(const resize *s, const target *t, int d, const double *from
         resize_make_taps(s, x, t->scale[d], length, half, index, weight);
         for (int64_t o = 0; o < outer; o++) {
             double *row = to + (o * size + i) * inner;
-            for (int64_t k = 0; k < inner; k++) row[k] = outside && k % parts == 0 ? s->extrapolation : 0;
+            for (int64_t k = 0; k < inner; k++)
+                row[k] = outside && k % parts == 0 ? s->extrapolation : 0;
             for (int64_t tap = 0; !outside && tap < 2 * half; tap++) {
                 const double *source = from + (o * length + index[tap]) * inner;
-                for (int64_t k = 0; weight[tap] != 0 && k < inner; k++) row[k] += weight[tap] * source[k];
+                for (int64_t k = 0; weight[tap] != 0 && k < inner; k++)
+                    row[k] += weight[tap] * source[k];
             }
         }
     }
@@ -495,8 +524,8 @@ static bool resize_run_f32(pith__run *r, const resize *s, const target *t) {
         a->weights = (float *)(void *)at;
         at += pith__round64((size_t)(a->taps * a->size) * sizeof *a->weights);
         for (int64_t i = 0; i < a->size; i++) {
-            resize_make_taps(s, source_place(s, t, d, a->length, i), t->scale[d], a->length, a->taps / 2, index,
-                             weight);
+            resize_make_taps(s, source_place(s, t, d, a->length, i), t->scale[d], a->length,
+                             a->taps / 2, index, weight);
             for (int64_t k = 0; k < a->taps; k++) {
                 a->index[k * a->size + i] = (int32_t)index[k];
                 a->weights[k * a->size + i] = (float)weight[k];
@@ -531,7 +560,8 @@ static pith_status resize_run(pith__run *r) {
     pith__convert(from, PITH_F64, 0, x->data, part, 0, inner, true);
     for (int d = 0; d < x->rank; d++) {
         inner /= x->dims[d];
-        bool same = t.size[d] == x->dims[d] && t.scale[d] == 1 && s->coordinates != TF_CROP_AND_RESIZE;
+        bool same =
+            t.size[d] == x->dims[d] && t.scale[d] == 1 && s->coordinates != TF_CROP_AND_RESIZE;
         if (!same) {
             run_axis(s, &t, d, from, to, outer, x->dims[d], inner, parts, memory);
             double *swap = from;
@@ -539,7 +569,8 @@ static pith_status resize_run(pith__run *r) {
         }
         outer *= t.size[d];
     }
-    for (int64_t i = 0; pith__dtype_is_int(x->dtype) && i < outer; i++) from[i] = nearbyint(from[i]);
+    for (int64_t i = 0; pith__dtype_is_int(x->dtype) && i < outer; i++)
+        from[i] = nearbyint(from[i]);
     pith__convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
     return PITH_OK;
 }
@@ -569,17 +600,20 @@ const pith__op pith__op_Resize = {
     .types = "Zffl",
     .attrs = "antialias bool = 0 @18; axes ints @18; "
              "coordinate_transformation_mode string "
-             "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize = "
+             "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_"
+             "and_resize = "
              "half_pixel @11-18; "
              "coordinate_transformation_mode string "
-             "half_pixel|half_pixel_symmetric|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize = "
+             "half_pixel|half_pixel_symmetric|pytorch_half_pixel|align_corners|asymmetric|tf_crop_"
+             "and_resize = "
              "half_pixel @19; "
              "cubic_coeff_a float = -0.75 @11; exclude_outside bool = 0 @11; "
              "extrapolation_value float = 0 @11; "
              "keep_aspect_ratio_policy string stretch|not_larger|not_smaller = stretch @18; "
              "mode string nearest|linear = nearest @-10; "
              "mode string nearest|linear|cubic = nearest @11; "
-             "nearest_mode string round_prefer_floor|round_prefer_ceil|floor|ceil = round_prefer_floor @11",
+             "nearest_mode string round_prefer_floor|round_prefer_ceil|floor|ceil = "
+             "round_prefer_floor @11",
     .upgrade = resize_upgrade,
     .shape_inputs = 1u << 1 | 1u << 2 | 1u << 3,
     .infer = resize_infer,
@@ -598,9 +632,11 @@ static pith_status resize_upgrade_upsample(pith__node *node, pith_error *err) {
         float *copy = pith__arena_array(node->graph->arena, count + 1, sizeof *copy);
         if (!copy) return pith__fail_memory(err, count * sizeof *copy);
         for (size_t i = 0; i < count; i++) copy[i] = scales[i];
-        pith_tensor t = {
-            .data = copy, .bytes = count * sizeof *copy, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)count }
-        };
+        pith_tensor t = { .data = copy,
+                          .bytes = count * sizeof *copy,
+                          .dtype = PITH_F32,
+                          .rank = 1,
+                          .dims = { (int64_t)count } };
         inputs[2] = pith__graph_add_const(node->graph, PITH_STR(""), &t);
         if (!inputs[2]) return pith__fail_memory(err, sizeof t);
     }
@@ -610,7 +646,8 @@ static pith_status resize_upgrade_upsample(pith__node *node, pith_error *err) {
     if (!y) return pith__fail_memory(err, sizeof *y);
     pith__node *by = y->producer;
     by->opset = 13;
-    PITH_TRY(pith__node_set_str(by, "mode", pith__str_is(kind, "bilinear") ? PITH_STR("linear") : kind));
+    PITH_TRY(
+        pith__node_set_str(by, "mode", pith__str_is(kind, "bilinear") ? PITH_STR("linear") : kind));
     PITH_TRY(pith__node_set_str(by, "coordinate_transformation_mode", PITH_STR("asymmetric")));
     PITH_TRY(pith__node_set_str(by, "nearest_mode", PITH_STR("floor")));
     PITH_TRY(pith__op_bind_node(by, err));

@@ -1,8 +1,9 @@
-/* op_scan.c - Scan: a subgraph over the slices of its inputs, with state from one slice to the next.
+/* op_scan.c - Scan: a subgraph over the slices of its inputs, with state from one slice to the
+ * next.
  *
- * Opset 8 had a batch axis in front and sequence lengths. It becomes the newest form with the attribute `batched`,
- * which only this file knows: everything is then done once per batch element. Lengths are then the last input
- * (`lengths`), and results after the end of a sequence are 0. */
+ * Opset 8 had a batch axis in front and sequence lengths. It becomes the newest form with the
+ * attribute `batched`, which only this file knows: everything is then done once per batch element.
+ * Lengths are then the last input (`lengths`), and results after the end of a sequence are 0. */
 #include "base/dtype.h"
 #include "engine/ops/shared/stack_tensors.h"
 
@@ -16,7 +17,8 @@ static pith_status scan_upgrade(pith__node *node, pith_error *err) {
     int given = node->input_count - node->capture_count;
     pith__value *lengths = given ? pith__node_input(node, 0) : NULL;
     for (int i = 1; i < given; i++)
-        if (pith__node_set_input(node, i - 1, pith__node_input(node, i))) return pith__fail_memory(err, 0);
+        if (pith__node_set_input(node, i - 1, pith__node_input(node, i)))
+            return pith__fail_memory(err, 0);
     size_t count;
     const int64_t *directions = pith__node_ints(node, "directions", &count);
     if (directions && pith__node_set_ints(node, "scan_input_directions", directions, count)) {
@@ -25,20 +27,25 @@ static pith_status scan_upgrade(pith__node *node, pith_error *err) {
     pith__node_unset(node, "directions");
     if (pith__node_set_int(node, "batched", 1)) return pith__fail_memory(err, 0);
     if (lengths) {
-        bool full = pith__node_set_input(node, given - 1, lengths) || pith__node_set_int(node, "lengths", 1);
+        bool full = pith__node_set_input(node, given - 1, lengths) ||
+                    pith__node_set_int(node, "lengths", 1);
         return full ? pith__fail_memory(err, 0) : PITH_OK;
     }
     for (int i = given; given && i < node->input_count; i++)
-        if (pith__node_set_input(node, i - 1, pith__node_input(node, i))) return pith__fail_memory(err, 0);
-    return given && pith__node_set_input_count(node, node->input_count - 1) ? pith__fail_memory(err, 0) : PITH_OK;
+        if (pith__node_set_input(node, i - 1, pith__node_input(node, i)))
+            return pith__fail_memory(err, 0);
+    return given && pith__node_set_input_count(node, node->input_count - 1)
+               ? pith__fail_memory(err, 0)
+               : PITH_OK;
 }
 
-static pith_status scan_read_list(const pith__node *node, const char *name, int wanted, const int64_t **items,
-                                  pith_error *err) {
+static pith_status scan_read_list(const pith__node *node, const char *name, int wanted,
+                                  const int64_t **items, pith_error *err) {
     size_t count;
     *items = pith__node_ints(node, name, &count);
     if (*items && count != (size_t)wanted) {
-        return pith__fail(err, PITH_ERR_FORMAT, "attribute %s has %zu numbers, not %d", name, count, wanted);
+        return pith__fail(err, PITH_ERR_FORMAT, "attribute %s has %zu numbers, not %d", name, count,
+                          wanted);
     }
     return PITH_OK;
 }
@@ -55,8 +62,10 @@ static pith_status read_layout(const pith__node *node, layout *l, pith_error *er
     l->states = given - l->scans;
     l->results = node->output_count - l->states;
     l->batched = pith__node_int(node, "batched", 0);
-    if (body->input_count != (size_t)given || body->output_count != (size_t)node->output_count || l->results < 0) {
-        return pith__fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, the node %d and %d",
+    if (body->input_count != (size_t)given || body->output_count != (size_t)node->output_count ||
+        l->results < 0) {
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "body has %zu inputs and %zu outputs, the node %d and %d",
                           body->input_count, body->output_count, given, node->output_count);
     }
     PITH_TRY(scan_read_list(node, "scan_input_axes", l->scans, &l->in_axes, err));
@@ -77,13 +86,14 @@ static pith_status op_scan_infer(pith__infer *c) {
         in[i].dtype = c->in[i]->dtype;
     }
     if (l.lengths && c->in[in_count]->dtype && c->in[in_count]->dtype != PITH_I64)
-        return pith__op_fail(c, "sequence_lens is %s, not int64", pith__dtype_name(c->in[in_count]->dtype));
+        return pith__op_fail(c, "sequence_lens is %s, not int64",
+                             pith__dtype_name(c->in[in_count]->dtype));
     PITH_TRY(pith__infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < c->out_count; i++) c->out[i].dtype = out[i].dtype;
     for (int i = 0; i < l.states; i++) {
         if (!out[i].dtype || !in[i].dtype || out[i].dtype == in[i].dtype) continue;
-        return pith__op_fail(c, "state %d begins as %s and goes on as %s", i, pith__dtype_name(in[i].dtype),
-                             pith__dtype_name(out[i].dtype));
+        return pith__op_fail(c, "state %d begins as %s and goes on as %s", i,
+                             pith__dtype_name(in[i].dtype), pith__dtype_name(out[i].dtype));
     }
     return PITH_OK;
 }
@@ -102,9 +112,11 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most)
     const layout *l = &s->l;
     int64_t length = -1;
     int axes[64];
-    if (l->scans > 64) return pith__op_fail(r, "has %d scanned inputs, at most 64 are supported", l->scans);
+    if (l->scans > 64)
+        return pith__op_fail(r, "has %d scanned inputs, at most 64 are supported", l->scans);
     for (int i = 0; i < l->scans; i++) {
-        PITH_TRY(pith__axis_normalize(l->in_axes ? l->in_axes[i] : 0, scanned[i].rank, &axes[i], r->err));
+        PITH_TRY(pith__axis_normalize(l->in_axes ? l->in_axes[i] : 0, scanned[i].rank, &axes[i],
+                                      r->err));
         if (pith__dtype_bits(scanned[i].dtype) < 8) {
             return pith__op_fail(r, "%s cannot be scanned", pith__dtype_name(scanned[i].dtype));
         }
@@ -118,19 +130,23 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most)
     for (int64_t k = 0; k < length; k++) {
         for (int i = 0; i < l->scans; i++) {
             int64_t at = l->in_backward && l->in_backward[i] ? length - 1 - k : k;
-            PITH_TRY(pith__stack_slice(r, &s->in[l->states + i], &scanned[i], axes[i], at, &s->buffers[i]));
+            PITH_TRY(pith__stack_slice(r, &s->in[l->states + i], &scanned[i], axes[i], at,
+                                       &s->buffers[i]));
         }
-        PITH_TRY(r->exec->subgraph(r->exec, r, "body", s->in, (size_t)(l->states + l->scans), s->out,
-                                   (size_t)(l->states + l->results)));
+        PITH_TRY(r->exec->subgraph(r->exec, r, "body", s->in, (size_t)(l->states + l->scans),
+                                   s->out, (size_t)(l->states + l->results)));
         for (int i = 0; i < l->states; i++) s->in[i] = s->out[i];
-        for (int i = 0; i < l->results; i++) PITH_TRY(pith__stack_push(r, &s->stacks[i], &s->out[l->states + i]));
+        for (int i = 0; i < l->results; i++)
+            PITH_TRY(pith__stack_push(r, &s->stacks[i], &s->out[l->states + i]));
     }
     for (int i = 0; length > 0 && length < total && i < l->results; i++) {
         pith_tensor nothing;
         PITH_TRY(pith__run_copy(r, &nothing, &s->out[l->states + i]));
-        if (nothing.dtype == PITH_STRING) return pith__op_fail(r, "strings cannot be padded with zeros");
+        if (nothing.dtype == PITH_STRING)
+            return pith__op_fail(r, "strings cannot be padded with zeros");
         memset(nothing.data, 0, nothing.bytes);
-        for (int64_t k = length; k < total; k++) PITH_TRY(pith__stack_push(r, &s->stacks[i], &nothing));
+        for (int64_t k = length; k < total; k++)
+            PITH_TRY(pith__stack_push(r, &s->stacks[i], &nothing));
     }
     return PITH_OK;
 }
@@ -148,7 +164,8 @@ static pith_status scan_run_plain(scan *s) {
         if (r->out[i]) *r->out[i] = s->in[i];
     for (int i = 0; i < l->results; i++) {
         bool backward = l->out_backward && l->out_backward[i];
-        PITH_TRY(pith__stack_finish(r, l->states + i, &s->stacks[i], l->out_axes ? l->out_axes[i] : 0, backward,
+        PITH_TRY(pith__stack_finish(r, l->states + i, &s->stacks[i],
+                                    l->out_axes ? l->out_axes[i] : 0, backward,
                                     &body->outputs[l->states + i]->type));
     }
     return PITH_OK;
@@ -176,25 +193,28 @@ static pith_status run_batched(scan *s) {
         return pith__op_fail(r, "sequence_lens does not fit the batch");
     for (int64_t b = 0; b < batch; b++) {
         void *unused = NULL;
-        for (int i = 0; i < l->states; i++) PITH_TRY(pith__stack_slice(r, &s->in[i], r->in[i], 0, b, &unused));
+        for (int i = 0; i < l->states; i++)
+            PITH_TRY(pith__stack_slice(r, &s->in[i], r->in[i], 0, b, &unused));
         for (int i = 0; i < l->scans; i++) {
             PITH_TRY(pith__stack_slice(r, &scanned[i], r->in[l->states + i], 0, b, &unused));
         }
         memset(s->stacks, 0, (size_t)l->results * sizeof *s->stacks);
         int64_t most = lengths ? ((const int64_t *)lengths->data)[b] : -1;
-        if (lengths && most < 1) return pith__op_fail(r, "sequence_lens[%lld] is %lld", (long long)b, (long long)most);
+        if (lengths && most < 1)
+            return pith__op_fail(r, "sequence_lens[%lld] is %lld", (long long)b, (long long)most);
         PITH_TRY(run_slices(s, scanned, most));
         for (int i = 0; i < l->states; i++) PITH_TRY(pith__stack_push(r, &whole[i], &s->in[i]));
         for (int i = 0; i < l->results; i++) {
             pith_tensor *kept = r->out[l->states + i], one;
             if (!kept) continue;
-            PITH_TRY(
-                pith__stack_finish(r, l->states + i, &s->stacks[i], 0, false, &body->outputs[l->states + i]->type));
+            PITH_TRY(pith__stack_finish(r, l->states + i, &s->stacks[i], 0, false,
+                                        &body->outputs[l->states + i]->type));
             one = *kept;
             PITH_TRY(pith__stack_push(r, &whole[l->states + i], &one));
         }
     }
-    for (int i = 0; i < outputs; i++) PITH_TRY(pith__stack_finish(r, i, &whole[i], 0, false, &body->outputs[i]->type));
+    for (int i = 0; i < outputs; i++)
+        PITH_TRY(pith__stack_finish(r, i, &whole[i], 0, false, &body->outputs[i]->type));
     return PITH_OK;
 }
 
@@ -206,7 +226,8 @@ static pith_status op_scan_run(pith__run *r) {
     s.out = r->exec->alloc(r->exec, out * sizeof *s.out);
     s.stacks = r->exec->alloc(r->exec, (size_t)s.l.results * sizeof *s.stacks);
     s.buffers = r->exec->alloc(r->exec, (size_t)s.l.scans * sizeof *s.buffers);
-    if (!s.in || !s.out || !s.stacks || !s.buffers) return pith__fail_memory(r->err, (in + out) * sizeof *s.in);
+    if (!s.in || !s.out || !s.stacks || !s.buffers)
+        return pith__fail_memory(r->err, (in + out) * sizeof *s.in);
     memset(s.stacks, 0, (size_t)s.l.results * sizeof *s.stacks);
     memset(s.buffers, 0, (size_t)s.l.scans * sizeof *s.buffers);
     return s.l.batched ? run_batched(&s) : scan_run_plain(&s);
@@ -220,9 +241,10 @@ const pith__op pith__op_Scan = {
     .min_inputs = 1,
     .max_inputs = -1,
     .max_outputs = -1,
-    .attrs = "body graph!; batched bool = 0 @own; directions ints 0|1 @-8; num_scan_inputs int! 1..; "
-             "lengths bool = 0 @own; scan_input_axes ints @9; scan_input_directions ints 0|1 @9; "
-             "scan_output_axes ints @9; scan_output_directions ints 0|1 @9",
+    .attrs =
+        "body graph!; batched bool = 0 @own; directions ints 0|1 @-8; num_scan_inputs int! 1..; "
+        "lengths bool = 0 @own; scan_input_axes ints @9; scan_input_directions ints 0|1 @9; "
+        "scan_output_axes ints @9; scan_output_directions ints 0|1 @9",
     .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE,
     .upgrade = scan_upgrade,
     .infer = op_scan_infer,

@@ -47,12 +47,14 @@ static pith_status run_cumulate(pith__run *r) {
     if (axes.count != 1) return pith__op_fail(r, "axis is not a scalar");
     PITH_TRY(pith__axis_normalize(axes.items[0], x->rank, &axis, r->err));
     scan_axis_split_at(x->dims, x->rank, axis, form);
-    bool exclusive = pith__node_int(r->node, "exclusive", 0) != 0, reverse = pith__node_int(r->node, "reverse", 0) != 0;
+    bool exclusive = pith__node_int(r->node, "exclusive", 0) != 0,
+         reverse = pith__node_int(r->node, "reverse", 0) != 0;
     size_t size = pith__element_size(x->dtype);
     for (int64_t o = 0; o < form[0]; o++) {
         for (int64_t i = 0; i < form[2]; i++) {
             size_t at = (size_t)(o * form[1] * form[2] + i) * size;
-            fn((const char *)x->data + at, (char *)r->out[0]->data + at, form[1], form[2], exclusive, reverse);
+            fn((const char *)x->data + at, (char *)r->out[0]->data + at, form[1], form[2],
+               exclusive, reverse);
         }
     }
     return PITH_OK;
@@ -97,7 +99,8 @@ static pith_status infer_arg(pith__infer *c) {
     int axis, rank = 0;
     pith__dim dims[PITH_MAX_RANK];
     PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), x->rank, &axis, c->err));
-    if (pith__dim_known(x->dims[axis]) && x->dims[axis] == 0) return pith__op_fail(c, "axis %d has no element", axis);
+    if (pith__dim_known(x->dims[axis]) && x->dims[axis] == 0)
+        return pith__op_fail(c, "axis %d has no element", axis);
     for (int i = 0; i < x->rank; i++) {
         if (i != axis)
             dims[rank++] = x->dims[i];
@@ -125,10 +128,15 @@ static pith_status prepare_arg(pith__prepare *c, const char *family, const char 
     return PITH_OK;
 }
 
-static pith_status prepare_arg_max(pith__prepare *c) { return prepare_arg(c, "arg_max", "arg_max_lanes"); }
-static pith_status prepare_arg_min(pith__prepare *c) { return prepare_arg(c, "arg_min", "arg_min_lanes"); }
+static pith_status prepare_arg_max(pith__prepare *c) {
+    return prepare_arg(c, "arg_max", "arg_max_lanes");
+}
+static pith_status prepare_arg_min(pith__prepare *c) {
+    return prepare_arg(c, "arg_min", "arg_min_lanes");
+}
 
-/* Results [outer, inner] of lines of n. A part has some of the results; those of one outer place lie side by side. */
+/* Results [outer, inner] of lines of n. A part has some of the results; those of one outer place
+ * lie side by side. */
 typedef struct arg_job {
     const arg_state *s;
     const char *x;
@@ -148,10 +156,12 @@ static void arg_run_part(void *context, size_t part, int worker) {
         const char *x = j->x + (size_t)(outer * j->n * j->inner + column) * j->size;
         next = (outer + 1) * j->inner < end ? (outer + 1) * j->inner : end;
         if (j->s->lanes && j->n <= INT32_MAX) {
-            j->s->lanes((const float *)(const void *)x, j->y + i, j->n, j->inner, next - i, j->last);
+            j->s->lanes((const float *)(const void *)x, j->y + i, j->n, j->inner, next - i,
+                        j->last);
             continue;
         }
-        for (int64_t k = i; k < next; k++, x += j->size) j->y[k] = j->s->fn(x, j->n, j->inner, j->last);
+        for (int64_t k = i; k < next; k++, x += j->size)
+            j->y[k] = j->s->fn(x, j->n, j->inner, j->last);
     }
 }
 
@@ -171,35 +181,40 @@ static pith_status run_arg(pith__run *r) {
                   .size = pith__element_size(x->dtype),
                   .last = pith__node_int(r->node, "select_last_index", 0) != 0 };
     j.per_part = pith__run_chunk(r, j.total, j.n, GRAIN);
-    if (j.total > 0) pith__run_parallel(r, arg_run_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
+    if (j.total > 0)
+        pith__run_parallel(r, arg_run_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
 static pith_status run_arg_any(pith__run *r) { return pith__widen_run(r, 0, run_arg); }
 
-const pith__op pith__op_ArgMax = { .domain = "",
-                                   .name = "ArgMax",
-                                   .since = 1,
-                                   .newest = 13,
-                                   .min_inputs = 1,
-                                   .max_inputs = 1,
-                                   .max_outputs = 1,
-                                   .types = "n",
-                                   .attrs = "axis int = 0; keepdims bool = 1; select_last_index bool = 0 @12",
-                                   .infer = infer_arg,
-                                   .prepare = prepare_arg_max,
-                                   .scratch = widened,
-                                   .run = run_arg_any };
-const pith__op pith__op_ArgMin = { .domain = "",
-                                   .name = "ArgMin",
-                                   .since = 1,
-                                   .newest = 13,
-                                   .min_inputs = 1,
-                                   .max_inputs = 1,
-                                   .max_outputs = 1,
-                                   .types = "n",
-                                   .attrs = "axis int = 0; keepdims bool = 1; select_last_index bool = 0 @12",
-                                   .infer = infer_arg,
-                                   .prepare = prepare_arg_min,
-                                   .scratch = widened,
-                                   .run = run_arg_any };
+const pith__op pith__op_ArgMax = {
+    .domain = "",
+    .name = "ArgMax",
+    .since = 1,
+    .newest = 13,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .types = "n",
+    .attrs = "axis int = 0; keepdims bool = 1; select_last_index bool = 0 @12",
+    .infer = infer_arg,
+    .prepare = prepare_arg_max,
+    .scratch = widened,
+    .run = run_arg_any
+};
+const pith__op pith__op_ArgMin = {
+    .domain = "",
+    .name = "ArgMin",
+    .since = 1,
+    .newest = 13,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .types = "n",
+    .attrs = "axis int = 0; keepdims bool = 1; select_last_index bool = 0 @12",
+    .infer = infer_arg,
+    .prepare = prepare_arg_min,
+    .scratch = widened,
+    .run = run_arg_any
+};

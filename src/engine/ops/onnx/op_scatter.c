@@ -1,6 +1,6 @@
-/* op_scatter.c - ScatterElements (and Scatter), ScatterND, TensorScatter: a copy of a tensor in which some elements
- * are replaced by others, or added to, multiplied with, or bounded by them. Updates go in ascending order, so the last
- * of equal indices wins. */
+/* op_scatter.c - ScatterElements (and Scatter), ScatterND, TensorScatter: a copy of a tensor in
+ * which some elements are replaced by others, or added to, multiplied with, or bounded by them.
+ * Updates go in ascending order, so the last of equal indices wins. */
 #include <string.h>
 
 #include "engine/kernels/maps.h"
@@ -20,7 +20,8 @@ static pith_status infer_same_shape(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));
     const pith__type *indices = c->in[1];
     if (indices->dtype && indices->dtype != PITH_I64 && indices->dtype != PITH_I32) {
-        return pith__op_fail(c, "indices have dtype %s, expected int64 or int32", pith__dtype_name(indices->dtype));
+        return pith__op_fail(c, "indices have dtype %s, expected int64 or int32",
+                             pith__dtype_name(indices->dtype));
     }
     if (c->in[0]->dtype && c->in[2]->dtype && c->in[0]->dtype != c->in[2]->dtype) {
         return pith__op_fail(c, "data have dtype %s, updates %s", pith__dtype_name(c->in[0]->dtype),
@@ -53,7 +54,8 @@ static pith_status scatter_prepare(pith__prepare *c) {
     return pith__op_fail(c, "unknown reduction '" PITH_STR_FMT "'", PITH_STR_ARG(reduction));
 }
 
-static pith_status scatter_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status scatter_scratch(const pith__infer *c, const void *state_, int threads,
+                                   size_t *bytes) {
     const state *s = state_;
     (void)threads;
     *bytes = 0;
@@ -73,7 +75,8 @@ static void scatter_put(const pith__run *r, int64_t at, int64_t from, int64_t n)
 }
 
 static void copy_data(const pith__run *r) {
-    if (r->in[0]->bytes && r->in[0]->data != r->out[0]->data) memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
+    if (r->in[0]->bytes && r->in[0]->data != r->out[0]->data)
+        memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
 }
 
 /* ---- ScatterElements ---- */
@@ -84,8 +87,8 @@ static pith_status scatter_infer_elements(pith__infer *c) {
     PITH_TRY(infer_same_shape(c));
     if (x->rank < 0 || indices->rank < 0 || updates->rank < 0) return PITH_OK;
     if (x->rank != indices->rank || x->rank != updates->rank || x->rank == 0) {
-        return pith__op_fail(c, "data, indices and updates have ranks %d, %d and %d", x->rank, indices->rank,
-                             updates->rank);
+        return pith__op_fail(c, "data, indices and updates have ranks %d, %d and %d", x->rank,
+                             indices->rank, updates->rank);
     }
     PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), x->rank, &axis, c->err));
     for (int i = 0; i < x->rank; i++) {
@@ -100,7 +103,8 @@ static pith_status scatter_infer_elements(pith__infer *c) {
 
 static pith_status run_elements_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
-    int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 }, total = pith__tensor_count(indices);
+    int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 },
+                                    total = pith__tensor_count(indices);
     int axis;
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     pith__strides(strides, x->dims, x->rank);
@@ -108,10 +112,11 @@ static pith_status run_elements_plain(pith__run *r) {
     for (int64_t i = 0; i < total; i++) {
         int64_t at = scatter_index_at(indices, i), n = x->dims[axis], to = 0;
         if (at < -n || at >= n) {
-            return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at,
-                              (long long)n);
+            return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
+                              (long long)at, (long long)n);
         }
-        for (int k = 0; k < x->rank; k++) to += (k == axis ? (at < 0 ? at + n : at) : place[k]) * strides[k];
+        for (int k = 0; k < x->rank; k++)
+            to += (k == axis ? (at < 0 ? at + n : at) : place[k]) * strides[k];
         scatter_put(r, to, i, 1);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == indices->dims[k]; k--) place[k] = 0;
     }
@@ -123,19 +128,19 @@ static pith_status scatter_run_elements(pith__run *r) {
     return s->reduce.fn ? pith__widen_run(r, 0, run_elements_plain) : run_elements_plain(r);
 }
 
-#define ELEMENTS(symbol, since_, newest_, attrs_)                                                                      \
-    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
-                                         .name = #symbol,                                                              \
-                                         .since = since_,                                                              \
-                                         .min_inputs = 3,                                                              \
-                                         .max_inputs = 3,                                                              \
-                                         .max_outputs = 1,                                                             \
-                                         .newest = newest_,                                                            \
-                                         .attrs = attrs_,                                                              \
-                                         .flags = PITH_OP_IN_PLACE,                                                    \
-                                         .infer = scatter_infer_elements,                                              \
-                                         .prepare = scatter_prepare,                                                   \
-                                         .scratch = scatter_scratch,                                                   \
+#define ELEMENTS(symbol, since_, newest_, attrs_)                                                  \
+    const pith__op pith__op_##symbol = { .domain = "",                                             \
+                                         .name = #symbol,                                          \
+                                         .since = since_,                                          \
+                                         .min_inputs = 3,                                          \
+                                         .max_inputs = 3,                                          \
+                                         .max_outputs = 1,                                         \
+                                         .newest = newest_,                                        \
+                                         .attrs = attrs_,                                          \
+                                         .flags = PITH_OP_IN_PLACE,                                \
+                                         .infer = scatter_infer_elements,                          \
+                                         .prepare = scatter_prepare,                               \
+                                         .scratch = scatter_scratch,                               \
                                          .run = scatter_run_elements };
 ELEMENTS(Scatter, 9, 11, "axis int = 0")
 ELEMENTS(ScatterElements, 11, 18,
@@ -148,18 +153,22 @@ static pith_status scatter_infer_nd(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     PITH_TRY(infer_same_shape(c));
     if (x->rank < 0 || indices->rank < 0 || updates->rank < 0) return PITH_OK;
-    if (x->rank == 0 || indices->rank == 0) return pith__op_fail(c, "inputs must have rank 1 or more");
+    if (x->rank == 0 || indices->rank == 0)
+        return pith__op_fail(c, "inputs must have rank 1 or more");
     pith__dim length = indices->dims[indices->rank - 1];
     if (!pith__dim_known(length)) return PITH_OK;
-    if (length < 0 || length > x->rank || updates->rank != indices->rank - 1 + x->rank - (int)length) {
-        return pith__op_fail(c, "an index has %lld numbers, data have rank %d and updates %d", (long long)length,
-                             x->rank, updates->rank);
+    if (length < 0 || length > x->rank ||
+        updates->rank != indices->rank - 1 + x->rank - (int)length) {
+        return pith__op_fail(c, "an index has %lld numbers, data have rank %d and updates %d",
+                             (long long)length, x->rank, updates->rank);
     }
     for (int i = 0; i < updates->rank; i++) {
-        pith__dim want = i < indices->rank - 1 ? indices->dims[i] : x->dims[i - (indices->rank - 1) + (int)length];
-        if (pith__dim_known(want) && pith__dim_known(updates->dims[i]) && want != updates->dims[i]) {
-            return pith__op_fail(c, "updates have size %lld at axis %d, expected %lld", (long long)updates->dims[i], i,
-                                 (long long)want);
+        pith__dim want = i < indices->rank - 1 ? indices->dims[i]
+                                               : x->dims[i - (indices->rank - 1) + (int)length];
+        if (pith__dim_known(want) && pith__dim_known(updates->dims[i]) &&
+            want != updates->dims[i]) {
+            return pith__op_fail(c, "updates have size %lld at axis %d, expected %lld",
+                                 (long long)updates->dims[i], i, (long long)want);
         }
     }
     return PITH_OK;
@@ -177,8 +186,8 @@ static pith_status run_nd_plain(pith__run *r) {
         for (int64_t k = 0; k < length; k++) {
             int64_t at = scatter_index_at(indices, i * length + k), of = x->dims[k];
             if (at < -of || at >= of) {
-                return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at,
-                                  (long long)of);
+                return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
+                                  (long long)at, (long long)of);
             }
             to += (at < 0 ? at + of : at) * strides[k];
         }
@@ -226,7 +235,8 @@ static pith_status infer_cache(pith__infer *c) {
         }
         if (pith__has_input(c, 2) && c->in[2]->rank >= 0 &&
             (c->in[2]->rank != 1 ||
-             (pith__dim_known(c->in[2]->dims[0]) && pith__dim_known(x->dims[0]) && c->in[2]->dims[0] != x->dims[0])))
+             (pith__dim_known(c->in[2]->dims[0]) && pith__dim_known(x->dims[0]) &&
+              c->in[2]->dims[0] != x->dims[0])))
             return pith__op_fail(c, "write_indices is not [batch]");
     }
     if (pith__has_input(c, 2) && c->in[2]->dtype && c->in[2]->dtype != PITH_I64)
@@ -236,7 +246,8 @@ static pith_status infer_cache(pith__infer *c) {
 }
 
 static pith_status run_cache_plain(pith__run *r) {
-    const pith_tensor *x = r->in[0], *u = r->in[1], *first = pith__has_input(r, 2) ? r->in[2] : NULL;
+    const pith_tensor *x = r->in[0], *u = r->in[1],
+                      *first = pith__has_input(r, 2) ? r->in[2] : NULL;
     bool circular = pith__str_is(pith__node_str(r->node, "mode", "linear"), "circular");
     int axis;
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", -2), x->rank, &axis, r->err));
@@ -264,7 +275,8 @@ static pith_status run_cache_plain(pith__run *r) {
 
 static pith_status run_cache(pith__run *r) { return pith__unpack_run(r, run_cache_plain); }
 
-static pith_status scratch_cache(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status scratch_cache(const pith__infer *c, const void *state_, int threads,
+                                 size_t *bytes) {
     (void)state_, (void)threads;
     *bytes = 0;
     return pith__unpack_scratch(c, bytes);
@@ -278,7 +290,8 @@ const pith__op pith__op_TensorScatter = { .domain = "",
                                           .max_inputs = 3,
                                           .max_outputs = 1,
                                           .types = "aal",
-                                          .attrs = "axis int = -2; mode string linear|circular = linear",
+                                          .attrs =
+                                              "axis int = -2; mode string linear|circular = linear",
                                           .flags = PITH_OP_IN_PLACE,
                                           .infer = infer_cache,
                                           .scratch = scratch_cache,

@@ -1,5 +1,5 @@
-/* op_select.c - NonZero and Compress, whose conditions pick elements, so that their sizes are dynamic. OneHot and
- * ReverseSequence. */
+/* op_select.c - NonZero and Compress, whose conditions pick elements, so that their sizes are
+ * dynamic. OneHot and ReverseSequence. */
 #include <string.h>
 
 #include "engine/kernels/convert.h"
@@ -9,7 +9,8 @@
 /* ---- NonZero ---- */
 
 static pith_status infer_nonzero(pith__infer *c) {
-    pith__dim dims[2] = { c->in[0]->rank >= 0 ? c->in[0]->rank : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN };
+    pith__dim dims[2] = { c->in[0]->rank >= 0 ? c->in[0]->rank : PITH_DIM_UNKNOWN,
+                          PITH_DIM_UNKNOWN };
     pith__infer_set(c, 0, PITH_I64, 2, dims);
     return PITH_OK;
 }
@@ -86,7 +87,8 @@ static pith_status infer_compress(pith__infer *c) {
         pith__infer_set(c, 0, x->dtype, 1, dims);
         return PITH_OK;
     }
-    if (x->rank >= 0) PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), x->rank, &axis, c->err));
+    if (x->rank >= 0)
+        PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), x->rank, &axis, c->err));
     for (int i = 0; i < x->rank; i++) dims[i] = i == axis ? PITH_DIM_UNKNOWN : x->dims[i];
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
@@ -96,9 +98,10 @@ static pith_status run_compress(pith__run *r) {
     const pith_tensor *x = r->in[0], *condition = r->in[1];
     bool flat = !pith__node_attr(r->node, "axis");
     int axis = 0;
-    if (!flat) PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    int64_t outer = 1, n = flat ? pith__tensor_count(x) : x->dims[axis], given = pith__tensor_count(condition),
-            found = 0;
+    if (!flat)
+        PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
+    int64_t outer = 1, n = flat ? pith__tensor_count(x) : x->dims[axis],
+            given = pith__tensor_count(condition), found = 0;
     size_t bytes = pith__element_size(x->dtype);
     int64_t shape[PITH_MAX_RANK] = { 0 };
     for (int i = 0; !flat && i < x->rank; i++) {
@@ -143,12 +146,15 @@ static pith_status infer_onehot(pith__infer *c) {
     double depth;
     pith__dim n = PITH_DIM_UNKNOWN, dims[PITH_MAX_RANK];
     if (pith__infer_scalar(c, 1, &depth)) {
-        if (!(depth >= 0 && depth < 4503599627370496.0)) return pith__op_fail(c, "depth is %g", depth);
+        if (!(depth >= 0 && depth < 4503599627370496.0))
+            return pith__op_fail(c, "depth is %g", depth);
         n = (pith__dim)depth;
     }
     int rank = x->rank >= 0 ? x->rank + 1 : -1, axis = 0;
-    if (rank > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
-    if (rank > 0) PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", -1), rank, &axis, c->err));
+    if (rank > PITH_MAX_RANK)
+        return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
+    if (rank > 0)
+        PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", -1), rank, &axis, c->err));
     for (int i = 0; i < rank; i++) dims[i] = i < axis ? x->dims[i] : i == axis ? n : x->dims[i - 1];
     if (pith__type_count(c->in[2]) >= 0 && pith__type_count(c->in[2]) != 2)
         return pith__op_fail(c, "values are not two");
@@ -159,7 +165,8 @@ static pith_status infer_onehot(pith__infer *c) {
 static pith_status prepare_onehot(pith__prepare *c) {
     int dtype = c->in[0]->dtype;
     if (!pith__convert_known(dtype, PITH_F64)) return pith__fail_dtype(c->err, dtype);
-    return pith__element_size(c->in[2]->dtype) ? PITH_OK : pith__fail_dtype(c->err, c->in[2]->dtype);
+    return pith__element_size(c->in[2]->dtype) ? PITH_OK
+                                               : pith__fail_dtype(c->err, c->in[2]->dtype);
 }
 
 static pith_status run_onehot(pith__run *r) {
@@ -178,7 +185,8 @@ static pith_status run_onehot(pith__run *r) {
         pith__convert(&at, PITH_I64, 0, x->data, x->dtype, i, 1, true);
         if (at < 0) at += n;
         if (at >= 0 && at < n)
-            memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size, on, size);
+            memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size, on,
+                   size);
     }
     return PITH_OK;
 }
@@ -197,14 +205,18 @@ const pith__op pith__op_OneHot = { .domain = "",
                                    .prepare = prepare_onehot,
                                    .run = run_onehot };
 
-/* ---- ReverseSequence: the first lengths[b] elements of each batch along the time axis, backwards ---- */
+/* ---- ReverseSequence: the first lengths[b] elements of each batch along the time axis, backwards
+ * ---- */
 
 static pith_status infer_reverse(pith__infer *c) {
-    int64_t batch = pith__node_int(c->node, "batch_axis", 1), time = pith__node_int(c->node, "time_axis", 0);
+    int64_t batch = pith__node_int(c->node, "batch_axis", 1),
+            time = pith__node_int(c->node, "time_axis", 0);
     if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
         return pith__op_fail(c, "axes are not 0 and 1");
-    if (c->in[0]->rank >= 0 && c->in[0]->rank < 2) return pith__op_fail(c, "input has rank %d", c->in[0]->rank);
-    if (c->in[1]->dtype && c->in[1]->dtype != PITH_I64) return pith__op_fail(c, "sequence_lens is not int64");
+    if (c->in[0]->rank >= 0 && c->in[0]->rank < 2)
+        return pith__op_fail(c, "input has rank %d", c->in[0]->rank);
+    if (c->in[1]->dtype && c->in[1]->dtype != PITH_I64)
+        return pith__op_fail(c, "sequence_lens is not int64");
     int64_t lengths = pith__type_count(c->in[1]);
     if (c->in[0]->rank > 1 && lengths >= 0 && pith__dim_known(c->in[0]->dims[batch]) &&
         lengths != c->in[0]->dims[batch]) {
@@ -224,16 +236,16 @@ static pith_status run_reverse(pith__run *r) {
     for (int64_t b = 0; b < rows && bytes; b++) {
         int64_t length = ((const int64_t *)r->in[1]->data)[b];
         if (length < 0 || length > n) {
-            return pith__fail(r->err, PITH_ERR_RUN, "length %lld is out of range for %lld", (long long)length,
-                              (long long)n);
+            return pith__fail(r->err, PITH_ERR_RUN, "length %lld is out of range for %lld",
+                              (long long)length, (long long)n);
         }
         for (int64_t t = 0; t < n; t++) {
             for (int k = 0; k < 2; k++) {
                 int64_t step = k && t < length ? length - 1 - t : t;
                 at[k] = batch ? step * rows + b : b * n + step;
             }
-            memcpy((char *)r->out[0]->data + (size_t)at[0] * bytes, (const char *)x->data + (size_t)at[1] * bytes,
-                   bytes);
+            memcpy((char *)r->out[0]->data + (size_t)at[0] * bytes,
+                   (const char *)x->data + (size_t)at[1] * bytes, bytes);
         }
     }
     return PITH_OK;
@@ -247,7 +259,8 @@ const pith__op pith__op_ReverseSequence = { .domain = "",
                                             .max_inputs = 2,
                                             .max_outputs = 1,
                                             .types = "ml",
-                                            .attrs = "batch_axis int 0|1 = 1; time_axis int 0|1 = 0",
+                                            .attrs =
+                                                "batch_axis int 0|1 = 1; time_axis int 0|1 = 0",
                                             .infer = infer_reverse,
                                             .prepare = pith__prepare_movable,
                                             .run = run_reverse };

@@ -1,7 +1,8 @@
 /* op_sequence.c - sequences of tensors: made, taken apart, joined.
  *
- * A sequence is an array of tensors whose contents never change, so a new sequence may share the items of an old one.
- * Items made from tensors are copies, since the memory of a tensor may be reused. */
+ * A sequence is an array of tensors whose contents never change, so a new sequence may share the
+ * items of an old one. Items made from tensors are copies, since the memory of a tensor may be
+ * reused. */
 #include <inttypes.h>
 
 #include "base/dtype.h"
@@ -19,7 +20,8 @@ static pith_status check_sequence(const pith__infer *c, int input) {
     return pith__op_fail(c, "input %d is %s, not a sequence", input, pith__dtype_name(type->dtype));
 }
 
-static pith_status run_sequence(pith__run *r, int input, const pith_tensor **items, int64_t *count) {
+static pith_status run_sequence(pith__run *r, int input, const pith_tensor **items,
+                                int64_t *count) {
     const pith_tensor *t = r->in[input];
     bool is_sequence = t->dtype == PITH_SEQUENCE;
     *items = is_sequence ? t->data : NULL;
@@ -27,21 +29,26 @@ static pith_status run_sequence(pith__run *r, int input, const pith_tensor **ite
     return is_sequence ? PITH_OK : pith__op_fail(r, "input %d is not a sequence", input);
 }
 
-/* A position from an optional scalar input, negative counted from the end; from 0 to count - 1, or to count if end. */
-static pith_status run_position(pith__run *r, int input, int64_t fallback, int64_t count, bool end, int64_t *position) {
+/* A position from an optional scalar input, negative counted from the end; from 0 to count - 1, or
+ * to count if end. */
+static pith_status run_position(pith__run *r, int input, int64_t fallback, int64_t count, bool end,
+                                int64_t *position) {
     *position = fallback;
     const pith_tensor *t = input < r->in_count ? r->in[input] : NULL;
     if (t) {
-        if (pith__tensor_count(t) != 1) return pith__op_fail(r, "the position is not a single number");
+        if (pith__tensor_count(t) != 1)
+            return pith__op_fail(r, "the position is not a single number");
         if (t->dtype == PITH_I32)
             *position = *(const int32_t *)t->data;
         else if (t->dtype == PITH_I64)
             *position = *(const int64_t *)t->data;
         else
-            return pith__op_fail(r, "the position is %s, not int32 or int64", pith__dtype_name(t->dtype));
+            return pith__op_fail(r, "the position is %s, not int32 or int64",
+                                 pith__dtype_name(t->dtype));
     }
     if (*position < -count || *position >= count + end) {
-        return pith__fail(r->err, PITH_ERR_RUN, "position %" PRId64 " is outside of a sequence of %" PRId64, *position,
+        return pith__fail(r->err, PITH_ERR_RUN,
+                          "position %" PRId64 " is outside of a sequence of %" PRId64, *position,
                           count);
     }
     if (*position < 0) *position += count;
@@ -156,9 +163,11 @@ const pith__op pith__op_SequenceLength = { .domain = "",
 static pith_status infer_insert(pith__infer *c) {
     PITH_TRY(check_sequence(c, 0));
     int item = c->in[0]->item_dtype, given = c->node->op->max_inputs == 3 ? c->in[1]->dtype : 0;
-    if (given >= PITH_DTYPE_COUNT) return pith__op_fail(c, "input 1 is %s, not a tensor", pith__dtype_name(given));
+    if (given >= PITH_DTYPE_COUNT)
+        return pith__op_fail(c, "input 1 is %s, not a tensor", pith__dtype_name(given));
     if (item && given && item != given) {
-        return pith__op_fail(c, "%s cannot go into a sequence of %s", pith__dtype_name(given), pith__dtype_name(item));
+        return pith__op_fail(c, "%s cannot go into a sequence of %s", pith__dtype_name(given),
+                             pith__dtype_name(item));
     }
     sequence_set_sequence(&c->out[0], item ? item : given);
     return PITH_OK;
@@ -214,14 +223,16 @@ const pith__op pith__op_SequenceErase = { .domain = "",
 
 /* ---- ConcatFromSequence ---- */
 
-static pith_status check_joinable(pith__run *r, const pith_tensor *items, int64_t count, int axis, bool stack) {
+static pith_status check_joinable(pith__run *r, const pith_tensor *items, int64_t count, int axis,
+                                  bool stack) {
     for (int64_t i = 0; i < count; i++) {
-        bool fits =
-            items[i].dtype == items[0].dtype && items[i].rank == items[0].rank && pith__dtype_bits(items[i].dtype) >= 8;
+        bool fits = items[i].dtype == items[0].dtype && items[i].rank == items[0].rank &&
+                    pith__dtype_bits(items[i].dtype) >= 8;
         for (int k = 0; fits && k < items[0].rank; k++) {
             fits = items[i].dims[k] == items[0].dims[k] || (!stack && k == axis);
         }
-        if (!fits) return pith__fail(r->err, PITH_ERR_RUN, "item %" PRId64 " does not fit the first", i);
+        if (!fits)
+            return pith__fail(r->err, PITH_ERR_RUN, "item %" PRId64 " does not fit the first", i);
     }
     return PITH_OK;
 }
@@ -238,15 +249,16 @@ static pith_status run_join(pith__run *r) {
     PITH_TRY(check_joinable(r, items, count, axis, stack));
     if (!r->out[0]) return PITH_OK;
     for (int64_t i = 0; i < count; i++) length += stack ? 1 : items[i].dims[axis];
-    for (int k = 0; k < rank; k++) dims[k] = k == axis ? length : items[0].dims[k - (stack && k > axis)];
+    for (int k = 0; k < rank; k++)
+        dims[k] = k == axis ? length : items[0].dims[k - (stack && k > axis)];
     PITH_TRY(pith__run_alloc(r, 0, items[0].dtype, rank, dims));
     for (int k = 0; k < axis; k++) outer *= dims[k];
     size_t row = outer ? r->out[0]->bytes / (size_t)outer : 0, at = 0;
     for (int64_t i = 0; i < count && row; i++) {
         size_t bytes = items[i].bytes / (size_t)outer;
         for (int64_t o = 0; o < outer && bytes; o++) {
-            memcpy((char *)r->out[0]->data + (size_t)o * row + at, (const char *)items[i].data + (size_t)o * bytes,
-                   bytes);
+            memcpy((char *)r->out[0]->data + (size_t)o * row + at,
+                   (const char *)items[i].data + (size_t)o * bytes, bytes);
         }
         at += bytes;
     }
@@ -281,31 +293,35 @@ static pith_status piece_length(pith__run *r, int64_t i, int64_t left, int64_t *
     }
     if (split) {
         int64_t place = split->rank ? i : 0;
-        if (place >= pith__tensor_count(split)) return pith__op_fail(r, "split adds up to less than the axis");
-        *length =
-            split->dtype == PITH_I64 ? ((const int64_t *)split->data)[place] : ((const int32_t *)split->data)[place];
-        if (*length < 0 || (split->rank == 0 && *length == 0)) return pith__op_fail(r, "split holds %" PRId64, *length);
+        if (place >= pith__tensor_count(split))
+            return pith__op_fail(r, "split adds up to less than the axis");
+        *length = split->dtype == PITH_I64 ? ((const int64_t *)split->data)[place]
+                                           : ((const int32_t *)split->data)[place];
+        if (*length < 0 || (split->rank == 0 && *length == 0))
+            return pith__op_fail(r, "split holds %" PRId64, *length);
         if (split->rank == 0 && *length > left) *length = left;
     }
     return *length > left ? pith__op_fail(r, "split adds up to more than the axis") : PITH_OK;
 }
 
-static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t begin,
-                                int64_t length) {
+static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis,
+                                int64_t begin, int64_t length) {
     int64_t outer = 1;
     for (int k = 0; k < axis; k++) outer *= x->dims[k];
-    size_t row = outer ? x->bytes / (size_t)outer : 0, unit = x->dims[axis] ? row / (size_t)x->dims[axis] : 0;
+    size_t row = outer ? x->bytes / (size_t)outer : 0,
+           unit = x->dims[axis] ? row / (size_t)x->dims[axis] : 0;
     size_t bytes = unit * (size_t)length;
     bool keep = (r->in_count > 1 && r->in[1]) || pith__node_int(r->node, "keepdims", 1);
-    *item = (pith_tensor){ .dtype = x->dtype, .rank = x->rank - !keep, .bytes = bytes * (size_t)outer };
+    *item =
+        (pith_tensor){ .dtype = x->dtype, .rank = x->rank - !keep, .bytes = bytes * (size_t)outer };
     for (int k = 0; k < item->rank; k++) {
         item->dims[k] = keep ? (k == axis ? length : x->dims[k]) : x->dims[k + (k >= axis)];
     }
     item->data = r->exec->alloc(r->exec, item->bytes);
     if (!item->data) return pith__fail_memory(r->err, item->bytes);
     for (int64_t o = 0; o < outer && bytes; o++) {
-        memcpy((char *)item->data + (size_t)o * bytes, (const char *)x->data + (size_t)o * row + (size_t)begin * unit,
-               bytes);
+        memcpy((char *)item->data + (size_t)o * bytes,
+               (const char *)x->data + (size_t)o * row + (size_t)begin * unit, bytes);
     }
     return PITH_OK;
 }
@@ -313,7 +329,8 @@ static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tens
 static pith_status sequence_run_split(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int axis;
-    if (pith__dtype_bits(x->dtype) < 8) return pith__op_fail(r, "%s cannot be split", pith__dtype_name(x->dtype));
+    if (pith__dtype_bits(x->dtype) < 8)
+        return pith__op_fail(r, "%s cannot be split", pith__dtype_name(x->dtype));
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     int64_t pieces = 0, length;
     bool listed = r->in_count > 1 && r->in[1] && r->in[1]->rank;
@@ -321,7 +338,8 @@ static pith_status sequence_run_split(pith__run *r) {
         PITH_TRY(piece_length(r, pieces, left, &length));
     }
     if (listed && pieces != pith__tensor_count(r->in[1])) {
-        while (pieces < pith__tensor_count(r->in[1])) PITH_TRY(piece_length(r, pieces++, 0, &length));
+        while (pieces < pith__tensor_count(r->in[1]))
+            PITH_TRY(piece_length(r, pieces++, 0, &length));
     }
     if (!r->out[0]) return PITH_OK;
     PITH_TRY(pith__run_alloc(r, 0, PITH_SEQUENCE, 1, &pieces));

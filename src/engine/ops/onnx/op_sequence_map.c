@@ -1,12 +1,13 @@
-/* op_sequence_map.c - SequenceMap: a subgraph applied to each item of a sequence. Further inputs that are sequences
- * give one item each; tensors are passed as they are. */
+/* op_sequence_map.c - SequenceMap: a subgraph applied to each item of a sequence. Further inputs
+ * that are sequences give one item each; tensors are passed as they are. */
 #include <inttypes.h>
 
 #include "base/dtype.h"
 #include "engine/ops/op.h"
 
 static pith_status sequence_map_infer(pith__infer *c) {
-    size_t in_count = (size_t)(c->in_count - c->node->capture_count), out_count = (size_t)c->out_count;
+    size_t in_count = (size_t)(c->in_count - c->node->capture_count),
+           out_count = (size_t)c->out_count;
     pith__type *in = pith__arena_array(c->arena, in_count, sizeof *in),
                *out = pith__arena_array(c->arena, out_count, sizeof *out);
     if (!in || !out) return pith__fail_memory(c->err, (in_count + out_count) * sizeof *in);
@@ -23,7 +24,8 @@ static pith_status sequence_map_infer(pith__infer *c) {
 }
 
 static pith_status sequence_map_run(pith__run *r) {
-    size_t in_count = (size_t)(r->in_count - r->node->capture_count), out_count = (size_t)r->out_count;
+    size_t in_count = (size_t)(r->in_count - r->node->capture_count),
+           out_count = (size_t)r->out_count;
     if (r->in[0]->dtype != PITH_SEQUENCE) return pith__op_fail(r, "input 0 is not a sequence");
     int64_t count = r->in[0]->dims[0];
     pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in),
@@ -35,7 +37,8 @@ static pith_status sequence_map_run(pith__run *r) {
         for (size_t i = 0; i < in_count; i++) {
             const pith_tensor *t = r->in[i];
             if (t->dtype == PITH_SEQUENCE && t->dims[0] != count) {
-                return pith__op_fail(r, "input %zu has %" PRId64 " items, the first %" PRId64, i, t->dims[0], count);
+                return pith__op_fail(r, "input %zu has %" PRId64 " items, the first %" PRId64, i,
+                                     t->dims[0], count);
             }
             in[i] = t->dtype == PITH_SEQUENCE ? ((const pith_tensor *)t->data)[k] : *t;
         }
@@ -54,6 +57,7 @@ const pith__op pith__op_SequenceMap = { .domain = "",
                                         .max_inputs = -1,
                                         .max_outputs = -1,
                                         .attrs = "body graph!",
-                                        .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES,
+                                        .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE |
+                                                 PITH_OP_SEQUENCES,
                                         .infer = sequence_map_infer,
                                         .run = sequence_map_run };

@@ -16,7 +16,8 @@ typedef struct box {
 } box;
 
 /* start and end clamped into an axis of n as the standard says; everything known. */
-static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim *first, pith__dim *size) {
+static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim *first,
+                  pith__dim *size) {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
     start = start < -n ? 0 : start < 0 ? start + n : start;
     end = end < -n ? low : end < 0 ? end + n : end;
@@ -28,11 +29,16 @@ static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim
     *size = distance <= 0 ? 0 : (int64_t)(((uint64_t)distance - 1) / stride + 1);
 }
 
-/* The size of a box along a symbolic axis: an `end` past every size means the axis' end; a symbolic end within an axis
- * of fixed length (a table of positions) is taken at its word, binding checks it. */
-static pith__dim symbolic_size(pith__dims *dims, pith__dim n, pith__dim start, pith__dim end, pith__dim step) {
-    if (!pith__dim_known(step) || start == PITH_DIM_UNKNOWN || end == PITH_DIM_UNKNOWN) return PITH_DIM_UNKNOWN;
-    if (step == -1 && pith__dim_known(start) && start == -1 && pith__dim_known(end) && end < -INT32_MAX) return n;
+/* The size of a box along a symbolic axis: an `end` past every size means the axis' end; a symbolic
+ * end within an axis of fixed length (a table of positions) is taken at its word, binding checks
+ * it. */
+static pith__dim symbolic_size(pith__dims *dims, pith__dim n, pith__dim start, pith__dim end,
+                               pith__dim step) {
+    if (!pith__dim_known(step) || start == PITH_DIM_UNKNOWN || end == PITH_DIM_UNKNOWN)
+        return PITH_DIM_UNKNOWN;
+    if (step == -1 && pith__dim_known(start) && start == -1 && pith__dim_known(end) &&
+        end < -INT32_MAX)
+        return n;
     bool far = (pith__dim_known(end) && end <= -INT32_MAX) ||
                (pith__dim_known(start) && (start <= -INT32_MAX || start >= INT32_MAX));
     if (step <= 0 || far) return PITH_DIM_UNKNOWN;
@@ -49,16 +55,19 @@ static pith__dim symbolic_size(pith__dims *dims, pith__dim n, pith__dim start, p
     return step == 1 ? size : pith__dim_apply(dims, PITH_DIM_CEIL_DIV, size, step);
 }
 
-static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pith__dim *dims, pith__numbers list[4],
-                                 bool has_axes, bool has_steps, pith_error *err) {
+static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pith__dim *dims,
+                                 pith__numbers list[4], bool has_axes, bool has_steps,
+                                 pith_error *err) {
     for (int i = 0; i < rank; i++) {
         b->start[i] = 0;
         b->size[i] = dims[i];
         b->step[i] = 1;
     }
     int count = list[0].count;
-    if (list[1].count != count || (has_axes && list[2].count != count) || (has_steps && list[3].count != count)) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "starts, ends, axes and steps have different lengths");
+    if (list[1].count != count || (has_axes && list[2].count != count) ||
+        (has_steps && list[3].count != count)) {
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "starts, ends, axes and steps have different lengths");
     }
     if (!has_axes) {
         for (int i = 0; i < count; i++) list[2].items[i] = i;
@@ -66,11 +75,13 @@ static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pi
     PITH_TRY(pith__axes_normalize(list[2].items, count, rank, err));
     for (int i = 0; i < count; i++) {
         int axis = (int)list[2].items[i];
-        pith__dim start = list[0].items[i], end = list[1].items[i], step = has_steps ? list[3].items[i] : 1;
+        pith__dim start = list[0].items[i], end = list[1].items[i],
+                  step = has_steps ? list[3].items[i] : 1;
         if (step == 0) return pith__fail(err, PITH_ERR_ARGUMENT, "steps[%d] is 0", i);
         b->step[axis] = step;
         b->start[axis] = start;
-        if (pith__dim_known(dims[axis]) && pith__dim_known(start) && pith__dim_known(end) && pith__dim_known(step)) {
+        if (pith__dim_known(dims[axis]) && pith__dim_known(start) && pith__dim_known(end) &&
+            pith__dim_known(step)) {
             clamp(dims[axis], start, end, step, &b->start[axis], &b->size[axis]);
         } else {
             b->size[axis] = symbolic_size(symbols, dims[axis], start, end, step);
@@ -85,7 +96,8 @@ static pith_status slice_infer(pith__infer *c) {
     pith__dim unknown[PITH_MAX_RANK];
     bool axes = pith__has_input(c, 3), steps = pith__has_input(c, 4);
     for (int i = 0; i < 4; i++) PITH_TRY(pith__infer_numbers(c, i + 1, &list[i]));
-    bool known = x->rank >= 0 && list[0].count >= 0 && list[1].count >= 0 && list[2].count >= 0 && list[3].count >= 0;
+    bool known = x->rank >= 0 && list[0].count >= 0 && list[1].count >= 0 && list[2].count >= 0 &&
+                 list[3].count >= 0;
     for (int i = 0; axes && i < list[2].count; i++) known &= pith__dim_known(list[2].items[i]);
     for (int i = 0; i < x->rank; i++) unknown[i] = PITH_DIM_UNKNOWN;
     if (!known) {
@@ -96,7 +108,8 @@ static pith_status slice_infer(pith__infer *c) {
     PITH_TRY(slice_resolve(&b, c->dims, x->rank, x->dims, list, axes, steps, c->err));
     pith__infer_set(c, 0, x->dtype, x->rank, b.size);
     int64_t count;
-    pith__dim *elems = x->rank == 1 && (x->data || x->elems) ? pith__infer_new_elems(c, &count) : NULL;
+    pith__dim *elems =
+        x->rank == 1 && (x->data || x->elems) ? pith__infer_new_elems(c, &count) : NULL;
     if (!elems || !pith__dim_known(b.start[0]) || !pith__dim_known(b.step[0])) return PITH_OK;
     for (int64_t i = 0; i < count; i++) {
         if (!pith__type_elem(x, b.start[0] + i * b.step[0], &elems[i])) return PITH_OK;
@@ -113,7 +126,8 @@ static pith_status slice_run(pith__run *r) {
     int64_t own[PITH_MAX_RANK], from[PITH_MAX_RANK], to[PITH_MAX_RANK], at = 0;
     if (!pith__tensor_count(y)) return PITH_OK;
     for (int i = 0; i < 4; i++) PITH_TRY(pith__run_numbers(r, i + 1, &list[i]));
-    PITH_TRY(slice_resolve(&b, NULL, x->rank, x->dims, list, pith__has_input(r, 3), pith__has_input(r, 4), r->err));
+    PITH_TRY(slice_resolve(&b, NULL, x->rank, x->dims, list, pith__has_input(r, 3),
+                           pith__has_input(r, 4), r->err));
     pith__strides(own, x->dims, x->rank);
     pith__strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) {
@@ -121,7 +135,8 @@ static pith_status slice_run(pith__run *r) {
         if (y->dims[i] < 2 || pith__mul_overflows(own[i], b.step[i], &from[i])) from[i] = 0;
     }
     size_t size = pith__element_size(x->dtype);
-    pith__run_move(r, y->data, to, (const char *)x->data + (size_t)at * size, from, y->dims, y->rank, size);
+    pith__run_move(r, y->data, to, (const char *)x->data + (size_t)at * size, from, y->dims,
+                   y->rank, size);
     return PITH_OK;
 }
 
@@ -133,7 +148,8 @@ const pith__op pith__op_Slice = { .domain = "",
                                   .max_inputs = 5,
                                   .max_outputs = 1,
                                   .types = "mi",
-                                  .attrs = "axes ints @-9; ends ints! any @-9; starts ints! any @-9",
+                                  .attrs =
+                                      "axes ints @-9; ends ints! any @-9; starts ints! any @-9",
                                   .upgrade = slice_upgrade,
                                   .shape_inputs = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
                                   .infer = slice_infer,

@@ -1,5 +1,5 @@
-/* op_softmax.c - Softmax, LogSoftmax, Hardmax along an axis; before opset 13 over all axes from it on.
- * Rows that are not contiguous are moved into scratch and back. f64 has loops of its own in
+/* op_softmax.c - Softmax, LogSoftmax, Hardmax along an axis; before opset 13 over all axes from it
+ * on. Rows that are not contiguous are moved into scratch and back. f64 has loops of its own in
  * engine/kernels/plain_rows.h. */
 #include "base/checked.h"
 #include "engine/kernels/move.h"
@@ -15,7 +15,8 @@ typedef struct state {
 
 /* The old meaning stays with the node: from the axis on, all axes are one row. */
 static pith_status softmax_upgrade(pith__node *node, pith_error *err) {
-    if (pith__node_set_int(node, "axis", pith__node_int(node, "axis", 1)) || pith__node_set_int(node, "flatten", 1)) {
+    if (pith__node_set_int(node, "axis", pith__node_int(node, "axis", 1)) ||
+        pith__node_set_int(node, "flatten", 1)) {
         return pith__fail_memory(err, 0);
     }
     return PITH_OK;
@@ -24,7 +25,8 @@ static pith_status softmax_upgrade(pith__node *node, pith_error *err) {
 static pith_status softmax_infer(pith__infer *c) {
     int axis;
     if (c->in[0]->rank > 0) {
-        PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", -1), c->in[0]->rank, &axis, c->err));
+        PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", -1), c->in[0]->rank, &axis,
+                                      c->err));
     }
     pith__infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
@@ -43,8 +45,8 @@ static pith_status softmax_prepare(pith__prepare *c) {
 }
 
 /* [outer, n, inner]: a row is n elements, inner apart. */
-static pith_status softmax_get_form(const pith__node *node, const int64_t *dims, int rank, int64_t form[3],
-                                    pith_error *err) {
+static pith_status softmax_get_form(const pith__node *node, const int64_t *dims, int rank,
+                                    int64_t form[3], pith_error *err) {
     int axis = 0;
     form[0] = form[1] = form[2] = 1;
     if (rank == 0) return PITH_OK;
@@ -54,7 +56,8 @@ static pith_status softmax_get_form(const pith__node *node, const int64_t *dims,
     return PITH_OK;
 }
 
-static pith_status softmax_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status softmax_scratch(const pith__infer *c, const void *state_, int threads,
+                                   size_t *bytes) {
     const state *s = state_;
     int64_t form[3];
     (void)threads;
@@ -76,14 +79,15 @@ typedef struct job {
 static void softmax_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
-    int64_t first = (int64_t)part * j->per_part, rows = j->rows - first < j->per_part ? j->rows - first : j->per_part;
+    int64_t first = (int64_t)part * j->per_part,
+            rows = j->rows - first < j->per_part ? j->rows - first : j->per_part;
     size_t at = (size_t)(first * j->n) * pith__element_size(j->s->compute);
     if (j->s->compute == PITH_F32) {
-        ((pith__row_f32_fn *)j->s->fn)((const float *)(const void *)(j->x + at), (float *)(void *)(j->y + at), rows,
-                                       j->n);
+        ((pith__row_f32_fn *)j->s->fn)((const float *)(const void *)(j->x + at),
+                                       (float *)(void *)(j->y + at), rows, j->n);
     } else {
-        ((pith__row_f64_fn *)j->s->fn)((const double *)(const void *)(j->x + at), (double *)(void *)(j->y + at), rows,
-                                       j->n);
+        ((pith__row_f64_fn *)j->s->fn)((const double *)(const void *)(j->x + at),
+                                       (double *)(void *)(j->y + at), rows, j->n);
     }
 }
 
@@ -110,22 +114,24 @@ static pith_status softmax_run_plain(pith__run *r) {
 
 static pith_status softmax_run(pith__run *r) { return pith__widen_run(r, 0, softmax_run_plain); }
 
-#define SOFTMAX(symbol, types_)                                                                                        \
-    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
-                                         .name = #symbol,                                                              \
-                                         .since = 13,                                                                  \
-                                         .min_inputs = 1,                                                              \
-                                         .max_inputs = 1,                                                              \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = 13,                                                                 \
-                                         .attrs = "axis int = 1 @-12; axis int = -1 @13; flatten bool = 0 @own",       \
-                                         .flags = PITH_OP_IN_PLACE,                                                    \
-                                         .upgrade = softmax_upgrade,                                                   \
-                                         .infer = softmax_infer,                                                       \
-                                         .prepare = softmax_prepare,                                                   \
-                                         .scratch = softmax_scratch,                                                   \
-                                         .run = softmax_run };
+#define SOFTMAX(symbol, types_)                                                                    \
+    const pith__op pith__op_##symbol = {                                                           \
+        .domain = "",                                                                              \
+        .name = #symbol,                                                                           \
+        .since = 13,                                                                               \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 1,                                                                           \
+        .max_outputs = 1,                                                                          \
+        .types = types_,                                                                           \
+        .newest = 13,                                                                              \
+        .attrs = "axis int = 1 @-12; axis int = -1 @13; flatten bool = 0 @own",                    \
+        .flags = PITH_OP_IN_PLACE,                                                                 \
+        .upgrade = softmax_upgrade,                                                                \
+        .infer = softmax_infer,                                                                    \
+        .prepare = softmax_prepare,                                                                \
+        .scratch = softmax_scratch,                                                                \
+        .run = softmax_run                                                                         \
+    };
 SOFTMAX(Hardmax, "f")
 SOFTMAX(LogSoftmax, "f")
 SOFTMAX(Softmax, "f")

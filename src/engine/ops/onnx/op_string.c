@@ -1,8 +1,9 @@
 /* op_string.c - StringConcat, StringSplit, StringNormalizer and RegexFullMatch.
  *
- * Characters of results lie in the run's memory. Case is changed by Unicode's simple mappings whatever the locale, and
- * accents are not touched. Regular expressions are PCRE2's with UTF, matched within a step limit; the standard names
- * RE2, whose syntax is nearly a subset. Source: ONNX operators of these names. */
+ * Characters of results lie in the run's memory. Case is changed by Unicode's simple mappings
+ * whatever the locale, and accents are not touched. Regular expressions are PCRE2's with UTF,
+ * matched within a step limit; the standard names RE2, whose syntax is nearly a subset. Source:
+ * ONNX operators of these names. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
@@ -80,7 +81,8 @@ static pith_status string_infer_split(pith__infer *c) {
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* The next part of *rest, which it shortens; false at the end. An empty delimiter means runs of white space. */
+/* The next part of *rest, which it shortens; false at the end. An empty delimiter means runs of
+ * white space. */
 static bool next_part(pith_str *rest, pith_str delimiter, bool last, pith_str *part, bool *more) {
     if (!delimiter.size) {
         while (rest->size && is_space(*rest->data)) rest->data++, rest->size--;
@@ -104,7 +106,8 @@ static bool next_part(pith_str *rest, pith_str delimiter, bool last, pith_str *p
 }
 
 /* Writes up to `room` parts and returns how many there are. */
-static int64_t string_split(pith_str text, pith_str delimiter, int64_t most, pith_str *parts, int64_t room) {
+static int64_t string_split(pith_str text, pith_str delimiter, int64_t most, pith_str *parts,
+                            int64_t room) {
     pith_str part;
     bool more = true;
     int64_t count = 0;
@@ -119,7 +122,8 @@ static pith_status string_run_split(pith__run *r) {
     const pith_tensor *x = r->in[0];
     const pith_str *texts = x->data;
     pith_str delimiter = pith__node_str(r->node, "delimiter", "");
-    int64_t most = pith__node_int(r->node, "maxsplit", INT64_MAX), count = pith__tensor_count(x), widest = 0;
+    int64_t most = pith__node_int(r->node, "maxsplit", INT64_MAX), count = pith__tensor_count(x),
+            widest = 0;
     if (most < 0) most = INT64_MAX;
     if (r->out_count > 1 && r->out[1]) PITH_TRY(pith__run_alloc(r, 1, PITH_I64, x->rank, x->dims));
     for (int64_t i = 0; i < count; i++) {
@@ -134,7 +138,8 @@ static pith_status string_run_split(pith__run *r) {
     PITH_TRY(pith__run_alloc(r, 0, PITH_STRING, x->rank + 1, dims));
     pith_str *y = r->out[0]->data;
     for (int64_t i = 0; i < count * widest; i++) y[i] = PITH_STR("");
-    for (int64_t i = 0; i < count; i++) string_split(texts[i], delimiter, most, y + i * widest, widest);
+    for (int64_t i = 0; i < count; i++)
+        string_split(texts[i], delimiter, most, y + i * widest, widest);
     return PITH_OK;
 }
 
@@ -160,7 +165,8 @@ typedef enum letter_case { AS_IS, LOWER, UPPER } letter_case;
 static pith_status infer_normalizer(pith__infer *c) {
     const pith__type *x = c->in[0];
     PITH_TRY(check_text(c, 0));
-    if (x->rank >= 0 && x->rank != 1 && !(x->rank == 2 && (!pith__dim_known(x->dims[0]) || x->dims[0] == 1)))
+    if (x->rank >= 0 && x->rank != 1 &&
+        !(x->rank == 2 && (!pith__dim_known(x->dims[0]) || x->dims[0] == 1)))
         return pith__op_fail(c, "input must be [C] or [1, C]");
     pith__dim dims[2] = { 1, PITH_DIM_UNKNOWN };
     if (x->rank == 1) dims[0] = PITH_DIM_UNKNOWN;
@@ -171,13 +177,15 @@ static pith_status infer_normalizer(pith__infer *c) {
 /* A code point takes at most twice its bytes under the simple mappings. */
 static pith_status change_case(pith__run *r, pith_str *text, letter_case to) {
     if (to == AS_IS) return PITH_OK;
-    if (pith__utf8_valid_prefix(text->data, text->size) != text->size) return pith__op_fail(r, "a string is not UTF-8");
+    if (pith__utf8_valid_prefix(text->data, text->size) != text->size)
+        return pith__op_fail(r, "a string is not UTF-8");
     char *out = r->exec->alloc(r->exec, 2 * text->size + 4);
     if (!out) return pith__fail_memory(r->err, 2 * text->size);
     size_t n = 0;
     for (const char *p = text->data, *end = p + text->size; p < end;) {
         uint32_t c = pith__utf8_next(&p);
-        n += pith__utf8_put(out + n, to == LOWER ? pith__character_lower(c) : pith__character_upper(c));
+        n += pith__utf8_put(out + n,
+                            to == LOWER ? pith__character_lower(c) : pith__character_upper(c));
     }
     *text = (pith_str){ out, n };
     return PITH_OK;
@@ -186,7 +194,9 @@ static pith_status change_case(pith__run *r, pith_str *text, letter_case to) {
 static pith_status string_run_normalizer(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_str action = pith__node_str(r->node, "case_change_action", "NONE");
-    letter_case to = pith__str_is(action, "LOWER") ? LOWER : pith__str_is(action, "UPPER") ? UPPER : AS_IS;
+    letter_case to = pith__str_is(action, "LOWER")   ? LOWER
+                     : pith__str_is(action, "UPPER") ? UPPER
+                                                     : AS_IS;
     bool sensitive = pith__node_int(r->node, "is_case_sensitive", 0) != 0;
     size_t stop_count;
     const pith_str *stops = pith__node_strs(r->node, "stopwords", &stop_count);
@@ -236,18 +246,20 @@ const pith__op pith__op_StringNormalizer = {
 enum { STEP_LIMIT = 1000000 };
 
 static pith_status infer_regex(pith__infer *c) {
-    if (!pith__node_attr(c->node, "pattern")) return pith__op_fail(c, "attribute 'pattern' is missing");
+    if (!pith__node_attr(c->node, "pattern"))
+        return pith__op_fail(c, "attribute 'pattern' is missing");
     PITH_TRY(check_text(c, 0));
     pith__type_set(&c->out[0], PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status match_all(pith__run *r, pcre2_code *code, pcre2_match_data *match, pcre2_match_context *limits) {
+static pith_status match_all(pith__run *r, pcre2_code *code, pcre2_match_data *match,
+                             pcre2_match_context *limits) {
     const pith_str *texts = r->in[0]->data;
     uint8_t *y = r->out[0]->data;
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
-        int found =
-            pcre2_match(code, (PCRE2_SPTR)(texts[i].data ? texts[i].data : ""), texts[i].size, 0, 0, match, limits);
+        int found = pcre2_match(code, (PCRE2_SPTR)(texts[i].data ? texts[i].data : ""),
+                                texts[i].size, 0, 0, match, limits);
         if (found < 0 && found != PCRE2_ERROR_NOMATCH) {
             char message[128] = "";
             pcre2_get_error_message(found, (PCRE2_UCHAR *)message, sizeof message);
@@ -262,8 +274,9 @@ static pith_status run_regex(pith__run *r) {
     pith_str pattern = pith__node_str(r->node, "pattern", "");
     int error;
     PCRE2_SIZE at;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern.data, pattern.size,
-                                     PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, NULL);
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)pattern.data, pattern.size,
+                      PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, NULL);
     if (!code) {
         char message[128] = "";
         pcre2_get_error_message(error, (PCRE2_UCHAR *)message, sizeof message);

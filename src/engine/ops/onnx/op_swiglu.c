@@ -1,5 +1,6 @@
-/* op_swiglu.c - SwiGLU: y = Swish(a) * b, element by element. Swish(a) = a / (1 + exp(-alpha a)) is rounded to the
- * type before the multiplication. The operands have one shape; nothing is broadcast. Source: ONNX SwiGLU (opset 28). */
+/* op_swiglu.c - SwiGLU: y = Swish(a) * b, element by element. Swish(a) = a / (1 + exp(-alpha a)) is
+ * rounded to the type before the multiplication. The operands have one shape; nothing is broadcast.
+ * Source: ONNX SwiGLU (opset 28). */
 #include "engine/ops/shared/elementwise.h"
 
 typedef struct state {
@@ -14,9 +15,11 @@ static pith_status swiglu_infer(pith__infer *c) {
     pith__dim dims[PITH_MAX_RANK];
     int rank = a->rank >= 0 ? a->rank : b->rank;
     for (int i = 0; i < rank; i++) {
-        pith__dim da = a->rank >= 0 ? a->dims[i] : PITH_DIM_UNKNOWN, db = b->rank >= 0 ? b->dims[i] : PITH_DIM_UNKNOWN;
+        pith__dim da = a->rank >= 0 ? a->dims[i] : PITH_DIM_UNKNOWN,
+                  db = b->rank >= 0 ? b->dims[i] : PITH_DIM_UNKNOWN;
         if (pith__dim_known(da) && pith__dim_known(db) && da != db)
-            return pith__op_fail(c, "operands have sizes %lld and %lld at axis %d", (long long)da, (long long)db, i);
+            return pith__op_fail(c, "operands have sizes %lld and %lld at axis %d", (long long)da,
+                                 (long long)db, i);
         dims[i] = pith__dim_known(da) || db == PITH_DIM_UNKNOWN ? da : db;
     }
     pith__infer_set(c, 0, a->dtype, rank, dims);

@@ -1,7 +1,7 @@
 /* op_training.c - the optimisers of ai.onnx.preview.training: Adagrad, Adam, Momentum.
  *
- * Inputs: learning rate R, update count T, then n tensors X, n gradients G and n of each state; outputs: n new X and n
- * of each new state. Source: ONNX operators of these names. */
+ * Inputs: learning rate R, update count T, then n tensors X, n gradients G and n of each state;
+ * outputs: n new X and n of each new state. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"
@@ -49,10 +49,13 @@ static pith_status prepare_adagrad(pith__prepare *c) {
 static pith_status prepare_adam(pith__prepare *c) {
     return prepare_optimiser(c, 2, (optimiser){ .alpha = 0.9f, .beta = 0.999f, .epsilon = 1e-6f });
 }
-static pith_status prepare_momentum(pith__prepare *c) { return prepare_optimiser(c, 1, (optimiser){ .alpha = 0 }); }
+static pith_status prepare_momentum(pith__prepare *c) {
+    return prepare_optimiser(c, 1, (optimiser){ .alpha = 0 });
+}
 
 /* One element: x, gradient and states in; x and states out. */
-typedef void update(const optimiser *s, double rate, double count, double *x, double g, double *state);
+typedef void update(const optimiser *s, double rate, double count, double *x, double g,
+                    double *state);
 
 static void adagrad(const optimiser *s, double rate, double count, double *x, double g, double *h) {
     double r = rate / (1 + count * s->decay), gradient = s->norm * *x + g;
@@ -68,7 +71,8 @@ static void adam(const optimiser *s, double rate, double count, double *x, doubl
     *x = (1 - (double)s->norm_post) * (*x - r * v[0] / (sqrt(v[1]) + s->epsilon));
 }
 
-static void momentum(const optimiser *s, double rate, double count, double *x, double g, double *v) {
+static void momentum(const optimiser *s, double rate, double count, double *x, double g,
+                     double *v) {
     double gradient = s->norm * *x + g, beta = count > 0 ? s->beta : 1;
     v[0] = s->alpha * v[0] + beta * gradient;
     *x -= rate * (s->nesterov ? gradient + s->alpha * v[0] : v[0]);
@@ -86,8 +90,10 @@ static pith_status run_update(pith__run *r, update *f) {
             if (pith__tensor_count(r->in[2 + i + k * n]) != elements)
                 return pith__op_fail(r, "tensors of X %d differ in size", i);
         for (int64_t e = 0; e < elements; e++) {
-            double x = pith__wide_get(r->in[2 + i], e), g = pith__wide_get(r->in[2 + n + i], e), state[2] = { 0 };
-            for (int k = 0; k < s->states; k++) state[k] = pith__wide_get(r->in[2 + (2 + k) * n + i], e);
+            double x = pith__wide_get(r->in[2 + i], e), g = pith__wide_get(r->in[2 + n + i], e),
+                   state[2] = { 0 };
+            for (int k = 0; k < s->states; k++)
+                state[k] = pith__wide_get(r->in[2 + (2 + k) * n + i], e);
             f(s, rate, count, &x, g, state);
             if (r->out[i]) pith__wide_put(r->out[i], e, x);
             for (int k = 0; k < s->states; k++) {

@@ -1,6 +1,6 @@
-/* op_transpose.c - Transpose: the same elements with axes in another order. And pith.MoveAxis, which moves axis `from`
- * to place `to` without a rank: operators that are written out before ranks are known use it, and pass_clean.c makes a
- * Transpose of it. */
+/* op_transpose.c - Transpose: the same elements with axes in another order. And pith.MoveAxis,
+ * which moves axis `from` to place `to` without a rank: operators that are written out before ranks
+ * are known use it, and pass_clean.c makes a Transpose of it. */
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/widen_types.h"
 
@@ -18,14 +18,16 @@ static pith_status get_perm(const pith__node *node, int rank, int *perm, pith_er
     for (int i = 0; i < rank; i++) perm[i] = rank - 1 - i;
     if (!items) return PITH_OK;
     if (count != (size_t)rank) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute perm has %zu axes, the input has rank %d", count, rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "attribute perm has %zu axes, the input has rank %d", count, rank);
     }
     uint32_t seen = 0;
     for (int i = 0; i < rank; i++) {
         PITH_TRY(pith__axis_normalize(items[i], rank, &perm[i], err));
         seen |= 1u << perm[i];
     }
-    if (seen != (1u << rank) - 1) return pith__fail(err, PITH_ERR_ARGUMENT, "attribute perm names an axis twice");
+    if (seen != (1u << rank) - 1)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute perm names an axis twice");
     return PITH_OK;
 }
 
@@ -50,8 +52,8 @@ static pith_status transpose_run_plain(pith__run *r) {
     pith__strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) from[i] = own[perm[i]];
     if (pith__tensor_count(y))
-        pith__run_turn(r, *(pith__turn_fn *const *)r->state, y->data, to, x->data, from, y->dims, y->rank,
-                       pith__element_size(x->dtype));
+        pith__run_turn(r, *(pith__turn_fn *const *)r->state, y->data, to, x->data, from, y->dims,
+                       y->rank, pith__element_size(x->dtype));
     return PITH_OK;
 }
 
@@ -61,30 +63,32 @@ static pith_status transpose_run(pith__run *r) { return pith__unpack_run(r, tran
 static pith_status transpose_prepare(pith__prepare *c) {
     pith__turn_fn **turn = pith__arena_array(c->arena, 1, sizeof *turn);
     if (!turn) return pith__fail_memory(c->err, sizeof *turn);
-    if (pith__element_size(c->in[0]->dtype) == 4) *turn = PITH_PREPARE_KERNEL(pith__turn_fn, "turn", PITH_F32, c);
+    if (pith__element_size(c->in[0]->dtype) == 4)
+        *turn = PITH_PREPARE_KERNEL(pith__turn_fn, "turn", PITH_F32, c);
     c->state = turn;
     return PITH_OK;
 }
 
-static pith_status transpose_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status transpose_scratch(const pith__infer *c, const void *state, int threads,
+                                     size_t *bytes) {
     (void)state, (void)threads;
     *bytes = 0;
     return pith__unpack_scratch(c, bytes);
 }
 
-#define TRANSPOSE(symbol, domain_, name_, newest_, attrs_)                                                             \
-    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
-                                         .name = name_,                                                                \
-                                         .since = 1,                                                                   \
-                                         .newest = newest_,                                                            \
-                                         .min_inputs = 1,                                                              \
-                                         .max_inputs = 1,                                                              \
-                                         .max_outputs = 1,                                                             \
-                                         .types = "a",                                                                 \
-                                         .attrs = attrs_,                                                              \
-                                         .infer = transpose_infer,                                                     \
-                                         .prepare = transpose_prepare,                                                 \
-                                         .scratch = transpose_scratch,                                                 \
+#define TRANSPOSE(symbol, domain_, name_, newest_, attrs_)                                         \
+    const pith__op pith__op_##symbol = { .domain = domain_,                                        \
+                                         .name = name_,                                            \
+                                         .since = 1,                                               \
+                                         .newest = newest_,                                        \
+                                         .min_inputs = 1,                                          \
+                                         .max_inputs = 1,                                          \
+                                         .max_outputs = 1,                                         \
+                                         .types = "a",                                             \
+                                         .attrs = attrs_,                                          \
+                                         .infer = transpose_infer,                                 \
+                                         .prepare = transpose_prepare,                             \
+                                         .scratch = transpose_scratch,                             \
                                          .run = transpose_run };
 TRANSPOSE(MoveAxis_pith, "pith", "MoveAxis", 1, "from int! -12..11; to int! -12..11")
 TRANSPOSE(Transpose, "", "Transpose", 25, "perm ints 0..11")

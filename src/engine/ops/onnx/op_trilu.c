@@ -15,17 +15,22 @@ static pith_status run_trilu(pith__run *r) {
     pith_tensor *y = r->out[0];
     pith__numbers k;
     PITH_TRY(pith__run_numbers(r, 1, &k));
-    int64_t shift = k.count > 0 ? k.items[0] : 0, rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
+    int64_t shift = k.count > 0 ? k.items[0] : 0, rows = x->dims[x->rank - 2],
+            columns = x->dims[x->rank - 1];
     bool upper = pith__node_int(r->node, "upper", 1) != 0;
     size_t size = pith__element_size(x->dtype);
-    shift = shift < -rows - columns ? -rows - columns : shift > rows + columns ? rows + columns : shift;
+    shift = shift < -rows - columns  ? -rows - columns
+            : shift > rows + columns ? rows + columns
+                                     : shift;
     if (!pith__tensor_count(x)) return PITH_OK;
     for (int64_t i = 0; i < pith__tensor_count(x) / columns; i++) {
-        int64_t cut = i % rows + shift + !upper; /* first column of the upper part, one after the last of the lower */
+        int64_t cut = i % rows + shift + !upper; /* first column of the upper part, one after the
+                                                    last of the lower */
         cut = cut < 0 ? 0 : cut > columns ? columns : cut;
         char *row = (char *)y->data + (size_t)(i * columns) * size;
         if (x->data != y->data)
-            memcpy(row, (const char *)x->data + (size_t)(i * columns) * size, (size_t)columns * size);
+            memcpy(row, (const char *)x->data + (size_t)(i * columns) * size,
+                   (size_t)columns * size);
         if (upper)
             memset(row, 0, (size_t)cut * size);
         else

@@ -1,7 +1,7 @@
 /* op_unary.c - operators of one input that are one loop: y[i] = f(x[i]).
  *
- * The function is a family of engine/kernels/unary.h or maps_unary.c. This file adds a row per operator: the family,
- * and the attributes that are its parameters. */
+ * The function is a family of engine/kernels/unary.h or maps_unary.c. This file adds a row per
+ * operator: the family, and the attributes that are its parameters. */
 #include "engine/kernels/unary.h"
 #include "engine/ops/shared/elementwise.h"
 
@@ -60,7 +60,8 @@ static const row rows[] = {
 static double parameter(const pith__node *node, const char *name, double fallback) {
     const pith__attr *attr = name ? pith__node_attr(node, name) : NULL;
     if (!attr) return fallback;
-    return attr->kind == PITH_ATTR_INT ? (double)attr->i : (double)pith__node_float(node, name, (float)fallback);
+    return attr->kind == PITH_ATTR_INT ? (double)attr->i
+                                       : (double)pith__node_float(node, name, (float)fallback);
 }
 
 static pith_status prepare_as(pith__prepare *c, const char *family, int dtype, int result) {
@@ -98,7 +99,8 @@ static pith_status unary_prepare_bits(pith__prepare *c) {
         [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
     };
     int dtype = c->in[0]->dtype;
-    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith__fail_dtype(c->err, dtype);
+    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype])
+        return pith__fail_dtype(c->err, dtype);
     PITH_TRY(prepare_result(c, unsigned_of[dtype], dtype));
     ((pith__map_state *)c->state)->compute = dtype;
     return PITH_OK;
@@ -125,9 +127,9 @@ static pith__dim elem_neg(pith__dims *dims, const pith__dim *x, int count) {
 }
 static pith__dim elem_abs(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
-    return pith__dim_known(x[0])
-               ? (x[0] < 0 ? -x[0] : x[0])
-               : pith__dim_apply(dims, PITH_DIM_MAX, x[0], pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
+    return pith__dim_known(x[0]) ? (x[0] < 0 ? -x[0] : x[0])
+                                 : pith__dim_apply(dims, PITH_DIM_MAX, x[0],
+                                                   pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
 }
 static pith__dim elem_not(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
@@ -149,25 +151,28 @@ static pith_status infer_not(pith__infer *c) {
 
 /* Opsets with attributes that mean nothing ("consumed_inputs"), and no other difference. */
 #define MAP_FLAGS (PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS)
-#define UNARY_AS(symbol, types_, domain_, name_, since_, newest_, attrs_, flags_, infer_, prepare_)                    \
-    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
-                                         .name = name_,                                                                \
-                                         .since = since_,                                                              \
-                                         .min_inputs = 1,                                                              \
-                                         .max_inputs = 1,                                                              \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = newest_,                                                            \
-                                         .attrs = attrs_,                                                              \
-                                         .flags = flags_,                                                              \
-                                         .infer = infer_,                                                              \
-                                         .prepare = prepare_,                                                          \
-                                         .run = pith__elementwise_op_run,                                              \
+#define UNARY_AS(symbol, types_, domain_, name_, since_, newest_, attrs_, flags_, infer_,          \
+                 prepare_)                                                                         \
+    const pith__op pith__op_##symbol = { .domain = domain_,                                        \
+                                         .name = name_,                                            \
+                                         .since = since_,                                          \
+                                         .min_inputs = 1,                                          \
+                                         .max_inputs = 1,                                          \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = newest_,                                        \
+                                         .attrs = attrs_,                                          \
+                                         .flags = flags_,                                          \
+                                         .infer = infer_,                                          \
+                                         .prepare = prepare_,                                      \
+                                         .run = pith__elementwise_op_run,                          \
                                          .elementwise = pith__map1_elementwise };
-#define UNARY_SINCE(name, types_, since_, newest_, attrs_)                                                             \
-    UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, MAP_FLAGS, infer_plain, unary_prepare)
+#define UNARY_SINCE(name, types_, since_, newest_, attrs_)                                         \
+    UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, MAP_FLAGS, infer_plain,             \
+             unary_prepare)
 #define UNARY(name, types_, newest_, attrs_) UNARY_SINCE(name, types_, 1, newest_, attrs_)
-UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_abs, unary_prepare)
+UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_abs,
+         unary_prepare)
 UNARY(Acos, "f", 22, "")
 UNARY(Acosh, "f", 22, "")
 UNARY(Asin, "f", 22, "")
@@ -183,20 +188,23 @@ UNARY(Elu, "f", 22, "alpha float = 1; consumed_inputs ints @-5")
 UNARY(Erf, "n", 13, "")
 UNARY(Exp, "f", 13, "consumed_inputs ints @-5")
 UNARY(Floor, "f", 13, "consumed_inputs ints @-5")
-UNARY_AS(Gelu, "f", "", "Gelu", 20, 20, "approximate string none|tanh = none", MAP_FLAGS, infer_plain, prepare_gelu)
+UNARY_AS(Gelu, "f", "", "Gelu", 20, 20, "approximate string none|tanh = none", MAP_FLAGS,
+         infer_plain, prepare_gelu)
 UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", MAP_FLAGS, infer_plain, prepare_gelu)
 UNARY(HardSigmoid, "f", 22, "alpha float = 0.2; beta float = 0.5; consumed_inputs ints @-5")
 UNARY_SINCE(HardSwish, "f", 14, 22, "")
-UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_positive bool = 1", PITH_OP_ELEMENTWISE,
-         unary_infer_test, unary_prepare_test)
-UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, unary_infer_test, unary_prepare_test)
+UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_positive bool = 1",
+         PITH_OP_ELEMENTWISE, unary_infer_test, unary_prepare_test)
+UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, unary_infer_test,
+         unary_prepare_test)
 UNARY(LeakyRelu, "f", 16, "alpha float = 0.01; consumed_inputs ints @-5")
 UNARY(Log, "f", 13, "consumed_inputs ints @-5")
 UNARY_SINCE(Mish, "f", 18, 22, "")
-UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_neg, unary_prepare)
-UNARY_AS(Not, "b", "", "Not", 1, 1, "", MAP_FLAGS, infer_not, unary_prepare)
-UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, 1, "alpha float = 1.702", MAP_FLAGS, infer_plain,
+UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_neg,
          unary_prepare)
+UNARY_AS(Not, "b", "", "Not", 1, 1, "", MAP_FLAGS, infer_not, unary_prepare)
+UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, 1, "alpha float = 1.702", MAP_FLAGS,
+         infer_plain, unary_prepare)
 UNARY(Reciprocal, "f", 13, "consumed_inputs ints @-5")
 UNARY(Relu, "o", 14, "consumed_inputs ints @-5")
 UNARY(Round, "f", 22, "")

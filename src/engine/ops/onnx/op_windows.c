@@ -1,12 +1,14 @@
-/* op_windows.c - HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables from a few numbers.
- * Source: ONNX operators of these names. */
+/* op_windows.c - HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables from a few
+ * numbers. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"
 
 #define PI 3.14159265358979323846
 
-static double windows_number(const pith_tensor *t) { return pith__tensor_count(t) > 0 ? pith__wide_get(t, 0) : 0; }
+static double windows_number(const pith_tensor *t) {
+    return pith__tensor_count(t) > 0 ? pith__wide_get(t, 0) : 0;
+}
 
 static pith_status infer_window(pith__infer *c) {
     pith__dim size;
@@ -96,8 +98,8 @@ static double hertz(double m) { return 700 * (pow(10, m / 2595) - 1); }
 
 static pith_status run_mel(pith__run *r) {
     const pith_tensor *y = r->out[0];
-    double length = windows_number(r->in[1]), rate = windows_number(r->in[2]), low = mel(windows_number(r->in[3])),
-           high = mel(windows_number(r->in[4]));
+    double length = windows_number(r->in[1]), rate = windows_number(r->in[2]),
+           low = mel(windows_number(r->in[3])), high = mel(windows_number(r->in[4]));
     int64_t rows = y->dims[0], bins = y->dims[1];
     double step = (high - low) / (double)(bins + 2);
     for (int64_t i = 0; i < rows * bins; i++) pith__wide_put(y, i, 0);
@@ -106,7 +108,8 @@ static pith_status run_mel(pith__run *r) {
         for (int k = 0; k < 3; k++) {
             double e = floor((length + 1) * hertz((double)(b + k) * step + low) / rate);
             if (!(e >= 0 && e < (double)rows))
-                return pith__fail(r->err, PITH_ERR_RUN, "the frequency edges are outside of the spectrogram");
+                return pith__fail(r->err, PITH_ERR_RUN,
+                                  "the frequency edges are outside of the spectrogram");
             edge[k] = (int64_t)e;
         }
         if (edge[0] == edge[1]) pith__wide_put(y, edge[1] * bins + b, 1);

@@ -1,25 +1,27 @@
-/* op_pith_attention.c - pith.Attention: softmax(scale q k^T + bias) v per text and head, over projected rows.
+/* op_pith_attention.c - pith.Attention: softmax(scale q k^T + bias) v per text and head, over
+ * projected rows.
  *
- *   inputs      q, k, v   [batch, sequence, columns]: the heads lie next to each other in a row, and head h begins at
- *                         column columns[i] + h * size. One value may serve for all three. If bit i of head_major is
- *                         set: [batch, heads, sequence, size]. With offsets: [tokens, …], the texts packed
+ *   inputs      q, k, v   [batch, sequence, columns]: the heads lie next to each other in
+ *                         a row, and head h begins at column columns[i] + h * size. One value may
+ *                         serve for all three. If bit i of head_major is set: [batch, heads,
+ *                         sequence, size]. With offsets: [tokens, …], the texts packed
  *               bias      f32, broadcasts to [batch, heads, queries, keys] (may be absent)
- *               key_mask  [batch, keys], zero for keys to skip; or [batch], the number of keys to keep; or [2 batch],
- *                         their ends and then their starts; or [3 batch + 2], which begins with their numbers (may be
- *                         absent)
+ *               key_mask  [batch, keys], zero for keys to skip; or [batch], the number of keys to
+ *                         keep; or [2 batch], their ends and then their starts; or [3 batch + 2],
+ *                         which begins with their numbers (may be absent)
  *               offsets   i64 [texts + 1]: where each text begins (absent: not ragged)
  *   output      [batch, queries, heads * v_size], or [tokens, heads * v_size]
- *   attributes  heads, kv_heads, size, v_size, scale, columns [3], pitches [3] (the sizes if absent), head_major;
- *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
- *               (causal is a window_right of 0);
- *               none_left: what a query gives that has no key left, a pith__none_left;
- *               skipped [3]: if that is the softmax of the scores, the numbers to add to the score of a key that the
- *               mask skips, that is outside of the window, and both;
- *               mask_numbers: what numbers other than 0 and 1 in key_mask mean, a pith__mask_numbers;
- *               precision: a pith_precision; int8 and bf16 are fixed point of 16 bits
+ *   attributes  heads, kv_heads, size, v_size, scale, columns [3], pitches [3] (the sizes if
+ *               absent), head_major; window_left, window_right: query i sees keys i - window_left
+ *               to i + window_right, -1: no limit (causal is a window_right of 0); none_left: what
+ *               a query gives that has no key left, a pith__none_left; skipped [3]: if that is the
+ *               softmax of the scores, the numbers to add to the score of a key that the mask
+ *               skips, that is outside of the window, and both; mask_numbers: what numbers other
+ *               than 0 and 1 in key_mask mean, a pith__mask_numbers; precision: a pith_precision;
+ *               int8 and bf16 are fixed point of 16 bits
  *
- * The numeric definition is that of engine/kernels/attention.h, so the rows of a text are the same bits in both forms.
- */
+ * The numeric definition is that of engine/kernels/attention.h, so the rows of a text are the same
+ * bits in both forms. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -28,8 +30,9 @@
 
 enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
 
-/* The fewest queries of a part, if the queries of a text and head are split at all. Each part packs the keys and values
- * again, which costs as much as about five queries. Fewer queries waste more of that; more leave threads idle. */
+/* The fewest queries of a part, if the queries of a text and head are split at all. Each part packs
+ * the keys and values again, which costs as much as about five queries. Fewer queries waste more of
+ * that; more leave threads idle. */
 #define ATTENTION_QUERIES 64
 
 typedef struct attention {
@@ -44,7 +47,9 @@ typedef struct attention {
     pith__attention_f32_fn *plain; /* for rows with numbers of their own */
 } attention;
 
-static const pith__type *attention_input(const pith__infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
+static const pith__type *attention_input(const pith__infer *c, int i) {
+    return i < c->in_count ? c->in[i] : NULL;
+}
 
 /* Heads and sizes stay below this, so that their products fit 64 bits. */
 #define LIMIT ((int64_t)1 << 24)
@@ -53,12 +58,14 @@ static pith_status attention_check_extras(const pith__infer *c) {
     const pith__type *bias = attention_input(c, BIAS), *mask = attention_input(c, KEY_MASK),
                      *offsets = attention_input(c, OFFSETS);
     if (bias && bias->dtype != PITH_F32) return pith__op_fail(c, "bias must be float32");
-    if (bias && (bias->rank == 0 || bias->rank > 4)) return pith__op_fail(c, "bias has rank %d", bias->rank);
+    if (bias && (bias->rank == 0 || bias->rank > 4))
+        return pith__op_fail(c, "bias has rank %d", bias->rank);
     if (mask && mask->dtype != PITH_F32 && mask->dtype != PITH_I64 && mask->dtype != PITH_I32 &&
         mask->dtype != PITH_BOOL) {
         return pith__op_fail(c, "key_mask has an unsupported dtype");
     }
-    if (mask && (mask->rank == 0 || mask->rank > 2)) return pith__op_fail(c, "key_mask has rank %d", mask->rank);
+    if (mask && (mask->rank == 0 || mask->rank > 2))
+        return pith__op_fail(c, "key_mask has rank %d", mask->rank);
     if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1))
         return pith__op_fail(c, "offsets must be an int64 vector");
     return PITH_OK;
@@ -82,20 +89,26 @@ static bool read_pitches(const pith__node *node, int64_t *pitches) {
 static pith_status op_pith_attention_infer(pith__infer *c) {
     static const char *const names[] = { "q", "k", "v" };
     bool ragged = attention_input(c, OFFSETS) != NULL;
-    int64_t heads = pith__node_int(c->node, "heads", 0), kv_heads = pith__node_int(c->node, "kv_heads", 0);
-    int64_t size[3] = { pith__node_int(c->node, "size", 0), 0, pith__node_int(c->node, "v_size", 0) }, count;
+    int64_t heads = pith__node_int(c->node, "heads", 0),
+            kv_heads = pith__node_int(c->node, "kv_heads", 0);
+    int64_t size[3] = { pith__node_int(c->node, "size", 0), 0,
+                        pith__node_int(c->node, "v_size", 0) },
+            count;
     size[1] = size[0];
     size_t columns_count;
     const int64_t *columns = pith__node_ints(c->node, "columns", &columns_count);
-    if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > LIMIT ||
-        size[0] > LIMIT || size[2] > LIMIT)
+    if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 ||
+        heads > LIMIT || size[0] > LIMIT || size[2] > LIMIT)
         return pith__op_fail(c, "impossible numbers of heads or sizes");
-    if (columns_count && columns_count != 3) return pith__op_fail(c, "columns has %zu numbers, not 3", columns_count);
+    if (columns_count && columns_count != 3)
+        return pith__op_fail(c, "columns has %zu numbers, not 3", columns_count);
     for (size_t i = 0; i < columns_count; i++) {
-        if (columns[i] < 0 || columns[i] > LIMIT * LIMIT) return pith__op_fail(c, "columns[%zu] is impossible", i);
+        if (columns[i] < 0 || columns[i] > LIMIT * LIMIT)
+            return pith__op_fail(c, "columns[%zu] is impossible", i);
     }
     int64_t pitches[3];
-    if (!read_pitches(c->node, pitches)) return pith__op_fail(c, "pitches are not three possible numbers");
+    if (!read_pitches(c->node, pitches))
+        return pith__op_fail(c, "pitches are not three possible numbers");
     PITH_TRY(attention_check_extras(c));
     count = heads * size[2];
     for (int i = 0; i < 3; i++) {
@@ -106,7 +119,8 @@ static pith_status op_pith_attention_infer(pith__infer *c) {
         int want = head_major && !ragged ? 4 : ragged ? 2 : 3;
         if (t->rank < want) return pith__op_fail(c, "%s has rank %d", names[i], t->rank);
         if (head_major && !ragged) {
-            const pith__dim need[] = { PITH_DIM_UNKNOWN, i == Q ? heads : kv_heads, PITH_DIM_UNKNOWN, size[i] };
+            const pith__dim need[] = { PITH_DIM_UNKNOWN, i == Q ? heads : kv_heads,
+                                       PITH_DIM_UNKNOWN, size[i] };
             for (int d = 1; d < 4; d += 2) {
                 if (pith__dim_known(t->dims[d]) && t->dims[d] != need[d])
                     return pith__op_fail(c, "%s has other heads", names[i]);
@@ -115,15 +129,18 @@ static pith_status op_pith_attention_infer(pith__infer *c) {
             continue;
         }
         pith__dim row = pith__dim_product(c->dims, t->dims + want - 1, t->rank - want + 1);
-        int64_t used = ((i == Q ? heads : kv_heads) - 1) * pitches[i] + size[i] + (columns_count == 3 ? columns[i] : 0);
+        int64_t used = ((i == Q ? heads : kv_heads) - 1) * pitches[i] + size[i] +
+                       (columns_count == 3 ? columns[i] : 0);
         if (pith__dim_known(row) && row < used) {
-            return pith__op_fail(c, "%s has rows of %lld, needs %lld", names[i], (long long)row, (long long)used);
+            return pith__op_fail(c, "%s has rows of %lld, needs %lld", names[i], (long long)row,
+                                 (long long)used);
         }
     }
     pith__type_set(&c->out[0], PITH_F32, -1, NULL);
     if (c->in[Q]->rank < 0) return PITH_OK;
     bool head_major = pith__node_int(c->node, "head_major", 0) & 1;
-    pith__dim dims[3] = { c->in[Q]->dims[0], ragged ? count : c->in[Q]->dims[head_major ? 2 : 1], count };
+    pith__dim dims[3] = { c->in[Q]->dims[0], ragged ? count : c->in[Q]->dims[head_major ? 2 : 1],
+                          count };
     pith__type_set(&c->out[0], PITH_F32, ragged ? 2 : 3, dims);
     return PITH_OK;
 }
@@ -133,11 +150,13 @@ static pith_status op_pith_attention_prepare(pith__prepare *c) {
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     const int64_t precision = pith__node_int(c->node, "precision", PITH_PRECISION_AUTO);
     if (precision > PITH_PRECISION_F32) s->fn = pith__attention_i16_find(c->isa);
-    if (precision > PITH_PRECISION_F32 && !s->fn) (void)pith__prepare_find(c, "attention", PITH_I16);
+    if (precision > PITH_PRECISION_F32 && !s->fn)
+        (void)pith__prepare_find(c, "attention", PITH_I16);
     s->kernel = s->fn ? "attention i16" : "attention f32";
     if (!s->fn) s->fn = PITH_PREPARE_KERNEL(pith__attention_f32_fn, "attention", PITH_F32, c);
     s->plain = PITH_PREPARE_KERNEL(pith__attention_f32_fn, "attention", PITH_F32, c);
-    if (!s->fn || !s->plain) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
+    if (!s->fn || !s->plain)
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
     s->heads = pith__node_int(c->node, "heads", 0);
     s->kv_heads = pith__node_int(c->node, "kv_heads", 0);
     s->size = pith__node_int(c->node, "size", 0);
@@ -147,13 +166,15 @@ static pith_status op_pith_attention_prepare(pith__prepare *c) {
     s->window_right = pith__node_int(c->node, "window_right", -1);
     s->head_major = pith__node_choice(c->node, "head_major", 0);
     s->none_left = (pith__none_left)pith__node_int(c->node, "none_left", PITH_NONE_LEFT_MEAN);
-    s->mask_numbers = (pith__mask_numbers)pith__node_int(c->node, "mask_numbers", PITH_MASK_ANY_KEEPS);
+    s->mask_numbers =
+        (pith__mask_numbers)pith__node_int(c->node, "mask_numbers", PITH_MASK_ANY_KEEPS);
     size_t count;
     const int64_t *columns = pith__node_ints(c->node, "columns", &count);
     for (size_t i = 0; columns && i < 3 && i < count; i++) s->columns[i] = columns[i];
     const float *skipped = pith__node_floats(c->node, "skipped", &count);
     for (size_t i = 0; skipped && i < 3 && i < count; i++) s->skipped[i] = skipped[i];
-    if (!read_pitches(c->node, s->pitches)) return pith__fail(c->err, PITH_ERR_FORMAT, "pitches are impossible");
+    if (!read_pitches(c->node, s->pitches))
+        return pith__fail(c->err, PITH_ERR_FORMAT, "pitches are impossible");
     c->state = s;
     return PITH_OK;
 }
@@ -163,13 +184,14 @@ static int64_t keys_max(const attention *s, const int64_t *dims, bool ragged) {
     return ragged ? dims[0] : dims[s->head_major >> K & 1 ? 2 : 1];
 }
 
-/* Floats per worker, rounded so that the next worker's part is aligned: the kernel's, and what is added to a row of
- * scores. */
+/* Floats per worker, rounded so that the next worker's part is aligned: the kernel's, and what is
+ * added to a row of scores. */
 static int64_t worker_floats(const attention *s, int64_t keys) {
     return (pith__attention_f32_scratch(keys, s->size, s->v_size) + keys + 15) / 16 * 16;
 }
 
-static pith_status op_pith_attention_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status op_pith_attention_scratch(const pith__infer *c, const void *state, int threads,
+                                             size_t *bytes) {
     const attention *s = state;
     bool ragged = attention_input(c, OFFSETS) != NULL;
     int64_t keys = keys_max(s, c->in[K]->dims, ragged), floats, total;
@@ -199,7 +221,9 @@ static const float *attention_rows_of(const work *w, int i, int64_t b, int64_t h
     const pith_tensor *t = w->r->in[i];
     int64_t size = i == V ? s->v_size : s->size, at = s->columns[i] + head * s->pitches[i];
     if (w->offsets) return (const float *)t->data + (w->offsets[b] + row) * w->row_floats[i] + at;
-    if (s->head_major >> i & 1) { return (const float *)t->data + ((b * t->dims[1] + head) * t->dims[2] + row) * size; }
+    if (s->head_major >> i & 1) {
+        return (const float *)t->data + ((b * t->dims[1] + head) * t->dims[2] + row) * size;
+    }
     return (const float *)t->data + (b * t->dims[1] + row) * w->row_floats[i] + at;
 }
 
@@ -223,7 +247,9 @@ static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
     float outside = attention_in_window(w->s, query, key) ? 0.0f : skipped[1];
     int64_t at = b * w->keys + key;
     bool numbers = w->mask && w->r->in[KEY_MASK]->rank == 2;
-    double number = numbers ? mask_number(w->r->in[KEY_MASK], at) : !w->mask || w->mask[at] ? 1.0 : 0.0;
+    double number = numbers                   ? mask_number(w->r->in[KEY_MASK], at)
+                    : !w->mask || w->mask[at] ? 1.0
+                                              : 0.0;
     if (number == 1.0) return outside;
     if (number == 0.0) return outside != 0.0f ? skipped[2] : skipped[0];
     if (w->s->mask_numbers != PITH_MASK_LINEAR) return outside;
@@ -231,9 +257,10 @@ static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
     return outside != 0.0f && skipped[2] == outside ? outside : padded + outside;
 }
 
-/* One row with numbers added to all its scores, in row: of a query that has no key left, or of an odd mask. Where the
- * largest number absorbs the scores, the keys that have it count alike. */
-static void redo_row(const work *w, const pith__attention *a, int64_t i, float *row, float *scratch) {
+/* One row with numbers added to all its scores, in row: of a query that has no key left, or of an
+ * odd mask. Where the largest number absorbs the scores, the keys that have it count alike. */
+static void redo_row(const work *w, const pith__attention *a, int64_t i, float *row,
+                     float *scratch) {
     float largest = -INFINITY;
     for (int64_t j = 0; j < a->keys; j++) largest = row[j] > largest ? row[j] : largest;
     pith__attention one = *a;
@@ -252,7 +279,8 @@ static void redo_row(const work *w, const pith__attention *a, int64_t i, float *
     w->s->plain(&one, scratch);
 }
 
-static void redo_rows(const work *w, const pith__attention *a, int64_t b, int64_t first, float *scratch) {
+static void redo_rows(const work *w, const pith__attention *a, int64_t b, int64_t first,
+                      float *scratch) {
     float *row = scratch + w->worker_floats - a->keys;
     for (int64_t i = 0; i < a->queries; i++) {
         bool redo = true;
@@ -260,7 +288,8 @@ static void redo_rows(const work *w, const pith__attention *a, int64_t b, int64_
             redo = (a->key_mask && !a->key_mask[j]) || !attention_in_window(w->s, first + i, j);
         if (!redo) continue;
         for (int64_t j = 0; j < a->keys; j++)
-            row[j] = (a->bias ? a->bias[i * a->bias_stride + j] : 0.0f) + skip_number(w, b, first + i, j);
+            row[j] = (a->bias ? a->bias[i * a->bias_stride + j] : 0.0f) +
+                     skip_number(w, b, first + i, j);
         redo_row(w, a, i, row, scratch);
     }
 }
@@ -278,7 +307,8 @@ static void attention_part(void *context, size_t index, int worker) {
     const attention *s = w->s;
     int64_t block = (int64_t)index % w->blocks, head = (int64_t)index / w->blocks % s->heads;
     int64_t b = (int64_t)index / w->blocks / s->heads, kv_head = head / (s->heads / s->kv_heads);
-    int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries, first = block * w->block;
+    int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries,
+            first = block * w->block;
     if (first >= queries) return;
     pith__attention a = {
         .q = attention_rows_of(w, Q, b, head, first),
@@ -299,16 +329,18 @@ static void attention_part(void *context, size_t index, int worker) {
         .none_left = s->none_left,
     };
     if (s->window_left >= 0 || s->window_right >= 0) {
-        /* The kernel counts both limits from its causal diagonal, here the last key that row `first` may see. */
+        /* The kernel counts both limits from its causal diagonal, here the last key that row
+         * `first` may see. */
         int64_t right = s->window_right >= 0 && s->window_right < a.keys ? s->window_right : a.keys;
         a.causal_offset = first + right;
-        if (s->window_left >= 0) a.window_left = (s->window_left < a.keys ? s->window_left : a.keys) + right;
+        if (s->window_left >= 0)
+            a.window_left = (s->window_left < a.keys ? s->window_left : a.keys) + right;
     }
     int64_t out_row = (w->offsets ? w->offsets[b] : b * w->queries) + first;
     a.o = (float *)w->r->out[0]->data + out_row * a.o_stride + head * s->v_size;
     if (w->bias) {
-        a.bias =
-            (const float *)w->bias->data + b * w->bias_stride[0] + head * w->bias_stride[1] + first * w->bias_stride[2];
+        a.bias = (const float *)w->bias->data + b * w->bias_stride[0] + head * w->bias_stride[1] +
+                 first * w->bias_stride[2];
         a.bias_stride = w->bias_stride[2];
     }
     if (w->mask) a.key_mask = w->mask + b * w->keys;
@@ -328,12 +360,15 @@ static pith_status fill_mask(work *w, const pith__run *r, const pith_tensor *t) 
     for (int64_t i = 0; i < w->batch * w->keys; i++) {
         int64_t b = i / w->keys, key = i % w->keys;
         double number = mask_number(t, lengths ? b : i);
-        w->mask[i] =
-            !lengths ? number != 0.0 : (double)key < number && (!starts || (double)key >= mask_number(t, w->batch + b));
-        if (lengths || number == 0.0 || number == 1.0 || w->s->mask_numbers == PITH_MASK_ANY_KEEPS) continue;
+        w->mask[i] = !lengths ? number != 0.0
+                              : (double)key < number &&
+                                    (!starts || (double)key >= mask_number(t, w->batch + b));
+        if (lengths || number == 0.0 || number == 1.0 || w->s->mask_numbers == PITH_MASK_ANY_KEEPS)
+            continue;
         if (w->s->mask_numbers == PITH_MASK_BINARY)
             return pith__fail(r->err, PITH_ERR_ARGUMENT,
-                              "the attention mask holds %g at [%lld, %lld]: attention was fused for masks of 0 and 1; "
+                              "the attention mask holds %g at [%lld, %lld]: attention was fused "
+                              "for masks of 0 and 1; "
                               "open the model with optimization 2 for other numbers",
                               number, (long long)b, (long long)key);
         w->odd = true;
@@ -349,14 +384,16 @@ static pith_status bias_strides(work *w, const pith__run *r) {
         int at = d - (4 - t->rank);
         int64_t size = at >= 0 ? t->dims[at] : 1;
         bool covers = w->offsets && d >= 2 ? size >= want[d] : size == want[d];
-        if (!covers && (size != 1 || d == 3)) return pith__op_fail(r, "the bias does not broadcast to the scores");
+        if (!covers && (size != 1 || d == 3))
+            return pith__op_fail(r, "the bias does not broadcast to the scores");
         if (d < 3) w->bias_stride[d] = size == 1 ? 0 : stride;
         stride *= size;
     }
     return PITH_OK;
 }
 
-static pith_status attention_check_offsets(const pith__run *r, const int64_t *offsets, int64_t texts, int64_t tokens) {
+static pith_status attention_check_offsets(const pith__run *r, const int64_t *offsets,
+                                           int64_t texts, int64_t tokens) {
     for (int64_t b = 0; b < texts; b++) {
         if (offsets[b] > offsets[b + 1]) return pith__op_fail(r, "offsets descend");
     }
@@ -365,22 +402,27 @@ static pith_status attention_check_offsets(const pith__run *r, const int64_t *of
     return PITH_OK;
 }
 
-/* Cuts the queries so that there are PARTS_PER_THREAD parts per thread: enough for all threads to end at about the same
- * time. */
+/* Cuts the queries so that there are PARTS_PER_THREAD parts per thread: enough for all threads to
+ * end at about the same time. */
 static void split_queries(work *w, int threads) {
     enum { PARTS_PER_THREAD = 6 };
-    int64_t pairs = w->batch * w->s->heads, wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1;
-    int64_t blocks = pairs < wanted ? (wanted + pairs - 1) / pairs : 1, most = w->queries / ATTENTION_QUERIES;
+    int64_t pairs = w->batch * w->s->heads,
+            wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1;
+    int64_t blocks = pairs < wanted ? (wanted + pairs - 1) / pairs : 1,
+            most = w->queries / ATTENTION_QUERIES;
     if (blocks > most) blocks = most > 1 ? most : 1;
     w->block = (w->queries + blocks - 1) / blocks;
     w->blocks = (w->queries + w->block - 1) / w->block;
 }
 
-static const pith_tensor *attention_optional(const pith__run *r, int i) { return i < r->in_count ? r->in[i] : NULL; }
+static const pith_tensor *attention_optional(const pith__run *r, int i) {
+    return i < r->in_count ? r->in[i] : NULL;
+}
 
 static pith_status op_pith_attention_run(pith__run *r) {
     const attention *s = r->state;
-    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V], *offsets = attention_optional(r, OFFSETS);
+    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V],
+                      *offsets = attention_optional(r, OFFSETS);
     work w = { .s = s, .r = r, .bias = attention_optional(r, BIAS), .batch = q->dims[0] };
     if (offsets) {
         w.offsets = offsets->data;
@@ -404,8 +446,8 @@ static pith_status op_pith_attention_run(pith__run *r) {
     for (int i = 0; i < 3; i++) {
         bool head_major = !offsets && s->head_major >> i & 1;
         int64_t rows = offsets ? r->in[i]->dims[0] : r->in[i]->dims[0] * r->in[i]->dims[1];
-        w.row_floats[i] =
-            head_major ? (i == V ? s->v_size : s->size) : pith__tensor_count(r->in[i]) / (rows ? rows : 1);
+        w.row_floats[i] = head_major ? (i == V ? s->v_size : s->size)
+                                     : pith__tensor_count(r->in[i]) / (rows ? rows : 1);
     }
     if (w.bias) PITH_TRY(bias_strides(&w, r));
     w.worker_floats = worker_floats(s, offsets ? k->dims[0] : w.keys);
@@ -430,7 +472,8 @@ static void op_pith_attention_cost(const pith__run *r, pith__cost *cost) {
     }
     cost->operations = 2.0 * pairs * (double)(s->heads * (s->size + s->v_size));
     /* One value may serve for all three: only its own rows are read. */
-    if (q == r->in[K] || q->data == r->in[K]->data) cost->bytes = (double)(q->bytes + r->out[0]->bytes);
+    if (q == r->in[K] || q->data == r->in[K]->data)
+        cost->bytes = (double)(q->bytes + r->out[0]->bytes);
     cost->kernel = s->kernel;
 }
 
@@ -442,9 +485,12 @@ const pith__op pith__op_Attention_pith = {
     .min_inputs = 3,
     .max_inputs = INPUTS,
     .max_outputs = 1,
-    .attrs = "columns ints 0..; head_major int 0..7; heads int! 1..; kv_heads int! 1..; mask_numbers int 0..2 = 0; "
-             "none_left int 0..3 = 1; pitches ints 0..; precision int 0..3 = 0; scale float = 1; size int! 1..; "
-             "skipped floats; v_size int! 1..; window_left int -1.. = -1; window_right int -1.. = -1",
+    .attrs =
+        "columns ints 0..; head_major int 0..7; heads int! 1..; kv_heads int! 1..; mask_numbers "
+        "int 0..2 = 0; "
+        "none_left int 0..3 = 1; pitches ints 0..; precision int 0..3 = 0; scale float = 1; size "
+        "int! 1..; "
+        "skipped floats; v_size int! 1..; window_left int -1.. = -1; window_right int -1.. = -1",
     .infer = op_pith_attention_infer,
     .prepare = op_pith_attention_prepare,
     .scratch = op_pith_attention_scratch,

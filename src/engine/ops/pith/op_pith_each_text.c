@@ -1,11 +1,11 @@
-/* op_pith_each_text.c - pith.EachText: runs a subgraph on each of several packed texts. It does what cannot be done
- * row by row, among steps that can.
+/* op_pith_each_text.c - pith.EachText: runs a subgraph on each of several packed texts. It does
+ * what cannot be done row by row, among steps that can.
  *
  *   inputs      offsets i64 [texts + 1]; then the body's, [tokens, …] or [texts, …]; captures
  *   output      [tokens, rest] or [texts, rest]
  *   attributes  body: from [text, …] (the rows of one text) or [1, …] to [text, rest] or [1, rest];
- *               by_text: for each of the body's inputs, then for the output, 1 if rows are texts, 0 if tokens;
- *               rest
+ *               by_text: for each of the body's inputs, then for the output, 1 if rows are texts, 0
+ *               if tokens; rest
  *
  * The body never sees more than one text. A text without tokens gives zeros. */
 #include "base/checked.h"
@@ -17,7 +17,8 @@ typedef struct ports {
     int count, rest_count;
 } ports;
 
-static pith_status each_text_read_ports(ports *p, const pith__node *node, int in_count, pith_error *err) {
+static pith_status each_text_read_ports(ports *p, const pith__node *node, int in_count,
+                                        pith_error *err) {
     size_t flags, rest;
     p->by_text = pith__node_ints(node, "by_text", &flags);
     p->rest = pith__node_ints(node, "rest", &rest);
@@ -34,8 +35,10 @@ static pith_status each_text_read_ports(ports *p, const pith__node *node, int in
 static pith_status each_text_infer(pith__infer *c) {
     ports p;
     PITH_TRY(each_text_read_ports(&p, c->node, c->in_count, c->err));
-    if (c->in[0]->dtype != PITH_I64 || c->in[0]->rank != 1) return pith__op_fail(c, "offsets must be an int64 vector");
-    pith__dim texts = pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[0]->dims[0], 1), tokens = PITH_DIM_UNKNOWN;
+    if (c->in[0]->dtype != PITH_I64 || c->in[0]->rank != 1)
+        return pith__op_fail(c, "offsets must be an int64 vector");
+    pith__dim texts = pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[0]->dims[0], 1),
+              tokens = PITH_DIM_UNKNOWN;
     pith__dim text = c->dims ? pith__dim_symbol(c->dims, PITH_STR("text")) : PITH_DIM_UNKNOWN;
     pith__type *in = pith__arena_array(c->arena, (size_t)p.count, sizeof *in), out;
     if (!in) return pith__fail_memory(c->err, (size_t)p.count * sizeof *in);
@@ -66,7 +69,8 @@ static pith_tensor each_text_rows_of(const pith_tensor *x, int64_t from, int64_t
     return t;
 }
 
-static pith_status each_text_check(const pith__run *r, const ports *p, int64_t texts, const int64_t *offsets) {
+static pith_status each_text_check(const pith__run *r, const ports *p, int64_t texts,
+                                   const int64_t *offsets) {
     int64_t tokens = texts >= 0 ? offsets[texts] : 0;
     if (texts < 0 || offsets[0] != 0) return pith__op_fail(r, "offsets do not begin at 0");
     for (int64_t t = 0; t < texts; t++)
@@ -74,8 +78,8 @@ static pith_status each_text_check(const pith__run *r, const ports *p, int64_t t
     for (int i = 0; i <= p->count; i++) {
         const pith_tensor *x = i < p->count ? r->in[1 + i] : r->out[0];
         if (x->dims[0] != (p->by_text[i] ? texts : tokens))
-            return pith__op_fail(r, "the rows of %s %d are not those of the offsets", i < p->count ? "input" : "output",
-                                 i < p->count ? 1 + i : 0);
+            return pith__op_fail(r, "the rows of %s %d are not those of the offsets",
+                                 i < p->count ? "input" : "output", i < p->count ? 1 + i : 0);
     }
     return PITH_OK;
 }
@@ -89,17 +93,21 @@ static pith_status each_text_run(pith__run *r) {
     if (!in) return pith__fail_memory(r->err, (size_t)p.count * sizeof *in);
     for (int64_t t = 0; t < texts; t++) {
         bool whole = p.by_text[p.count] != 0;
-        pith_tensor to = each_text_rows_of(r->out[0], whole ? t : offsets[t], whole ? t + 1 : offsets[t + 1]), made;
+        pith_tensor to = each_text_rows_of(r->out[0], whole ? t : offsets[t],
+                                           whole ? t + 1 : offsets[t + 1]),
+                    made;
         if (offsets[t] == offsets[t + 1]) {
             if (to.bytes) memset(to.data, 0, to.bytes);
             continue;
         }
         for (int i = 0; i < p.count; i++)
-            in[i] =
-                each_text_rows_of(r->in[1 + i], p.by_text[i] ? t : offsets[t], p.by_text[i] ? t + 1 : offsets[t + 1]);
+            in[i] = each_text_rows_of(r->in[1 + i], p.by_text[i] ? t : offsets[t],
+                                      p.by_text[i] ? t + 1 : offsets[t + 1]);
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, (size_t)p.count, &made, 1));
-        if (made.dtype != to.dtype || made.bytes != to.bytes || made.rank < 1 || made.dims[0] != to.dims[0])
-            return pith__op_fail(r, "the body gives other rows than those of text %lld", (long long)t);
+        if (made.dtype != to.dtype || made.bytes != to.bytes || made.rank < 1 ||
+            made.dims[0] != to.dims[0])
+            return pith__op_fail(r, "the body gives other rows than those of text %lld",
+                                 (long long)t);
         if (to.bytes) memcpy(to.data, made.data, to.bytes);
     }
     return PITH_OK;

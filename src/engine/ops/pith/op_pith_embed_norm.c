@@ -1,13 +1,14 @@
 /* op_pith_embed_norm.c - pith.EmbedNorm: the sum of up to three looked-up rows, normalised.
  *
- *   inputs      gamma [n]; beta [n] (may be absent); then pairs of table [rows_i, n] (f32, f16 or bf16, constant) and
- *               ids_i
+ *   inputs      gamma [n]; beta [n] (may be absent); then pairs of table [rows_i, n] (f32, f16 or
+ *               bf16, constant) and ids_i
  *   output      [ids…, n]; the shapes of the ids broadcast
- *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps large tables in 8
- *               bits, with a scale for each group of a row's elements
+ *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps
+ *               large tables in 8 bits, with a scale for each group of a row's elements
  *
- * Rows of 16 bits are widened as they are looked up. The first table may have any alignment. Rows are added in the
- * order of the pairs. A negative id counts from the end of the table, as in Gather. */
+ * Rows of 16 bits are widened as they are looked up. The first table may have any alignment. Rows
+ * are added in the order of the pairs. A negative id counts from the end of the table, as in
+ * Gather. */
 #include "base/checked.h"
 #include "engine/kernels/convert.h"
 #include "engine/kernels/norm.h"
@@ -18,8 +19,8 @@
 #define TABLES_MAX 3
 /* Elements that are worth a thread, a few microseconds. */
 #define EMBED_GRAIN 20000
-/* Tables of fewer rows (positions, types) stay f32 with int8: they save little memory, and rounding them costs quality.
- */
+/* Tables of fewer rows (positions, types) stay f32 with int8: they save little memory, and rounding
+ * them costs quality. */
 #define QUANTIZED_ROWS 1024
 /* Rows that are quantised as one part. */
 #define PACK_ROWS 256
@@ -46,11 +47,13 @@ static pith_status embed_norm_infer(pith__infer *c) {
     pith__type shape;
     for (int i = 0; i < tables; i++) {
         const pith__type *table = c->in[2 + 2 * i], *ids = c->in[3 + 2 * i];
-        if (!table || table->rank != 2 || (table->dtype != PITH_F32 && !embed_norm_is_narrow(table->dtype)))
+        if (!table || table->rank != 2 ||
+            (table->dtype != PITH_F32 && !embed_norm_is_narrow(table->dtype)))
             return pith__op_fail(c, "table %d is not a matrix of float32, float16 or bfloat16", i);
         if (!ids || (ids->dtype != PITH_I64 && ids->dtype != PITH_I32))
             return pith__op_fail(c, "ids %d are not integers", i);
-        if (!pith__dim_equal(table->dims[1], c->in[2]->dims[1])) return pith__op_fail(c, "tables differ in width");
+        if (!pith__dim_equal(table->dims[1], c->in[2]->dims[1]))
+            return pith__op_fail(c, "tables differ in width");
         pith__type sum = *ids;
         if (i > 0) PITH_TRY(pith__infer_broadcast(c, &shape, ids, &sum));
         shape = sum;
@@ -62,8 +65,8 @@ static pith_status embed_norm_infer(pith__infer *c) {
     if (shape.rank == PITH_MAX_RANK) return pith__op_fail(c, "ids have too many axes");
     shape.dims[shape.rank] = c->in[2]->dims[1];
     for (int i = 0; i < 2; i++) {
-        if (c->in[i] &&
-            (c->in[i]->dtype != PITH_F32 || c->in[i]->rank != 1 || c->in[i]->dims[0] != c->in[2]->dims[1])) {
+        if (c->in[i] && (c->in[i]->dtype != PITH_F32 || c->in[i]->rank != 1 ||
+                         c->in[i]->dims[0] != c->in[2]->dims[1])) {
             return pith__op_fail(c, "gamma or beta does not have the tables' width");
         }
     }
@@ -72,10 +75,12 @@ static pith_status embed_norm_infer(pith__infer *c) {
 }
 
 /* n elements from `first` on, wherever they lie; room: for as many. */
-static void embed_norm_read_floats(float *to, const pith_tensor *from, int64_t first, int64_t n, void *room) {
+static void embed_norm_read_floats(float *to, const pith_tensor *from, int64_t first, int64_t n,
+                                   void *room) {
     const size_t size = embed_norm_is_narrow(from->dtype) ? sizeof(uint16_t) : sizeof(float);
     const char *at = (const char *)from->data + (size_t)first * size;
-    if (embed_norm_is_narrow(from->dtype) && (uintptr_t)at % size) at = memcpy(room, at, (size_t)n * size);
+    if (embed_norm_is_narrow(from->dtype) && (uintptr_t)at % size)
+        at = memcpy(room, at, (size_t)n * size);
     if (embed_norm_is_narrow(from->dtype))
         pith__convert(to, PITH_F32, 0, at, from->dtype, 0, n, true);
     else
@@ -91,22 +96,30 @@ typedef struct table_pack {
 
 static void fill_table(void *packed, const void *context, size_t part, void *scratch) {
     const table_pack *t = context;
-    int64_t first = (int64_t)part * PACK_ROWS, rows = t->rows - first < PACK_ROWS ? t->rows - first : PACK_ROWS;
+    int64_t first = (int64_t)part * PACK_ROWS,
+            rows = t->rows - first < PACK_ROWS ? t->rows - first : PACK_ROWS;
     size_t skip = (size_t)(first * t->n);
-    embed_norm_read_floats(scratch, t->from, (int64_t)skip, rows * t->n, (float *)scratch + PACK_ROWS * t->n);
-    float *scales = (float *)(void *)((char *)packed + t->scales_at) + first * pith__table_groups(t->n);
+    embed_norm_read_floats(scratch, t->from, (int64_t)skip, rows * t->n,
+                           (float *)scratch + PACK_ROWS * t->n);
+    float *scales =
+        (float *)(void *)((char *)packed + t->scales_at) + first * pith__table_groups(t->n);
     t->quantize(scratch, (int8_t *)packed + skip, scales, rows, t->n);
 }
 
 static pith_status pack_table(small_table *small, pith__prepare *c, int input) {
     table_pack *t = pith__arena_array(c->arena, 1, sizeof *t);
     if (!t) return pith__fail_memory(c->err, sizeof *t);
-    *t = (table_pack){ .quantize = PITH_PREPARE_KERNEL(pith__quantize_table_fn, "quantize_table", PITH_I8, c),
+    *t = (table_pack){ .quantize = PITH_PREPARE_KERNEL(pith__quantize_table_fn, "quantize_table",
+                                                       PITH_I8, c),
                        .from = c->in[input]->data,
                        .rows = c->in[input]->dims[0],
                        .n = c->in[input]->dims[1] };
-    if (!t->quantize) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for int8 tables");
-    pith__pack pack = { .layout = "i8rows32", .inputs = 1u << input, .fill = fill_table, .context = t };
+    if (!t->quantize)
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                          "this build has no kernels for int8 tables");
+    pith__pack pack = {
+        .layout = "i8rows32", .inputs = 1u << input, .fill = fill_table, .context = t
+    };
     if (pith__mul_overflows((size_t)t->rows, (size_t)t->n, &t->scales_at) ||
         pith__add_overflows(t->scales_at, (size_t)63, &t->scales_at) ||
         pith__mul_overflows((size_t)t->n, PACK_ROWS * 2 * sizeof(float), &pack.scratch))
@@ -122,9 +135,12 @@ static pith_status pack_table(small_table *small, pith__prepare *c, int input) {
 }
 
 static pith_status pack_tables(embed_norm *s, pith__prepare *c) {
-    if (pith__node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8) return PITH_OK;
+    if (pith__node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8)
+        return PITH_OK;
     s->dequantize = PITH_PREPARE_KERNEL(pith__dequantize_row_fn, "dequantize_row", PITH_I8, c);
-    if (!s->dequantize) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for int8 tables");
+    if (!s->dequantize)
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                          "this build has no kernels for int8 tables");
     for (int t = 0; t < (c->in_count - 2) / 2; t++) {
         int input = 2 + 2 * t;
         if (c->in[input]->dims[0] >= QUANTIZED_ROWS && pith__pack_can(c, input))
@@ -138,14 +154,16 @@ static pith_status embed_norm_prepare(pith__prepare *c) {
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     const char *family = pith__node_int(c->node, "rms", 0) ? "rms_norm" : "layer_norm";
     s->norm = PITH_PREPARE_KERNEL(pith__layer_norm_f32_fn, family, PITH_F32, c);
-    if (!s->norm) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
+    if (!s->norm)
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
     s->epsilon = pith__node_float(c->node, "epsilon", 1e-5f);
     c->state = s;
     return pack_tables(s, c);
 }
 
 /* A row of floats for each table that is not f32, and one more, for each worker. */
-static pith_status embed_norm_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status embed_norm_scratch(const pith__infer *c, const void *state, int threads,
+                                      size_t *bytes) {
     const embed_norm *s = state;
     bool small = s->dequantize != NULL;
     for (int i = 2; i < c->in_count; i += 2) small |= embed_norm_is_narrow(c->in[i]->dtype);
@@ -169,7 +187,8 @@ typedef struct work {
 } work;
 
 static int64_t id_at(const pith_tensor *ids, int64_t i) {
-    return ids->dtype == PITH_I64 ? ((const int64_t *)ids->data)[i] : ((const int32_t *)ids->data)[i];
+    return ids->dtype == PITH_I64 ? ((const int64_t *)ids->data)[i]
+                                  : ((const int32_t *)ids->data)[i];
 }
 
 static const float *table_row(const work *w, int t, int64_t row, int worker) {
@@ -184,13 +203,15 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
     float *own = w->wide ? w->wide + worker * (TABLES_MAX + 1) * w->row.n : NULL,
           *wide = own ? own + t * w->row.n : NULL;
     if (embed_norm_is_narrow(w->table[t]->dtype) && !small->rows) {
-        embed_norm_read_floats(wide, w->table[t], id * w->row.n, w->row.n, own + TABLES_MAX * w->row.n);
+        embed_norm_read_floats(wide, w->table[t], id * w->row.n, w->row.n,
+                               own + TABLES_MAX * w->row.n);
         return wide;
     }
     if (small->rows) {
         const int8_t *rows = small->rows;
         const float *scales = (const float *)(const void *)(rows + small->scales_at);
-        w->s->dequantize(rows + id * w->row.n, scales + id * pith__table_groups(w->row.n), wide, w->row.n);
+        w->s->dequantize(rows + id * w->row.n, scales + id * pith__table_groups(w->row.n), wide,
+                         w->row.n);
         return wide;
     }
     return (const float *)w->table[t]->data + id * w->row.n;
@@ -198,7 +219,8 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
 
 static void embed_norm_part(void *context, size_t index, int worker) {
     const work *w = context;
-    int64_t first = (int64_t)index * w->chunk, last = first + w->chunk < w->rows ? first + w->chunk : w->rows;
+    int64_t first = (int64_t)index * w->chunk,
+            last = first + w->chunk < w->rows ? first + w->chunk : w->rows;
     for (int64_t row = first; row < last; row++) {
         pith__layer_norm a = w->row;
         a.x = table_row(w, 0, row, worker);
@@ -217,7 +239,8 @@ static pith_status check_ids(const pith__run *r, const work *w) {
         for (int64_t i = 0; i < count; i++) {
             int64_t id = id_at(w->ids[t], i);
             if (id < -rows || id >= rows) {
-                return pith__fail(r->err, PITH_ERR_RUN, "id %lld is outside the table of %lld rows (ids %d)",
+                return pith__fail(r->err, PITH_ERR_RUN,
+                                  "id %lld is outside the table of %lld rows (ids %d)",
                                   (long long)id, (long long)rows, t);
             }
         }

@@ -8,7 +8,8 @@
 #include "engine/kernels/unary.h"
 #include "engine/ops/op.h"
 
-/* Elements that are worth a thread, a few microseconds: an activation costs several times as much as an addition. */
+/* Elements that are worth a thread, a few microseconds: an activation costs several times as much
+ * as an addition. */
 #define GATED_GRAIN 4000
 
 typedef struct gated {
@@ -24,7 +25,8 @@ static pith_status gated_infer(pith__infer *c) {
     pith__type_set(&c->out[0], PITH_F32, x->rank, x->dims);
     if (x->rank < 0) return PITH_OK;
     pith__dim *n = &c->out[0].dims[x->rank - 1];
-    if (pith__dim_known(*n) && *n % 2) return pith__op_fail(c, "x has %lld columns, not two halves", (long long)*n);
+    if (pith__dim_known(*n) && *n % 2)
+        return pith__op_fail(c, "x has %lld columns, not two halves", (long long)*n);
     *n = pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, *n, 2);
     return PITH_OK;
 }
@@ -48,8 +50,8 @@ static pith_status gated_prepare(pith__prepare *c) {
     s->multiply = PITH_PREPARE_KERNEL(pith__binary_fn, "mul", PITH_F32, c);
     s->second = pith__node_int(c->node, "second", 0) != 0;
     if (!s->activate || !s->multiply)
-        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s or no kernel mul",
-                          families[activation]);
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                          "this build has no kernel %s or no kernel mul", families[activation]);
     c->state = s;
     return PITH_OK;
 }
@@ -63,7 +65,8 @@ typedef struct work {
 
 static void gated_part(void *context, size_t index, int worker) {
     const work *w = context;
-    int64_t begin = (int64_t)index * w->chunk, end = begin + w->chunk < w->rows ? begin + w->chunk : w->rows, n = w->n;
+    int64_t begin = (int64_t)index * w->chunk,
+            end = begin + w->chunk < w->rows ? begin + w->chunk : w->rows, n = w->n;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         const float *first = w->x + i * 2 * n, *second = first + n;

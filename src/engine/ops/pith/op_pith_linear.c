@@ -1,12 +1,15 @@
 /* op_pith_linear.c - pith.Linear: y = activation(x W + b), the form of every dense layer.
  *
- *   inputs      x [..., k]; then pairs of weight [k, n_i] (or [n_i, k]) and bias [n_i] (may be absent), all constants
- *   output      [..., n_0 + n_1 + …]: the columns of several weights one after another, such as query, key and value
- *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k]; precision
- *               (pith_precision) of the matmul, f32 if it is absent; repeats: 1 if duplicate rows of x are likely,
- *               which are then multiplied once
+ *   inputs      x [..., k]; then pairs of weight [k, n_i] (or [n_i, k]) and bias [n_i] (may be
+ *               absent), all constants
+ *   output      [..., n_0 + n_1 + …]: the columns of several weights one after another, such as
+ *               query, key and value
+ *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k];
+ *               precision (pith_precision) of the matmul, f32 if it is absent; repeats: 1 if
+ *               duplicate rows of x are likely, which are then multiplied once
  *
- * Weights are f32, f16 or bf16, packed once by prepare. All but the last have a multiple of PITH_GEMM_PANEL columns. */
+ * Weights are f32, f16 or bf16, packed once by prepare. All but the last have a multiple of
+ * PITH_GEMM_PANEL columns. */
 #include "base/checked.h"
 #include "base/half.h"
 #include "engine/ops/shared/distinct_rows.h"
@@ -14,11 +17,11 @@
 
 /* Weights that may be merged into one linear; query, key and value are three. */
 #define WEIGHTS_MAX 8
-/* The fewest rows of a part. With fewer, a part waits for its weights to be read; with this many they arrive as fast as
- * they are used. More leave threads idle. */
+/* The fewest rows of a part. With fewer, a part waits for its weights to be read; with this many
+ * they arrive as fast as they are used. More leave threads idle. */
 #define ROWS_PER_PART 48
-/* Pieces into which the part of a thread is cut if it has enough rows, so that a delayed thread can leave some to
- * others. */
+/* Pieces into which the part of a thread is cut if it has enough rows, so that a delayed thread can
+ * leave some to others. */
 #define SHARES 4
 /* Columns of a part are a multiple of this, so that most tiles are full. */
 #define COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
@@ -31,9 +34,11 @@ static pith_status linear_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32");
     if (x->rank == 0) return pith__op_fail(c, "x is a scalar");
-    if (c->in_count > 1 + 2 * WEIGHTS_MAX) return pith__op_fail(c, "there are more than %d weights", WEIGHTS_MAX);
+    if (c->in_count > 1 + 2 * WEIGHTS_MAX)
+        return pith__op_fail(c, "there are more than %d weights", WEIGHTS_MAX);
     int64_t activation = pith__node_int(c->node, "activation", PITH_ACT_NONE);
-    if (activation < PITH_ACT_NONE || activation > PITH_ACT_QUICK_GELU) return pith__op_fail(c, "unknown activation");
+    if (activation < PITH_ACT_NONE || activation > PITH_ACT_QUICK_GELU)
+        return pith__op_fail(c, "unknown activation");
     pith__dim n = 0;
     for (int i = 1; i < c->in_count; i += 2) {
         const pith__type *w = c->in[i];
@@ -41,8 +46,8 @@ static pith_status linear_infer(pith__infer *c) {
         bool transposed = linear_is_transposed(c->node, i / 2);
         pith__dim k = w->dims[transposed];
         if (x->rank > 0 && pith__dim_known(x->dims[x->rank - 1]) && x->dims[x->rank - 1] != k) {
-            return pith__op_fail(c, "x has %lld columns, weight %d has %lld rows", (long long)x->dims[x->rank - 1],
-                                 i / 2, (long long)k);
+            return pith__op_fail(c, "x has %lld columns, weight %d has %lld rows",
+                                 (long long)x->dims[x->rank - 1], i / 2, (long long)k);
         }
         n = pith__dim_apply(c->dims, PITH_DIM_ADD, n, w->dims[!transposed]);
     }
@@ -115,7 +120,8 @@ static pith_status linear_prepare(pith__prepare *c) {
             return pith__op_fail(c, "weight %d differs in rows", i / 2);
         if (bias && pith__type_count(bias) != linear_columns_of(c, i))
             return pith__op_fail(c, "bias %d does not fit its weight", i / 2);
-        if (s->n % PITH_GEMM_PANEL) return pith__op_fail(c, "weight %d begins inside a panel", i / 2);
+        if (s->n % PITH_GEMM_PANEL)
+            return pith__op_fail(c, "weight %d begins inside a panel", i / 2);
         s->n += linear_columns_of(c, i);
         has_bias |= bias != NULL;
     }
@@ -129,10 +135,12 @@ static pith_status linear_prepare(pith__prepare *c) {
     int64_t n0 = 0;
     for (int i = 1; i < c->in_count; n0 += linear_columns_of(c, i), i += 2) {
         int64_t n = linear_columns_of(c, i);
-        weights[count++] = (pith__pack_matrix){ i, linear_is_transposed(c->node, i / 2), 0, n, n0 * s->k };
+        weights[count++] =
+            (pith__pack_matrix){ i, linear_is_transposed(c->node, i / 2), 0, n, n0 * s->k };
         const pith_tensor *b = i + 1 < c->in_count && c->in[i + 1] ? c->in[i + 1]->data : NULL;
         /* x + -0.0 is x, for every x. */
-        for (int64_t j = 0; has_bias && j < n; j++) s->bias[n0 + j] = b ? linear_element(b, j) : -0.0f;
+        for (int64_t j = 0; has_bias && j < n; j++)
+            s->bias[n0 + j] = b ? linear_element(b, j) : -0.0f;
     }
     c->state = s;
     return s->way->prepare(s, c, weights, count);
@@ -143,7 +151,8 @@ static size_t distinct_bytes(const pith__linear *s, int64_t m) {
     return s->repeats ? pith__distinct_rows_bytes(m, s->k) : 0;
 }
 
-static pith_status linear_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status linear_scratch(const pith__infer *c, const void *state, int threads,
+                                  size_t *bytes) {
     const pith__linear *s = state;
     (void)threads;
     int64_t m = s->k > 0 ? pith__type_count(c->in[0]) / s->k : 0;
@@ -157,7 +166,8 @@ static pith_status linear_scratch(const pith__infer *c, const void *state, int t
 typedef struct work {
     const pith__linear *s;
     pith__linear_rows rows;
-    int64_t row_parts, column_parts, streak; /* streak: parts that a thread takes one after the other */
+    int64_t row_parts, column_parts, streak; /* streak: parts that a thread takes one after the
+                                                other */
     pith__packed_bytes upcoming;
 } work;
 
@@ -167,8 +177,9 @@ static int64_t begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
     return begin < size ? begin : size;
 }
 
-/* What the thread that takes part `index`, whose columns end at n1, probably reads next: the columns that follow, or
- * of the next matmul those it begins with, which are the first if it goes by rows. */
+/* What the thread that takes part `index`, whose columns end at n1, probably reads next: the
+ * columns that follow, or of the next matmul those it begins with, which are the first if it goes
+ * by rows. */
 static const void *next_of(const work *w, int64_t index, int64_t n1) {
     if ((index + 1) % w->streak && n1 < w->s->n) return NULL;
     int64_t first = w->row_parts > 1 ? 0 : index / w->streak * w->streak;
@@ -181,18 +192,20 @@ static void linear_part(void *context, size_t index, int worker) {
     const pith__linear *s = w->s;
     (void)worker;
     int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts;
-    int64_t n0 = begin_of(j, w->column_parts, s->n, COLUMNS), n1 = begin_of(j + 1, w->column_parts, s->n, COLUMNS);
-    int64_t m0 = begin_of(i, w->row_parts, w->rows.m, 1), m1 = begin_of(i + 1, w->row_parts, w->rows.m, 1);
+    int64_t n0 = begin_of(j, w->column_parts, s->n, COLUMNS),
+            n1 = begin_of(j + 1, w->column_parts, s->n, COLUMNS);
+    int64_t m0 = begin_of(i, w->row_parts, w->rows.m, 1),
+            m1 = begin_of(i + 1, w->row_parts, w->rows.m, 1);
     pith__linear_rows rows = w->rows;
     rows.next = next_of(w, (int64_t)index, n1);
     if (w->column_parts == 1 && s->way->convert) s->way->convert(s, &rows, m0, m1);
     s->way->multiply(s, &rows, m0, m1, n0, n1);
 }
 
-/* By rows where each part has enough of them, so that a thread finds its rows of one step in its cache in the next;
- * fewer wait for weights, which are then read by one thread only. Where there are enough rows each thread's share is
- * cut by columns again, so that a thread which is done can take some of another's; rows that are to be converted are
- * not. */
+/* By rows where each part has enough of them, so that a thread finds its rows of one step in its
+ * cache in the next; fewer wait for weights, which are then read by one thread only. Where there
+ * are enough rows each thread's share is cut by columns again, so that a thread which is done can
+ * take some of another's; rows that are to be converted are not. */
 static void linear_split(work *w, int threads) {
     int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS, shares = 1;
     double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->grain;
@@ -216,11 +229,14 @@ static pith_status linear_run(pith__run *r) {
     const pith__linear *s = r->state;
     const int64_t m = linear_rows_of(s, r);
     if (m == 0) return PITH_OK;
-    work w = { .s = s,
-               .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
-               .upcoming = r->upcoming };
+    work w = {
+        .s = s,
+        .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
+        .upcoming = r->upcoming
+    };
     const size_t before = distinct_bytes(s, m);
-    const pith__distinct_rows *distinct = before ? pith__distinct_rows_find(r->scratch, w.rows.x, m, s->k) : NULL;
+    const pith__distinct_rows *distinct =
+        before ? pith__distinct_rows_find(r->scratch, w.rows.x, m, s->k) : NULL;
     if (distinct) {
         w.rows.x = distinct->rows;
         w.rows.m = distinct->count;
@@ -235,9 +251,11 @@ static pith_status linear_run(pith__run *r) {
 
 /* ---- f32 ---- */
 
-static pith_status prepare_f32(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights, size_t count) {
+static pith_status prepare_f32(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights,
+                               size_t count) {
     s->gemm = pith__prepare_find(c, "gemm", PITH_F32);
-    if (!s->gemm) (void)pith__prepare_find(c, "gemm_pack", PITH_F32); /* so that a message names both */
+    /* so that a message names both */
+    if (!s->gemm) (void)pith__prepare_find(c, "gemm_pack", PITH_F32);
     if (!s->gemm) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     s->grain = PITH_LINEAR_GRAIN;
     size_t floats = (size_t)pith__gemm_f32_packed_size(s->k, s->n);
@@ -245,8 +263,8 @@ static pith_status prepare_f32(pith__linear *s, pith__prepare *c, const pith__pa
     return pith__prepare_pack_f32(c, &s->packed, weights, count, s->k, floats);
 }
 
-static void multiply_f32(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
-                         int64_t n1) {
+static void multiply_f32(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1,
+                         int64_t n0, int64_t n1) {
     pith__gemm g = { .a = r->x,
                      .b = s->packed,
                      .c = r->y,
@@ -283,7 +301,8 @@ const pith__op pith__op_Linear_pith = {
     .min_inputs = 2,
     .max_inputs = -1,
     .max_outputs = 1,
-    .attrs = "activation int 0..7 = 0; precision int 0..3 = 1; repeats bool = 0; transposed int 0.. = 0",
+    .attrs =
+        "activation int 0..7 = 0; precision int 0..3 = 1; repeats bool = 0; transposed int 0.. = 0",
     .flags = PITH_OP_GAPS,
     .infer = linear_infer,
     .prepare = linear_prepare,

@@ -1,4 +1,5 @@
-/* op_pith_pool_last.c - pith.MaxPoolLast: MaxPool of 8-bit pictures [batch, rows, columns, channels].
+/* op_pith_pool_last.c - pith.MaxPoolLast: MaxPool of 8-bit pictures [batch, rows, columns,
+ * channels].
  *
  *   input       x, u8 or i8
  *   output      the largest number of each window and channel
@@ -15,7 +16,8 @@ static pith_status pool_last_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim dims[PITH_MAX_RANK];
     pith__window w;
-    if (x->rank >= 0 && x->rank != 4) return pith__op_fail(c, "input has rank %d, expected 4", x->rank);
+    if (x->rank >= 0 && x->rank != 4)
+        return pith__op_fail(c, "input has rank %d, expected 4", x->rank);
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank == 4) {
         PITH_TRY(pith__windows_attributes(&w, c->node, 2, NULL, c->err));
@@ -36,22 +38,23 @@ typedef struct job {
 typedef uint8_t plain_bytes __attribute__((vector_size(16)));
 typedef int8_t signed_bytes __attribute__((vector_size(16)));
 
-#define POOL_LAST_LARGER(T, vectors, to, from, n)                                                                      \
-    do {                                                                                                               \
-        int64_t i = 0;                                                                                                 \
-        for (; (n)-i >= 16; i += 16) {                                                                                 \
-            vectors p, q;                                                                                              \
-            memcpy(&p, (to) + i, 16);                                                                                  \
-            memcpy(&q, (from) + i, 16);                                                                                \
-            const vectors more = (vectors)(q > p);                                                                     \
-            p = (q & more) | (p & ~more);                                                                              \
-            memcpy((to) + i, &p, 16);                                                                                  \
-        }                                                                                                              \
-        for (; i < (n); i++)                                                                                           \
-            if ((T)(from)[i] > (T)(to)[i]) (to)[i] = (from)[i];                                                        \
+#define POOL_LAST_LARGER(T, vectors, to, from, n)                                                  \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        for (; (n)-i >= 16; i += 16) {                                                             \
+            vectors p, q;                                                                          \
+            memcpy(&p, (to) + i, 16);                                                              \
+            memcpy(&q, (from) + i, 16);                                                            \
+            const vectors more = (vectors)(q > p);                                                 \
+            p = (q & more) | (p & ~more);                                                          \
+            memcpy((to) + i, &p, 16);                                                              \
+        }                                                                                          \
+        for (; i < (n); i++)                                                                       \
+            if ((T)(from)[i] > (T)(to)[i]) (to)[i] = (from)[i];                                    \
     } while (0)
 
-/* The places of window o along an axis that are inside the picture: first, first + dilation, …, below end. */
+/* The places of window o along an axis that are inside the picture: first, first + dilation, …,
+ * below end. */
 typedef struct span {
     int64_t first, end;
 } span;
@@ -95,15 +98,19 @@ static void pool_last_part(void *context, size_t part, int worker) {
 
 static pith_status pool_last_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
-    job j = { .x = x->data, .y = y->data, .channels = x->dims[3], .is_signed = x->dtype == PITH_I8 };
+    job j = {
+        .x = x->data, .y = y->data, .channels = x->dims[3], .is_signed = x->dtype == PITH_I8
+    };
     if (!pith__tensor_count(y)) return PITH_OK;
     PITH_TRY(pith__windows_attributes(&j.w, r->node, 2, NULL, r->err));
     pith__windows_complete(&j.w, r->node, x->dims + 1, y->dims + 1);
     j.rows = y->dims[0] * j.w.out[0];
     int64_t work;
-    if (pith__mul_overflows(j.w.out[1] * j.channels, pith__window_count(j.w.kernel, 2), &work)) work = INT64_MAX;
+    if (pith__mul_overflows(j.w.out[1] * j.channels, pith__window_count(j.w.kernel, 2), &work))
+        work = INT64_MAX;
     j.rows_per_part = pith__run_chunk(r, j.rows, work, GRAIN);
-    pith__run_parallel(r, pool_last_part, &j, (size_t)((j.rows + j.rows_per_part - 1) / j.rows_per_part));
+    pith__run_parallel(r, pool_last_part, &j,
+                       (size_t)((j.rows + j.rows_per_part - 1) / j.rows_per_part));
     return PITH_OK;
 }
 
@@ -116,7 +123,8 @@ const pith__op pith__op_MaxPoolLast_pith = {
     .max_inputs = 1,
     .max_outputs = 1,
     .types = "q",
-    .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; ceil_mode bool = 0; dilations ints 1..; "
+    .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; ceil_mode bool = 0; "
+             "dilations ints 1..; "
              "kernel_shape ints! 1..; pads ints; storage_order bool = 0; strides ints 1..",
     .infer = pool_last_infer,
     .run = pool_last_run,

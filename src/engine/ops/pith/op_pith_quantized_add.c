@@ -1,7 +1,8 @@
-/* op_pith_quantized_add.c - pith.QuantizedAdd: the sum of two dequantised tensors of 8-bit numbers, quantised.
+/* op_pith_quantized_add.c - pith.QuantizedAdd: the sum of two dequantised tensors of 8-bit numbers,
+ * quantised.
  *
- *   inputs   a, its scale and zero point, b, its scale and zero point, scale and zero point of the output: u8 or i8,
- *            scales f32 of one element; a and b have one rank, and are broadcast
+ *   inputs   a, its scale and zero point, b, its scale and zero point, scale and zero point of the
+ *            output: u8 or i8, scales f32 of one element; a and b have one rank, and are broadcast
  *   output   the sum, with the type of its zero point
  * The bits are those of DequantizeLinear, Add and QuantizeLinear. */
 #include "base/checked.h"
@@ -22,8 +23,8 @@ static pith_status quantized_add_check_numbers(const pith__infer *c) {
     for (int i = 0; i < 6; i += 3) {
         const int dtype = c->in[i]->dtype, zero = c->in[i + 2]->dtype;
         if (dtype && zero && dtype != zero)
-            return pith__op_fail(c, "input %d has dtype %s, its zero point %s", i, pith__dtype_name(dtype),
-                                 pith__dtype_name(zero));
+            return pith__op_fail(c, "input %d has dtype %s, its zero point %s", i,
+                                 pith__dtype_name(dtype), pith__dtype_name(zero));
     }
     return PITH_OK;
 }
@@ -41,13 +42,15 @@ static pith_status quantized_add_infer(pith__infer *c) {
 }
 
 /* Copies of the terms that are broadcast. */
-static pith_status quantized_add_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status quantized_add_scratch(const pith__infer *c, const void *state, int threads,
+                                         size_t *bytes) {
     const int64_t count = pith__type_count(&c->out[0]);
     (void)state, (void)threads;
     *bytes = 0;
     for (int i = 0; i < 6; i += 3) {
         if (pith__type_count(c->in[i]) == count) continue;
-        if (pith__add_overflows(*bytes, (size_t)count, bytes)) return pith__fail_memory(c->err, SIZE_MAX);
+        if (pith__add_overflows(*bytes, (size_t)count, bytes))
+            return pith__fail_memory(c->err, SIZE_MAX);
     }
     return PITH_OK;
 }
@@ -105,7 +108,8 @@ static void quantized_add_part(void *context, size_t part, int worker) {
 
 static pith_status quantized_add_run(pith__run *r) {
     const pith_tensor *y = r->out[0];
-    const float zero = quantized_add_zero(r->in[7]), least = (y->dtype == PITH_I8 ? -128.0f : 0.0f) - zero;
+    const float zero = quantized_add_zero(r->in[7]),
+                least = (y->dtype == PITH_I8 ? -128.0f : 0.0f) - zero;
     job j = { .fn = *(pith__quantized_add_fn *const *)r->state, .count = pith__tensor_count(y) };
     if (!j.count) return PITH_OK;
     uint8_t *rest = r->scratch;
@@ -117,7 +121,8 @@ static pith_status quantized_add_run(pith__run *r) {
                                    .high = least + 255.0f,
                                    .zero = (int32_t)zero };
     j.per_part = pith__run_chunk(r, j.count, 1, GRAIN);
-    pith__run_parallel(r, quantized_add_part, &j, (size_t)((j.count + j.per_part - 1) / j.per_part));
+    pith__run_parallel(r, quantized_add_part, &j,
+                       (size_t)((j.count + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 

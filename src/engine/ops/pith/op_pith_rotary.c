@@ -1,12 +1,13 @@
 /* op_pith_rotary.c - pith.Rotary: the heads in a row rotated by the angles of the row's position.
  *
- *   inputs      x [batch, sequence, columns] or [batch, sequence, heads, size], or ragged [tokens, …]: head h begins
- *               at column + h * pitch of a row
- *               cosine, sine: rows of `turned` (one per element) or turned / 2 (one per pair) along the last axis;
- *               their other axes multiply to sequence, or to batch * sequence
+ *   inputs      x [batch, sequence, columns] or [batch, sequence, heads, size], or ragged [tokens,
+ *               …]: head h begins at column + h * pitch of a row cosine, sine: rows of `turned`
+ *               (one per element) or turned / 2 (one per pair) along the last axis; their other
+ *               axes multiply to sequence, or to batch * sequence
  *   output      [batch, sequence, heads * size], or [tokens, heads * size]
- *   attributes  heads, size, column, pitch (size if absent); turned: how many elements of a head are rotated (all if
- *               absent); the elements after them stay; interleaved (the pairs are neighbours, not halves), ragged
+ *   attributes  heads, size, column, pitch (size if absent); turned: how many elements of a head
+ *               are rotated (all if absent); the elements after them stay; interleaved (the pairs
+ *               are neighbours, not halves), ragged
  *
  * The numeric definition is that of engine/kernels/rotary.h. */
 #include "engine/kernels/rotary.h"
@@ -26,11 +27,13 @@ typedef struct rotary {
 static pith_status rotary_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t heads = pith__node_int(c->node, "heads", 0), size = pith__node_int(c->node, "size", 0),
-            column = pith__node_int(c->node, "column", 0), pitch = pith__node_int(c->node, "pitch", size),
+            column = pith__node_int(c->node, "column", 0),
+            pitch = pith__node_int(c->node, "pitch", size),
             turned = pith__node_int(c->node, "turned", size);
     int lead = pith__node_int(c->node, "ragged", 0) ? 1 : 2;
-    if (heads < 1 || size < 2 || column < 0 || heads > LIMIT || size > LIMIT || column > LIMIT * LIMIT || pitch < 0 ||
-        pitch > LIMIT || turned < 2 || turned % 2 || turned > size)
+    if (heads < 1 || size < 2 || column < 0 || heads > LIMIT || size > LIMIT ||
+        column > LIMIT * LIMIT || pitch < 0 || pitch > LIMIT || turned < 2 || turned % 2 ||
+        turned > size)
         return pith__op_fail(c, "impossible heads, size, column or pitch");
     for (int i = 0; i < 3; i++) {
         if (c->in[i]->dtype != PITH_F32) return pith__op_fail(c, "input %d must be float32", i);
@@ -77,7 +80,8 @@ typedef struct work {
 
 static void rotary_part(void *context, size_t index, int worker) {
     const work *w = context;
-    int64_t begin = (int64_t)index * w->chunk, end = begin + w->chunk < w->rows ? begin + w->chunk : w->rows;
+    int64_t begin = (int64_t)index * w->chunk,
+            end = begin + w->chunk < w->rows ? begin + w->chunk : w->rows;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         pith__rotary a = w->first;
@@ -87,7 +91,8 @@ static void rotary_part(void *context, size_t index, int worker) {
         a.sine += i % w->positions * w->width;
         w->fn(&a);
         for (int64_t h = 0; w->rest && h < a.heads; h++)
-            memcpy(a.y + h * a.y_pitch + a.size, a.x + h * a.x_pitch + a.size, (size_t)w->rest * sizeof *a.y);
+            memcpy(a.y + h * a.y_pitch + a.size, a.x + h * a.x_pitch + a.size,
+                   (size_t)w->rest * sizeof *a.y);
     }
 }
 
@@ -96,14 +101,16 @@ static pith_status rotary_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *cosine = r->in[1], *out = r->out[0];
     int64_t columns = s->heads * s->size, count = pith__tensor_count(out);
     if (count == 0) return PITH_OK;
-    work w = {
-        .fn = s->fn, .rows = count / columns, .rest = s->size - s->turned, .width = cosine->dims[cosine->rank - 1]
-    };
+    work w = { .fn = s->fn,
+               .rows = count / columns,
+               .rest = s->size - s->turned,
+               .width = cosine->dims[cosine->rank - 1] };
     int64_t sequence = out->rank == 3 ? out->dims[1] : w.rows, numbers = pith__tensor_count(cosine);
     w.row = pith__tensor_count(x) / w.rows;
     w.positions = w.width ? numbers / w.width : 0;
-    if ((w.positions != sequence && w.positions != w.rows) || pith__tensor_count(r->in[2]) != numbers ||
-        r->in[2]->dims[r->in[2]->rank - 1] != w.width || (w.width != s->turned && 2 * w.width != s->turned))
+    if ((w.positions != sequence && w.positions != w.rows) ||
+        pith__tensor_count(r->in[2]) != numbers || r->in[2]->dims[r->in[2]->rank - 1] != w.width ||
+        (w.width != s->turned && 2 * w.width != s->turned))
         return pith__op_fail(r, "the tables of cosines and sines do not fit the positions");
     w.first = (pith__rotary){ .x = (const float *)x->data + s->column,
                               .cosine = cosine->data,

@@ -1,11 +1,11 @@
-/* op_pith_score_mask.c - pith.ScoreMask: a mask of keys, in any form that com.microsoft's attention knows, as numbers
- * to add to scores.
+/* op_pith_score_mask.c - pith.ScoreMask: a mask of keys, in any form that com.microsoft's attention
+ * knows, as numbers to add to scores.
  *
- * Inputs: the mask (int32), query and key [batch, rows, …] or [batch, heads, rows, size], past keys [batch, heads,
- * rows, size] or absent. The mask is one of: [batch] lengths; [2 batch] ends, then starts; [3 batch + 2] lengths, then
- * two running sums; [batch, keys]; [batch, queries, keys]; or [batch, 1, longest, longest], of which the rows after
- * the past keys are taken. The output is [batch, 1, 1 or queries, keys]: 0 keeps a key, the attribute `filter` skips
- * it. */
+ * Inputs: the mask (int32), query and key [batch, rows, …] or [batch, heads, rows, size], past keys
+ * [batch, heads, rows, size] or absent. The mask is one of: [batch] lengths; [2 batch] ends, then
+ * starts; [3 batch + 2] lengths, then two running sums; [batch, keys]; [batch, queries, keys]; or
+ * [batch, 1, longest, longest], of which the rows after the past keys are taken. The output is
+ * [batch, 1, 1 or queries, keys]: 0 keeps a key, the attribute `filter` skips it. */
 #include "engine/ops/shared/infer_shapes.h"
 
 enum { MASK, QUERY, KEY, PAST };
@@ -15,13 +15,15 @@ static pith__dim score_mask_rows_of(const pith__type *t) {
 }
 
 static pith_status score_mask_infer(pith__infer *c) {
-    const pith__type *m = c->in[MASK], *q = c->in[QUERY], *past = pith__has_input(c, PAST) ? c->in[PAST] : NULL;
+    const pith__type *m = c->in[MASK], *q = c->in[QUERY],
+                     *past = pith__has_input(c, PAST) ? c->in[PAST] : NULL;
     if (m->dtype && m->dtype != PITH_I32) return pith__fail_dtype(c->err, m->dtype);
     if (m->rank == 0 || m->rank > 4) return pith__op_fail(c, "the mask has rank %d", m->rank);
     pith__dim keys = score_mask_rows_of(c->in[KEY]);
     if (past) keys = pith__dim_apply(c->dims, PITH_DIM_ADD, keys, score_mask_rows_of(past));
     pith__dim queries = m->rank < 0 ? PITH_DIM_UNKNOWN : m->rank < 3 ? 1 : score_mask_rows_of(q);
-    pith__infer_set(c, 0, PITH_F32, 4, (pith__dim[]){ q->rank > 0 ? q->dims[0] : PITH_DIM_UNKNOWN, 1, queries, keys });
+    pith__infer_set(c, 0, PITH_F32, 4,
+                    (pith__dim[]){ q->rank > 0 ? q->dims[0] : PITH_DIM_UNKNOWN, 1, queries, keys });
     return PITH_OK;
 }
 
@@ -34,16 +36,18 @@ static pith_status score_mask_run(pith__run *r) {
     bool lengths = m->rank == 1 && (m->dims[0] == batch || m->dims[0] == 3 * batch + 2);
     bool fits = m->rank == 1   ? starts || lengths
                 : m->rank == 2 ? m->dims[0] == batch && m->dims[1] == keys
-                : m->rank == 3
-                    ? m->dims[0] == batch && m->dims[1] == queries && m->dims[2] == keys
-                    : m->dims[0] == batch && m->dims[1] == 1 && m->dims[2] >= first + queries && m->dims[3] >= keys;
+                : m->rank == 3 ? m->dims[0] == batch && m->dims[1] == queries && m->dims[2] == keys
+                               : m->dims[0] == batch && m->dims[1] == 1 &&
+                                     m->dims[2] >= first + queries && m->dims[3] >= keys;
     if (!fits) return pith__op_fail(r, "the mask does not have the shape of the keys");
     float filter = pith__node_float(r->node, "filter", -10000.0f), *y = r->out[0]->data;
     for (int64_t b = 0; b < batch; b++) {
         for (int64_t i = 0; i < queries; i++, y += keys) {
-            int64_t row = m->rank == 4 ? (b * m->dims[2] + first + i) * m->dims[3] : (b * queries + i) * keys;
+            int64_t row =
+                m->rank == 4 ? (b * m->dims[2] + first + i) * m->dims[3] : (b * queries + i) * keys;
             for (int64_t k = 0; k < keys; k++) {
-                bool kept = m->rank > 1 ? mask[row + k] != 0 : k < mask[b] && (!starts || k >= mask[batch + b]);
+                bool kept = m->rank > 1 ? mask[row + k] != 0
+                                        : k < mask[b] && (!starts || k >= mask[batch + b]);
                 y[k] = kept ? 0.0f : filter;
             }
         }

@@ -2,12 +2,13 @@
  *
  * offsets is i64 [texts + 1]: text t owns rows offsets[t] to offsets[t + 1] of x [tokens, …].
  *
- *   pith.Segment      one row per text: the sum, mean, max, min, l1 or sumsq of its rows, or its first or last row
- *                     (`how`). Sums are sequential in ascending order, like a padded reduction along a strided axis.
- *                     f32; first and last any type; sum also integers
+ *   pith.Segment      one row per text: the sum, mean, max, min, l1 or sumsq of its rows, or its
+ *                     first or last row (`how`). Sums are sequential in ascending order, like a
+ *                     padded reduction along a strided axis. f32; first and last any type; sum also
+ *                     integers
  *   pith.SegmentScan  running sums within each text; exclusive and reverse as in CumSum. Integers
- *   pith.SegmentTop   the place in its text of the largest element of x [tokens], the first of equal ones; integers
- *                     to i64
+ *   pith.SegmentTop   the place in its text of the largest element of x [tokens], the first of
+ *                     equal ones; integers to i64
  *   pith.Longest      the number of rows of the longest text, i64 [1] */
 #include <stdio.h>
 
@@ -16,11 +17,13 @@
 #include "engine/ops/op.h"
 
 static pith_status infer_offsets(const pith__infer *c, const pith__type *offsets) {
-    if (offsets->dtype != PITH_I64 || offsets->rank != 1) return pith__op_fail(c, "offsets must be an int64 vector");
+    if (offsets->dtype != PITH_I64 || offsets->rank != 1)
+        return pith__op_fail(c, "offsets must be an int64 vector");
     return PITH_OK;
 }
 
-static pith_status segment_check_offsets(const pith__run *r, const pith_tensor *offsets, int64_t tokens) {
+static pith_status segment_check_offsets(const pith__run *r, const pith_tensor *offsets,
+                                         int64_t tokens) {
     const int64_t *at = offsets->data;
     int64_t texts = offsets->dims[0] - 1;
     for (int64_t t = 0; t < texts; t++) {
@@ -42,9 +45,11 @@ static pith_status segment_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     PITH_TRY(infer_offsets(c, c->in[1]));
     if (x->rank == 0) return pith__op_fail(c, "x is a scalar");
-    if (x->dtype != PITH_UNDEFINED && pith__dtype_bits(x->dtype) < 8) return pith__op_fail(c, "x has no whole bytes");
+    if (x->dtype != PITH_UNDEFINED && pith__dtype_bits(x->dtype) < 8)
+        return pith__op_fail(c, "x has no whole bytes");
     pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
-    if (x->rank > 0) c->out[0].dims[0] = pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1);
+    if (x->rank > 0)
+        c->out[0].dims[0] = pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1);
     return PITH_OK;
 }
 
@@ -62,11 +67,13 @@ static pith_status segment_prepare(pith__prepare *c) {
     snprintf(family, sizeof family, "column_" PITH_STR_FMT, PITH_STR_ARG(how));
     s->reduce = PITH_PREPARE_KERNEL(pith__reduce_columns_fn, family, dtype, c);
     if (!s->reduce)
-        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "no kernel %s for %s", family, pith__dtype_name(dtype));
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "no kernel %s for %s", family,
+                          pith__dtype_name(dtype));
     return PITH_OK;
 }
 
-static void sum_integers(const pith_tensor *x, pith_tensor *y, int64_t text, int64_t from, int64_t to, int64_t n) {
+static void sum_integers(const pith_tensor *x, pith_tensor *y, int64_t text, int64_t from,
+                         int64_t to, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
         uint64_t sum = 0; /* wraps, as the padded sum does */
         for (int64_t i = from; i < to; i++) {
@@ -94,13 +101,15 @@ static void segment_part(void *context, size_t text, int worker) {
     int64_t t = (int64_t)text, from = w->offsets[t], to = w->offsets[t + 1];
     char *row = (char *)w->y->data + text * w->row_bytes;
     if (w->s->reduce) {
-        w->s->reduce((const float *)w->x->data + from * w->n, (float *)(void *)row, to - from, w->n, w->n);
+        w->s->reduce((const float *)w->x->data + from * w->n, (float *)(void *)row, to - from, w->n,
+                     w->n);
     } else if (!w->s->first && !w->s->last) {
         sum_integers(w->x, (pith_tensor *)w->y, t, from, to, w->n);
     } else if (from == to) {
         memset(row, 0, w->row_bytes);
     } else {
-        memcpy(row, (const char *)w->x->data + (size_t)(w->s->first ? from : to - 1) * w->row_bytes, w->row_bytes);
+        memcpy(row, (const char *)w->x->data + (size_t)(w->s->first ? from : to - 1) * w->row_bytes,
+               w->row_bytes);
     }
 }
 
@@ -149,7 +158,8 @@ static pith_status scan_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     const int64_t *at = offsets->data;
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
-    bool exclusive = pith__node_int(r->node, "exclusive", 0) != 0, reverse = pith__node_int(r->node, "reverse", 0) != 0;
+    bool exclusive = pith__node_int(r->node, "exclusive", 0) != 0,
+         reverse = pith__node_int(r->node, "reverse", 0) != 0;
     int64_t n = 1;
     for (int d = 1; d < x->rank; d++) n *= x->dims[d];
     for (int64_t t = 0; t + 1 < offsets->dims[0]; t++) {
@@ -158,8 +168,8 @@ static pith_status scan_run(pith__run *r) {
             for (int64_t step = 0; step < at[t + 1] - at[t]; step++) {
                 int64_t i = (reverse ? at[t + 1] - 1 - step : at[t] + step) * n + j;
                 bool wide = x->dtype == PITH_I64;
-                uint64_t item =
-                    wide ? (uint64_t)((const int64_t *)x->data)[i] : (uint64_t)((const int32_t *)x->data)[i];
+                uint64_t item = wide ? (uint64_t)((const int64_t *)x->data)[i]
+                                     : (uint64_t)((const int32_t *)x->data)[i];
                 uint64_t out = exclusive ? sum : sum + item;
                 sum += item;
                 if (wide)
@@ -204,7 +214,8 @@ static pith_status top_run(pith__run *r) {
     for (int64_t t = 0; t + 1 < offsets->dims[0]; t++) {
         int64_t best = 0, top = INT64_MIN;
         for (int64_t i = at[t]; i < at[t + 1]; i++) {
-            int64_t v = x->dtype == PITH_I64 ? ((const int64_t *)x->data)[i] : ((const int32_t *)x->data)[i];
+            int64_t v = x->dtype == PITH_I64 ? ((const int64_t *)x->data)[i]
+                                             : ((const int32_t *)x->data)[i];
             if (v > top) top = v, best = i - at[t];
         }
         ((int64_t *)r->out[0]->data)[t] = best;

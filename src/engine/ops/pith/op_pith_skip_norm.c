@@ -2,7 +2,9 @@
  *
  *   inputs      x, residual [..., n]; gamma [n]; beta [n] (may be absent)
  *   outputs     the normalised sum; the sum itself, if a later step reads it
- *   attributes  epsilon; rms: 1 for the root mean square form, which subtracts no mean and has no beta */
+ *   attributes  epsilon; rms: 1 for the root mean square form, which subtracts no mean and has no
+ *               beta
+ */
 #include "engine/kernels/norm.h"
 #include "engine/ops/op.h"
 
@@ -17,7 +19,8 @@ typedef struct skip_norm {
 static pith_status skip_norm_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     for (int i = 0; i < c->in_count; i++) {
-        if (c->in[i] && c->in[i]->dtype != PITH_F32) return pith__op_fail(c, "input %d must be float32", i);
+        if (c->in[i] && c->in[i]->dtype != PITH_F32)
+            return pith__op_fail(c, "input %d must be float32", i);
     }
     if (x->rank == 0) return pith__op_fail(c, "x is a scalar");
     pith__type shape;
@@ -26,8 +29,8 @@ static pith_status skip_norm_infer(pith__infer *c) {
     pith__dim n = shape.rank > 0 ? shape.dims[shape.rank - 1] : PITH_DIM_UNKNOWN;
     for (int d = 0; d < shape.rank; d++) {
         bool differ = x->rank != shape.rank || c->in[1]->rank != shape.rank;
-        if (differ ||
-            (pith__dim_known(x->dims[d]) && pith__dim_known(c->in[1]->dims[d]) && x->dims[d] != c->in[1]->dims[d])) {
+        if (differ || (pith__dim_known(x->dims[d]) && pith__dim_known(c->in[1]->dims[d]) &&
+                       x->dims[d] != c->in[1]->dims[d])) {
             return pith__op_fail(c, "x and residual differ in shape");
         }
     }
@@ -36,7 +39,8 @@ static pith_status skip_norm_infer(pith__infer *c) {
             return pith__op_fail(c, "input %d does not have the length of the last axis", i);
         }
     }
-    for (int i = 0; i < c->out_count; i++) pith__type_set(&c->out[i], PITH_F32, shape.rank, shape.dims);
+    for (int i = 0; i < c->out_count; i++)
+        pith__type_set(&c->out[i], PITH_F32, shape.rank, shape.dims);
     return PITH_OK;
 }
 
@@ -45,7 +49,8 @@ static pith_status skip_norm_prepare(pith__prepare *c) {
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     const char *family = pith__node_int(c->node, "rms", 0) ? "rms_norm" : "layer_norm";
     s->norm = PITH_PREPARE_KERNEL(pith__layer_norm_f32_fn, family, PITH_F32, c);
-    if (!s->norm) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
+    if (!s->norm)
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
     s->epsilon = pith__node_float(c->node, "epsilon", 1e-5f);
     c->state = s;
     return PITH_OK;

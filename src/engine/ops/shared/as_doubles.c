@@ -15,21 +15,27 @@ static bool is_number(int dtype) {
 static pith_status wide_add_type(const pith__infer *c, const pith__type *type, size_t *bytes) {
     if (!type || !pith__type_concrete(type) || !is_number(type->dtype)) return PITH_OK;
     size_t more;
-    if (!pith__dtype_bytes(pith__parts(type->dtype) > 1 ? PITH_C128 : PITH_F64, pith__type_count(type), &more) ||
+    if (!pith__dtype_bytes(pith__parts(type->dtype) > 1 ? PITH_C128 : PITH_F64,
+                           pith__type_count(type), &more) ||
         pith__add_overflows(*bytes, more, bytes) || pith__add_overflows(*bytes, (size_t)64, bytes))
         return pith__fail(c->err, PITH_ERR_MEMORY, "tensors are too large");
     return PITH_OK;
 }
 
-pith_status pith__wide_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+pith_status pith__wide_scratch(const pith__infer *c, const void *state, int threads,
+                               size_t *bytes) {
     (void)state, (void)threads;
     *bytes = 64;
-    for (int i = 0; i < c->in_count && i < PITH_WIDE_MAX; i++) PITH_TRY(wide_add_type(c, c->in[i], bytes));
-    for (int i = 0; i < c->out_count && i < PITH_WIDE_MAX; i++) PITH_TRY(wide_add_type(c, &c->out[i], bytes));
+    for (int i = 0; i < c->in_count && i < PITH_WIDE_MAX; i++)
+        PITH_TRY(wide_add_type(c, c->in[i], bytes));
+    for (int i = 0; i < c->out_count && i < PITH_WIDE_MAX; i++)
+        PITH_TRY(wide_add_type(c, &c->out[i], bytes));
     return PITH_OK;
 }
 
-static int64_t count_parts(const pith_tensor *t) { return pith__tensor_count(t) * pith__parts(t->dtype); }
+static int64_t count_parts(const pith_tensor *t) {
+    return pith__tensor_count(t) * pith__parts(t->dtype);
+}
 
 static double *wide_take(char **at, const pith_tensor *t) {
     if (!t || !is_number(t->dtype)) return NULL;
@@ -44,8 +50,8 @@ void pith__wide_open(pith__wide *w, const pith__run *r) {
     for (int i = 0; i < r->in_count && i < PITH_WIDE_MAX; i++) {
         w->in[i] = wide_take(&at, r->in[i]);
         if (w->in[i])
-            pith__convert(w->in[i], PITH_F64, 0, r->in[i]->data, pith__part_dtype(r->in[i]->dtype), 0,
-                          count_parts(r->in[i]), true);
+            pith__convert(w->in[i], PITH_F64, 0, r->in[i]->data, pith__part_dtype(r->in[i]->dtype),
+                          0, count_parts(r->in[i]), true);
     }
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++) {
         w->out[i] = wide_take(&at, r->out[i]);
@@ -57,6 +63,6 @@ void pith__wide_open(pith__wide *w, const pith__run *r) {
 void pith__wide_close(const pith__wide *w, const pith__run *r) {
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++)
         if (w->out[i])
-            pith__convert(r->out[i]->data, pith__part_dtype(r->out[i]->dtype), 0, w->out[i], PITH_F64, 0,
-                          count_parts(r->out[i]), true);
+            pith__convert(r->out[i]->data, pith__part_dtype(r->out[i]->dtype), 0, w->out[i],
+                          PITH_F64, 0, count_parts(r->out[i]), true);
 }

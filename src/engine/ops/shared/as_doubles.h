@@ -1,9 +1,9 @@
-/* as_doubles.h - for operators that need not be fast: all inputs and outputs as doubles, whatever their dtypes. A
- * complex number is two doubles (pith__parts).
+/* as_doubles.h - for operators that need not be fast: all inputs and outputs as doubles, whatever
+ * their dtypes. A complex number is two doubles (pith__parts).
  *
- * An operator names pith__wide_scratch as its scratch (or adds to it), and in run calls pith__wide_open, computes on
- * the arrays, and calls pith__wide_close. Integers beyond 2^53 lose digits: indices are read as they are, not from
- * here. */
+ * An operator names pith__wide_scratch as its scratch (or adds to it), and in run calls
+ * pith__wide_open, computes on the arrays, and calls pith__wide_close. Integers beyond 2^53 lose
+ * digits: indices are read as they are, not from here. */
 #ifndef PITH_ENGINE_OPS_SHARED_AS_DOUBLES_H
 #define PITH_ENGINE_OPS_SHARED_AS_DOUBLES_H
 
@@ -17,8 +17,8 @@ typedef struct pith__wide {
     void *rest;                                     /* scratch behind the arrays */
 } pith__wide;
 
-/* Get or set element i as a double, for any number type (pith__convert_known). For operators that need single elements.
- */
+/* Get or set element i as a double, for any number type (pith__convert_known). For operators that
+ * need single elements. */
 static inline double pith__wide_get(const pith_tensor *t, int64_t i) {
     double x;
     pith__convert(&x, PITH_F64, 0, t->data, t->dtype, i, 1, true);
@@ -28,7 +28,8 @@ static inline void pith__wide_put(const pith_tensor *t, int64_t i, double x) {
     pith__convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
 }
 
-/* Sets *bytes to the memory for copies of all inputs and outputs (at most PITH_WIDE_MAX of each). */
+/* Sets *bytes to the memory for copies of all inputs and outputs (at most PITH_WIDE_MAX of each).
+ */
 pith_status pith__wide_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes);
 /* Converts the inputs; outputs are zero. */
 void pith__wide_open(pith__wide *w, const pith__run *r);

@@ -26,7 +26,8 @@ static const struct {
     { "strings", PITH_ATTR_STRINGS, 0, 0 },
 };
 
-/* The characters up to the first of `stops` or the end; moves *p after them and the blanks that follow. */
+/* The characters up to the first of `stops` or the end; moves *p after them and the blanks that
+ * follow. */
 static pith_str rule_word(const char **p, const char *stops) {
     pith_str word = { *p, strcspn(*p, stops) };
     *p += word.size;
@@ -132,7 +133,8 @@ static bool rule_holds(const pith__attr_rule *rule, int32_t opset) {
 static size_t read_rules(const pith__op *op, bool own, pith__attr_rule *rules) {
     const char *text = op->attrs;
     size_t count = 0;
-    while (count < PITH_ATTR_RULES_MAX && pith__attr_rule_next(&text, &rules[count])) count += own || !rules[count].own;
+    while (count < PITH_ATTR_RULES_MAX && pith__attr_rule_next(&text, &rules[count]))
+        count += own || !rules[count].own;
     return count;
 }
 
@@ -170,35 +172,38 @@ static const char *expected_text(const pith__attr_rule *rule, char *text, size_t
     }
     for (;;) {
         const char *bar = memchr(p, '|', (size_t)(end - p)), *next = bar ? bar : end;
-        pith__text_put(&out, "%s%.*s", between, p == next ? 2 : (int)(next - p), p == next ? "''" : p);
+        pith__text_put(&out, "%s%.*s", between, p == next ? 2 : (int)(next - p),
+                       p == next ? "''" : p);
         if (!bar) return text;
         p = bar + 1;
         between = memchr(p, '|', (size_t)(end - p)) ? ", " : " or ";
     }
 }
 
-static pith_status fail_value(const pith__attr *attr, const pith__attr_rule *rule, size_t item, const char *value,
-                              pith_error *err) {
+static pith_status fail_value(const pith__attr *attr, const pith__attr_rule *rule, size_t item,
+                              const char *value, pith_error *err) {
     char expected[512], place[48] = "";
     if (attr->kind >= PITH_ATTR_FLOATS) snprintf(place, sizeof place, " at index %zu", item);
-    return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is %s%s, %s", PITH_STR_ARG(attr->name),
-                      value, place, expected_text(rule, expected, sizeof expected));
+    return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is %s%s, %s",
+                      PITH_STR_ARG(attr->name), value, place,
+                      expected_text(rule, expected, sizeof expected));
 }
 
-static pith_status check_ints(const pith__attr *attr, const pith__attr_rule *rule, const int64_t *items, size_t count,
-                              pith_error *err) {
+static pith_status check_ints(const pith__attr *attr, const pith__attr_rule *rule,
+                              const int64_t *items, size_t count, pith_error *err) {
     char value[24];
     for (size_t i = 0; i < count; i++) {
         bool good = items[i] >= rule->low && items[i] <= rule->high;
         if (good && !rule->allowed.size) continue;
         snprintf(value, sizeof value, "%" PRId64, items[i]);
-        if (!good || !is_alternative(rule->allowed, pith__str_of(value))) return fail_value(attr, rule, i, value, err);
+        if (!good || !is_alternative(rule->allowed, pith__str_of(value)))
+            return fail_value(attr, rule, i, value, err);
     }
     return PITH_OK;
 }
 
-static pith_status check_floats(const pith__attr *attr, const pith__attr_rule *rule, const float *items, size_t count,
-                                pith_error *err) {
+static pith_status check_floats(const pith__attr *attr, const pith__attr_rule *rule,
+                                const float *items, size_t count, pith_error *err) {
     char value[32];
     for (size_t i = 0; i < count && rule->ranged; i++) {
         if (items[i] >= (float)rule->low && items[i] <= (float)rule->high) continue;
@@ -208,8 +213,8 @@ static pith_status check_floats(const pith__attr *attr, const pith__attr_rule *r
     return PITH_OK;
 }
 
-static pith_status check_strings(const pith__attr *attr, const pith__attr_rule *rule, const pith_str *items,
-                                 size_t count, pith_error *err) {
+static pith_status check_strings(const pith__attr *attr, const pith__attr_rule *rule,
+                                 const pith_str *items, size_t count, pith_error *err) {
     char value[208];
     for (size_t i = 0; i < count && rule->allowed.size; i++) {
         if (is_alternative(rule->allowed, items[i])) continue;
@@ -219,10 +224,13 @@ static pith_status check_strings(const pith__attr *attr, const pith__attr_rule *
     return PITH_OK;
 }
 
-static pith_status attrs_check_value(const pith__attr *attr, const pith__attr_rule *rule, pith_error *err) {
+static pith_status attrs_check_value(const pith__attr *attr, const pith__attr_rule *rule,
+                                     pith_error *err) {
     if (attr->kind != rule->kind) {
-        const char *is = pith__attr_kind_name(attr->kind), *wanted = pith__attr_kind_name(rule->kind);
-        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is of type %s, expected %s",
+        const char *is = pith__attr_kind_name(attr->kind),
+                   *wanted = pith__attr_kind_name(rule->kind);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "attribute '" PITH_STR_FMT "' is of type %s, expected %s",
                           PITH_STR_ARG(attr->name), is, wanted);
     }
     switch (attr->kind) {
@@ -271,20 +279,23 @@ static bool is_default(const pith__attr *attr, const pith__attr_rule *rule) {
 }
 
 /* "it has axis, keepdims", of the node's opset. */
-static void list_names(const pith__attr_rule *rules, size_t count, int32_t opset, char *text, size_t size) {
+static void list_names(const pith__attr_rule *rules, size_t count, int32_t opset, char *text,
+                       size_t size) {
     pith__text_out out = pith__text_begin(text, size);
     for (size_t i = 0; i < count; i++) {
         if (!rule_holds(&rules[i], opset)) continue;
-        pith__text_put(&out, "%s" PITH_STR_FMT, out.used ? ", " : "it has ", PITH_STR_ARG(rules[i].name));
+        pith__text_put(&out, "%s" PITH_STR_FMT, out.used ? ", " : "it has ",
+                       PITH_STR_ARG(rules[i].name));
     }
     if (!out.used) pith__text_put(&out, "it has none");
 }
 
 /* The node's operator has no such attribute in the node's opset. */
-static pith_status check_unknown(const pith__node *node, const pith__attr *attr, const pith__attr_rule *rules,
-                                 size_t count, pith_error *err) {
+static pith_status check_unknown(const pith__node *node, const pith__attr *attr,
+                                 const pith__attr_rule *rules, size_t count, pith_error *err) {
     char names[512], place[256], opset[32] = "";
-    if (node->opset != PITH_OPSET_NEWEST) snprintf(opset, sizeof opset, " of opset %" PRId32, node->opset);
+    if (node->opset != PITH_OPSET_NEWEST)
+        snprintf(opset, sizeof opset, " of opset %" PRId32, node->opset);
     for (size_t i = 0; i < count; i++) {
         if (!pith__str_eq(rules[i].name, attr->name) || !is_default(attr, &rules[i])) continue;
         pith__log_write(node->graph->log, PITH_LOG_WARNING,
@@ -295,7 +306,8 @@ static pith_status check_unknown(const pith__node *node, const pith__attr *attr,
         return PITH_OK;
     }
     list_names(rules, count, node->opset, names, sizeof names);
-    return pith__fail(err, PITH_ERR_ARGUMENT, PITH_STR_FMT "%s has no attribute '" PITH_STR_FMT "'; %s",
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      PITH_STR_FMT "%s has no attribute '" PITH_STR_FMT "'; %s",
                       PITH_STR_ARG(node->op_type), opset, PITH_STR_ARG(attr->name), names);
 }
 
@@ -306,10 +318,12 @@ static size_t find_rule(const pith__attr_rule *rules, size_t count, pith_str nam
 }
 
 /* The standard's checker passes over names that begin with two underscores. */
-static bool is_internal(pith_str name) { return name.size > 1 && name.data[0] == '_' && name.data[1] == '_'; }
+static bool is_internal(pith_str name) {
+    return name.size > 1 && name.data[0] == '_' && name.data[1] == '_';
+}
 
-static pith_status attrs_check_node(const pith__node *node, const pith__attr_rule *rules, size_t count,
-                                    pith_error *err) {
+static pith_status attrs_check_node(const pith__node *node, const pith__attr_rule *rules,
+                                    size_t count, pith_error *err) {
     bool given[PITH_ATTR_RULES_MAX] = { false };
     for (size_t i = 0; i < node->attr_count; i++) {
         const pith__attr *attr = &node->attrs[i];
@@ -333,21 +347,25 @@ static pith_status attrs_check_node(const pith__node *node, const pith__attr_rul
     return PITH_OK;
 }
 
-pith_status pith__attrs_check(const pith__node *node, const pith__op *op, bool own, pith_error *err) {
+pith_status pith__attrs_check(const pith__node *node, const pith__op *op, bool own,
+                              pith_error *err) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     char place[256];
     if (!op->attrs) return PITH_OK;
     pith_status status = attrs_check_node(node, rules, read_rules(op, own, rules), err);
-    return status ? pith__fail_at(err, status, "%s: ", pith__node_place(node, place, sizeof place)) : PITH_OK;
+    return status ? pith__fail_at(err, status, "%s: ", pith__node_place(node, place, sizeof place))
+                  : PITH_OK;
 }
 
-bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset, char *why, size_t size) {
+bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset, char *why,
+                      size_t size) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     const size_t count = op->attrs ? read_rules(op, false, rules) : 0;
     for (size_t i = 0; op->attrs && i < node->attr_count; i++) {
         const pith__attr *attr = &node->attrs[i];
         const size_t k = find_rule(rules, count, attr->name, opset);
-        if (is_internal(attr->name) || (k < count && !attrs_check_value(attr, &rules[k], NULL))) continue;
+        if (is_internal(attr->name) || (k < count && !attrs_check_value(attr, &rules[k], NULL)))
+            continue;
         snprintf(why, size, "attribute '" PITH_STR_FMT "'%s", PITH_STR_ARG(attr->name),
                  k < count ? " with its value" : "");
         return false;
@@ -359,7 +377,8 @@ void pith__attrs_prune(pith__node *node, const pith__op *op) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     size_t count = op->attrs ? read_rules(op, true, rules) : 0, kept = 0;
     for (size_t i = 0; op->attrs && i < node->attr_count; i++)
-        if (find_rule(rules, count, node->attrs[i].name, node->opset) < count) node->attrs[kept++] = node->attrs[i];
+        if (find_rule(rules, count, node->attrs[i].name, node->opset) < count)
+            node->attrs[kept++] = node->attrs[i];
     if (op->attrs) node->attr_count = kept;
 }
 

@@ -3,8 +3,8 @@
 
 #include "base/piece_listener.h"
 
-pith__infer pith__invoke_infer(const pith__node *node, const pith__type *const *in, pith__type *out, pith__arena *arena,
-                               pith_error *err) {
+pith__infer pith__invoke_infer(const pith__node *node, const pith__type *const *in, pith__type *out,
+                               pith__arena *arena, pith_error *err) {
     return (pith__infer){ .node = node,
                           .in = in,
                           .out = out,
@@ -15,17 +15,21 @@ pith__infer pith__invoke_infer(const pith__node *node, const pith__type *const *
 }
 
 /* Tells that the operator is about to run, and on which dtypes. */
-static void invoke_tell(const pith__node *node, const pith__type *const *in, const pith__type *out) {
+static void invoke_tell(const pith__node *node, const pith__type *const *in,
+                        const pith__type *out) {
     uint32_t facts = 0;
     for (int i = 0; i < node->input_count; i++)
-        if (in[i] && in[i]->dtype > PITH_UNDEFINED && in[i]->dtype < PITH_DTYPE_COUNT) facts |= 1u << in[i]->dtype;
+        if (in[i] && in[i]->dtype > PITH_UNDEFINED && in[i]->dtype < PITH_DTYPE_COUNT)
+            facts |= 1u << in[i]->dtype;
     for (int i = 0; i < node->output_count; i++)
-        if (out[i].dtype > PITH_UNDEFINED && out[i].dtype < PITH_DTYPE_COUNT) facts |= 1u << out[i].dtype;
+        if (out[i].dtype > PITH_UNDEFINED && out[i].dtype < PITH_DTYPE_COUNT)
+            facts |= 1u << out[i].dtype;
     pith__piece_used_with(node->op, facts);
 }
 
-pith__prepare pith__invoke_prepare(const pith__node *node, const pith__type *const *in, const pith__type *out,
-                                   pith__isa isa, pith__arena *arena, pith_error *err) {
+pith__prepare pith__invoke_prepare(const pith__node *node, const pith__type *const *in,
+                                   const pith__type *out, pith__isa isa, pith__arena *arena,
+                                   pith_error *err) {
     if (pith__piece_heard()) invoke_tell(node, in, out);
     return (pith__prepare){ .node = node,
                             .in = in,
@@ -54,15 +58,18 @@ static void *lone_alloc(pith__exec *exec, size_t bytes) {
 }
 
 static pith_status lone_subgraph(pith__exec *exec, const pith__run *run, const char *attribute,
-                                 const pith_tensor *inputs, size_t input_count, pith_tensor *outputs,
-                                 size_t output_count) {
+                                 const pith_tensor *inputs, size_t input_count,
+                                 pith_tensor *outputs, size_t output_count) {
     (void)exec, (void)attribute, (void)inputs, (void)input_count, (void)outputs, (void)output_count;
-    return pith__fail(run->err, PITH_ERR_UNSUPPORTED, "a subgraph cannot run while the graph is being optimised");
+    return pith__fail(run->err, PITH_ERR_UNSUPPORTED,
+                      "a subgraph cannot run while the graph is being optimised");
 }
 
 pith__lone_exec pith__lone_exec_on(pith__arena *arena, pith__isa isa) {
-    return (pith__lone_exec){
-        .exec = { .threads = 1, .isa = isa, .loop_limit = 1, .alloc = lone_alloc, .subgraph = lone_subgraph },
-        .arena = arena
-    };
+    return (pith__lone_exec){ .exec = { .threads = 1,
+                                        .isa = isa,
+                                        .loop_limit = 1,
+                                        .alloc = lone_alloc,
+                                        .subgraph = lone_subgraph },
+                              .arena = arena };
 }

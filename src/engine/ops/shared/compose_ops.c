@@ -6,13 +6,16 @@ bool pith__compose_wanted(const pith__node *node, int i) {
     return v && (v->user_count || v->output_uses);
 }
 
-int pith__compose_rank(const pith__value *v) { return v->type.rank < 0 && v->hint ? v->hint->rank : v->type.rank; }
+int pith__compose_rank(const pith__value *v) {
+    return v->type.rank < 0 && v->hint ? v->hint->rank : v->type.rank;
+}
 
-pith__value *pith__compose(pith__node *at, const char *domain, const char *op_type, pith__value *const *inputs,
-                           int count, int outputs) {
+pith__value *pith__compose(pith__node *at, const char *domain, const char *op_type,
+                           pith__value *const *inputs, int count, int outputs) {
     if (!inputs[0]) return NULL;
     while (count > 0 && !inputs[count - 1]) count--;
-    pith__node *node = pith__graph_add_node(at->graph, at, domain, op_type, inputs, count, NULL, outputs);
+    pith__node *node =
+        pith__graph_add_node(at->graph, at, domain, op_type, inputs, count, NULL, outputs);
     if (!node) return NULL;
     node->name = at->name;
     node->index = at->index;
@@ -27,7 +30,8 @@ pith__value *pith__compose2(pith__node *at, const char *op_type, pith__value *a,
     return b ? pith__compose(at, "", op_type, (pith__value *[]){ a, b }, 2, 1) : NULL;
 }
 
-pith__value *pith__compose3(pith__node *at, const char *op_type, pith__value *a, pith__value *b, pith__value *c) {
+pith__value *pith__compose3(pith__node *at, const char *op_type, pith__value *a, pith__value *b,
+                            pith__value *c) {
     return b && c ? pith__compose(at, "", op_type, (pith__value *[]){ a, b, c }, 3, 1) : NULL;
 }
 
@@ -35,9 +39,10 @@ pith__value *pith__compose_cast(pith__node *at, pith__value *x, int dtype) {
     return pith__with_int(pith__compose1(at, "Cast", x), "to", dtype);
 }
 
-pith__value *pith__compose_list(pith__node *at, const char *op_type, pith__value *x, const int64_t *items,
-                                int64_t count) {
-    return pith__compose2(at, op_type, x, pith__graph_add_i64s(at->graph, PITH_STR(""), items, count));
+pith__value *pith__compose_list(pith__node *at, const char *op_type, pith__value *x,
+                                const int64_t *items, int64_t count) {
+    return pith__compose2(at, op_type, x,
+                          pith__graph_add_i64s(at->graph, PITH_STR(""), items, count));
 }
 
 pith__value *pith__compose_turn(pith__node *at, pith__value *x, const int64_t *perm, size_t rank) {
@@ -67,7 +72,8 @@ pith__value *pith__with_float(pith__value *v, const char *name, float item) {
     return v && !pith__node_set_float(v->producer, name, item) ? v : NULL;
 }
 
-pith__value *pith__with_attributes(pith__value *v, const pith__node *from, const char *const *names) {
+pith__value *pith__with_attributes(pith__value *v, const pith__node *from,
+                                   const char *const *names) {
     for (; v && *names; names++) {
         const pith__attr *a = pith__node_attr(from, *names);
         pith_status status = PITH_OK;
@@ -85,14 +91,15 @@ pith__value *pith__with_attributes(pith__value *v, const pith__node *from, const
     return v;
 }
 
-pith_status pith__compose_require(const pith__node *node, unsigned inputs, int max_outputs, pith_error *err) {
+pith_status pith__compose_require(const pith__node *node, unsigned inputs, int max_outputs,
+                                  pith_error *err) {
     for (int i = 0; i < 32; i++) {
         if (inputs >> i & 1 && !pith__node_input(node, i))
             return pith__fail(err, PITH_ERR_FORMAT, "input %d is missing", i);
     }
     if (node->output_count > max_outputs)
-        return pith__fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are known", node->output_count,
-                          max_outputs);
+        return pith__fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are known",
+                          node->output_count, max_outputs);
     return PITH_OK;
 }
 
@@ -118,4 +125,6 @@ pith_status pith__compose_become(pith__node *node, pith__value *v, pith_error *e
     return PITH_OK;
 }
 
-pith_status pith__compose_infer(pith__infer *c) { return pith__op_fail(c, "its opset is impossible"); }
+pith_status pith__compose_infer(pith__infer *c) {
+    return pith__op_fail(c, "its opset is impossible");
+}

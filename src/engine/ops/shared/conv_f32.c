@@ -6,35 +6,49 @@
 #include "base/checked.h"
 #include "engine/ops/shared/elementwise.h"
 
-/* PART: positions of one part of the work, if there are enough. PARTS: parts for each thread; with fewer positions the
- * maps are shared out too, PANELS panels at least, or of FEW positions as many as have GRAIN weights. DEPTHWISE: with
- * so many maps of one channel, tiles of maps are faster. BLOCK: maps that get their tail while they are in the cache,
- * if a part reads no more than READ floats, which then stay there too. */
-enum { BLOCK = 64, READ = 1 << 17, PART = 512, PARTS = 4, PANELS = 2, FEW = 8, GRAIN = 32768, DEPTHWISE = 16 };
-/* Rows of the output may be one part, which copies the rows of the planes that it needs, so that they stay in the
- * cache: ROWS of them for inputs of FEW_CHANNELS (pictures), else as many as need KEPT floats, LEAST_ROWS or more;
- * planes that are no larger are copied as a whole. */
+/* PART: positions of one part of the work, if there are enough. PARTS: parts for each thread; with
+ * fewer positions the maps are shared out too, PANELS panels at least, or of FEW positions as many
+ * as have GRAIN weights. DEPTHWISE: with so many maps of one channel, tiles of maps are faster.
+ * BLOCK: maps that get their tail while they are in the cache, if a part reads no more than READ
+ * floats, which then stay there too. */
+enum {
+    BLOCK = 64,
+    READ = 1 << 17,
+    PART = 512,
+    PARTS = 4,
+    PANELS = 2,
+    FEW = 8,
+    GRAIN = 32768,
+    DEPTHWISE = 16
+};
+/* Rows of the output may be one part, which copies the rows of the planes that it needs, so that
+ * they stay in the cache: ROWS of them for inputs of FEW_CHANNELS (pictures), else as many as need
+ * KEPT floats, LEAST_ROWS or more; planes that are no larger are copied as a whole. */
 enum { ROWS = 8, FEW_CHANNELS = 4, KEPT = 160 << 10, LEAST_ROWS = 4, MOST_ROWS = 32 };
 
 typedef struct job {
     const pith__conv_f32 *s;
     const pith__conv_sizes *z;
     const pith__window *w;
-    const float *x, *source, *weights, *bias; /* source: the weights as they are given; weights: their panels */
+    const float *x, *source, *weights, *bias; /* source: the weights as they are given; weights:
+                                                 their panels */
     float *y, *planes;
     const pith__tail *tail; /* of y_all; NULL: none */
     const float *y_all;
     int64_t *offsets;
-    int64_t in, out, taps, plane; /* places of a channel, windows of a map; floats of a plane or of a channel */
+    int64_t in, out, taps, plane; /* places of a channel, windows of a map; floats of a plane or of
+                                     a channel */
     int64_t step, columns, positions, parts, map_parts;
     int64_t rows;          /* of a part, see conv_part_rows */
     int64_t panels, block; /* of a group's maps: panels, and how many get their tail at a time */
 } job;
 
-/* Windows of one place each, one beside the other, over all of the input: the input is its own plane. */
+/* Windows of one place each, one beside the other, over all of the input: the input is its own
+ * plane. */
 static bool is_plain(const pith__window *w) {
     for (int d = 0; d < w->rank; d++)
-        if (w->kernel[d] != 1 || w->stride[d] != 1 || w->begin[d] || w->in[d] != w->out[d]) return false;
+        if (w->kernel[d] != 1 || w->stride[d] != 1 || w->begin[d] || w->in[d] != w->out[d])
+            return false;
     return true;
 }
 
@@ -48,21 +62,34 @@ static pith__window conv_flat(const pith__window *w) {
     return flat;
 }
 
-static bool is_depthwise(const pith__conv_sizes *z) { return z->channels == 1 && z->maps < DEPTHWISE; }
+static bool is_depthwise(const pith__conv_sizes *z) {
+    return z->channels == 1 && z->maps < DEPTHWISE;
+}
 
-static int64_t conv_panels(const pith__conv_sizes *z) { return (z->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL; }
+static int64_t conv_panels(const pith__conv_sizes *z) {
+    return (z->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL;
+}
 
 /* Floats of the packed weights of a group, -1 on overflow. */
 static int64_t conv_packed_floats(const pith__conv_sizes *z, int64_t taps) {
     int64_t steps;
-    return pith__mul_overflows(z->channels, taps, &steps) ? -1 : pith__gemm_f32_packed_size(steps, z->maps);
+    return pith__mul_overflows(z->channels, taps, &steps)
+               ? -1
+               : pith__gemm_f32_packed_size(steps, z->maps);
 }
 
-/* The window of output rows [r0, r1) over the rows of the input that it needs. Returns the first of these. */
+/* The window of output rows [r0, r1) over the rows of the input that it needs. Returns the first of
+ * these. */
 static int64_t conv_rows_of(pith__window *part, const pith__window *w, int64_t r0, int64_t r1) {
-    const int64_t reach = (w->kernel[0] - 1) * w->dilation[0] + 1, from = r0 * w->stride[0] - w->begin[0],
+    const int64_t reach = (w->kernel[0] - 1) * w->dilation[0] + 1,
+                  from = r0 * w->stride[0] - w->begin[0],
                   to = (r1 - 1) * w->stride[0] - w->begin[0] + reach, size = w->in[0];
-    const int64_t first = from < 0 ? 0 : from < size ? from : size, last = to < first ? first : to < size ? to : size;
+    const int64_t first = from < 0      ? 0
+                          : from < size ? from
+                                        : size,
+                  last = to < first  ? first
+                         : to < size ? to
+                                     : size;
     *part = *w;
     part->begin[0] = first - from;
     part->end[0] = to - last;
@@ -92,7 +119,8 @@ static int64_t conv_part_rows(const pith__conv_sizes *z, const pith__window *w) 
     return (w->out[0] + parts - 1) / parts;
 }
 
-/* Floats of a plane, or of what `rows` rows of a part need of it if they are not 0; -1 on overflow. */
+/* Floats of a plane, or of what `rows` rows of a part need of it if they are not 0; -1 on overflow.
+ */
 static int64_t conv_plane_floats(const pith__window *w, int64_t rows) {
     pith__window part = *w;
     if (rows) conv_rows_of(&part, w, 1, rows + 1);
@@ -109,10 +137,12 @@ static pith_status conv_prepare_weights(pith__conv_f32 *s, pith__prepare *c) {
     const int64_t floats = conv_packed_floats(&z, steps / z.channels);
     int64_t all;
     if (is_depthwise(&z)) return PITH_OK;
-    if (floats < 0 || pith__mul_overflows(floats, groups, &all)) return pith__fail_memory(c->err, SIZE_MAX);
+    if (floats < 0 || pith__mul_overflows(floats, groups, &all))
+        return pith__fail_memory(c->err, SIZE_MAX);
     pith__pack_matrix *list = pith__arena_array(c->arena, (size_t)groups, sizeof *list);
     if (!list) return pith__fail_memory(c->err, sizeof *list);
-    for (int64_t g = 0; g < groups; g++) list[g] = (pith__pack_matrix){ 1, true, g * maps * steps, maps, g * floats };
+    for (int64_t g = 0; g < groups; g++)
+        list[g] = (pith__pack_matrix){ 1, true, g * maps * steps, maps, g * floats };
     s->constant = true;
     return pith__prepare_pack_f32(c, &s->packed, list, (size_t)groups, steps, (size_t)all);
 }
@@ -139,7 +169,8 @@ pith_status pith__conv_f32_prepare_planes(pith__conv_f32 *s, pith__prepare *c) {
 }
 
 /* Bytes of weights that each run packs; false on overflow. */
-static bool conv_weights_bytes(const pith__conv_f32 *s, const pith__conv_sizes *z, int64_t taps, size_t *bytes) {
+static bool conv_weights_bytes(const pith__conv_f32 *s, const pith__conv_sizes *z, int64_t taps,
+                               size_t *bytes) {
     const int64_t floats = conv_packed_floats(z, taps);
     int64_t all;
     *bytes = 0;
@@ -148,21 +179,25 @@ static bool conv_weights_bytes(const pith__conv_f32 *s, const pith__conv_sizes *
            !pith__mul_overflows((size_t)all, sizeof(float), bytes);
 }
 
-bool pith__conv_f32_scratch(const pith__conv_f32 *s, const pith__conv_sizes *z, const pith__window *window, int threads,
-                            size_t *bytes) {
+bool pith__conv_f32_scratch(const pith__conv_f32 *s, const pith__conv_sizes *z,
+                            const pith__window *window, int threads, size_t *bytes) {
     const pith__window flat = conv_flat(window), *w = &flat;
     const int64_t rows = conv_part_rows(z, w), floats = conv_plane_floats(w, rows);
     const int64_t taps = pith__window_count(w->kernel, w->rank);
     int64_t steps, planes = 0;
     size_t own, weights;
-    if (!conv_weights_bytes(s, z, taps, &weights) || pith__add_overflows(*bytes, weights, bytes)) return false;
-    if (floats < 0 || pith__mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64) return false;
+    if (!conv_weights_bytes(s, z, taps, &weights) || pith__add_overflows(*bytes, weights, bytes))
+        return false;
+    if (floats < 0 || pith__mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64)
+        return false;
     if (is_depthwise(z)) planes = threads;
-    if (!is_depthwise(z) && !is_plain(w) && pith__mul_overflows(z->groups, z->channels, &planes)) return false;
+    if (!is_depthwise(z) && !is_plain(w) && pith__mul_overflows(z->groups, z->channels, &planes))
+        return false;
     if (rows && (pith__mul_overflows((int64_t)threads, z->channels, &planes) ||
                  pith__mul_overflows((int64_t)threads, steps, &steps)))
         return false;
-    return !pith__mul_overflows((size_t)planes, pith__round64((size_t)floats * sizeof(float)), &own) &&
+    return !pith__mul_overflows((size_t)planes, pith__round64((size_t)floats * sizeof(float)),
+                                &own) &&
            !pith__add_overflows(own, pith__round64((size_t)steps * sizeof(int64_t)), &own) &&
            !pith__add_overflows(*bytes, own, bytes);
 }
@@ -183,7 +218,8 @@ static int64_t conv_first_map(const job *j, int64_t part) {
 static int64_t conv_map_parts(const job *j, int threads) {
     const int64_t wanted = PARTS * (int64_t)threads, shared = j->parts * j->z->groups;
     const int64_t least = (wanted + shared - 1) / shared, steps = j->z->channels * j->taps;
-    const int64_t worth = j->positions > FEW ? j->panels / PANELS : j->panels * PITH_GEMM_PANEL * steps / GRAIN;
+    const int64_t worth =
+        j->positions > FEW ? j->panels / PANELS : j->panels * PITH_GEMM_PANEL * steps / GRAIN;
     const int64_t most = worth < 1 ? 1 : worth < j->panels ? worth : j->panels;
     return least < most ? least : most;
 }
@@ -196,24 +232,26 @@ static const float *conv_weights_of(const job *j, int64_t group) {
 /* One panel, of weights that are no constants. */
 static void conv_pack_part(void *context, size_t part, int worker) {
     const job *j = context;
-    const int64_t maps = j->z->maps, steps = j->z->channels * j->taps, group = (int64_t)part / j->panels,
+    const int64_t maps = j->z->maps, steps = j->z->channels * j->taps,
+                  group = (int64_t)part / j->panels,
                   first = (int64_t)part % j->panels * PITH_GEMM_PANEL,
                   end = maps - first < PITH_GEMM_PANEL ? maps : first + PITH_GEMM_PANEL;
     (void)worker;
-    j->s->pack((float *)(uintptr_t)conv_weights_of(j, group), j->source + group * maps * steps, 1, steps, steps, maps,
-               first, end);
+    j->s->pack((float *)(uintptr_t)conv_weights_of(j, group), j->source + group * maps * steps, 1,
+               steps, steps, maps, first, end);
 }
 
 /* The tail of `maps` maps, `count` elements from y on of each. */
 static void conv_finish(const job *j, const float *y, int64_t maps, int64_t count) {
     const bool whole = count == j->out;
     if (whole) count *= maps;
-    for (int64_t m = 0; m < (whole ? 1 : maps); m++) pith__tail_apply(j->tail, y + m * j->out - j->y_all, count);
+    for (int64_t m = 0; m < (whole ? 1 : maps); m++)
+        pith__tail_apply(j->tail, y + m * j->out - j->y_all, count);
 }
 
 /* Maps [m0, m1) at positions [n0, n1), which are elements [first, first + count) of a map. */
-static void conv_run_maps(const job *j, const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
-                          int64_t first, int64_t count) {
+static void conv_run_maps(const job *j, const pith__conv *c, int64_t m0, int64_t m1, int64_t n0,
+                          int64_t n1, int64_t first, int64_t count) {
     for (int64_t m = m0, next; m < m1; m = next) {
         next = j->tail && m1 - m > j->block ? m + j->block : m1;
         j->s->conv(c, m, next, n0, n1);
@@ -270,7 +308,8 @@ static void conv_run_rows(void *context, size_t part, int worker) {
     for (int64_t i = 0; i < z->channels; i++)
         j->s->plane(planes + i * j->plane, j->x + i * j->in + first * j->w->in[1], &w, 0);
     c.y += r0 * j->columns;
-    conv_run_maps(j, &c, 0, z->maps, 0, (r1 - r0 - 1) * c.step + j->columns, 0, (r1 - r0) * j->columns);
+    conv_run_maps(j, &c, 0, z->maps, 0, (r1 - r0 - 1) * c.step + j->columns, 0,
+                  (r1 - r0) * j->columns);
 }
 
 /* The maps of one channel. */
@@ -304,13 +343,17 @@ static void conv_run_taps(void *context, size_t part, int worker) {
 /* Where the weights' panels are; packs them first if they are no constants. */
 static void conv_find_weights(pith__run *r, job *j, char *scratch) {
     j->weights = j->s->constant ? j->s->packed : (const float *)(void *)scratch;
-    if (!j->s->constant) pith__run_parallel(r, conv_pack_part, j, (size_t)(j->z->groups * j->panels));
+    if (!j->s->constant)
+        pith__run_parallel(r, conv_pack_part, j, (size_t)(j->z->groups * j->panels));
 }
 
-void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_sizes *z, const pith__window *window,
-                        const float *x, const float *weights, const float *bias, float *y) {
+void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_sizes *z,
+                        const pith__window *window, const float *x, const float *weights,
+                        const float *bias, float *y) {
     const pith__window flat = conv_flat(window), *w = &flat;
-    job j = { .s = s, .z = z, .w = w, .source = weights, .bias = bias, .tail = r->tail, .y_all = y };
+    job j = {
+        .s = s, .z = z, .w = w, .source = weights, .bias = bias, .tail = r->tail, .y_all = y
+    };
     const bool plain = is_plain(w) && !is_depthwise(z);
     char *scratch = r->scratch;
     size_t own;
@@ -322,10 +365,14 @@ void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_
     if (!conv_weights_bytes(s, z, j.taps, &own)) return; /* the scratch has been computed */
     j.offsets = (int64_t *)(void *)(scratch + own);
     j.columns = plain ? j.out : w->out[w->rank - 1];
-    j.plane =
-        plain ? j.in : (int64_t)(pith__round64((size_t)conv_plane_floats(w, j.rows) * sizeof(float)) / sizeof(float));
+    j.plane = plain
+                  ? j.in
+                  : (int64_t)(pith__round64((size_t)conv_plane_floats(w, j.rows) * sizeof(float)) /
+                              sizeof(float));
     const int64_t steps = j.taps * z->channels * (j.rows ? r->exec->threads : 1);
-    if (!plain) j.planes = (float *)(void *)((char *)j.offsets + pith__round64((size_t)steps * sizeof(int64_t)));
+    if (!plain)
+        j.planes =
+            (float *)(void *)((char *)j.offsets + pith__round64((size_t)steps * sizeof(int64_t)));
     if (plain)
         j.offsets[0] = 0, j.step = j.out;
     else
@@ -341,7 +388,8 @@ void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_
     j.positions = plain || w->rank == 1 ? j.columns : (w->out[0] - 1) * j.step + j.columns;
     j.parts = (j.positions + PART - 1) / PART;
     j.map_parts = conv_map_parts(&j, r->exec->threads);
-    j.block = j.rows || (j.positions < PART ? j.positions : PART) * z->channels <= READ ? BLOCK : z->maps;
+    j.block =
+        j.rows || (j.positions < PART ? j.positions : PART) * z->channels <= READ ? BLOCK : z->maps;
     for (int64_t image = 0; image < z->batch; image++) {
         j.x = x + image * z->groups * z->channels * j.in;
         j.y = y + image * z->groups * z->maps * j.out;
@@ -349,7 +397,8 @@ void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_
             pith__run_parallel(r, conv_run_rows, &j, (size_t)((w->out[0] + j.rows - 1) / j.rows));
             continue;
         }
-        if (j.planes) pith__run_parallel(r, conv_copy_channel, &j, (size_t)(z->groups * z->channels));
+        if (j.planes)
+            pith__run_parallel(r, conv_copy_channel, &j, (size_t)(z->groups * z->channels));
         pith__run_parallel(r, conv_run_part, &j, (size_t)(j.parts * z->groups * j.map_parts));
     }
 }

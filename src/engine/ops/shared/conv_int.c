@@ -8,11 +8,19 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/packed_constants.h"
 
-/* TILE: windows of one part, whose rows stay in L2. BLOCK: maps whose sums are written, so that they stay in L1.
- * COLUMNS: maps of a part where there are few tiles. MOST_TERMS: products of a sum that fit 32 bits, whatever the
- * numbers are. MOST_SETS: bytes of a sum that is a weight less its zero point. SLACK: bytes behind each part of the
- * scratch. */
-enum { TILE = 64, BLOCK = 128, COLUMNS = 64, MOST_SETS = 3, SLACK = 16, MOST_TERMS = 32768, GRAIN = 1 << 14 };
+/* TILE: windows of one part, whose rows stay in L2. BLOCK: maps whose sums are written, so that
+ * they stay in L1. COLUMNS: maps of a part where there are few tiles. MOST_TERMS: products of a sum
+ * that fit 32 bits, whatever the numbers are. MOST_SETS: bytes of a sum that is a weight less its
+ * zero point. SLACK: bytes behind each part of the scratch. */
+enum {
+    TILE = 64,
+    BLOCK = 128,
+    COLUMNS = 64,
+    MOST_SETS = 3,
+    SLACK = 16,
+    MOST_TERMS = 32768,
+    GRAIN = 1 << 14
+};
 
 typedef struct weights {
     const pith__conv_int *p;
@@ -31,7 +39,8 @@ static int32_t conv_int_byte(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_U8 ? ((const uint8_t *)t->data)[i] : ((const int8_t *)t->data)[i];
 }
 
-/* Weights less their zero points. What 8 bits do not hold of them stands in the next set of taps. */
+/* Weights less their zero points. What 8 bits do not hold of them stands in the next set of taps.
+ */
 static void conv_int_fill_quads(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
     const pith__conv_int *p = w->p;
@@ -44,7 +53,8 @@ static void conv_int_fill_quads(void *packed, const void *context, size_t part, 
             for (int64_t set = 0; set < p->sets; set++) {
                 const int32_t held = left < -128 ? -128 : left > 127 ? 127 : left;
                 const int64_t t = set * p->taps + tap;
-                ((int8_t *)packed)[pith__depthwise_place(t, c, p->sets * p->taps) * 4 + t % 4] = (int8_t)held;
+                ((int8_t *)packed)[pith__depthwise_place(t, c, p->sets * p->taps) * 4 + t % 4] =
+                    (int8_t)held;
                 left -= held;
             }
         }
@@ -59,24 +69,28 @@ static int conv_int_sets(pith_dtype type, int32_t zero) {
     return sets;
 }
 
-/* One panel of 16 maps of a group, k in the order tap, channel; bytes without sign are made signed. */
+/* One panel of 16 maps of a group, k in the order tap, channel; bytes without sign are made signed.
+ */
 static void conv_int_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
     const pith__conv_int *p = w->p;
-    int64_t panels = (p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL, group = (int64_t)part / panels,
-            n0 = (int64_t)part % panels * PITH_GEMM_PANEL;
-    int64_t n = p->maps - n0 < PITH_GEMM_PANEL ? p->maps - n0 : PITH_GEMM_PANEL, k = p->taps * p->channels;
+    int64_t panels = (p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL,
+            group = (int64_t)part / panels, n0 = (int64_t)part % panels * PITH_GEMM_PANEL;
+    int64_t n = p->maps - n0 < PITH_GEMM_PANEL ? p->maps - n0 : PITH_GEMM_PANEL,
+            k = p->taps * p->channels;
     const uint8_t *from = (const uint8_t *)w->from->data + (group * p->maps + n0) * k;
     uint8_t flip = w->from->dtype == PITH_U8 ? 0x80 : 0;
     int8_t *bytes = scratch;
     for (int64_t j = 0; j < n; j++) {
         for (int64_t c = 0; c < p->channels; c++) {
             for (int64_t t = 0; t < p->taps; t++)
-                bytes[(t * p->channels + c) * n + j] = (int8_t)(from[(j * p->channels + c) * p->taps + t] ^ flip);
+                bytes[(t * p->channels + c) * n + j] =
+                    (int8_t)(from[(j * p->channels + c) * p->taps + t] ^ flip);
         }
     }
-    p->pack((char *)packed + group * p->packed_size + n0 / PITH_GEMM_PANEL * pith__gemm_int8_panel_bytes(k), bytes, n,
-            1, k, n, 0, n);
+    p->pack((char *)packed + group * p->packed_size +
+                n0 / PITH_GEMM_PANEL * pith__gemm_int8_panel_bytes(k),
+            bytes, n, 1, k, n, 0, n);
 }
 
 static pith_status conv_int_pack(pith__conv_int *p, pith__prepare *c, int input) {
@@ -84,7 +98,8 @@ static pith_status conv_int_pack(pith__conv_int *p, pith__prepare *c, int input)
     size_t bytes;
     weights *w = pith__arena_array(c->arena, 1, sizeof *w);
     p->packed_size = pith__gemm_int8_packed_size(k, p->maps);
-    if (!w || p->packed_size < 0 || pith__mul_overflows((size_t)p->packed_size, (size_t)p->groups, &bytes))
+    if (!w || p->packed_size < 0 ||
+        pith__mul_overflows((size_t)p->packed_size, (size_t)p->groups, &bytes))
         return pith__fail_memory(c->err, SIZE_MAX);
     *w = (weights){ p, c->in[input]->data, NULL };
     pith__pack pack = { .layout = c->in[input]->dtype == PITH_U8 ? "conv-u8-128x16" : "conv-i8x16",
@@ -92,13 +107,15 @@ static pith_status conv_int_pack(pith__conv_int *p, pith__prepare *c, int input)
                         .inputs = 1u << input,
                         .fill = conv_int_fill_panel,
                         .context = w,
-                        .parts = (size_t)(p->groups * ((p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL)),
+                        .parts = (size_t)(p->groups *
+                                          ((p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL)),
                         .scratch = (size_t)k * PITH_GEMM_PANEL };
     return pith__prepare_pack(c, &p->packed, &pack);
 }
 
 /* Depthwise weights are packed less their zero points, which are constants nearly always. */
-static pith_status conv_int_pack_quads(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in) {
+static pith_status conv_int_pack_quads(pith__conv_int *p, pith__prepare *c,
+                                       const pith__conv_int_inputs *in) {
     const bool zero = in->w_zero >= 0 && in->w_zero < c->in_count && c->in[in->w_zero];
     p->sets = MOST_SETS;
     if (zero && !(pith__pack_can(c, in->w_zero) && c->in[in->w_zero]->data)) return PITH_OK;
@@ -121,13 +138,15 @@ static pith_status conv_int_pack_quads(pith__conv_int *p, pith__prepare *c, cons
 }
 
 bool pith__conv_int_suits(const pith__type *w, int64_t groups) {
-    if (w->rank < 3 || w->rank > 4 || groups < 1 || (w->dtype != PITH_U8 && w->dtype != PITH_I8)) return false;
+    if (w->rank < 3 || w->rank > 4 || groups < 1 || (w->dtype != PITH_U8 && w->dtype != PITH_I8))
+        return false;
     const int64_t channels = w->dims[1], taps = pith__window_count(w->dims + 2, w->rank - 2);
     return channels > 0 && w->dims[0] / groups > 0 && taps > 0 && channels <= MOST_TERMS &&
            taps <= MOST_TERMS / channels;
 }
 
-pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in) {
+pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c,
+                                   const pith__conv_int_inputs *in) {
     const pith__type *w = c->in[in->w];
     p->groups = pith__node_int(c->node, "group", 1);
     p->x_last = pith__node_int(c->node, "x_last", 0);
@@ -141,7 +160,8 @@ pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c, const pi
     if (!p->gemm) (void)pith__prepare_find(c, "gemm", PITH_I8);
     p->pack = PITH_PREPARE_KERNEL(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, c);
     p->turn = PITH_PREPARE_KERNEL(pith__turn_bytes_fn, "turn_bytes", PITH_U8, c);
-    p->sum_taps = (pith__depthwise_bytes_fn *)pith__kernel_find_vnni("depthwise_vnni", "depthwise", PITH_U8, c->isa);
+    p->sum_taps = (pith__depthwise_bytes_fn *)pith__kernel_find_vnni("depthwise_vnni", "depthwise",
+                                                                     PITH_U8, c->isa);
     if (!p->sum_taps) (void)pith__prepare_find(c, "depthwise", PITH_U8);
     p->requantize = PITH_PREPARE_KERNEL(pith__requantize_fn, "requantize", PITH_I32, c);
     if (!p->gemm || !p->pack || !p->turn || !p->sum_taps || !p->requantize) return PITH_OK;
@@ -153,13 +173,15 @@ pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c, const pi
 
 /* The padded picture and the parts of the scratch, in bytes. */
 typedef struct room {
-    int64_t rows, columns;                                                    /* of the picture */
-    size_t picture, maps, taps, weights, tile, sums, bytes, row_sums, worker; /* bytes: before they are turned */
+    int64_t rows, columns; /* of the picture */
+    /* bytes: before they are turned */
+    size_t picture, maps, taps, weights, tile, sums, bytes, row_sums, worker;
 } room;
 
 static bool conv_int_add(size_t *bytes, int64_t count, int64_t each, size_t size, size_t *own) {
     int64_t n;
-    if (pith__mul_overflows(count, each, &n) || n < 0 || pith__mul_overflows((size_t)n, size, own)) return false;
+    if (pith__mul_overflows(count, each, &n) || n < 0 || pith__mul_overflows((size_t)n, size, own))
+        return false;
     return !pith__add_overflows(*own, (size_t)63 + SLACK, own) &&
            (*own &= ~(size_t)63, !pith__add_overflows(*bytes, *own, bytes));
 }
@@ -171,26 +193,33 @@ static bool axis_length(const pith__window *w, int d, int64_t *length) {
            !pith__add_overflows(last, reach + 1, length);
 }
 
-static bool conv_int_room(const pith__conv_int *p, const pith__window *w, int threads, room *m, size_t *bytes) {
+static bool conv_int_room(const pith__conv_int *p, const pith__window *w, int threads, room *m,
+                          size_t *bytes) {
     int64_t all = p->groups * p->maps, places;
     size_t workers;
     m->rows = 1;
     m->worker = 0;
-    return (w->rank == 1 || axis_length(w, 0, &m->rows)) && axis_length(w, w->rank - 1, &m->columns) &&
+    return (w->rank == 1 || axis_length(w, 0, &m->rows)) &&
+           axis_length(w, w->rank - 1, &m->columns) &&
            !pith__mul_overflows(m->rows, m->columns, &places) &&
            conv_int_add(bytes, places, p->groups * p->channels, 1, &m->picture) &&
            conv_int_add(bytes, all, 3, sizeof(int32_t), &m->maps) &&
-           conv_int_add(bytes, p->depthwise ? p->sets * p->taps : p->taps, 1, sizeof(int64_t), &m->taps) &&
-           conv_int_add(bytes, p->depthwise && !p->ready ? conv_int_quads(p) : 0, 1, sizeof(int32_t), &m->weights) &&
+           conv_int_add(bytes, p->depthwise ? p->sets * p->taps : p->taps, 1, sizeof(int64_t),
+                        &m->taps) &&
+           conv_int_add(bytes, p->depthwise && !p->ready ? conv_int_quads(p) : 0, 1,
+                        sizeof(int32_t), &m->weights) &&
            conv_int_add(&m->worker, TILE, p->taps * p->channels, 1, &m->tile) &&
-           conv_int_add(&m->worker, p->wide ? TILE : 0, p->depthwise ? all : BLOCK, sizeof(int32_t), &m->sums) &&
-           conv_int_add(&m->worker, p->wide || p->y_last ? 0 : TILE, p->depthwise ? all : p->maps, 1, &m->bytes) &&
+           conv_int_add(&m->worker, p->wide ? TILE : 0, p->depthwise ? all : BLOCK, sizeof(int32_t),
+                        &m->sums) &&
+           conv_int_add(&m->worker, p->wide || p->y_last ? 0 : TILE, p->depthwise ? all : p->maps,
+                        1, &m->bytes) &&
            conv_int_add(&m->worker, TILE, 1, sizeof(int32_t), &m->row_sums) &&
            !pith__mul_overflows(m->worker, (size_t)(threads > 0 ? threads : 1), &workers) &&
            !pith__add_overflows(*bytes, workers + 64, bytes);
 }
 
-bool pith__conv_int_scratch(const pith__conv_int *p, const pith__window *w, int threads, size_t *bytes) {
+bool pith__conv_int_scratch(const pith__conv_int *p, const pith__window *w, int threads,
+                            size_t *bytes) {
     room m;
     return conv_int_room(p, w, threads, &m, bytes);
 }
@@ -237,7 +266,8 @@ static void conv_int_copy(uint8_t *to, const uint8_t *from, int64_t n, uint8_t f
 static bool conv_int_is_picture(const job *j) {
     bool same = j->p->x_last && !j->x_flip;
     for (int d = 0; d < j->w->rank; d++)
-        same = same && !j->w->begin[d] && (d < j->w->rank - 1 ? j->m.rows : j->m.columns) <= j->w->in[d];
+        same = same && !j->w->begin[d] &&
+               (d < j->w->rank - 1 ? j->m.rows : j->m.columns) <= j->w->in[d];
     return same;
 }
 
@@ -252,7 +282,8 @@ static void conv_int_turn_part(void *context, size_t part, int worker) {
     (void)worker;
     for (int64_t i = first; i < first + j->rows_per_part && i < j->m.rows; i++) {
         uint8_t *to = j->turned + i * row_bytes;
-        int64_t from = i - top, end = left + in_columns < j->m.columns ? left + in_columns : j->m.columns;
+        int64_t from = i - top,
+                end = left + in_columns < j->m.columns ? left + in_columns : j->m.columns;
         bool inside = from >= 0 && from < in_rows && end > left;
         if (!inside) {
             memset(to, j->x_zero, (size_t)row_bytes);
@@ -263,9 +294,10 @@ static void conv_int_turn_part(void *context, size_t part, int worker) {
             conv_int_copy(to + left * j->all_channels, j->x + from * in_columns * j->all_channels,
                           (end - left) * j->all_channels, j->x_flip);
         else
-            j->p->turn(to + left * j->all_channels, j->all_channels, j->x + from * in_columns, in_rows * in_columns,
-                       end - left, j->all_channels, j->x_flip);
-        memset(to + end * j->all_channels, j->x_zero, (size_t)((j->m.columns - end) * j->all_channels));
+            j->p->turn(to + left * j->all_channels, j->all_channels, j->x + from * in_columns,
+                       in_rows * in_columns, end - left, j->all_channels, j->x_flip);
+        memset(to + end * j->all_channels, j->x_zero,
+               (size_t)((j->m.columns - end) * j->all_channels));
     }
 }
 
@@ -273,17 +305,20 @@ static void conv_int_turn_part(void *context, size_t part, int worker) {
 static int64_t conv_int_place(const job *j, int64_t window) {
     const pith__window *w = j->w;
     int last = w->rank - 1;
-    int64_t row = last ? window / w->out[last] * w->stride[0] : 0, column = window % w->out[last] * w->stride[last];
+    int64_t row = last ? window / w->out[last] * w->stride[0] : 0,
+            column = window % w->out[last] * w->stride[last];
     return (row * j->columns + column) * j->all_channels;
 }
 
 static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64_t o0, int64_t o1) {
     const pith__conv_int *p = j->p;
     int last = j->w->rank - 1;
-    bool run = p->groups == 1 && j->w->dilation[last] == 1; /* taps of a kernel row lie next to each other */
+    /* taps of a kernel row lie next to each other */
+    bool run = p->groups == 1 && j->w->dilation[last] == 1;
     int64_t each = run ? j->w->kernel[last] : 1;
     size_t bytes = (size_t)(each * p->channels);
-    const bool few = bytes <= SLACK && j->turned; /* what is copied too much is overwritten by the next */
+    const bool few = bytes <= SLACK && j->turned; /* what is copied too much is overwritten by the
+                                                     next */
     for (int64_t o = o0; o < o1; o++) {
         const uint8_t *from = j->picture + conv_int_place(j, o) + group * p->channels;
         for (int64_t t = 0; t < p->taps; t += each, rows += bytes) {
@@ -295,10 +330,10 @@ static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64
     }
 }
 
-/* What becomes of sums of windows from o on and maps from `map` on. Bytes whose maps are not the last axis go to *bytes
- * first. */
-static pith__requantize conv_int_out(const job *j, const int32_t *row_sums, int64_t map, int64_t o, uint8_t *bytes,
-                                     int64_t maps) {
+/* What becomes of sums of windows from o on and maps from `map` on. Bytes whose maps are not the
+ * last axis go to *bytes first. */
+static pith__requantize conv_int_out(const job *j, const int32_t *row_sums, int64_t map, int64_t o,
+                                     uint8_t *bytes, int64_t maps) {
     const bool last = j->p->y_last;
     pith__requantize out = j->out;
     out.row_sums = row_sums;
@@ -316,22 +351,22 @@ static pith__requantize conv_int_out(const job *j, const int32_t *row_sums, int6
 }
 
 /* Bytes of `windows` windows from o on and `maps` maps, to their planes. */
-static void conv_int_place_bytes(const job *j, const uint8_t *bytes, int64_t map, int64_t o, int64_t windows,
-                                 int64_t maps) {
+static void conv_int_place_bytes(const job *j, const uint8_t *bytes, int64_t map, int64_t o,
+                                 int64_t windows, int64_t maps) {
     if (!j->p->wide && !j->p->y_last)
         j->p->turn(j->y + map * j->windows + o, j->windows, bytes, maps, maps, windows, 0);
 }
 
-static void conv_int_multiply(const job *j, char *own, pith__gemm_int8 *g, const int32_t *row_sums, int64_t group,
-                              int64_t o0, int64_t n0, int64_t n1) {
+static void conv_int_multiply(const job *j, char *own, pith__gemm_int8 *g, const int32_t *row_sums,
+                              int64_t group, int64_t o0, int64_t n0, int64_t n1) {
     const pith__conv_int *p = j->p;
     uint8_t *bytes = (uint8_t *)own + j->m.tile + j->m.sums;
     const int64_t block = p->wide ? BLOCK : n1 - n0;
     for (int64_t n = n0; n < n1; n += block) {
         const int64_t map = group * p->maps + n, maps = n1 - n < block ? n1 - n : block;
         pith__requantize out = conv_int_out(j, row_sums, map, o0, bytes, maps);
-        g->b =
-            (const char *)p->packed + group * p->packed_size + n / PITH_GEMM_PANEL * pith__gemm_int8_panel_bytes(g->k);
+        g->b = (const char *)p->packed + group * p->packed_size +
+               n / PITH_GEMM_PANEL * pith__gemm_int8_panel_bytes(g->k);
         g->n = g->ldc = maps;
         if (p->wide)
             g->c = (int32_t *)(void *)(own + j->m.tile);
@@ -343,7 +378,8 @@ static void conv_int_multiply(const job *j, char *own, pith__gemm_int8 *g, const
     }
 }
 
-static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, int64_t o1, int64_t n0, int64_t n1) {
+static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, int64_t o1,
+                            int64_t n0, int64_t n1) {
     const pith__conv_int *p = j->p;
     int64_t k = p->taps * p->channels;
     uint8_t *tile = (uint8_t *)own;
@@ -368,7 +404,8 @@ static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, 
 static void conv_int_depthwise(const job *j, char *own, int64_t part) {
     const pith__window *w = j->w;
     const int last = w->rank - 1;
-    const int64_t across = (w->out[last] + j->tile_columns - 1) / j->tile_columns, all_rows = j->windows / w->out[last];
+    const int64_t across = (w->out[last] + j->tile_columns - 1) / j->tile_columns,
+                  all_rows = j->windows / w->out[last];
     const int64_t row = part / across * j->tile_rows, column = part % across * j->tile_columns;
     const int64_t o = row * w->out[last] + column;
     uint8_t *bytes = (uint8_t *)own + j->m.tile + j->m.sums;
@@ -380,14 +417,16 @@ static void conv_int_depthwise(const job *j, char *own, int64_t part) {
         .taps = j->p->sets * j->p->taps,
         .channels = j->all_channels,
         .rows = all_rows - row < j->tile_rows ? all_rows - row : j->tile_rows,
-        .columns = w->out[last] - column < j->tile_columns ? w->out[last] - column : j->tile_columns,
+        .columns =
+            w->out[last] - column < j->tile_columns ? w->out[last] - column : j->tile_columns,
         .row_step = last ? w->stride[0] * j->columns * j->all_channels : 0,
         .step = w->stride[last] * j->all_channels,
         .out = &out,
         .sums = (int32_t *)(void *)(own + j->m.tile),
     };
     j->p->sum_taps(&a);
-    if (j->p->wide) j->p->requantize(&out, a.sums, a.channels, 0, a.rows * a.columns, 0, a.channels);
+    if (j->p->wide)
+        j->p->requantize(&out, a.sums, a.channels, 0, a.rows * a.columns, 0, a.channels);
     conv_int_place_bytes(j, bytes, 0, o, a.rows * a.columns, a.channels);
 }
 
@@ -414,13 +453,15 @@ static int32_t conv_int_zero(const pith__run *r, int input, int64_t i) {
     return input >= 0 && pith__has_input(r, input) ? conv_int_byte(r->in[input], i) : 0;
 }
 
-/* The sum of a map's weights as they are packed; of a depthwise map, of its weights less their zero point. */
+/* The sum of a map's weights as they are packed; of a depthwise map, of its weights less their zero
+ * point. */
 static int32_t conv_int_weight_sum(const job *j, int64_t map) {
     const pith__conv_int *p = j->p;
     int32_t sum = 0;
     if (!p->depthwise) {
         int64_t panel = pith__gemm_int8_panel_bytes(p->taps * p->channels), n = map % p->maps;
-        const char *at = (const char *)p->packed + map / p->maps * p->packed_size + n / 16 * panel + panel - 64;
+        const char *at =
+            (const char *)p->packed + map / p->maps * p->packed_size + n / 16 * panel + panel - 64;
         memcpy(&sum, at + n % 16 * (int64_t)sizeof sum, sizeof sum);
         return sum;
     }
@@ -433,17 +474,20 @@ static int32_t conv_int_weight_sum(const job *j, int64_t map) {
 /* What a map's sums get: the bias, and the picture's zero point times the weights less theirs. */
 static void conv_int_maps(job *j, const pith__run *r, const pith__conv_int_inputs *in) {
     const pith__conv_int *p = j->p;
-    const int32_t *bias = in->bias >= 0 && pith__has_input(r, in->bias) ? r->in[in->bias]->data : NULL;
+    const int32_t *bias =
+        in->bias >= 0 && pith__has_input(r, in->bias) ? r->in[in->bias]->data : NULL;
     const int32_t base = r->in[in->w]->dtype == PITH_U8 ? 128 : 0;
     const uint32_t x_zero = j->x_zero, k = (uint32_t)(p->taps * p->channels);
     for (int64_t map = 0; map < p->groups * p->maps; map++) {
         j->zeros[map] = p->depthwise ? 0 : conv_int_zero(r, in->w_zero, map) - base;
         j->needs_rows |= j->zeros[map] != 0;
-        const uint32_t add = x_zero * (k * (uint32_t)j->zeros[map] - (uint32_t)conv_int_weight_sum(j, map));
+        const uint32_t add =
+            x_zero * (k * (uint32_t)j->zeros[map] - (uint32_t)conv_int_weight_sum(j, map));
         j->add[map] = (int32_t)(add + (bias ? (uint32_t)bias[map] : 0));
     }
     if (p->wide) return;
-    const float x_scale = conv_int_number(r, in->x_scale), y_scale = conv_int_number(r, in->y_scale);
+    const float x_scale = conv_int_number(r, in->x_scale),
+                y_scale = conv_int_number(r, in->y_scale);
     const pith_tensor *w_scale = r->in[in->w_scale];
     const int64_t own = pith__tensor_count(w_scale); /* one for all, or one per map */
     pith__convert(j->scale, PITH_F32, 0, w_scale->data, w_scale->dtype, 0, own, true);
@@ -457,7 +501,8 @@ static void conv_int_offsets(job *j) {
     const int64_t sets = j->p->depthwise ? j->p->sets : 1;
     for (int64_t i = 0; i < sets * j->p->taps; i++) {
         const int64_t t = i % j->p->taps;
-        int64_t row = last ? t / w->kernel[1] * w->dilation[0] : 0, column = t % w->kernel[last] * w->dilation[last];
+        int64_t row = last ? t / w->kernel[1] * w->dilation[0] : 0,
+                column = t % w->kernel[last] * w->dilation[last];
         j->offsets[i] = (row * j->columns + column) * j->all_channels;
     }
 }
@@ -467,9 +512,9 @@ static void conv_int_tiles(job *j) {
     const int64_t columns = j->w->out[j->w->rank - 1], rows = j->windows / columns;
     j->tile_columns = columns < TILE ? columns : TILE;
     j->tile_rows = TILE / j->tile_columns;
-    j->tiles = j->p->depthwise
-                   ? (columns + j->tile_columns - 1) / j->tile_columns * ((rows + j->tile_rows - 1) / j->tile_rows)
-                   : (j->windows + TILE - 1) / TILE;
+    j->tiles = j->p->depthwise ? (columns + j->tile_columns - 1) / j->tile_columns *
+                                     ((rows + j->tile_rows - 1) / j->tile_rows)
+                               : (j->windows + TILE - 1) / TILE;
 }
 
 static void conv_int_picture(pith__run *r, job *j) {
@@ -477,25 +522,28 @@ static void conv_int_picture(pith__run *r, job *j) {
     int64_t work = j->m.columns * j->all_channels, groups = p->depthwise ? 1 : p->groups;
     if (j->turned) {
         j->rows_per_part = pith__run_chunk(r, j->m.rows, work, GRAIN);
-        pith__run_parallel(r, conv_int_turn_part, j, (size_t)((j->m.rows + j->rows_per_part - 1) / j->rows_per_part));
+        pith__run_parallel(r, conv_int_turn_part, j,
+                           (size_t)((j->m.rows + j->rows_per_part - 1) / j->rows_per_part));
     } else {
         j->picture = j->x;
     }
     pith__run_parallel(r, conv_int_run_part, j, (size_t)(groups * j->tiles * j->column_parts));
 }
 
-pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p, const pith__conv_int_inputs *in,
-                               const pith__window *w) {
+pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p,
+                               const pith__conv_int_inputs *in, const pith__window *w) {
     const pith_tensor *x = r->in[in->x], *y = r->out[0];
     size_t bytes = 0;
     job j = { .p = p, .w = w };
-    if (!conv_int_room(p, w, r->exec->threads, &j.m, &bytes)) return pith__fail_memory(r->err, SIZE_MAX);
+    if (!conv_int_room(p, w, r->exec->threads, &j.m, &bytes))
+        return pith__fail_memory(r->err, SIZE_MAX);
     char *at = r->scratch;
     j.all_channels = p->groups * p->channels;
     j.windows = pith__window_count(w->out, w->rank);
     conv_int_tiles(&j);
     j.column_parts = 1;
-    if (!p->depthwise && r->exec->threads > 1 && p->groups * j.tiles < 2 * r->exec->threads && p->maps >= 2 * COLUMNS)
+    if (!p->depthwise && r->exec->threads > 1 && p->groups * j.tiles < 2 * r->exec->threads &&
+        p->maps >= 2 * COLUMNS)
         j.column_parts = p->maps / COLUMNS;
     j.turned = (uint8_t *)at;
     at += j.m.picture;
@@ -508,7 +556,8 @@ pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p, const pith
     j.weights = p->ready ? p->packed : (const int32_t *)(void *)at;
     if (p->depthwise && !p->ready) {
         const weights own = { p, r->in[in->w],
-                              in->w_zero >= 0 && pith__has_input(r, in->w_zero) ? r->in[in->w_zero] : NULL };
+                              in->w_zero >= 0 && pith__has_input(r, in->w_zero) ? r->in[in->w_zero]
+                                                                                : NULL };
         conv_int_fill_quads(at, &own, 0, NULL);
     }
     at += j.m.weights;

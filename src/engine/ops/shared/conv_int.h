@@ -1,10 +1,10 @@
-/* conv_int.h - convolutions of 8-bit numbers in integers, for QLinearConv and ConvInteger with constant weights and one
- * or two spatial axes.
+/* conv_int.h - convolutions of 8-bit numbers in integers, for QLinearConv and ConvInteger with
+ * constant weights and one or two spatial axes.
  *
- * The picture is turned to channels last, unless it comes so, without sign, with its zero point as padding. A tile of
- * windows is then the rows of a matrix [windows, taps * channels], which the int8 GEMM multiplies by the weights.
- * Windows over one channel each (depthwise) are summed tap by tap, all channels together. Zero points are applied to
- * the sums. */
+ * The picture is turned to channels last, unless it comes so, without sign, with its zero point as
+ * padding. A tile of windows is then the rows of a matrix [windows, taps * channels], which the
+ * int8 GEMM multiplies by the weights. Windows over one channel each (depthwise) are summed tap by
+ * tap, all channels together. Zero points are applied to the sums. */
 #ifndef PITH_ENGINE_OPS_SHARED_CONV_INT_H
 #define PITH_ENGINE_OPS_SHARED_CONV_INT_H
 
@@ -24,7 +24,8 @@ typedef struct pith__conv_int {
     pith__turn_bytes_fn *turn;
     pith__depthwise_bytes_fn *sum_taps;
     pith__requantize_fn *requantize;
-    const void *packed;                                /* the groups' weights after each other; or depthwise ones */
+    /* the groups' weights after each other; or depthwise ones */
+    const void *packed;
     int64_t packed_size, groups, channels, maps, taps; /* channels and maps of one group */
     int rank, sets;                                    /* sets: bytes of a depthwise weight */
 } pith__conv_int;
@@ -37,10 +38,12 @@ typedef struct pith__conv_int_inputs {
 /* Whether weights of this shape, constants of 8 bits, can be multiplied in integers. */
 bool pith__conv_int_suits(const pith__type *w, int64_t groups);
 /* Sets p->possible, and packs the weights if so. */
-pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in);
+pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c,
+                                   const pith__conv_int_inputs *in);
 /* Adds the scratch for a picture in windows w, whose sizes are set; false on overflow. */
-bool pith__conv_int_scratch(const pith__conv_int *p, const pith__window *w, int threads, size_t *bytes);
-pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p, const pith__conv_int_inputs *in,
-                               const pith__window *w);
+bool pith__conv_int_scratch(const pith__conv_int *p, const pith__window *w, int threads,
+                            size_t *bytes);
+pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p,
+                               const pith__conv_int_inputs *in, const pith__window *w);
 
 #endif

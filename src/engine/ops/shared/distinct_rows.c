@@ -1,5 +1,5 @@
-/* distinct_rows.c - see distinct_rows.h. Rows are found by a hash of their first bytes, in a table with open
- * addressing. */
+/* distinct_rows.c - see distinct_rows.h. Rows are found by a hash of their first bytes, in a table
+ * with open addressing. */
 #include "engine/ops/shared/distinct_rows.h"
 
 #include <stdbool.h>
@@ -8,13 +8,14 @@
 #include "base/checked.h"
 #include "base/checksum.h"
 
-/* Numbers of rows for which duplicates are searched. Fewer are a text or two and repeat little. More are mostly one
- * long text, in which the positions make all rows different. */
+/* Numbers of rows for which duplicates are searched. Fewer are a text or two and repeat little.
+ * More are mostly one long text, in which the positions make all rows different. */
 enum { ROWS_MIN = 16, ROWS_MAX = 4096 };
-/* HASHED: bytes of a row that are hashed; the rest is compared. PROBES: slots a row looks at before it counts as new.
- * Larger numbers find more duplicates and cost more for rows that have none. */
+/* HASHED: bytes of a row that are hashed; the rest is compared. PROBES: slots a row looks at before
+ * it counts as new. Larger numbers find more duplicates and cost more for rows that have none. */
 enum { HASHED = 64, PROBES = 4 };
-/* At least one row in WORTH must be a duplicate; otherwise moving the rows costs more than it saves. */
+/* At least one row in WORTH must be a duplicate; otherwise moving the rows costs more than it
+ * saves. */
 enum { WORTH = 16 };
 
 /* Where everything lies after the result: bytes from the beginning of memory. */
@@ -38,7 +39,8 @@ size_t pith__distinct_rows_bytes(int64_t m, int64_t k) {
     return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : distinct_rows_layout_of(m, k).end;
 }
 
-const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x, int64_t m, int64_t k) {
+const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x, int64_t m,
+                                                    int64_t k) {
     const layout l = distinct_rows_layout_of(m, k);
     const size_t bytes = (size_t)k * sizeof(float), hashed = bytes < HASHED ? bytes : HASHED;
     pith__distinct_rows *d = memory;
@@ -52,7 +54,8 @@ const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x
         const float *row = x + i * k;
         uint32_t at = (uint32_t)pith__hash_of(row, hashed) % l.slot_count;
         int32_t same = -1;
-        for (int probe = 0; probe < PROBES && slots[at] >= 0 && same < 0; probe++, at = (at + 1) % l.slot_count)
+        for (int probe = 0; probe < PROBES && slots[at] >= 0 && same < 0;
+             probe++, at = (at + 1) % l.slot_count)
             if (!memcmp(x + first[slots[at]] * k, row, bytes)) same = slots[at];
         place[i] = same < 0 ? count : same;
         if (same >= 0) continue;
@@ -66,7 +69,8 @@ const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x
 }
 
 void pith__distinct_rows_spread(const pith__distinct_rows *d, float *y, int64_t m, int64_t n) {
-    /* From the last on: none takes the place of one that is still read, for places are not after their rows. */
+    /* From the last on: none takes the place of one that is still read, for places are not after
+     * their rows. */
     for (int64_t i = m - 1; d->place && d->place[i] < i; i--)
         memcpy(y + i * n, y + d->place[i] * n, (size_t)n * sizeof *y);
 }

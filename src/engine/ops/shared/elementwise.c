@@ -7,9 +7,9 @@
 #include "engine/kernels/maps.h"
 #include "engine/kernels/unary.h"
 
-/* BLOCK: elements converted at a time, which stay in the L1 cache. GRAIN: elements that are worth a thread, a few
- * microseconds; smaller parts cost more to hand out than they save. TAIL_BLOCK: elements after which the tail follows.
- */
+/* BLOCK: elements converted at a time, which stay in the L1 cache. GRAIN: elements that are worth a
+ * thread, a few microseconds; smaller parts cost more to hand out than they save. TAIL_BLOCK:
+ * elements after which the tail follows. */
 enum { BLOCK = 256, GRAIN = 16384, TAIL_BLOCK = 4096 };
 
 typedef pith__elementwise_job job;
@@ -31,7 +31,8 @@ static void merge_dims(job *j) {
     for (int i = 0; i < out->rank; i++) {
         if (out->dims[i] == 1) continue;
         bool merge = j->rank > 0;
-        for (int k = 0; merge && k < e->count; k++) merge = j->strides[k][j->rank - 1] == full[k][i] * out->dims[i];
+        for (int k = 0; merge && k < e->count; k++)
+            merge = j->strides[k][j->rank - 1] == full[k][i] * out->dims[i];
         int at = merge ? j->rank - 1 : j->rank++;
         j->dims[at] = merge ? j->dims[at] * out->dims[i] : out->dims[i];
         for (int k = 0; k < e->count; k++) j->strides[k][at] = full[k][i];
@@ -52,7 +53,8 @@ static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
     for (int k = 0; k < e->count; k++) strides[k] = j->strides[k][j->rank - 1] != 0;
     if (!j->converts) {
         for (int k = 0; k < e->count; k++) {
-            x[k] = (const char *)e->in[k]->data + (size_t)at[k] * pith__element_size(e->in[k]->dtype);
+            x[k] =
+                (const char *)e->in[k]->data + (size_t)at[k] * pith__element_size(e->in[k]->dtype);
         }
         e->loop(e->context, (char *)e->out->data + (size_t)y_at * out_size, x, strides, n);
         return;
@@ -63,15 +65,17 @@ static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
         for (int k = 0; k < e->count; k++) {
             int64_t first = at[k] + i * strides[k];
             if (e->compute[k] == e->in[k]->dtype) {
-                x[k] = (const char *)e->in[k]->data + (size_t)first * pith__element_size(e->in[k]->dtype);
+                x[k] = (const char *)e->in[k]->data +
+                       (size_t)first * pith__element_size(e->in[k]->dtype);
                 continue;
             }
-            pith__convert(blocks[k], e->compute[k], 0, e->in[k]->data, e->in[k]->dtype, first, strides[k] ? m : 1,
-                          true);
+            pith__convert(blocks[k], e->compute[k], 0, e->in[k]->data, e->in[k]->dtype, first,
+                          strides[k] ? m : 1, true);
             x[k] = blocks[k];
         }
         bool direct = e->result == e->out->dtype;
-        void *y = direct ? (char *)e->out->data + (size_t)(y_at + i) * out_size : blocks[PITH_ELEMENTWISE_MAX];
+        void *y = direct ? (char *)e->out->data + (size_t)(y_at + i) * out_size
+                         : blocks[PITH_ELEMENTWISE_MAX];
         e->loop(e->context, y, x, strides, m);
         if (!direct) pith__convert(e->out->data, e->out->dtype, y_at + i, y, e->result, 0, m, true);
     }
@@ -96,7 +100,9 @@ static void elementwise_range(const job *j, int64_t begin, int64_t end) {
         for (int i = inner; i > 0 && index[i] == j->dims[i]; i--) {
             index[i] = 0;
             index[i - 1]++;
-            for (int k = 0; k < j->e->count; k++) { at[k] += j->strides[k][i - 1] - j->dims[i] * j->strides[k][i]; }
+            for (int k = 0; k < j->e->count; k++) {
+                at[k] += j->strides[k][i - 1] - j->dims[i] * j->strides[k][i];
+            }
         }
     }
 }
@@ -125,7 +131,8 @@ static job elementwise_job(const pith__elementwise *e) {
 static void elementwise_share(pith__run *r, job *j) {
     if (j->total <= 0) return;
     j->per_part = pith__run_chunk(r, j->total, 1, GRAIN);
-    pith__run_parallel(r, elementwise_run_part, j, (size_t)((j->total + j->per_part - 1) / j->per_part));
+    pith__run_parallel(r, elementwise_run_part, j,
+                       (size_t)((j->total + j->per_part - 1) / j->per_part));
 }
 
 void pith__elementwise_run(pith__run *r, const pith__elementwise *e) {
@@ -150,7 +157,8 @@ void pith__tail_add(pith__tail *tail, const pith__run *run) {
 }
 
 void pith__tail_apply(const pith__tail *tail, int64_t begin, int64_t n) {
-    for (int i = 0; tail && i < tail->count; i++) elementwise_range(&tail->jobs[i], begin, begin + n);
+    for (int i = 0; tail && i < tail->count; i++)
+        elementwise_range(&tail->jobs[i], begin, begin + n);
 }
 
 void pith__run_tail(pith__run *r) {
@@ -160,9 +168,12 @@ void pith__run_tail(pith__run *r) {
     }
 }
 
-int pith__compute_dtype(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype; }
+int pith__compute_dtype(int dtype) {
+    return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype;
+}
 
-pith_status pith__map_find(pith__map_state *state, const char *family, int dtype, pith__prepare *c) {
+pith_status pith__map_find(pith__map_state *state, const char *family, int dtype,
+                           pith__prepare *c) {
     char name[64];
     size_t n = strlen(family);
     memcpy(name, "map_", 4);
@@ -180,7 +191,8 @@ pith_status pith__map_find(pith__map_state *state, const char *family, int dtype
     return state->fn ? PITH_OK : pith__fail_dtype(c->err, dtype);
 }
 
-static void map1_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+static void map1_loop(const void *context, void *y, const void *const *x, const int *strides,
+                      int64_t n) {
     const pith__map_state *s = context;
     (void)strides;
     if (s->direct)
@@ -189,7 +201,8 @@ static void map1_loop(const void *context, void *y, const void *const *x, const 
         ((pith__map_fn *)s->fn)(y, x[0], n, s->p);
 }
 
-static pith__elementwise map1_of(const pith__map_state *state, pith_tensor *out, const pith_tensor *x) {
+static pith__elementwise map1_of(const pith__map_state *state, pith_tensor *out,
+                                 const pith_tensor *x) {
     return (pith__elementwise){ .count = 1,
                                 .in = { x },
                                 .out = out,
@@ -199,7 +212,8 @@ static pith__elementwise map1_of(const pith__map_state *state, pith_tensor *out,
                                 .context = state };
 }
 
-void pith__map1_apply(pith__run *r, const pith__map_state *state, pith_tensor *out, const pith_tensor *x) {
+void pith__map1_apply(pith__run *r, const pith__map_state *state, pith_tensor *out,
+                      const pith_tensor *x) {
     const pith__elementwise e = map1_of(state, out, x);
     pith__elementwise_run(r, &e);
 }
@@ -209,13 +223,14 @@ bool pith__map1_elementwise(const pith__run *r, pith__elementwise *e) {
     return true;
 }
 
-static void map2_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+static void map2_loop(const void *context, void *y, const void *const *x, const int *strides,
+                      int64_t n) {
     const pith__map_state *s = context;
     ((pith__map2_fn *)s->fn)(y, x[0], x[1], n, strides[0], strides[1]);
 }
 
-pith__elementwise pith__map2_of(const pith__map_state *state, pith_tensor *out, const pith_tensor *a,
-                                const pith_tensor *b) {
+pith__elementwise pith__map2_of(const pith__map_state *state, pith_tensor *out,
+                                const pith_tensor *a, const pith_tensor *b) {
     return (pith__elementwise){ .count = 2,
                                 .in = { a, b },
                                 .out = out,
@@ -225,8 +240,8 @@ pith__elementwise pith__map2_of(const pith__map_state *state, pith_tensor *out, 
                                 .context = state };
 }
 
-void pith__map2_apply(pith__run *r, const pith__map_state *state, pith_tensor *out, const pith_tensor *a,
-                      const pith_tensor *b) {
+void pith__map2_apply(pith__run *r, const pith__map_state *state, pith_tensor *out,
+                      const pith_tensor *a, const pith_tensor *b) {
     const pith__elementwise e = pith__map2_of(state, out, a, b);
     pith__elementwise_run(r, &e);
 }

@@ -1,8 +1,8 @@
 /* elementwise.h - y = f(inputs), place by place, with NumPy broadcasting, over any mix of dtypes.
  *
- * The driver merges dimensions that are contiguous in all operands, so that the inner loop is as long as possible,
- * converts operands and result in blocks where the loop computes in another type (f16 in f32), and shares the work
- * among threads. Results do not depend on the split. */
+ * The driver merges dimensions that are contiguous in all operands, so that the inner loop is as
+ * long as possible, converts operands and result in blocks where the loop computes in another type
+ * (f16 in f32), and shares the work among threads. Results do not depend on the split. */
 #ifndef PITH_ENGINE_OPS_SHARED_ELEMENTWISE_H
 #define PITH_ENGINE_OPS_SHARED_ELEMENTWISE_H
 
@@ -37,7 +37,8 @@ typedef struct pith__elementwise_job {
     const struct pith__tail *tail; /* NULL: none */
 } pith__elementwise_job;
 
-/* ---- tails: elementwise steps that run on the results of a step while these are in the cache ---- */
+/* ---- tails: elementwise steps that run on the results of a step while these are in the cache ----
+ */
 
 #define PITH_TAIL_MAX 4
 
@@ -49,10 +50,11 @@ typedef struct pith__tail {
     pith__elementwise_job jobs[PITH_TAIL_MAX];
 } pith__tail;
 
-/* Adds a step, whose output has the memory of output 0 of the step that runs. `run` outlives the tail. */
+/* Adds a step, whose output has the memory of output 0 of the step that runs. `run` outlives the
+ * tail. */
 void pith__tail_add(pith__tail *tail, const pith__run *run);
-/* Finishes elements [begin, begin + n) of output 0, which are computed. Parts may do so at the same time. tail may be
- * NULL. */
+/* Finishes elements [begin, begin + n) of output 0, which are computed. Parts may do so at the same
+ * time. tail may be NULL. */
 void pith__tail_apply(const pith__tail *tail, int64_t begin, int64_t n);
 /* Finishes all of output 0, on the run's threads. */
 void pith__run_tail(pith__run *r);
@@ -68,16 +70,18 @@ typedef struct pith__map_state {
     double p[2];
 } pith__map_state;
 
-/* Finds the loop of a family for operands of dtype: "<family>" in f32, "map_<family>", or that in f64. */
+/* Finds the loop of a family for operands of dtype: "<family>" in f32, "map_<family>", or that in
+ * f64. */
 pith_status pith__map_find(pith__map_state *state, const char *family, int dtype, pith__prepare *c);
 /* The pith__op.elementwise of an operator of one input; r->state: pith__map_state. */
 bool pith__map1_elementwise(const pith__run *r, pith__elementwise *e);
 /* out = fn(a, b), to be run. */
-pith__elementwise pith__map2_of(const pith__map_state *state, pith_tensor *out, const pith_tensor *a,
-                                const pith_tensor *b);
+pith__elementwise pith__map2_of(const pith__map_state *state, pith_tensor *out,
+                                const pith_tensor *a, const pith_tensor *b);
 /* out = fn(x); out = fn(a, b). */
-void pith__map1_apply(pith__run *r, const pith__map_state *state, pith_tensor *out, const pith_tensor *x);
-void pith__map2_apply(pith__run *r, const pith__map_state *state, pith_tensor *out, const pith_tensor *a,
-                      const pith_tensor *b);
+void pith__map1_apply(pith__run *r, const pith__map_state *state, pith_tensor *out,
+                      const pith_tensor *x);
+void pith__map2_apply(pith__run *r, const pith__map_state *state, pith_tensor *out,
+                      const pith_tensor *a, const pith_tensor *b);
 
 #endif

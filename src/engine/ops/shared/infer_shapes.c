@@ -24,8 +24,8 @@ pith_status pith__infer_equal_dtypes(pith__infer *c, int first, int last) {
         if (!c->in[i] || c->in[i]->dtype == PITH_UNDEFINED) continue;
         if (dtype == PITH_UNDEFINED) dtype = c->in[i]->dtype;
         if (dtype != c->in[i]->dtype) {
-            return pith__op_fail(c, "inputs have different dtypes: %s, then input %d %s", pith__dtype_name(dtype), i,
-                                 pith__dtype_name(c->in[i]->dtype));
+            return pith__op_fail(c, "inputs have different dtypes: %s, then input %d %s",
+                                 pith__dtype_name(dtype), i, pith__dtype_name(c->in[i]->dtype));
         }
     }
     return PITH_OK;
@@ -36,12 +36,14 @@ pith_status pith__infer_numbers(pith__infer *c, int input, pith__numbers *number
     if (!pith__has_input(c, input)) return PITH_OK;
     const pith__type *t = c->in[input];
     if (t->dtype != PITH_UNDEFINED && t->dtype != PITH_I64 && t->dtype != PITH_I32) {
-        return pith__op_fail(c, "input %d has dtype %s, expected int64", input, pith__dtype_name(t->dtype));
+        return pith__op_fail(c, "input %d has dtype %s, expected int64", input,
+                             pith__dtype_name(t->dtype));
     }
     if (t->rank > 1) return pith__op_fail(c, "input %d has rank %d, expected 1", input, t->rank);
     int64_t count = pith__type_count(t);
     if (count > 2 * PITH_MAX_RANK) {
-        return pith__op_fail(c, "input %d has %lld elements, more than a shape can have", input, (long long)count);
+        return pith__op_fail(c, "input %d has %lld elements, more than a shape can have", input,
+                             (long long)count);
     }
     numbers->count = (int)count;
     for (int i = 0; i < numbers->count; i++) {
@@ -58,12 +60,15 @@ pith_status pith__run_numbers(pith__run *r, int input, pith__numbers *numbers) {
     if (!pith__has_input(r, input)) return PITH_OK;
     const pith_tensor *t = r->in[input];
     int64_t count = pith__tensor_count(t);
-    if (t->rank > 1 || count > 2 * PITH_MAX_RANK || (t->dtype != PITH_I64 && t->dtype != PITH_I32)) {
-        return pith__op_fail(r, "input %d is not a list of at most %d integers", input, 2 * PITH_MAX_RANK);
+    if (t->rank > 1 || count > 2 * PITH_MAX_RANK ||
+        (t->dtype != PITH_I64 && t->dtype != PITH_I32)) {
+        return pith__op_fail(r, "input %d is not a list of at most %d integers", input,
+                             2 * PITH_MAX_RANK);
     }
     numbers->count = (int)count;
     for (int i = 0; i < numbers->count; i++) {
-        int64_t v = t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+        int64_t v =
+            t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
         numbers->items[i] = v > PITH_DIM_LIMIT ? v : PITH_DIM_LIMIT + 1;
     }
     return PITH_OK;
@@ -144,7 +149,8 @@ pith_status pith__axes_normalize(pith__dim *axes, int count, int rank, pith_erro
     for (int i = 0; i < count; i++) {
         int axis;
         PITH_TRY(pith__axis_normalize(axes[i], rank, &axis, err));
-        if (seen >> axis & 1) return pith__fail(err, PITH_ERR_ARGUMENT, "axis %d is named twice", axis);
+        if (seen >> axis & 1)
+            return pith__fail(err, PITH_ERR_ARGUMENT, "axis %d is named twice", axis);
         seen |= 1u << axis;
         axes[i] = axis;
     }
@@ -181,10 +187,12 @@ pith_status pith__upgrade_float(pith__node *node, const char *attribute, int inp
 }
 
 pith_status pith__fail_dtype(pith_error *err, int dtype) {
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "dtype %s is not supported", pith__dtype_name(dtype));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "dtype %s is not supported",
+                      pith__dtype_name(dtype));
 }
 
-pith_status pith__prepare_kernel(pith__prepare *c, const char *family, int dtype, pith__kernel_fn **fn) {
+pith_status pith__prepare_kernel(pith__prepare *c, const char *family, int dtype,
+                                 pith__kernel_fn **fn) {
     *fn = pith__prepare_find(c, family, dtype);
     return *fn ? PITH_OK : pith__fail_dtype(c->err, dtype);
 }
@@ -216,17 +224,18 @@ static void move_part(void *context, size_t part, int worker) {
     memcpy(dims, j->dims, (size_t)j->rank * sizeof *dims);
     dims[0] = j->dims[0] - first < j->per_part ? j->dims[0] - first : j->per_part;
     pith__move(j->to + first * j->to_strides[0] * (int64_t)j->size, j->to_strides,
-               j->from + first * j->from_strides[0] * (int64_t)j->size, j->from_strides, dims, j->rank, j->size,
-               j->turn);
+               j->from + first * j->from_strides[0] * (int64_t)j->size, j->from_strides, dims,
+               j->rank, j->size, j->turn);
 }
 
-void pith__run_move(pith__run *r, void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
-                    const int64_t *dims, int rank, size_t size) {
+void pith__run_move(pith__run *r, void *to, const int64_t *to_strides, const void *from,
+                    const int64_t *from_strides, const int64_t *dims, int rank, size_t size) {
     pith__run_turn(r, NULL, to, to_strides, from, from_strides, dims, rank, size);
 }
 
-void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *to_strides, const void *from,
-                    const int64_t *from_strides, const int64_t *dims, int rank, size_t size) {
+void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *to_strides,
+                    const void *from, const int64_t *from_strides, const int64_t *dims, int rank,
+                    size_t size) {
     while (rank > 1 && dims[0] == 1) {
         dims++;
         to_strides++;
@@ -239,8 +248,8 @@ void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *
         pith__move(to, to_strides, from, from_strides, dims, rank, size, turn);
         return;
     }
-    move_job j = {
-        to, from, to_strides, from_strides, dims, pith__run_chunk(r, dims[0], inner, 32768), rank, size, turn
-    };
+    move_job j = { to,           from, to_strides,
+                   from_strides, dims, pith__run_chunk(r, dims[0], inner, 32768),
+                   rank,         size, turn };
     pith__run_parallel(r, move_part, &j, (size_t)((dims[0] + j.per_part - 1) / j.per_part));
 }

@@ -1,5 +1,6 @@
-/* infer_shapes.h - helpers for the shape rules of operators: absent inputs, equal dtypes, lists of numbers from
- * constant inputs, contents of shape arithmetic, and upgrades of attributes that became inputs. */
+/* infer_shapes.h - helpers for the shape rules of operators: absent inputs, equal dtypes, lists of
+ * numbers from constant inputs, contents of shape arithmetic, and upgrades of attributes that
+ * became inputs. */
 #ifndef PITH_ENGINE_OPS_SHARED_INFER_SHAPES_H
 #define PITH_ENGINE_OPS_SHARED_INFER_SHAPES_H
 
@@ -17,10 +18,11 @@ pith_status pith__infer_equal_dtypes(pith__infer *c, int first, int last);
 /* Sets the type of an output, even if the node does not have it: scratch may need its shape. */
 void pith__infer_set(pith__infer *c, int output, int dtype, int rank, const pith__dim *dims);
 
-/* Numbers that a one-dimensional (or scalar) input of at most PITH_MAX_RANK * 2 elements holds. count: -1 if not even
- * their number is known, 0 if the input is absent. items[i] is PITH_DIM_UNKNOWN where only the number is known. These
- * are arguments, not contents that others go on with: a number below all representable ones is the smallest of those,
- * which means the same to Slice and is as wrong elsewhere. */
+/* Numbers that a one-dimensional (or scalar) input of at most PITH_MAX_RANK * 2 elements holds.
+ * count: -1 if not even their number is known, 0 if the input is absent. items[i] is
+ * PITH_DIM_UNKNOWN where only the number is known. These are arguments, not contents that others go
+ * on with: a number below all representable ones is the smallest of those, which means the same to
+ * Slice and is as wrong elsewhere. */
 typedef struct pith__numbers {
     int count;
     pith__dim items[2 * PITH_MAX_RANK];
@@ -39,8 +41,8 @@ void pith__infer_keep_elems(pith__infer *c);
 /* Contents of output 0, element by element of the broadcast inputs, if all are known and few. */
 typedef pith__dim pith__elem_fn(pith__dims *dims, const pith__dim *operands, int count);
 pith_status pith__infer_elems(pith__infer *c, pith__elem_fn *fn);
-/* Room for contents of output 0, to be filled by the caller; NULL if they are too many, the output's shape is not known
- * or its dtype is not an integer or bool. *count elements. */
+/* Room for contents of output 0, to be filled by the caller; NULL if they are too many, the
+ * output's shape is not known or its dtype is not an integer or bool. *count elements. */
 pith__dim *pith__infer_new_elems(pith__infer *c, int64_t *count);
 
 /* Fails if the elements of input 0 are packed, since those cannot be moved one by one. */
@@ -55,14 +57,16 @@ pith_status pith__upgrade_int(pith__node *node, const char *attribute, int input
 pith_status pith__upgrade_float(pith__node *node, const char *attribute, int input);
 
 /* Finds the kernel of a family, or fails with an error that names the dtype. */
-pith_status pith__prepare_kernel(pith__prepare *c, const char *family, int dtype, pith__kernel_fn **fn);
+pith_status pith__prepare_kernel(pith__prepare *c, const char *family, int dtype,
+                                 pith__kernel_fn **fn);
 
 /* pith__move (engine/kernels/move.h), shared among the run's threads along the first dimension. */
-void pith__run_move(pith__run *r, void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
-                    const int64_t *dims, int rank, size_t size);
-/* The same with a loop for rows that become columns. */
-void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *to_strides, const void *from,
+void pith__run_move(pith__run *r, void *to, const int64_t *to_strides, const void *from,
                     const int64_t *from_strides, const int64_t *dims, int rank, size_t size);
+/* The same with a loop for rows that become columns. */
+void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *to_strides,
+                    const void *from, const int64_t *from_strides, const int64_t *dims, int rank,
+                    size_t size);
 
 /* A complex number is two floats, the part dtype; of other dtypes an element is one part. */
 static inline int pith__part_dtype(int dtype) {

@@ -7,8 +7,8 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/packed_constants.h"
 
-/* Rows of a part. Fewer make more parts for threads, and each part reads its columns of b. COLUMNS: what the columns of
- * a part are a multiple of. GRAIN: multiply-adds that are worth a thread. */
+/* Rows of a part. Fewer make more parts for threads, and each part reads its columns of b. COLUMNS:
+ * what the columns of a part are a multiple of. GRAIN: multiply-adds that are worth a thread. */
 enum { ROWS = 64, COLUMNS = 64, GRAIN = 1 << 20 };
 
 /* b as i8 in to: u8 less 128. */
@@ -26,11 +26,14 @@ typedef struct weights {
 
 static void int_product_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
-    int64_t n0 = (int64_t)part * PITH_GEMM_PANEL, n = w->n - n0 < PITH_GEMM_PANEL ? w->n - n0 : PITH_GEMM_PANEL;
+    int64_t n0 = (int64_t)part * PITH_GEMM_PANEL,
+            n = w->n - n0 < PITH_GEMM_PANEL ? w->n - n0 : PITH_GEMM_PANEL;
     int8_t *bytes = scratch;
     const char *from = (const char *)w->from->data + n0;
-    for (int64_t i = 0; i < w->k; i++) shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
-    w->pack((char *)packed + (int64_t)part * pith__gemm_int8_panel_bytes(w->k), bytes, n, 1, w->k, n, 0, n);
+    for (int64_t i = 0; i < w->k; i++)
+        shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
+    w->pack((char *)packed + (int64_t)part * pith__gemm_int8_panel_bytes(w->k), bytes, n, 1, w->k,
+            n, 0, n);
 }
 
 pith_status pith__int_product_prepare(pith__int_product *p, pith__prepare *c, int b) {
@@ -41,7 +44,8 @@ pith_status pith__int_product_prepare(pith__int_product *p, pith__prepare *c, in
     p->pack = (pith__gemm_pack_i8_fn *)kernel;
     PITH_TRY(pith__prepare_kernel(c, "sums_shift", PITH_I32, &kernel));
     p->shift = (pith__sums_shift_fn *)kernel;
-    p->gemm = pith__gemm_i8_find(NULL, t->rank == 2 && t->dims[0] > 0 ? t->dims[0] : INT64_MAX, c->isa);
+    p->gemm =
+        pith__gemm_i8_find(NULL, t->rank == 2 && t->dims[0] > 0 ? t->dims[0] : INT64_MAX, c->isa);
     if (!p->gemm) return pith__prepare_kernel(c, "gemm", PITH_I8, &kernel);
     if (t->rank != 2 || !pith__pack_can(c, b)) return PITH_OK;
     int64_t size = pith__gemm_int8_packed_size(t->dims[0], t->dims[1]);
@@ -59,11 +63,13 @@ pith_status pith__int_product_prepare(pith__int_product *p, pith__prepare *c, in
 }
 
 /* Zero points of rows and columns, sums of columns; bytes of b and its packed form. */
-bool pith__int_product_scratch(const pith__int_product *p, int64_t m, int64_t n, int64_t k, size_t *bytes) {
+bool pith__int_product_scratch(const pith__int_product *p, int64_t m, int64_t n, int64_t k,
+                               size_t *bytes) {
     int64_t size = p->packed ? 0 : pith__gemm_int8_packed_size(k, n), plain = 0;
     size_t rows, columns;
-    return size >= 0 && (p->packed || !pith__mul_overflows(k, n, &plain)) && pith__dtype_bytes(PITH_I32, m, &rows) &&
-           pith__dtype_bytes(PITH_I64, n, &columns) && !pith__add_overflows(rows, columns, bytes) &&
+    return size >= 0 && (p->packed || !pith__mul_overflows(k, n, &plain)) &&
+           pith__dtype_bytes(PITH_I32, m, &rows) && pith__dtype_bytes(PITH_I64, n, &columns) &&
+           !pith__add_overflows(rows, columns, bytes) &&
            !pith__add_overflows(*bytes, (size_t)size, bytes) &&
            !pith__add_overflows(*bytes, (size_t)plain + 512, bytes);
 }
@@ -89,7 +95,8 @@ static void int_product_run_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith__gemm_int8 *g = &w->g;
     int64_t m0 = (int64_t)part / w->column_parts * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
-    int64_t n0 = (int64_t)part % w->column_parts * w->columns, n1 = n0 + w->columns < g->n ? n0 + w->columns : g->n;
+    int64_t n0 = (int64_t)part % w->column_parts * w->columns,
+            n1 = n0 + w->columns < g->n ? n0 + w->columns : g->n;
     (void)worker;
     w->p->gemm(g, m0, m1, n0, n1);
     w->p->shift(&(pith__sums_shift){ .c = g->c + m0 * g->ldc + n0,
@@ -108,7 +115,8 @@ static void int_product_run_part(void *context, size_t part, int worker) {
 static size_t int_product_split(job *w, int threads) {
     const int64_t m = w->g.m, n = w->g.n, row_parts = (m + ROWS - 1) / ROWS;
     const double most = (double)m * (double)n * (double)w->g.k / GRAIN;
-    int64_t parts = most < threads ? (int64_t)most : threads, wanted = (parts + row_parts - 1) / row_parts;
+    int64_t parts = most < threads ? (int64_t)most : threads,
+            wanted = (parts + row_parts - 1) / row_parts;
     int64_t strips = (n + COLUMNS - 1) / COLUMNS;
     if (wanted < 1) wanted = 1;
     w->columns = (strips + wanted - 1) / wanted * COLUMNS;
@@ -127,15 +135,18 @@ static void read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] = all;
 }
 
-void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scratch, int32_t *c, const pith_tensor *a,
-                           int64_t a_first, const pith_tensor *b, int64_t b_first, const pith_tensor *a_zero,
-                           const pith_tensor *b_zero, int64_t m, int64_t n, int64_t k) {
+void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scratch, int32_t *c,
+                           const pith_tensor *a, int64_t a_first, const pith_tensor *b,
+                           int64_t b_first, const pith_tensor *a_zero, const pith_tensor *b_zero,
+                           int64_t m, int64_t n, int64_t k) {
     int32_t *row_zeros = scratch, *column_zeros = row_zeros + m, *column_sums = column_zeros + n;
     char *rest = (char *)scratch + pith__round64((size_t)(m + 2 * n) * sizeof *row_zeros);
     if (m == 0 || n == 0) return;
     read_zeros(row_zeros, a_zero, m);
     read_zeros(column_zeros, b_zero, n);
-    job w = { .p = p, .row_zeros = row_zeros, .column_zeros = column_zeros, .column_sums = column_sums };
+    job w = {
+        .p = p, .row_zeros = row_zeros, .column_zeros = column_zeros, .column_sums = column_sums
+    };
     w.g = (pith__gemm_int8){ .a = (const char *)a->data + a_first,
                              .b = p->packed,
                              .c = c,

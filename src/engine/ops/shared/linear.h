@@ -1,7 +1,9 @@
-/* linear.h - the ways in which pith.Linear can multiply: one table each, chosen by the node's attribute precision.
+/* linear.h - the ways in which pith.Linear can multiply: one table each, chosen by the node's
+ * attribute precision.
  *
- * A way packs the weights, may convert rows of x (such as quantise them), and multiplies blocks of rows by blocks of
- * columns. Blocks may be computed in any order and in parallel, with the same bits. */
+ * A way packs the weights, may convert rows of x (such as quantise them), and multiplies blocks of
+ * rows by blocks of columns. Blocks may be computed in any order and in parallel, with the same
+ * bits. */
 #ifndef PITH_ENGINE_OPS_SHARED_LINEAR_H
 #define PITH_ENGINE_OPS_SHARED_LINEAR_H
 
@@ -20,7 +22,8 @@ typedef struct pith__linear {
     bool repeats; /* x is likely to have duplicate rows */
     pith__kernel_fn *gemm, *convert;
     void *form;     /* private to the way */
-    int64_t grain;  /* multiply-adds that take about five microseconds; a smaller part is not worth a thread */
+    int64_t grain;  /* multiply-adds that take about five microseconds; a smaller part is not worth
+                       a thread */
     size_t element; /* bytes, of converted rows; the ways whose rows have several forms set it */
 } pith__linear;
 
@@ -39,14 +42,17 @@ typedef struct pith__linear_rows {
 
 typedef struct pith__linear_way {
     const char *kernel; /* for profiles */
-    /* Finds the kernels, packs the weights, and sets grain and packed_bytes. s->k, n and activation are set; k is at
-     * least 1. */
-    pith_status (*prepare)(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights, size_t count);
-    size_t (*row_bytes)(const pith__linear *s); /* of converted, per row, a multiple of 64; NULL: x is read as it is */
+    /* Finds the kernels, packs the weights, and sets grain and packed_bytes. s->k, n and activation
+     * are set; k is at least 1. */
+    pith_status (*prepare)(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights,
+                           size_t count);
+    size_t (*row_bytes)(const pith__linear *s); /* of converted, per row, a multiple of 64; NULL: x
+                                                   is read as it is */
     void (*convert)(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1);
-    void (*multiply)(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
-    /* From now on weights are quantised for rows of x with this factor (GPTQ); NULL: rounded to nearest. The factor is
-     * read when weights are packed. A way without fit does not quantise. */
+    void (*multiply)(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1,
+                     int64_t n0, int64_t n1);
+    /* From now on weights are quantised for rows of x with this factor (GPTQ); NULL: rounded to
+     * nearest. The factor is read when weights are packed. A way without fit does not quantise. */
     void (*fit)(const pith__linear *s, const pith__factor *factor);
 } pith__linear_way;
 

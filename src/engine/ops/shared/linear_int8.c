@@ -1,8 +1,9 @@
-/* linear_int8.c - pith.Linear with 8-bit weights: one scale per column. Rows of x become u8 with a scale and a zero
- * point each, and some outliers. Sums are exact.
+/* linear_int8.c - pith.Linear with 8-bit weights: one scale per column. Rows of x become u8 with a
+ * scale and a zero point each, and some outliers. Sums are exact.
  *
- * The packed form is that of engine/kernels/gemm_int8.h, followed by the scales of the columns. A quantised row is its
- * bytes, padded to a multiple of 64. After all rows of the run come their scales, zero points and outliers. */
+ * The packed form is that of engine/kernels/gemm_int8.h, followed by the scales of the columns. A
+ * quantised row is its bytes, padded to a multiple of 64. After all rows of the run come their
+ * scales, zero points and outliers. */
 #include "base/checked.h"
 #include "engine/kernels/gemm_int8.h"
 #include "engine/ops/shared/linear.h"
@@ -17,22 +18,26 @@ typedef struct form {
     const pith__factor *factor; /* of fit */
 } form;
 
-static void linear_int8_pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
+static void linear_int8_pack_panel(void *packed, const void *context, int64_t index,
+                                   const float *panel, float *work) {
     const form *f = context;
     float *scales = (float *)((char *)packed + f->scales);
-    f->quantize((char *)packed + (size_t)index * f->panel, scales + index * PITH_GEMM_PANEL, panel, f->k, f->factor,
-                work);
+    f->quantize((char *)packed + (size_t)index * f->panel, scales + index * PITH_GEMM_PANEL, panel,
+                f->k, f->factor, work);
 }
 
 static int64_t scales_at(const pith__linear *s) { return pith__gemm_int8_packed_size(s->k, s->n); }
 
-static pith_status linear_int8_prepare(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights,
-                                       size_t count) {
+static pith_status linear_int8_prepare(pith__linear *s, pith__prepare *c,
+                                       const pith__pack_matrix *weights, size_t count) {
     form *f = pith__arena_array(c->arena, 1, sizeof *f);
     int speed = 1;
-    int64_t panel = pith__gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s), bytes;
-    if (s->k > K_MAX) return pith__op_fail(c, "%lld rows are too many for exact 8-bit sums", (long long)s->k);
-    if (!f || scales < 0 || pith__add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
+    int64_t panel = pith__gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s),
+            bytes;
+    if (s->k > K_MAX)
+        return pith__op_fail(c, "%lld rows are too many for exact 8-bit sums", (long long)s->k);
+    if (!f || scales < 0 ||
+        pith__add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
         return pith__fail_memory(c->err, SIZE_MAX);
     f->quantize = PITH_PREPARE_KERNEL(pith__quantize_panel_fn, "quantize_panel", PITH_I8, c);
     s->gemm = (pith__kernel_fn *)pith__gemm_i8_find(&speed, s->k, c->isa);
@@ -52,11 +57,15 @@ static pith_status linear_int8_prepare(pith__linear *s, pith__prepare *c, const 
     return pith__prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
-static void fit(const pith__linear *s, const pith__factor *factor) { ((form *)s->form)->factor = factor; }
+static void fit(const pith__linear *s, const pith__factor *factor) {
+    ((form *)s->form)->factor = factor;
+}
 
 static int64_t linear_int8_stride_of(const pith__linear *s) { return (s->k + 63) / 64 * 64; }
 
-static size_t linear_int8_row_bytes(const pith__linear *s) { return (size_t)linear_int8_stride_of(s) + 64; }
+static size_t linear_int8_row_bytes(const pith__linear *s) {
+    return (size_t)linear_int8_stride_of(s) + 64;
+}
 
 /* What stands after the rows, of each: numbers of 4 bytes, and room for 16. */
 enum { SCALE, ZERO, EXTRA };
@@ -65,12 +74,14 @@ static void *row_numbers(const pith__linear *s, const pith__linear_rows *r, int 
     return (char *)r->converted + r->m * (linear_int8_stride_of(s) + 4 * which);
 }
 
-static void linear_int8_convert(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1) {
+static void linear_int8_convert(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
+                                int64_t m1) {
     pith__quantize_rows a = { .x = r->x + m0 * s->k,
                               .q = (uint8_t *)r->converted + m0 * linear_int8_stride_of(s),
                               .scale = (float *)row_numbers(s, r, SCALE) + m0,
                               .zero = (int32_t *)row_numbers(s, r, ZERO) + m0,
-                              .extra = (pith__i8_extra *)row_numbers(s, r, EXTRA) + m0 * PITH_I8_EXTRAS,
+                              .extra =
+                                  (pith__i8_extra *)row_numbers(s, r, EXTRA) + m0 * PITH_I8_EXTRAS,
                               .rows = m1 - m0,
                               .n = s->k,
                               .ldx = s->k,
@@ -78,8 +89,8 @@ static void linear_int8_convert(const pith__linear *s, const pith__linear_rows *
     ((pith__quantize_rows_fn *)s->convert)(&a);
 }
 
-static void linear_int8_multiply(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
-                                 int64_t n1) {
+static void linear_int8_multiply(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
+                                 int64_t m1, int64_t n0, int64_t n1) {
     pith__gemm_int8 g = { .a = r->converted,
                           .b = s->packed,
                           .out = r->y,

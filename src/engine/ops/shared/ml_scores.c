@@ -8,13 +8,15 @@ pith_status pith__post_read(pith__post *post, const pith__node *node, pith_error
     pith_str name = pith__node_str(node, "post_transform", "NONE");
     for (int i = 0; i < 5; i++)
         if (pith__str_is(name, names[i])) return *post = (pith__post)i, PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "post_transform '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+    return pith__fail(err, PITH_ERR_ARGUMENT, "post_transform '" PITH_STR_FMT "' is unknown",
+                      PITH_STR_ARG(name));
 }
 
-/* Inverse of the normal distribution's, by Winitzki's approximation of the inverse error function (as the standard's
- * reference has it). */
+/* Inverse of the normal distribution's, by Winitzki's approximation of the inverse error function
+ * (as the standard's reference has it). */
 static double probit(double p) {
-    double x = 2 * p - 1, log_part = log((1 - x) * (1 + x)), a = 2 / (3.14159 * 0.147) + 0.5 * log_part;
+    double x = 2 * p - 1, log_part = log((1 - x) * (1 + x)),
+           a = 2 / (3.14159 * 0.147) + 0.5 * log_part;
     return 1.41421356 * (x < 0 ? -1 : 1) * sqrt(sqrt(a * a - log_part / 0.147) - a);
 }
 

@@ -1,4 +1,5 @@
-/* ml_scores.h - helpers for the classifiers and regressors of ai.onnx.ml: transforms of scores, and class labels. */
+/* ml_scores.h - helpers for the classifiers and regressors of ai.onnx.ml: transforms of scores, and
+ * class labels. */
 #ifndef PITH_ENGINE_OPS_SHARED_ML_SCORES_H
 #define PITH_ENGINE_OPS_SHARED_ML_SCORES_H
 
@@ -16,7 +17,8 @@ typedef enum pith__post {
 pith_status pith__post_read(pith__post *post, const pith__node *node, pith_error *err);
 /* Scores of one row, in place. */
 void pith__post_apply(pith__post post, double *y, int64_t n);
-/* A lone score s as those of two classes: -s and s, or for NONE `rest` - s and s; then transformed. */
+/* A lone score s as those of two classes: -s and s, or for NONE `rest` - s and s; then transformed.
+ */
 void pith__post_second(pith__post post, double *y, double rest);
 
 /* The labels of an attribute for strings, or of one for integers. */

@@ -5,18 +5,20 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/packed_constants.h"
 
-/* GRAIN, BYTES: multiply-adds in f32, and bytes of weights, that take about five microseconds; less is not worth a
- * thread. ROWS: the fewest rows of a part, since weights are read again for each part. SHARES: parts that a thread gets
- * if there are enough rows, so that a delayed thread can leave some to others. STRIP: parts begin at a multiple of so
- * many columns, which most tiles have. */
+/* GRAIN, BYTES: multiply-adds in f32, and bytes of weights, that take about five microseconds; less
+ * is not worth a thread. ROWS: the fewest rows of a part, since weights are read again for each
+ * part. SHARES: parts that a thread gets if there are enough rows, so that a delayed thread can
+ * leave some to others. STRIP: parts begin at a multiple of so many columns, which most tiles
+ * have. */
 enum { GRAIN = 400000, BYTES = 65536, ROWS = 48, SHARES = 4, STRIP = 2 * PITH_GEMM_PANEL };
 
 bool pith__nbits_int8_takes(pith__nbits_int8 *q, const pith__prepare *c) {
-    const int64_t block = pith__node_int(c->node, "block_size", 32), bits = pith__node_int(c->node, "bits", 4);
+    const int64_t block = pith__node_int(c->node, "block_size", 32),
+                  bits = pith__node_int(c->node, "bits", 4);
     const pith__type *zeros = pith__has_input(c, PITH_NBITS_ZEROS) ? c->in[PITH_NBITS_ZEROS] : NULL;
-    if (pith__node_int(c->node, "accuracy_level", 0) != 4 || (bits != 4 && bits != 8) || block < PITH_BLOCK_LEAST ||
-        block > PITH_BLOCK_MOST || (block & (block - 1)) || pith__has_input(c, PITH_NBITS_GROUPS) ||
-        (zeros && zeros->dtype != PITH_U8))
+    if (pith__node_int(c->node, "accuracy_level", 0) != 4 || (bits != 4 && bits != 8) ||
+        block < PITH_BLOCK_LEAST || block > PITH_BLOCK_MOST || (block & (block - 1)) ||
+        pith__has_input(c, PITH_NBITS_GROUPS) || (zeros && zeros->dtype != PITH_U8))
         return false;
     for (int i = PITH_NBITS_B; i <= PITH_NBITS_ZEROS && i < c->in_count; i++) {
         if (c->in[i] && !pith__pack_can(c, i)) return false;
@@ -36,12 +38,14 @@ static void nbits_int8_fill_panel(void *packed, const void *context, size_t part
     const pith__nbits_int8 *q = context;
     const pith__blocks_form *f = &q->form;
     const int64_t j = (int64_t)part * PITH_GEMM_PANEL, left = q->n - j;
-    pith__blocks_columns from = { .b = (const uint8_t *)q->b->data + j * f->blocks * (f->block * f->bits / 8),
+    pith__blocks_columns from = { .b = (const uint8_t *)q->b->data +
+                                       j * f->blocks * (f->block * f->bits / 8),
                                   .scale = scratch,
                                   .columns = left < PITH_GEMM_PANEL ? left : PITH_GEMM_PANEL };
-    if (f->zeros) from.zeros = (const uint8_t *)q->zeros->data + j * ((f->blocks * f->bits + 7) / 8);
-    pith__convert(scratch, PITH_F32, 0, q->scales->data, q->scales->dtype, j * f->blocks, from.columns * f->blocks,
-                  true);
+    if (f->zeros)
+        from.zeros = (const uint8_t *)q->zeros->data + j * ((f->blocks * f->bits + 7) / 8);
+    pith__convert(scratch, PITH_F32, 0, q->scales->data, q->scales->dtype, j * f->blocks,
+                  from.columns * f->blocks, true);
     pith__blocks_pack_panel((char *)packed + part * (size_t)pith__blocks_panel_bytes(f), f, &from);
 }
 
@@ -50,18 +54,20 @@ pith_status pith__nbits_int8_prepare(pith__nbits_int8 *q, pith__prepare *c) {
     const int64_t bytes = pith__blocks_packed_size(&q->form, q->n);
     pith__pack pack = { .layout = q->form.bits == 4 ? "nbits-u4x8x16" : "nbits-u8x4x16",
                         .bytes = (size_t)bytes,
-                        .inputs =
-                            1u << PITH_NBITS_B | 1u << PITH_NBITS_SCALES | (q->form.zeros ? 1u << PITH_NBITS_ZEROS : 0),
+                        .inputs = 1u << PITH_NBITS_B | 1u << PITH_NBITS_SCALES |
+                                  (q->form.zeros ? 1u << PITH_NBITS_ZEROS : 0),
                         .fill = nbits_int8_fill_panel,
                         .context = q,
                         .parts = (size_t)((q->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL) };
-    if (bytes < 0 || pith__mul_overflows((size_t)q->form.blocks, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
+    if (bytes < 0 ||
+        pith__mul_overflows((size_t)q->form.blocks, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
         return pith__fail_memory(c->err, SIZE_MAX);
     q->gemm = pith__gemm_blocks_find(&speed, c->isa);
     if (!q->gemm) (void)pith__prepare_find(c, "gemm_blocks", PITH_U8);
     q->quantize = PITH_PREPARE_KERNEL(pith__quantize_blocks_fn, "quantize_blocks", PITH_I8, c);
     if (!q->gemm || !q->quantize)
-        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for weights in blocks");
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                          "this build has no kernels for weights in blocks");
     q->grain = (int64_t)speed * GRAIN;
     q->b = c->in[PITH_NBITS_B]->data;
     q->scales = c->in[PITH_NBITS_SCALES]->data;
@@ -85,9 +91,11 @@ typedef struct job {
 
 static void nbits_int8_quantize(const job *w, int64_t m0, int64_t m1) {
     const pith__blocks_form *f = &w->q->form;
-    const pith__quantize_blocks a = {
-        .x = w->x + m0 * f->k, .q = w->rows + m0 * pith__blocks_row_bytes(f), .form = f, .rows = m1 - m0, .ldx = f->k
-    };
+    const pith__quantize_blocks a = { .x = w->x + m0 * f->k,
+                                      .q = w->rows + m0 * pith__blocks_row_bytes(f),
+                                      .form = f,
+                                      .rows = m1 - m0,
+                                      .ldx = f->k };
     w->q->quantize(&a);
 }
 
@@ -99,15 +107,18 @@ static int64_t nbits_int8_begin(int64_t i, int64_t parts, int64_t size, int64_t 
 
 static void nbits_int8_part(void *context, size_t index, int worker) {
     const job *w = context;
-    const int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts, n = w->q->n;
-    const int64_t m0 = nbits_int8_begin(i, w->row_parts, w->m, 1), m1 = nbits_int8_begin(i + 1, w->row_parts, w->m, 1);
+    const int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts,
+                  n = w->q->n;
+    const int64_t m0 = nbits_int8_begin(i, w->row_parts, w->m, 1),
+                  m1 = nbits_int8_begin(i + 1, w->row_parts, w->m, 1);
     (void)worker;
     if (w->column_parts == 1) nbits_int8_quantize(w, m0, m1);
     w->q->gemm(&w->gemm, m0, m1, nbits_int8_begin(j, w->column_parts, n, STRIP),
                nbits_int8_begin(j + 1, w->column_parts, n, STRIP));
 }
 
-/* By rows where each part has enough of them; else by columns, and the few rows are quantised before. */
+/* By rows where each part has enough of them; else by columns, and the few rows are quantised
+ * before. */
 static void nbits_int8_split(job *w, int threads) {
     const pith__nbits_int8 *q = w->q;
     const int64_t strips = (q->n + STRIP - 1) / STRIP;
@@ -121,15 +132,19 @@ static void nbits_int8_split(job *w, int threads) {
     if (w->column_parts > strips) w->column_parts = strips;
 }
 
-void pith__nbits_int8_run(pith__run *r, const pith__nbits_int8 *q, float *y, const float *x, const float *bias,
-                          int64_t m) {
-    job w = {
-        .q = q,
-        .gemm = { .a = r->scratch, .b = q->packed, .c = y, .bias = bias, .form = &q->form, .n = q->n, .ldc = q->n },
-        .x = x,
-        .rows = r->scratch,
-        .m = m
-    };
+void pith__nbits_int8_run(pith__run *r, const pith__nbits_int8 *q, float *y, const float *x,
+                          const float *bias, int64_t m) {
+    job w = { .q = q,
+              .gemm = { .a = r->scratch,
+                        .b = q->packed,
+                        .c = y,
+                        .bias = bias,
+                        .form = &q->form,
+                        .n = q->n,
+                        .ldc = q->n },
+              .x = x,
+              .rows = r->scratch,
+              .m = m };
     if (m == 0) return;
     nbits_int8_split(&w, r->exec->threads);
     if (w.column_parts > 1) nbits_int8_quantize(&w, 0, m);

@@ -1,8 +1,10 @@
-/* op_bind.c - gives every node its operator. Model-local functions are inlined, older opsets are upgraded to the
- * newest form, and operators that this build does not have are listed, all in one message.
+/* op_bind.c - gives every node its operator. Model-local functions are inlined, older opsets are
+ * upgraded to the newest form, and operators that this build does not have are listed, all in one
+ * message.
  *
- * A walk is in node order; a node that was replaced is followed by its replacement. Functions may call each other but
- * not themselves. Their expansion is bounded, since a few lines of functions can stand for billions of nodes. */
+ * A walk is in node order; a node that was replaced is followed by its replacement. Functions may
+ * call each other but not themselves. Their expansion is bounded, since a few lines of functions
+ * can stand for billions of nodes. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -12,9 +14,16 @@
 #include "engine/ops/custom/custom.h"
 #include "engine/ops/shared/attrs.h"
 
-/* Bounds for hostile files, far above what models have: how deep functions call each other, how many nodes they expand
- * to, how often one node may be upgraded. MAX_LISTED: missing operators that the error names. */
-enum { MAX_CALL_DEPTH = 64, MAX_INLINED = 1 << 19, MAX_UPGRADES = 16, MAX_LISTED = 32, END = UINT32_MAX };
+/* Bounds for hostile files, far above what models have: how deep functions call each other, how
+ * many nodes they expand to, how often one node may be upgraded. MAX_LISTED: missing operators that
+ * the error names. */
+enum {
+    MAX_CALL_DEPTH = 64,
+    MAX_INLINED = 1 << 19,
+    MAX_UPGRADES = 16,
+    MAX_LISTED = 32,
+    END = UINT32_MAX
+};
 
 /* Things by name, and by domain among those of one name. */
 typedef struct name_index {
@@ -25,8 +34,8 @@ typedef struct name_index {
 typedef struct binder {
     pith__arena scratch;
     name_index ops, functions;
-    /* Puts the body of a function in the place of a call of it; NULL: the graph is of a compiled file, which has none.
-     */
+    /* Puts the body of a function in the place of a call of it; NULL: the graph is of a compiled
+     * file, which has none. */
     pith_status (*inline_call)(struct binder *b, pith__node *node, const pith__function *f);
     const pith__graph *root;
     uint8_t *function_state;
@@ -38,11 +47,14 @@ typedef struct binder {
     pith_error *err;
 } binder;
 
-static pith_str bind_plain_domain(pith_str domain) { return pith__str_is(domain, "ai.onnx") ? PITH_STR("") : domain; }
+static pith_str bind_plain_domain(pith_str domain) {
+    return pith__str_is(domain, "ai.onnx") ? PITH_STR("") : domain;
+}
 
 static pith_status index_init(binder *b, name_index *index, size_t count) {
     index->next = pith__arena_array(&b->scratch, count, sizeof *index->next);
-    if (!index->next || pith__map_init(&index->first, &b->scratch, count)) return pith__fail_memory(b->err, count);
+    if (!index->next || pith__map_init(&index->first, &b->scratch, count))
+        return pith__fail_memory(b->err, count);
     return PITH_OK;
 }
 
@@ -66,9 +78,12 @@ static const pith__op *find_op(const binder *b, const pith__node *node) {
 static uint32_t find_function(const binder *b, const pith__node *node) {
     if (!b->root->function_count) return END;
     pith_str domain = bind_plain_domain(node->domain);
-    for (uint32_t i = pith__map_get(&b->functions.first, node->op_type); i != END; i = b->functions.next[i]) {
+    for (uint32_t i = pith__map_get(&b->functions.first, node->op_type); i != END;
+         i = b->functions.next[i]) {
         const pith__function *f = &b->root->functions[i];
-        if (pith__str_eq(domain, bind_plain_domain(f->domain)) && pith__str_eq(node->overload, f->overload)) return i;
+        if (pith__str_eq(domain, bind_plain_domain(f->domain)) &&
+            pith__str_eq(node->overload, f->overload))
+            return i;
     }
     return END;
 }
@@ -82,7 +97,8 @@ static pith_status check_calls_in(binder *b, const pith__graph *body, int depth)
         uint32_t callee = find_function(b, node);
         if (callee != END) PITH_TRY(check_calls(b, callee, depth + 1));
         for (size_t i = 0; i < node->attr_count; i++)
-            if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(check_calls_in(b, node->attrs[i].graph, depth));
+            if (node->attrs[i].kind == PITH_ATTR_GRAPH)
+                PITH_TRY(check_calls_in(b, node->attrs[i].graph, depth));
     }
     return PITH_OK;
 }
@@ -93,7 +109,8 @@ static pith_status check_calls(binder *b, uint32_t function, int depth) {
     const pith__function *f = &b->root->functions[function];
     if (b->function_state[function] == DONE) return PITH_OK;
     if (b->function_state[function] == OPEN || depth > MAX_CALL_DEPTH) {
-        return pith__fail(b->err, PITH_ERR_FORMAT, "function '" PITH_STR_FMT "' %s", PITH_STR_ARG(f->name),
+        return pith__fail(b->err, PITH_ERR_FORMAT, "function '" PITH_STR_FMT "' %s",
+                          PITH_STR_ARG(f->name),
                           depth > MAX_CALL_DEPTH ? "is nested too deep" : "calls itself");
     }
     b->function_state[function] = OPEN;
@@ -107,11 +124,13 @@ static pith_status inline_call(binder *b, pith__node *node, const pith__function
     pith__node_place(node, place, sizeof place);
     size_t given = (size_t)node->input_count, wanted = f->body->input_count;
     if (given > wanted || (size_t)node->output_count > f->body->output_count) {
-        return pith__fail(b->err, PITH_ERR_FORMAT, "%s: has more inputs or outputs than its function", place);
+        return pith__fail(b->err, PITH_ERR_FORMAT,
+                          "%s: has more inputs or outputs than its function", place);
     }
     b->inlined += f->body->node_count + f->body->value_count + 1;
     if (b->inlined > MAX_INLINED) {
-        return pith__fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes and values",
+        return pith__fail(b->err, PITH_ERR_FORMAT,
+                          "%s: the model's functions expand to more than %d nodes and values",
                           place, MAX_INLINED);
     }
     pith__value **inputs = pith__arena_array(&b->scratch, wanted, sizeof *inputs);
@@ -119,7 +138,8 @@ static pith_status inline_call(binder *b, pith__node *node, const pith__function
     for (size_t i = 0; i < given; i++) inputs[i] = node->inputs[i];
     pith_status status = pith__graph_inline(node, f->body, inputs, f, b->err);
     if (!status) return PITH_OK;
-    return pith__fail_at(b->err, status, "%s: function '" PITH_STR_FMT "': ", place, PITH_STR_ARG(f->name));
+    return pith__fail_at(b->err, status, "%s: function '" PITH_STR_FMT "': ", place,
+                         PITH_STR_ARG(f->name));
 }
 
 /* ---- operators ---- */
@@ -128,8 +148,8 @@ static void note_unsupported(binder *b, const pith__node *node) {
     b->unsupported++;
     for (size_t i = 0; i < b->listed; i++) {
         const pith__node *seen = b->list[i].node;
-        if (pith__str_eq(seen->op_type, node->op_type) && pith__str_eq(seen->domain, node->domain) &&
-            seen->opset == node->opset) {
+        if (pith__str_eq(seen->op_type, node->op_type) &&
+            pith__str_eq(seen->domain, node->domain) && seen->opset == node->opset) {
             b->list[i].count++;
             return;
         }
@@ -143,8 +163,8 @@ static void note_unsupported(binder *b, const pith__node *node) {
 /* As in a build's list: "Gelu", "com.microsoft::Gelu". */
 static pith_str bind_listed_name(const pith__node *node, char *text, size_t size) {
     const pith_str domain = bind_plain_domain(node->domain);
-    snprintf(text, size, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ARG(domain), domain.size ? "::" : "",
-             PITH_STR_ARG(node->op_type));
+    snprintf(text, size, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ARG(domain),
+             domain.size ? "::" : "", PITH_STR_ARG(node->op_type));
     return pith__str_of(text);
 }
 
@@ -155,7 +175,8 @@ static pith_status bind_check_dropped(const binder *b) {
         char name[512], place[PITH_PLACE_SHOWN];
         const pith_str listed = bind_listed_name(b->list[i].node, name, sizeof name);
         if (pith__piece_is_dropped("operators", listed))
-            pith__lacks_note(&lacks, "operators", listed, pith__node_place(b->list[i].node, place, sizeof place));
+            pith__lacks_note(&lacks, "operators", listed,
+                             pith__node_place(b->list[i].node, place, sizeof place));
     }
     return pith__lacks_check(&lacks, b->err);
 }
@@ -167,12 +188,16 @@ static pith_status fail_unsupported(const binder *b) {
     for (size_t i = 0; i < b->listed; i++) {
         const pith__node *node = b->list[i].node;
         char place[200], count[32] = "";
-        if (b->list[i].count > 1) snprintf(count, sizeof count, " and %zu more", b->list[i].count - 1);
-        pith__text_put(&out, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)", i ? ", " : "",
+        if (b->list[i].count > 1)
+            snprintf(count, sizeof count, " and %zu more", b->list[i].count - 1);
+        pith__text_put(&out, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)",
+                       i ? ", " : "",
                        PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
-                       PITH_STR_ARG(node->op_type), node->opset, pith__node_place(node, place, sizeof place), count);
+                       PITH_STR_ARG(node->op_type), node->opset,
+                       pith__node_place(node, place, sizeof place), count);
     }
-    return pith__fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators or opsets this build does not know: %s",
+    return pith__fail(b->err, PITH_ERR_UNSUPPORTED,
+                      "%zu nodes have operators or opsets this build does not know: %s",
                       b->unsupported, text);
 }
 
@@ -194,9 +219,9 @@ static pith_status bind_upgrade(pith__node *node, const pith__op *op, pith_error
     return PITH_OK;
 }
 
-/* The operator is known in the node's opset. All operators of these domains were compared with the standard up to the
- * opset named here (tests/python/compare_schemas.py); in a later opset only those are known whose own newest version
- * says so. Other domains have no versions to speak of. */
+/* The operator is known in the node's opset. All operators of these domains were compared with the
+ * standard up to the opset named here (tests/python/compare_schemas.py); in a later opset only
+ * those are known whose own newest version says so. Other domains have no versions to speak of. */
 static bool opset_known(const pith__node *node, const pith__op *op) {
     static const struct {
         const char *domain;
@@ -208,22 +233,24 @@ static bool opset_known(const pith__node *node, const pith__op *op) {
     return true;
 }
 
-/* What upgrade and everything after it may rely on. An older spelling may have other counts than the newest, so those
- * are checked here only where no spelling is new enough (PITH_OP_COMPOSED; which of its inputs may be left out, its
- * upgrade says through pith__compose_require); inference checks the rest. */
+/* What upgrade and everything after it may rely on. An older spelling may have other counts than
+ * the newest, so those are checked here only where no spelling is new enough (PITH_OP_COMPOSED;
+ * which of its inputs may be left out, its upgrade says through pith__compose_require); inference
+ * checks the rest. */
 static pith_status check_ends(const pith__node *node, const pith__op *op, pith_error *err) {
     bool composed = op->since == INT32_MAX;
     if (composed && node->input_count < op->min_inputs)
         return pith__fail(err, PITH_ERR_FORMAT, "input %d is missing", node->input_count);
     if (composed && op->max_outputs >= 0 && node->output_count > op->max_outputs) {
-        return pith__fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are allowed", node->output_count,
-                          op->max_outputs);
+        return pith__fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are allowed",
+                          node->output_count, op->max_outputs);
     }
     if (op->flags & PITH_OP_FIRST_OPTIONAL || pith__node_output(node, 0)) return PITH_OK;
     return pith__fail(err, PITH_ERR_FORMAT, "output 0 has no name, but this operator must have it");
 }
 
-/* Attributes whose integers are data, or bounds that are cut to what there is; others are axes, sizes and choices. */
+/* Attributes whose integers are data, or bounds that are cut to what there is; others are axes,
+ * sizes and choices. */
 static bool holds_data(pith_str name) {
     static const char *const names[] = { "cats_int64s",
                                          "classlabels_int64s",
@@ -283,7 +310,9 @@ static pith_status bind_op(binder *b, pith__node *node) {
         pith_status status = check_ends(node, op, b->err);
         if (!status) status = check_integers(node, b->err);
         char place[256];
-        if (status) return pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place));
+        if (status)
+            return pith__fail_at(b->err, status,
+                                 "%s: ", pith__node_place(node, place, sizeof place));
         if (node->opset >= op->since || !op->upgrade) {
             node->op = op;
             return PITH_OK;
@@ -296,7 +325,8 @@ static pith_status bind_op(binder *b, pith__node *node) {
                       pith__node_place(node, place, sizeof place));
 }
 
-/* What stands for a function's attribute has no value of its own; putting functions in place left none. */
+/* What stands for a function's attribute has no value of its own; putting functions in place left
+ * none. */
 static pith_status check_references(const binder *b, const pith__node *node) {
     char place[256];
     for (size_t i = 0; i < node->attr_count; i++) {
@@ -317,9 +347,12 @@ static pith_status bind_contents(const pith__node *node, pith_error *err) {
     pith__type type = { .rank = -1 };
     char place[256];
     if (!node->op || !v || strcmp(node->op->name, "Constant") || *node->op->domain) return PITH_OK;
-    pith__infer c = { .node = node, .out = &type, .out_count = 1, .arena = node->graph->arena, .err = err };
+    pith__infer c = {
+        .node = node, .out = &type, .out_count = 1, .arena = node->graph->arena, .err = err
+    };
     pith_status status = node->op->infer(&c);
-    if (status) return pith__fail_at(err, status, "%s: ", pith__node_place(node, place, sizeof place));
+    if (status)
+        return pith__fail_at(err, status, "%s: ", pith__node_place(node, place, sizeof place));
     v->type = type;
     return PITH_OK;
 }
@@ -337,7 +370,8 @@ static pith_status bind_graph(binder *b, pith__graph *graph) {
             continue;
         }
         for (size_t i = 0; i < node->attr_count; i++)
-            if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(bind_graph(b, node->attrs[i].graph));
+            if (node->attrs[i].kind == PITH_ATTR_GRAPH)
+                PITH_TRY(bind_graph(b, node->attrs[i].graph));
         pith__node *before = node->prev;
         PITH_TRY(bind_op(b, node));
         if (node->graph && node->prev == before) {
@@ -402,12 +436,16 @@ pith_status pith__op_bind_node(pith__node *node, pith_error *err) {
     if (!node->op) {
         char name[512];
         pith__node_place(node, place, sizeof place);
-        pith_status status = pith__piece_check("operators", bind_listed_name(node, name, sizeof name), err);
+        pith_status status =
+            pith__piece_check("operators", bind_listed_name(node, name, sizeof name), err);
         if (status) return pith__fail_at(err, status, "%s: ", place);
-        return pith__fail(
-            err, PITH_ERR_UNSUPPORTED, "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT, place,
-            PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type));
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT,
+                          place,
+                          PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
+                          PITH_STR_ARG(node->op_type));
     }
     pith__piece_used(node->op);
-    return node->opset < node->op->since && node->op->upgrade ? bind_upgrade(node, node->op, err) : PITH_OK;
+    return node->opset < node->op->since && node->op->upgrade ? bind_upgrade(node, node->op, err)
+                                                              : PITH_OK;
 }

@@ -50,7 +50,8 @@ static const struct {
     { 'G', NUMBERS | T(BOOL) | FLOATS_8, "numbers, bool, f8" },
     { 'H', T(F32) | T(F64) | T(I32) | T(I64) | T(U32) | T(U64) | T(STRING),
       "f32, f64, 32- and 64-bit integers, string" },
-    { 'Q', T(U8) | T(I8) | T(U16) | T(I16) | T(I32) | PACKED | FLOATS_8, "integers up to 32 bits, f8, f4" },
+    { 'Q', T(U8) | T(I8) | T(U16) | T(I16) | T(I32) | PACKED | FLOATS_8,
+      "integers up to 32 bits, f8, f4" },
     { 'S', NUMBERS | T(BOOL) | T(C64) | T(C128), "numbers, bool, complex" },
     { 'W', T(U8) | T(I8) | FLOATS_8, "u8, i8, f8" },
     { 'Z', NUMBERS | T(BOOL) | T(STRING) | T(C64) | T(C128), "numbers, bool, complex, string" },
@@ -59,7 +60,8 @@ static const struct {
 /* The set of an input's letter; NULL if anything goes. */
 static const char *letter_of(const pith__op *op, int input) {
     size_t count = op->types ? strlen(op->types) : 0;
-    const char *letter = !count ? NULL : op->types + ((size_t)input < count ? (size_t)input : count - 1);
+    const char *letter =
+        !count ? NULL : op->types + ((size_t)input < count ? (size_t)input : count - 1);
     return letter && *letter != '*' ? letter : NULL;
 }
 
@@ -70,7 +72,8 @@ static int custom_word(const pith__custom_op *op, int input) {
 bool pith__op_takes_dtype(const pith__op *op, int input, int dtype) {
     if (op->flags & PITH_OP_CUSTOM) {
         const pith__custom_op *custom = pith__custom_of(op);
-        if (!custom->dtype_count || dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT) return true;
+        if (!custom->dtype_count || dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT)
+            return true;
         return custom->dtypes[custom_word(custom, input)] >> dtype & 1;
     }
     const char *letter = letter_of(op, input);

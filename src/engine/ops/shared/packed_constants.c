@@ -8,8 +8,8 @@
 #include "engine/kernels/convert.h"
 #include "engine/kernels/gemm.h"
 
-/* COLUMNS: columns that one thread packs at a time, a few panels. CONVERT_BLOCK: elements converted at a time, which
- * stay in the L1 cache. */
+/* COLUMNS: columns that one thread packs at a time, a few panels. CONVERT_BLOCK: elements converted
+ * at a time, which stay in the L1 cache. */
 enum { COLUMNS = 64, CONVERT_BLOCK = 256 };
 
 /* ---- asking ---- */
@@ -35,16 +35,17 @@ static pith_status fill_alone(const pith__prepare *c, const void **where, const 
 static const void *find_packed(const pith__prepare *c, size_t n, const pith__pack *pack) {
     if (n >= c->node->packed_count) return NULL;
     const pith__packed *packed = &c->node->packed[n];
-    return packed->bytes == pack->bytes && pith__str_is(packed->layout, pack->layout) ? packed->data : NULL;
+    return packed->bytes == pack->bytes && pith__str_is(packed->layout, pack->layout) ? packed->data
+                                                                                      : NULL;
 }
 
 static pith_status check_sources(const pith__prepare *c, const pith__pack *pack) {
     for (int i = 0; i < c->in_count && i < 32; i++) {
         if (!(pack->inputs >> i & 1) || (c->in[i]->data && c->in[i]->data->data)) continue;
-        return pith__fail(
-            c->err, PITH_ERR_FORMAT,
-            "the file holds neither input %d nor its packed form %s of %zu bytes; compile the model again", i,
-            pack->layout, pack->bytes);
+        return pith__fail(c->err, PITH_ERR_FORMAT,
+                          "the file holds neither input %d nor its packed form %s of %zu bytes; "
+                          "compile the model again",
+                          i, pack->layout, pack->bytes);
     }
     return PITH_OK;
 }
@@ -57,7 +58,8 @@ pith_status pith__prepare_pack(pith__prepare *c, const void **packed, const pith
     *packed = ready;
     if (!packer) return ready ? PITH_OK : fill_alone(c, packed, pack);
     void *steps = packer->steps;
-    if (!pith__arena_grow(packer->arena, &steps, packer->count, &packer->capacity, sizeof *packer->steps))
+    if (!pith__arena_grow(packer->arena, &steps, packer->count, &packer->capacity,
+                          sizeof *packer->steps))
         return pith__fail_memory(c->err, sizeof *packer->steps);
     packer->steps = steps;
     packer->steps[packer->count++] = (pith__packed_step){ c->node, *pack, packed, ready != NULL };
@@ -115,10 +117,12 @@ static void pack_fill_part(void *context, size_t part, int worker) {
     const pith__packed_step *step = &f->packer->steps[i];
     step->pack.fill((void *)(uintptr_t)*step->packed, step->pack.context, part - f->first[i],
                     f->scratch + (size_t)worker * f->scratch_bytes);
-    if (atomic_fetch_sub_explicit(&f->left[i], 1, memory_order_acq_rel) == 1 && f->filled) f->filled(f->context, step);
+    if (atomic_fetch_sub_explicit(&f->left[i], 1, memory_order_acq_rel) == 1 && f->filled)
+        f->filled(f->context, step);
 }
 
-pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, void *context, pith_error *err) {
+pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, void *context,
+                              pith_error *err) {
     pith__arena scratch;
     pith__arena_init(&scratch, packer->arena->allocator);
     size_t threads = (size_t)pith__cpu_get()->threads, widest = 0, parts = 0, bytes;
@@ -174,15 +178,16 @@ static void pack_read_floats(float *to, const pith_tensor *t, int64_t first, int
     uint16_t block[CONVERT_BLOCK];
     for (int64_t i = 0; i < n; i += CONVERT_BLOCK) {
         int64_t count = n - i < CONVERT_BLOCK ? n - i : CONVERT_BLOCK;
-        memcpy(block, (const char *)t->data + (size_t)(first + i) * sizeof *block, (size_t)count * sizeof *block);
+        memcpy(block, (const char *)t->data + (size_t)(first + i) * sizeof *block,
+               (size_t)count * sizeof *block);
         pith__convert(to + i, PITH_F32, 0, block, t->dtype, 0, count, true);
     }
 }
 
-/* Columns [n0, n0 + columns) of a matrix as one panel. What is not aligned f32 goes through scratch, which keeps the
- * matrix's own order. */
-static void pack_pack_panel(const matrices *w, const matrix *m, float *to, int64_t n0, int64_t columns,
-                            float *scratch) {
+/* Columns [n0, n0 + columns) of a matrix as one panel. What is not aligned f32 goes through
+ * scratch, which keeps the matrix's own order. */
+static void pack_pack_panel(const matrices *w, const matrix *m, float *to, int64_t n0,
+                            int64_t columns, float *scratch) {
     int64_t k = w->k;
     if (readable_in_place(m->from)) {
         const float *from = (const float *)m->from->data + m->first + n0 * (m->transposed ? k : 1);
@@ -204,7 +209,8 @@ static void fill_matrices(void *packed, const void *context, size_t part, void *
     int64_t begin = (int64_t)(part - w->first_part[index]) * COLUMNS;
     int64_t end = m->n - begin > COLUMNS ? begin + COLUMNS : m->n, panel = w->k * PITH_GEMM_PANEL;
     for (int64_t n0 = begin; n0 < end; n0 += PITH_GEMM_PANEL) {
-        int64_t columns = end - n0 < PITH_GEMM_PANEL ? end - n0 : PITH_GEMM_PANEL, at = m->to + n0 * w->k;
+        int64_t columns = end - n0 < PITH_GEMM_PANEL ? end - n0 : PITH_GEMM_PANEL,
+                at = m->to + n0 * w->k;
         if (!w->form.panel) {
             pack_pack_panel(w, m, (float *)packed + at, n0, columns, scratch);
             continue;
@@ -214,8 +220,9 @@ static void fill_matrices(void *packed, const void *context, size_t part, void *
     }
 }
 
-pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed, const pith__pack_matrix *list,
-                                      size_t count, int64_t k, const pith__pack_form *form) {
+pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed,
+                                      const pith__pack_matrix *list, size_t count, int64_t k,
+                                      const pith__pack_form *form) {
     matrices *w = pith__arena_array(c->arena, 1, sizeof *w);
     if (!w) return pith__fail_memory(c->err, sizeof *w);
     w->pack = PITH_PREPARE_KERNEL(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, c);
@@ -225,7 +232,9 @@ pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed, con
     w->count = count;
     w->items = pith__arena_array(c->arena, count, sizeof *w->items);
     w->first_part = pith__arena_array(c->arena, count, sizeof *w->first_part);
-    pith__pack pack = { .layout = form->layout, .bytes = form->bytes, .fill = fill_matrices, .context = w };
+    pith__pack pack = {
+        .layout = form->layout, .bytes = form->bytes, .fill = fill_matrices, .context = w
+    };
     if (!w->items || !w->first_part ||
         pith__mul_overflows((size_t)k, 2 * PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
         return pith__fail_memory(c->err, SIZE_MAX);
@@ -233,8 +242,9 @@ pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed, con
         const pith__pack_matrix *m = &list[i];
         int dtype = c->in[m->input]->dtype;
         if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) {
-            return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s; supported: float32, float16, bfloat16",
-                              m->input, pith__dtype_name(dtype));
+            return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                              "input %d is %s; supported: float32, float16, bfloat16", m->input,
+                              pith__dtype_name(dtype));
         }
         w->items[i] = (matrix){ c->in[m->input]->data, m->transposed, m->first, m->n, m->to };
         w->first_part[i] = pack.parts;
@@ -244,9 +254,11 @@ pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed, con
     return pith__prepare_pack(c, packed, &pack);
 }
 
-pith_status pith__prepare_pack_f32(pith__prepare *c, const void **packed, const pith__pack_matrix *list, size_t count,
-                                   int64_t k, size_t floats) {
+pith_status pith__prepare_pack_f32(pith__prepare *c, const void **packed,
+                                   const pith__pack_matrix *list, size_t count, int64_t k,
+                                   size_t floats) {
     pith__pack_form form = { .layout = "f32x16" };
-    if (pith__mul_overflows(floats, sizeof(float), &form.bytes)) return pith__fail_memory(c->err, SIZE_MAX);
+    if (pith__mul_overflows(floats, sizeof(float), &form.bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
     return pith__prepare_pack_panels(c, packed, list, count, k, &form);
 }

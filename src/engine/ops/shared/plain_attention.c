@@ -22,7 +22,8 @@ pith_status pith__attend_prepare(pith__attend_kernels *k, pith__prepare *c, int 
     return pith__prepare_kernel(c, k->dtype == PITH_F32 ? "tanh" : "map_tanh", k->dtype, &k->tanh);
 }
 
-void pith__attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t rows, int64_t size) {
+void pith__attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t rows,
+                          int64_t size) {
     at[0] = heads * rows * size;
     at[1] = head_major ? rows * size : size;
     at[2] = head_major ? size : heads * size;
@@ -36,9 +37,11 @@ int64_t pith__attend_scratch(const pith__attend *a) {
     int64_t keys = plain ? 0 : pith__gemm_f32_packed_size(a->d, a->keys), values, scores, sum;
     values = pith__gemm_f32_packed_size(plain ? a->rows : a->keys, a->dv);
     if (keys < 0 || values < 0 || pith__mul_overflows(a->rows, a->keys + 1, &scores) ||
-        pith__add_overflows(keys, values, &sum) || pith__add_overflows(sum, scores, &sum) || sum > INT64_MAX / 64)
+        pith__add_overflows(keys, values, &sum) || pith__add_overflows(sum, scores, &sum) ||
+        sum > INT64_MAX / 64)
         return -1;
-    return (attend_round16(keys) + attend_round16(values) + attend_round16(scores)) * (plain ? 8 : 4);
+    return (attend_round16(keys) + attend_round16(values) + attend_round16(scores)) *
+           (plain ? 8 : 4);
 }
 
 typedef struct job {
@@ -59,63 +62,65 @@ static void span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, in
 }
 
 /* Masks the keys [begin, end) of a row, and all outside. Returns whether a key is left. */
-#define DEFINE_ROWS(T, suffix, number)                                                                                 \
-    static bool mask_##suffix(const job *j, T *row, int64_t b, int64_t h, int64_t i) {                                 \
-        const pith_tensor *m = j->a->mask;                                                                             \
-        int64_t at = b * j->mask_at[0] + h * j->mask_at[1] + i * j->mask_at[2], step = j->mask_at[3], begin, end;      \
-        span(j->a, b, i, &begin, &end);                                                                                \
-        bool any = !m && begin < end;                                                                                  \
-        if (m && end > j->mask_keys) end = begin > j->mask_keys ? begin : j->mask_keys;                                \
-        for (int64_t n = 0; n < begin; n++) row[n] = -(T)INFINITY;                                                     \
-        for (int64_t n = begin; m && n < end; n++) {                                                                   \
-            T bias = -(T)INFINITY;                                                                                     \
-            if (m->dtype == PITH_BOOL)                                                                                 \
-                bias = ((const uint8_t *)m->data)[at + n * step] ? 0 : bias;                                           \
-            else                                                                                                       \
-                bias = m->dtype == number ? ((const T *)m->data)[at + n * step] : (T)pith__wide_get(m, at + n * step); \
-            row[n] += bias;                                                                                            \
-            any |= !(bias <= (T)j->a->masked);                                                                         \
-        }                                                                                                              \
-        for (int64_t n = end; n < j->a->keys; n++) row[n] = -(T)INFINITY;                                              \
-        return any;                                                                                                    \
-    }                                                                                                                  \
-                                                                                                                       \
-    static void round_##suffix(const job *j, T *row) {                                                                 \
-        T part[64];                                                                                                    \
-        for (int64_t n = 0, count; j->a->precision && n < j->a->keys; n += count) {                                    \
-            count = j->a->keys - n < 64 ? j->a->keys - n : 64;                                                         \
-            pith__convert(part, j->a->precision, 0, row + n, number, 0, count, false);                                 \
-            pith__convert(row + n, number, 0, part, j->a->precision, 0, count, false);                                 \
-        }                                                                                                              \
-    }                                                                                                                  \
-                                                                                                                       \
-    static void probabilities_##suffix(const job *j, T *scores, int64_t b, int64_t h) {                                \
-        const pith__attend *a = j->a;                                                                                  \
-        T *out = a->scores ? (T *)a->scores + (b * a->heads + h) * a->rows * a->keys : NULL;                           \
-        T scale = (T)a->scale, cap = (T)a->softcap;                                                                    \
-        for (int64_t i = 0; i < a->rows; i++) {                                                                        \
-            T *row = scores + i * j->stride;                                                                           \
-            size_t bytes = (size_t)a->keys * sizeof *row;                                                              \
-            int64_t keys = a->keys;                                                                                    \
-            for (int64_t n = 0; n < keys; n++) row[n] *= scale;                                                        \
-            if (out && a->mode == 0) memcpy(out + i * keys, row, bytes);                                               \
-            if (cap > 0) {                                                                                             \
-                for (int64_t n = 0; n < keys; n++) row[n] /= cap;                                                      \
-                tanh_##suffix(a, row, keys);                                                                           \
-                for (int64_t n = 0; n < keys; n++) row[n] *= cap;                                                      \
-            }                                                                                                          \
-            if (out && a->mode == 1) memcpy(out + i * keys, row, bytes);                                               \
-            bool any = mask_##suffix(j, row, b, h, i);                                                                 \
-            if (out && a->mode == 2) memcpy(out + i * keys, row, bytes);                                               \
-            round_##suffix(j, row);                                                                                    \
-            if (j->stride > keys) row[keys] = a->sinks ? (T)a->sinks[h] : 0;                                           \
-            if (any)                                                                                                   \
-                softmax_##suffix(a, row, j->stride);                                                                   \
-            else                                                                                                       \
-                memset(row, 0, bytes);                                                                                 \
-            round_##suffix(j, row);                                                                                    \
-            if (out && a->mode == 3) memcpy(out + i * keys, row, bytes);                                               \
-        }                                                                                                              \
+#define DEFINE_ROWS(T, suffix, number)                                                             \
+    static bool mask_##suffix(const job *j, T *row, int64_t b, int64_t h, int64_t i) {             \
+        const pith_tensor *m = j->a->mask;                                                         \
+        int64_t at = b * j->mask_at[0] + h * j->mask_at[1] + i * j->mask_at[2],                    \
+                step = j->mask_at[3], begin, end;                                                  \
+        span(j->a, b, i, &begin, &end);                                                            \
+        bool any = !m && begin < end;                                                              \
+        if (m && end > j->mask_keys) end = begin > j->mask_keys ? begin : j->mask_keys;            \
+        for (int64_t n = 0; n < begin; n++) row[n] = -(T)INFINITY;                                 \
+        for (int64_t n = begin; m && n < end; n++) {                                               \
+            T bias = -(T)INFINITY;                                                                 \
+            if (m->dtype == PITH_BOOL)                                                             \
+                bias = ((const uint8_t *)m->data)[at + n * step] ? 0 : bias;                       \
+            else                                                                                   \
+                bias = m->dtype == number ? ((const T *)m->data)[at + n * step]                    \
+                                          : (T)pith__wide_get(m, at + n * step);                   \
+            row[n] += bias;                                                                        \
+            any |= !(bias <= (T)j->a->masked);                                                     \
+        }                                                                                          \
+        for (int64_t n = end; n < j->a->keys; n++) row[n] = -(T)INFINITY;                          \
+        return any;                                                                                \
+    }                                                                                              \
+                                                                                                   \
+    static void round_##suffix(const job *j, T *row) {                                             \
+        T part[64];                                                                                \
+        for (int64_t n = 0, count; j->a->precision && n < j->a->keys; n += count) {                \
+            count = j->a->keys - n < 64 ? j->a->keys - n : 64;                                     \
+            pith__convert(part, j->a->precision, 0, row + n, number, 0, count, false);             \
+            pith__convert(row + n, number, 0, part, j->a->precision, 0, count, false);             \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    static void probabilities_##suffix(const job *j, T *scores, int64_t b, int64_t h) {            \
+        const pith__attend *a = j->a;                                                              \
+        T *out = a->scores ? (T *)a->scores + (b * a->heads + h) * a->rows * a->keys : NULL;       \
+        T scale = (T)a->scale, cap = (T)a->softcap;                                                \
+        for (int64_t i = 0; i < a->rows; i++) {                                                    \
+            T *row = scores + i * j->stride;                                                       \
+            size_t bytes = (size_t)a->keys * sizeof *row;                                          \
+            int64_t keys = a->keys;                                                                \
+            for (int64_t n = 0; n < keys; n++) row[n] *= scale;                                    \
+            if (out && a->mode == 0) memcpy(out + i * keys, row, bytes);                           \
+            if (cap > 0) {                                                                         \
+                for (int64_t n = 0; n < keys; n++) row[n] /= cap;                                  \
+                tanh_##suffix(a, row, keys);                                                       \
+                for (int64_t n = 0; n < keys; n++) row[n] *= cap;                                  \
+            }                                                                                      \
+            if (out && a->mode == 1) memcpy(out + i * keys, row, bytes);                           \
+            bool any = mask_##suffix(j, row, b, h, i);                                             \
+            if (out && a->mode == 2) memcpy(out + i * keys, row, bytes);                           \
+            round_##suffix(j, row);                                                                \
+            if (j->stride > keys) row[keys] = a->sinks ? (T)a->sinks[h] : 0;                       \
+            if (any)                                                                               \
+                softmax_##suffix(a, row, j->stride);                                               \
+            else                                                                                   \
+                memset(row, 0, bytes);                                                             \
+            round_##suffix(j, row);                                                                \
+            if (out && a->mode == 3) memcpy(out + i * keys, row, bytes);                           \
+        }                                                                                          \
     }
 
 static void tanh_f32(const pith__attend *a, float *row, int64_t n) {
@@ -138,10 +143,13 @@ DEFINE_ROWS(double, f64, PITH_F64)
 static void run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith__attend *a = j->a;
     const pith__product *p = &a->kernels->product;
-    float *keys = scratch, *values = keys + attend_round16(pith__gemm_f32_packed_size(a->d, a->keys));
+    float *keys = scratch,
+          *values = keys + attend_round16(pith__gemm_f32_packed_size(a->d, a->keys));
     float *scores = values + attend_round16(pith__gemm_f32_packed_size(a->keys, a->dv));
-    p->pack(keys, (const float *)a->k + b * a->k_at[0] + kv * a->k_at[1], 1, a->k_at[2], a->d, a->keys, 0, a->keys);
-    p->pack(values, (const float *)a->v + b * a->v_at[0] + kv * a->v_at[1], a->v_at[2], 1, a->keys, a->dv, 0, a->dv);
+    p->pack(keys, (const float *)a->k + b * a->k_at[0] + kv * a->k_at[1], 1, a->k_at[2], a->d,
+            a->keys, 0, a->keys);
+    p->pack(values, (const float *)a->v + b * a->v_at[0] + kv * a->v_at[1], a->v_at[2], 1, a->keys,
+            a->dv, 0, a->dv);
     pith__gemm g = { .a = (const float *)a->q + b * a->q_at[0] + h * a->q_at[1],
                      .b = keys,
                      .c = scores,
@@ -166,7 +174,8 @@ static void run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t 
 static void run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith__attend *a = j->a;
     pith__matmul_fn *product = (pith__matmul_fn *)a->kernels->product.plain;
-    double *result = scratch, *scores = result + attend_round16(pith__gemm_f32_packed_size(a->rows, a->dv));
+    double *result = scratch,
+           *scores = result + attend_round16(pith__gemm_f32_packed_size(a->rows, a->dv));
     pith__matmul m = { .a = (const double *)a->q + b * a->q_at[0] + h * a->q_at[1],
                        .b = (const double *)a->k + b * a->k_at[0] + kv * a->k_at[1],
                        .c = scores,
@@ -196,7 +205,8 @@ static void run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t
 static void run_head(void *context, size_t part, int worker) {
     const job *j = context;
     const pith__attend *a = j->a;
-    int64_t b = (int64_t)part / a->heads, h = (int64_t)part % a->heads, kv = h / (a->heads / a->kv_heads);
+    int64_t b = (int64_t)part / a->heads, h = (int64_t)part % a->heads,
+            kv = h / (a->heads / a->kv_heads);
     void *scratch = j->scratch + worker * j->worker_bytes;
     if (a->kernels->dtype == PITH_F64)
         run_f64(j, scratch, b, h, kv);
@@ -205,7 +215,9 @@ static void run_head(void *context, size_t part, int worker) {
 }
 
 void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
-    job j = { .a = a, .scratch = scratch, .worker_bytes = pith__attend_scratch(a), .stride = a->keys };
+    job j = {
+        .a = a, .scratch = scratch, .worker_bytes = pith__attend_scratch(a), .stride = a->keys
+    };
     if (a->batch * a->heads * a->rows == 0) return;
     j.stride += a->sinks || a->smooth;
     const pith_tensor *m = a->mask;
@@ -225,6 +237,7 @@ void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
 }
 
 void pith__attend_cost(const pith__attend *a, pith__cost *cost) {
-    cost->operations = 2.0 * (double)(a->batch * a->heads * a->rows) * (double)(a->keys * (a->d + a->dv));
+    cost->operations =
+        2.0 * (double)(a->batch * a->heads * a->rows) * (double)(a->keys * (a->d + a->dv));
     cost->kernel = a->kernels->dtype == PITH_F64 ? "matmul" : "gemm";
 }

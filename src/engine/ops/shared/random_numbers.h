@@ -1,5 +1,6 @@
-/* random_numbers.h - the generator of operators that draw numbers: MT19937 (Matsumoto and Nishimura 1998), seeded and
- * read as numpy.random.RandomState does, so that seeded results are those of the ONNX project's reference. */
+/* random_numbers.h - the generator of operators that draw numbers: MT19937 (Matsumoto and Nishimura
+ * 1998), seeded and read as numpy.random.RandomState does, so that seeded results are those of the
+ * ONNX project's reference. */
 #ifndef PITH_ENGINE_OPS_SHARED_RANDOM_NUMBERS_H
 #define PITH_ENGINE_OPS_SHARED_RANDOM_NUMBERS_H
 

@@ -8,7 +8,9 @@ static double affine(double x, double a, double b) { return a * x + b; }
 static double elu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * (exp(x) - 1); }
 static double hard_sigmoid(double x, double a, double b) { return fmin(fmax(a * x + b, 0), 1); }
 static double leaky_relu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * x; }
-static double recurrent_relu(double x, double a, double b) { return (void)a, (void)b, x > 0 ? x : 0; }
+static double recurrent_relu(double x, double a, double b) {
+    return (void)a, (void)b, x > 0 ? x : 0;
+}
 static double scaled_tanh(double x, double a, double b) { return a * tanh(b * x); }
 static double sigmoid(double x, double a, double b) { return (void)a, (void)b, 1 / (1 + exp(-x)); }
 static double softplus(double x, double a, double b) { return (void)a, (void)b, log1p(exp(x)); }
@@ -37,13 +39,16 @@ static const struct {
 static pith_status find_activation(pith__cell_fn *out, pith_str name, pith_error *err) {
     char lower[32] = { 0 };
     for (size_t i = 0; i < name.size && i < sizeof lower - 1; i++)
-        lower[i] = (char)(name.data[i] >= 'A' && name.data[i] <= 'Z' ? name.data[i] + 32 : name.data[i]);
+        lower[i] =
+            (char)(name.data[i] >= 'A' && name.data[i] <= 'Z' ? name.data[i] + 32 : name.data[i]);
     for (size_t i = 0; i < sizeof known_activations / sizeof *known_activations; i++) {
         if (strcmp(lower, known_activations[i].name) != 0) continue;
-        *out = (pith__cell_fn){ known_activations[i].f, known_activations[i].alpha, known_activations[i].beta };
+        *out = (pith__cell_fn){ known_activations[i].f, known_activations[i].alpha,
+                                known_activations[i].beta };
         return PITH_OK;
     }
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is unknown",
+                      PITH_STR_ARG(name));
 }
 
 bool pith__cell_fn_is(const pith__cell_fn *fn, const char *name) {
@@ -58,11 +63,12 @@ pith_status pith__directions_read(pith__directions *d, const pith__node *node, p
     bool both = pith__str_is(direction, "bidirectional");
     *d = (pith__directions){ both ? 2 : 1, pith__str_is(direction, "reverse") };
     if (both || d->first_is_reverse || pith__str_is(direction, "forward")) return PITH_OK;
-    return pith__fail(err, PITH_ERR_ARGUMENT, "direction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(direction));
+    return pith__fail(err, PITH_ERR_ARGUMENT, "direction '" PITH_STR_FMT "' is unknown",
+                      PITH_STR_ARG(direction));
 }
 
-pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *const *defaults, size_t default_count,
-                                const pith__node *node, pith_error *err) {
+pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *const *defaults,
+                                size_t default_count, const pith__node *node, pith_error *err) {
     size_t names, alphas, betas;
     const pith_str *name = pith__node_strs(node, "activations", &names);
     const float *alpha = pith__node_floats(node, "activation_alpha", &alphas);
@@ -70,7 +76,8 @@ pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *co
     if (name && names != count)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%zu activations, %zu are needed", names, count);
     for (size_t i = 0; i < count; i++) {
-        PITH_TRY(find_activation(&fns[i], name ? name[i] : pith__str_of(defaults[i % default_count]), err));
+        PITH_TRY(find_activation(&fns[i],
+                                 name ? name[i] : pith__str_of(defaults[i % default_count]), err));
         if (i < alphas) fns[i].alpha = alpha[i];
         if (i < betas) fns[i].beta = beta[i];
     }

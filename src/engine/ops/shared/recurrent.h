@@ -1,4 +1,5 @@
-/* recurrent.h - helpers for recurrent operators: the direction and activation functions of their cells. */
+/* recurrent.h - helpers for recurrent operators: the direction and activation functions of their
+ * cells. */
 #ifndef PITH_ENGINE_OPS_SHARED_RECURRENT_H
 #define PITH_ENGINE_OPS_SHARED_RECURRENT_H
 
@@ -24,8 +25,9 @@ typedef struct pith__directions {
 
 /* Attribute direction. */
 pith_status pith__directions_read(pith__directions *d, const pith__node *node, pith_error *err);
-/* Attributes activations, activation_alpha and activation_beta: `count` functions, the defaults named in turn. */
-pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *const *defaults, size_t default_count,
-                                const pith__node *node, pith_error *err);
+/* Attributes activations, activation_alpha and activation_beta: `count` functions, the defaults
+ * named in turn. */
+pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *const *defaults,
+                                size_t default_count, const pith__node *node, pith_error *err);
 
 #endif

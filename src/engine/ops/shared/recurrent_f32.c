@@ -1,4 +1,5 @@
-/* recurrent_f32.c - see recurrent_f32.h. Order of the gates: RNN h; GRU z, r, h; LSTM i, o, f, c. */
+/* recurrent_f32.c - see recurrent_f32.h. Order of the gates: RNN h; GRU z, r, h; LSTM i, o, f, c.
+ */
 #include "engine/ops/shared/recurrent_f32.h"
 
 #include <string.h>
@@ -8,8 +9,8 @@
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/packed_constants.h"
 
-/* BLOCK: gates of a block, so that they stay in L2. LEAST, MOST: its steps. ROWS: steps of a part of the input
- * projections. GRAIN: multiply-adds that are worth a thread. */
+/* BLOCK: gates of a block, so that they stay in L2. LEAST, MOST: its steps. ROWS: steps of a part
+ * of the input projections. GRAIN: multiply-adds that are worth a thread. */
 enum { BLOCK = 1 << 17, LEAST = 16, MOST = 512, ROWS = 32, GRAIN = 1 << 16 };
 
 static pith_status recur_pack(pith__recur *p, pith__prepare *c) {
@@ -27,27 +28,31 @@ static pith_status recur_pack(pith__recur *p, pith__prepare *c) {
         w[d] = (pith__pack_matrix){ 1, true, d * all * p->inputs, all, d * p->w_size };
         r[r_count++] = (pith__pack_matrix){ 2, true, d * all * p->hidden, first, d * p->r_size };
         if (split)
-            r[r_count++] =
-                (pith__pack_matrix){ 2, true, (d * all + first) * p->hidden, rest, d * p->r_size + p->r_rest };
+            r[r_count++] = (pith__pack_matrix){ 2, true, (d * all + first) * p->hidden, rest,
+                                                d * p->r_size + p->r_rest };
     }
-    PITH_TRY(
-        pith__prepare_pack_f32(c, &p->w, w, (size_t)p->directions, p->inputs, (size_t)(p->directions * p->w_size)));
-    return pith__prepare_pack_f32(c, &p->r, r, r_count, p->hidden, (size_t)(p->directions * p->r_size));
+    PITH_TRY(pith__prepare_pack_f32(c, &p->w, w, (size_t)p->directions, p->inputs,
+                                    (size_t)(p->directions * p->w_size)));
+    return pith__prepare_pack_f32(c, &p->r, r, r_count, p->hidden,
+                                  (size_t)(p->directions * p->r_size));
 }
 
 pith_status pith__recur_prepare(pith__recur *p, pith__prepare *c, const char *rnn) {
     const pith__type *w = c->in[1], *r = c->in[2];
     int64_t gates = pith__cell_gates(p->cell);
-    if (pith__compute_dtype(c->in[0]->dtype) != PITH_F32 || w->dtype != c->in[0]->dtype || r->dtype != c->in[0]->dtype)
+    if (pith__compute_dtype(c->in[0]->dtype) != PITH_F32 || w->dtype != c->in[0]->dtype ||
+        r->dtype != c->in[0]->dtype)
         return PITH_OK;
     for (int i = 3; i < c->in_count; i++)
         if (i != 4 && c->in[i] && c->in[i]->dtype != c->in[0]->dtype) return PITH_OK;
-    if (w->rank != 3 || r->rank != 3 || !pith__pack_can(c, 1) || !pith__pack_can(c, 2)) return PITH_OK;
+    if (w->rank != 3 || r->rank != 3 || !pith__pack_can(c, 1) || !pith__pack_can(c, 2))
+        return PITH_OK;
     p->inputs = w->dims[2];
     p->hidden = r->dims[2];
-    if (p->inputs < 1 || p->hidden < 1 || p->hidden > INT32_MAX / 8 || p->inputs > INT32_MAX / 8) return PITH_OK;
-    if (w->dims[0] != p->directions || r->dims[0] != p->directions || w->dims[1] != gates * p->hidden ||
-        r->dims[1] != gates * p->hidden)
+    if (p->inputs < 1 || p->hidden < 1 || p->hidden > INT32_MAX / 8 || p->inputs > INT32_MAX / 8)
+        return PITH_OK;
+    if (w->dims[0] != p->directions || r->dims[0] != p->directions ||
+        w->dims[1] != gates * p->hidden || r->dims[1] != gates * p->hidden)
         return PITH_OK;
     p->gemm = PITH_PREPARE_KERNEL(pith__gemm_f32_fn, "gemm", PITH_F32, c);
     p->lstm = PITH_PREPARE_KERNEL(pith__lstm_cell_fn, "lstm_cell", PITH_F32, c);
@@ -60,8 +65,8 @@ pith_status pith__recur_prepare(pith__recur *p, pith__prepare *c, const char *rn
     return p->possible ? recur_pack(p, c) : PITH_OK;
 }
 
-/* Steps of a block, and the floats of everything in scratch: biases, gates of a block, and for each row of the batch
- * in each direction h, c, gates from h, z and the reset state. */
+/* Steps of a block, and the floats of everything in scratch: biases, gates of a block, and for each
+ * row of the batch in each direction h, c, gates from h, z and the reset state. */
 typedef struct room {
     int64_t block, all, biases, gates, states, total;
 } room;
@@ -69,20 +74,25 @@ typedef struct room {
 static bool recur_room(const pith__recur *p, int64_t steps, int64_t batch, room *m) {
     int64_t rows, per_step;
     m->all = pith__cell_gates(p->cell) * p->hidden;
-    if (pith__mul_overflows(p->directions, batch, &rows) || pith__mul_overflows(rows, m->all, &per_step)) return false;
+    if (pith__mul_overflows(p->directions, batch, &rows) ||
+        pith__mul_overflows(rows, m->all, &per_step))
+        return false;
     m->block = per_step > 0 ? BLOCK / per_step : steps;
     m->block = m->block < LEAST ? LEAST : m->block > MOST ? MOST : m->block;
     if (m->block > steps) m->block = steps > 0 ? steps : 1;
     m->biases = p->directions * m->all;
     return !pith__mul_overflows(per_step, m->block, &m->gates) &&
            !pith__mul_overflows(rows, m->all + 4 * p->hidden, &m->states) &&
-           !pith__add_overflows(m->gates, m->states, &m->total) && !pith__add_overflows(m->total, m->biases, &m->total);
+           !pith__add_overflows(m->gates, m->states, &m->total) &&
+           !pith__add_overflows(m->total, m->biases, &m->total);
 }
 
-bool pith__recur_scratch(const pith__recur *p, int64_t steps, int64_t batch, int threads, size_t *bytes) {
+bool pith__recur_scratch(const pith__recur *p, int64_t steps, int64_t batch, int threads,
+                         size_t *bytes) {
     room m;
     (void)threads;
-    return recur_room(p, steps, batch, &m) && !pith__mul_overflows((size_t)m.total, sizeof(float), bytes) &&
+    return recur_room(p, steps, batch, &m) &&
+           !pith__mul_overflows((size_t)m.total, sizeof(float), bytes) &&
            !pith__add_overflows(*bytes, (size_t)64, bytes);
 }
 
@@ -90,14 +100,18 @@ typedef struct job {
     const pith__run *run;
     const pith__recur *p;
     room m;
-    int64_t steps, batch, first, end; /* first, end: the block's steps, counted in the order of the direction */
+    int64_t steps, batch, first, end; /* first, end: the block's steps, counted in the order of the
+                                         direction */
     const float *x, *bias;            /* bias: the node's B, or NULL */
-    float *biases, *gates, *h, *c, *g, *z, *reset; /* gates: [direction][row][step of the block][all] */
+    float *biases, *gates, *h, *c, *g, *z, *reset; /* gates: [direction][row][step of the
+                                                      block][all] */
     float *y;
     int64_t row_parts, rows_per_part, tiles;
 } job;
 
-static bool recur_reverse(const job *j, int64_t direction) { return direction == 1 || j->p->first_is_reverse; }
+static bool recur_reverse(const job *j, int64_t direction) {
+    return direction == 1 || j->p->first_is_reverse;
+}
 
 /* Lengths were checked. */
 static int64_t recur_length(const job *j, int64_t row) {
@@ -113,12 +127,14 @@ static void recur_project_part(void *context, size_t part, int worker) {
     const pith__recur *p = j->p;
     int64_t tile = (int64_t)part % j->tiles, row = (int64_t)part / j->tiles % j->batch,
             d = (int64_t)part / j->tiles / j->batch;
-    int64_t length = recur_length(j, row), end = j->end < length ? j->end : length, count = end - j->first;
+    int64_t length = recur_length(j, row), end = j->end < length ? j->end : length,
+            count = end - j->first;
     int64_t m0 = tile * ROWS, m1 = m0 + ROWS < count ? m0 + ROWS : count;
     int64_t time = recur_reverse(j, d) ? length - end : j->first;
     (void)worker;
     if (m0 >= m1) return;
-    pith__gemm g = { .a = j->x + (p->batch_first ? row * j->steps + time : time * j->batch + row) * p->inputs,
+    pith__gemm g = { .a = j->x + (p->batch_first ? row * j->steps + time : time * j->batch + row) *
+                                     p->inputs,
                      .b = (const float *)p->w + d * p->w_size,
                      .c = j->gates + (d * j->batch + row) * j->m.block * j->m.all,
                      .bias = j->biases + d * j->m.all,
@@ -131,11 +147,16 @@ static void recur_project_part(void *context, size_t part, int worker) {
 }
 
 /* to[rows, n] = from[rows, hidden] times the matrix at `packed`. */
-static void recur_product(const pith__recur *p, float *to, const float *from, const float *packed, int64_t rows,
-                          int64_t n, int64_t stride) {
-    pith__gemm g = {
-        .a = from, .b = packed, .c = to, .m = rows, .n = n, .k = p->hidden, .lda = p->hidden, .ldc = stride
-    };
+static void recur_product(const pith__recur *p, float *to, const float *from, const float *packed,
+                          int64_t rows, int64_t n, int64_t stride) {
+    pith__gemm g = { .a = from,
+                     .b = packed,
+                     .c = to,
+                     .m = rows,
+                     .n = n,
+                     .k = p->hidden,
+                     .lda = p->hidden,
+                     .ldc = stride };
     p->gemm(&g, 0, rows, 0, n);
 }
 
@@ -166,8 +187,8 @@ static void recur_cell(const job *j, int64_t d, int64_t own, const float *x) {
 static void recur_put(const job *j, int64_t d, int64_t row, int64_t k, const float *h) {
     const pith__recur *p = j->p;
     int64_t time = recur_reverse(j, d) ? recur_length(j, row) - 1 - k : k;
-    int64_t place =
-        p->batch_first ? (row * j->steps + time) * p->directions + d : (time * p->directions + d) * j->batch + row;
+    int64_t place = p->batch_first ? (row * j->steps + time) * p->directions + d
+                                   : (time * p->directions + d) * j->batch + row;
     if (j->y) memcpy(j->y + place * p->hidden, h, (size_t)p->hidden * sizeof *h);
 }
 
@@ -182,15 +203,18 @@ static void recur_steps_part(void *context, size_t part, int worker) {
     const float *packed = (const float *)p->r + d * p->r_size;
     (void)worker;
     for (int64_t k = j->first; k < j->end && r0 < r1; k++) {
-        recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0, split ? 2 * n : j->m.all, j->m.all);
+        recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
+                      split ? 2 * n : j->m.all, j->m.all);
         for (int64_t row = r0; split && row < r1; row++) {
             int64_t at = d * j->batch + row;
             const float *x = recur_gates_at(j, d, row, k);
-            if (x) p->gates(j->z + at * n, j->reset + at * n, j->h + at * n, x, j->g + at * j->m.all, n);
+            if (x)
+                p->gates(j->z + at * n, j->reset + at * n, j->h + at * n, x, j->g + at * j->m.all,
+                         n);
         }
         if (split)
-            recur_product(p, j->g + own * j->m.all + 2 * n, j->reset + own * n, packed + p->r_rest, r1 - r0, n,
-                          j->m.all);
+            recur_product(p, j->g + own * j->m.all + 2 * n, j->reset + own * n, packed + p->r_rest,
+                          r1 - r0, n, j->m.all);
         for (int64_t row = r0; row < r1; row++) {
             int64_t at = d * j->batch + row;
             const float *x = recur_gates_at(j, d, row, k);
@@ -201,11 +225,12 @@ static void recur_steps_part(void *context, size_t part, int worker) {
     }
 }
 
-/* What the input projections get: B's half for W and, unless it belongs into a product with the reset gate, that for R.
- */
+/* What the input projections get: B's half for W and, unless it belongs into a product with the
+ * reset gate, that for R. */
 static void recur_biases(job *j) {
     const pith__recur *p = j->p;
-    int64_t all = j->m.all, apart = p->cell == PITH_CELL_GRU && p->linear_before_reset ? 2 * p->hidden : all;
+    int64_t all = j->m.all,
+            apart = p->cell == PITH_CELL_GRU && p->linear_before_reset ? 2 * p->hidden : all;
     for (int64_t d = 0; d < p->directions; d++) {
         for (int64_t i = 0; i < all; i++) {
             const float *own = j->bias ? j->bias + d * 2 * all : NULL;
@@ -214,7 +239,8 @@ static void recur_biases(job *j) {
     }
 }
 
-/* The states at the beginning (to_node false) from inputs 5 and 6, or those at the end to outputs 1 and 2. */
+/* The states at the beginning (to_node false) from inputs 5 and 6, or those at the end to outputs 1
+ * and 2. */
 static void recur_states(const job *j, float *states, float *node, bool to_node) {
     const pith__recur *p = j->p;
     size_t bytes = (size_t)p->hidden * sizeof *states;
@@ -222,7 +248,9 @@ static void recur_states(const job *j, float *states, float *node, bool to_node)
         for (int64_t row = 0; row < j->batch; row++) {
             float *own = states + (d * j->batch + row) * p->hidden;
             float *other =
-                node ? node + (p->batch_first ? row * p->directions + d : d * j->batch + row) * p->hidden : NULL;
+                node ? node + (p->batch_first ? row * p->directions + d : d * j->batch + row) *
+                                  p->hidden
+                     : NULL;
             if (to_node && other) memcpy(other, own, bytes);
             if (!to_node && other) memcpy(own, other, bytes);
             if (!to_node && !other) memset(own, 0, bytes);
@@ -234,18 +262,27 @@ static pith_status recur_check_lengths(const job *j) {
     for (int64_t row = 0; row < j->batch; row++) {
         int64_t length = recur_length(j, row);
         if (length < 0 || length > j->steps)
-            return pith__fail(j->run->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld",
-                              (long long)length, (long long)j->steps);
+            return pith__fail(j->run->err, PITH_ERR_RUN,
+                              "sequence length %lld is outside of 0 to %lld", (long long)length,
+                              (long long)j->steps);
     }
     return PITH_OK;
 }
 
-static float *recur_input(const pith__run *r, int i) { return i < r->in_count && r->in[i] ? r->in[i]->data : NULL; }
-static float *recur_output(const pith__run *r, int i) { return i < r->out_count && r->out[i] ? r->out[i]->data : NULL; }
+static float *recur_input(const pith__run *r, int i) {
+    return i < r->in_count && r->in[i] ? r->in[i]->data : NULL;
+}
+static float *recur_output(const pith__run *r, int i) {
+    return i < r->out_count && r->out[i] ? r->out[i]->data : NULL;
+}
 
 pith_status pith__recur_run(pith__run *r, const pith__recur *p) {
     const pith_tensor *x = r->in[0];
-    job j = { .run = r, .p = p, .steps = x->dims[p->batch_first], .batch = x->dims[!p->batch_first], .x = x->data };
+    job j = { .run = r,
+              .p = p,
+              .steps = x->dims[p->batch_first],
+              .batch = x->dims[!p->batch_first],
+              .x = x->data };
     if (!recur_room(p, j.steps, j.batch, &j.m)) return pith__fail_memory(r->err, SIZE_MAX);
     PITH_TRY(recur_check_lengths(&j));
     int64_t states = p->directions * j.batch * p->hidden;

@@ -1,5 +1,5 @@
-/* stack_tensors.c - see stack_tensors.h. Items are collected one after another and moved to their axis once, at the
- * end. */
+/* stack_tensors.c - see stack_tensors.h. Items are collected one after another and moved to their
+ * axis once, at the end. */
 #include "engine/ops/shared/stack_tensors.h"
 
 #include "base/checked.h"
@@ -13,7 +13,8 @@ static pith_status check_item(pith__run *r, const pith_tensor *first, const pith
     if (item->rank >= PITH_MAX_RANK) {
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "rank %d cannot be stacked", item->rank);
     }
-    bool same = first->dtype == item->dtype && first->rank == item->rank && first->bytes == item->bytes;
+    bool same =
+        first->dtype == item->dtype && first->rank == item->rank && first->bytes == item->bytes;
     for (int i = 0; same && i < item->rank; i++) same = first->dims[i] == item->dims[i];
     char a[256], b[256];
     return same ? PITH_OK
@@ -26,10 +27,12 @@ static pith_status reserve(pith__run *r, pith__stack *stack) {
     if (stack->count < stack->capacity) return PITH_OK;
     int64_t wanted = stack->capacity ? stack->capacity * 2 : 4;
     size_t bytes;
-    if (pith__mul_overflows((size_t)wanted, stack->item.bytes, &bytes)) return pith__fail_memory(r->err, SIZE_MAX);
+    if (pith__mul_overflows((size_t)wanted, stack->item.bytes, &bytes))
+        return pith__fail_memory(r->err, SIZE_MAX);
     char *grown = r->exec->alloc(r->exec, bytes);
     if (!grown) return pith__fail_memory(r->err, bytes);
-    if (stack->count && stack->item.bytes) memcpy(grown, stack->data, (size_t)stack->count * stack->item.bytes);
+    if (stack->count && stack->item.bytes)
+        memcpy(grown, stack->data, (size_t)stack->count * stack->item.bytes);
     stack->data = grown;
     stack->capacity = wanted;
     return PITH_OK;
@@ -41,7 +44,8 @@ pith_status pith__stack_push(pith__run *r, pith__stack *stack, const pith_tensor
     PITH_TRY(reserve(r, stack));
     pith_tensor copy = *item;
     if (item->dtype == PITH_STRING) PITH_TRY(pith__run_copy(r, &copy, item));
-    if (item->bytes) memcpy(stack->data + (size_t)stack->count * item->bytes, copy.data, item->bytes);
+    if (item->bytes)
+        memcpy(stack->data + (size_t)stack->count * item->bytes, copy.data, item->bytes);
     stack->count++;
     return PITH_OK;
 }
@@ -55,20 +59,23 @@ static void stack_split_at(const pith_tensor *item, int axis, int64_t *outer, si
 
 static void item_from_type(pith_tensor *item, const pith__type *shape) {
     *item = (pith_tensor){ .dtype = shape->dtype, .rank = shape->rank < 0 ? 0 : shape->rank };
-    for (int i = 0; i < item->rank; i++) item->dims[i] = pith__dim_known(shape->dims[i]) ? shape->dims[i] : 0;
+    for (int i = 0; i < item->rank; i++)
+        item->dims[i] = pith__dim_known(shape->dims[i]) ? shape->dims[i] : 0;
 }
 
-pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int64_t axis, bool reverse,
-                               const pith__type *shape) {
+pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int64_t axis,
+                               bool reverse, const pith__type *shape) {
     if (!r->out[output]) return PITH_OK;
     if (!stack->count) item_from_type(&stack->item, shape);
     const pith_tensor *item = &stack->item;
     int at;
     int64_t dims[PITH_MAX_RANK], outer;
     size_t inner;
-    if (item->rank >= PITH_MAX_RANK) return pith__op_fail(r, "output %d has too many dimensions", output);
+    if (item->rank >= PITH_MAX_RANK)
+        return pith__op_fail(r, "output %d has too many dimensions", output);
     PITH_TRY(pith__axis_normalize(axis, item->rank + 1, &at, r->err));
-    for (int i = 0; i <= item->rank; i++) dims[i] = i < at ? item->dims[i] : i == at ? stack->count : item->dims[i - 1];
+    for (int i = 0; i <= item->rank; i++)
+        dims[i] = i < at ? item->dims[i] : i == at ? stack->count : item->dims[i - 1];
     PITH_TRY(pith__run_alloc(r, output, item->dtype, item->rank + 1, dims));
     stack_split_at(item, at, &outer, &inner);
     char *to = r->out[output]->data;
@@ -76,14 +83,15 @@ pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int
         const char *from = stack->data + (size_t)i * item->bytes;
         int64_t place = reverse ? stack->count - 1 - i : i;
         for (int64_t o = 0; o < outer; o++) {
-            memcpy(to + (size_t)(o * stack->count + place) * inner, from + (size_t)o * inner, inner);
+            memcpy(to + (size_t)(o * stack->count + place) * inner, from + (size_t)o * inner,
+                   inner);
         }
     }
     return PITH_OK;
 }
 
-pith_status pith__stack_slice(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t i,
-                              void **buffer) {
+pith_status pith__stack_slice(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis,
+                              int64_t i, void **buffer) {
     int64_t outer, length = x->dims[axis];
     size_t row;
     stack_split_at(x, axis, &outer, &row);
@@ -97,7 +105,8 @@ pith_status pith__stack_slice(pith__run *r, pith_tensor *item, const pith_tensor
     if (!*buffer) return pith__fail_memory(r->err, item->bytes);
     item->data = *buffer;
     for (int64_t o = 0; o < outer && inner; o++) {
-        memcpy((char *)*buffer + (size_t)o * inner, (const char *)x->data + (size_t)o * row + (size_t)i * inner, inner);
+        memcpy((char *)*buffer + (size_t)o * inner,
+               (const char *)x->data + (size_t)o * row + (size_t)i * inner, inner);
     }
     return PITH_OK;
 }

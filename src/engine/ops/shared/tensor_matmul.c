@@ -6,11 +6,13 @@
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/packed_constants.h"
 
-/* ROWS, COLUMNS: sizes of a part of a split matmul. Smaller parts spread better over threads and read more per
- * multiply-add. GRAIN: multiply-adds that are worth a thread; a matmul with fewer is not split. */
+/* ROWS, COLUMNS: sizes of a part of a split matmul. Smaller parts spread better over threads and
+ * read more per multiply-add. GRAIN: multiply-adds that are worth a thread; a matmul with fewer is
+ * not split. */
 enum { ROWS = 48, COLUMNS = 256, GRAIN = 1 << 18 };
 
-pith_status pith__product_prepare(pith__product *p, pith__prepare *c, int dtype, int b, bool transposed) {
+pith_status pith__product_prepare(pith__product *p, pith__prepare *c, int dtype, int b,
+                                  bool transposed) {
     int compute = pith__compute_dtype(dtype);
     p->element = pith__element_size(compute);
     if (compute != PITH_F32) {
@@ -29,7 +31,8 @@ pith_status pith__product_prepare(pith__product *p, pith__prepare *c, int dtype,
     for (int i = 0; i < t->rank - 2; i++) p->matrices *= t->dims[i];
     p->packed_size = pith__gemm_f32_packed_size(k, n);
     size_t floats;
-    if (p->packed_size < 0 || pith__mul_overflows((size_t)p->packed_size, (size_t)p->matrices, &floats)) {
+    if (p->packed_size < 0 ||
+        pith__mul_overflows((size_t)p->packed_size, (size_t)p->matrices, &floats)) {
         return pith__fail_memory(c->err, SIZE_MAX);
     }
     pith__pack_matrix *list = pith__arena_array(c->arena, (size_t)p->matrices, sizeof *list);
@@ -39,7 +42,8 @@ pith_status pith__product_prepare(pith__product *p, pith__prepare *c, int dtype,
     return pith__prepare_pack_f32(c, &p->packed, list, (size_t)p->matrices, k, floats);
 }
 
-bool pith__product_scratch(const pith__product *p, int64_t count, int64_t n, int64_t k, int threads, size_t *bytes) {
+bool pith__product_scratch(const pith__product *p, int64_t count, int64_t n, int64_t k, int threads,
+                           size_t *bytes) {
     *bytes = 0;
     if (p->plain || p->packed) return true;
     int64_t one = pith__gemm_f32_packed_size(k, n);
@@ -48,7 +52,9 @@ bool pith__product_scratch(const pith__product *p, int64_t count, int64_t n, int
     return count < 2 || !pith__mul_overflows(*bytes, (size_t)(threads > 0 ? threads : 1), bytes);
 }
 
-static int64_t a_offset(const pith__product_job *j, int64_t i) { return j->a_at ? j->a_at[i] : i * j->m * j->k; }
+static int64_t a_offset(const pith__product_job *j, int64_t i) {
+    return j->a_at ? j->a_at[i] : i * j->m * j->k;
+}
 
 typedef struct job {
     const pith__product_job *j;
@@ -59,10 +65,17 @@ typedef struct job {
     void *c;
 } job;
 
-static pith__gemm gemm_of(const pith__product_job *j, const void *a, const float *packed, void *c, int64_t m) {
-    return (pith__gemm){
-        .a = a, .b = packed, .c = c, .bias = j->bias, .m = m, .n = j->n, .k = j->k, .lda = j->a_row, .ldc = j->n
-    };
+static pith__gemm gemm_of(const pith__product_job *j, const void *a, const float *packed, void *c,
+                          int64_t m) {
+    return (pith__gemm){ .a = a,
+                         .b = packed,
+                         .c = c,
+                         .bias = j->bias,
+                         .m = m,
+                         .n = j->n,
+                         .k = j->k,
+                         .lda = j->a_row,
+                         .ldc = j->n };
 }
 
 static void pack_part(void *context, size_t part, int worker) {
@@ -70,20 +83,24 @@ static void pack_part(void *context, size_t part, int worker) {
     const pith__product_job *j = w->j;
     (void)worker;
     int64_t n0 = (int64_t)part * COLUMNS, n1 = n0 + COLUMNS < j->n ? n0 + COLUMNS : j->n;
-    j->p->pack(w->scratch, (const float *)j->b + (j->b_at ? j->b_at[0] : 0), j->b_row, j->b_column, j->k, j->n, n0, n1);
+    j->p->pack(w->scratch, (const float *)j->b + (j->b_at ? j->b_at[0] : 0), j->b_row, j->b_column,
+               j->k, j->n, n0, n1);
 }
 
 static void block_part(void *context, size_t part, int worker) {
     const job *w = context;
     (void)worker;
-    int64_t m0 = (int64_t)part / w->column_parts * w->rows, n0 = (int64_t)part % w->column_parts * w->columns;
-    int64_t m1 = m0 + w->rows < w->m ? m0 + w->rows : w->m, n1 = n0 + w->columns < w->j->n ? n0 + w->columns : w->j->n;
+    int64_t m0 = (int64_t)part / w->column_parts * w->rows,
+            n0 = (int64_t)part % w->column_parts * w->columns;
+    int64_t m1 = m0 + w->rows < w->m ? m0 + w->rows : w->m,
+            n1 = n0 + w->columns < w->j->n ? n0 + w->columns : w->j->n;
     pith__gemm g = gemm_of(w->j, w->a, w->packed, w->c, w->m);
     w->j->p->gemm(&g, m0, m1, n0, n1);
 }
 
 /* One matmul of m rows, its right side packed. */
-static void run_blocks(pith__run *r, job *w, const void *a, const float *packed, void *c, int64_t m) {
+static void run_blocks(pith__run *r, job *w, const void *a, const float *packed, void *c,
+                       int64_t m) {
     const pith__product_job *j = w->j;
     bool small = (double)m * (double)j->n * (double)j->k < GRAIN || r->exec->threads < 2;
     w->a = a;
@@ -104,7 +121,8 @@ static void matrix_part(void *context, size_t part, int worker) {
     const float *b = (const float *)j->b + (j->b_at ? j->b_at[i] : 0);
     float *packed = w->scratch + worker * w->packed_size;
     j->p->pack(packed, b, j->b_row, j->b_column, j->k, j->n, 0, j->n);
-    pith__gemm g = gemm_of(j, (const float *)j->a + a_offset(j, i), packed, (float *)j->c + i * j->m * j->n, j->m);
+    pith__gemm g = gemm_of(j, (const float *)j->a + a_offset(j, i), packed,
+                           (float *)j->c + i * j->m * j->n, j->m);
     j->p->gemm(&g, 0, j->m, 0, j->n);
 }
 
@@ -153,8 +171,10 @@ void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) 
             return;
         }
         for (int64_t i = 0; i < j->count; i++) {
-            const float *b = packed + (j->p->packed && j->b_at ? j->b_at[i] * j->p->packed_size : 0);
-            run_blocks(r, &w, (const float *)j->a + a_offset(j, i), b, (float *)j->c + i * j->m * j->n, j->m);
+            const float *b =
+                packed + (j->p->packed && j->b_at ? j->b_at[i] * j->p->packed_size : 0);
+            run_blocks(r, &w, (const float *)j->a + a_offset(j, i), b,
+                       (float *)j->c + i * j->m * j->n, j->m);
         }
         return;
     }

@@ -5,8 +5,8 @@
 #include "base/dtype.h"
 #include "engine/kernels/convert.h"
 
-/* The most inputs and outputs of an operator that is computed in a wider type; GRAIN: elements that are worth a thread.
- */
+/* The most inputs and outputs of an operator that is computed in a wider type; GRAIN: elements that
+ * are worth a thread. */
 enum { MAX_IN = 16, MAX_OUT = 8, GRAIN = 16384 };
 
 /* What a dtype is converted to; 0: it stays. */
@@ -36,7 +36,8 @@ static bool widen_add_type(const pith__type *t, wide_fn *wide, size_t *bytes) {
 
 static pith_status scratch_as(const pith__infer *c, wide_fn *wide, uint32_t skip, size_t *bytes) {
     bool fits = c->in_count <= MAX_IN && c->out_count <= MAX_OUT;
-    for (int i = 0; fits && i < c->in_count; i++) fits = (skip >> i & 1) || widen_add_type(c->in[i], wide, bytes);
+    for (int i = 0; fits && i < c->in_count; i++)
+        fits = (skip >> i & 1) || widen_add_type(c->in[i], wide, bytes);
     for (int i = 0; fits && i < c->out_count; i++) fits = widen_add_type(&c->out[i], wide, bytes);
     return fits ? PITH_OK : pith__fail_memory(c->err, SIZE_MAX);
 }
@@ -45,11 +46,14 @@ pith_status pith__widen_scratch(const pith__infer *c, uint32_t skip, size_t *byt
     return scratch_as(c, wide_half, skip, bytes);
 }
 
-pith_status pith__widen_scratch_to(const pith__infer *c, int compute, uint32_t skip, size_t *bytes) {
+pith_status pith__widen_scratch_to(const pith__infer *c, int compute, uint32_t skip,
+                                   size_t *bytes) {
     return scratch_as(c, compute == PITH_F64 ? wide_f64 : wide_half, skip, bytes);
 }
 
-pith_status pith__unpack_scratch(const pith__infer *c, size_t *bytes) { return scratch_as(c, wide_packed, 0, bytes); }
+pith_status pith__unpack_scratch(const pith__infer *c, size_t *bytes) {
+    return scratch_as(c, wide_packed, 0, bytes);
+}
 
 typedef struct job {
     const pith_tensor *from, *to;
@@ -59,15 +63,18 @@ typedef struct job {
 static void convert_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
-    int64_t first = (int64_t)part * j->per_part, n = j->total - first < j->per_part ? j->total - first : j->per_part;
-    pith__convert(j->to->data, pattern(j->to->dtype), first, j->from->data, pattern(j->from->dtype), first, n, true);
+    int64_t first = (int64_t)part * j->per_part,
+            n = j->total - first < j->per_part ? j->total - first : j->per_part;
+    pith__convert(j->to->data, pattern(j->to->dtype), first, j->from->data, pattern(j->from->dtype),
+                  first, n, true);
 }
 
 static void widen_convert(pith__run *r, const pith_tensor *to, const pith_tensor *from) {
     job j = { from, to, pith__tensor_count(from), 0 };
     if (j.total == 0) return;
     pith__tensor_clear_tail(to);
-    j.per_part = (pith__run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed elements share bytes */
+    /* packed elements share bytes */
+    j.per_part = (pith__run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7;
     pith__run_parallel(r, convert_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
 }
 
@@ -80,7 +87,8 @@ static void widen_take(pith_tensor *wide, const pith_tensor *t, int dtype, char 
     *next += pith__round64(wide->bytes);
 }
 
-static pith_status run_as(pith__run *r, wide_fn *wide, uint32_t skip, pith_status (*run)(pith__run *r)) {
+static pith_status run_as(pith__run *r, wide_fn *wide, uint32_t skip,
+                          pith_status (*run)(pith__run *r)) {
     pith_tensor wide_in[MAX_IN], wide_out[MAX_OUT], *out[MAX_OUT];
     const pith_tensor *in[MAX_IN];
     char *next = r->scratch;
@@ -116,8 +124,11 @@ pith_status pith__widen_run(pith__run *r, uint32_t skip, pith_status (*run)(pith
     return run_as(r, wide_half, skip, run);
 }
 
-pith_status pith__widen_run_to(pith__run *r, int compute, uint32_t skip, pith_status (*run)(pith__run *r)) {
+pith_status pith__widen_run_to(pith__run *r, int compute, uint32_t skip,
+                               pith_status (*run)(pith__run *r)) {
     return run_as(r, compute == PITH_F64 ? wide_f64 : wide_half, skip, run);
 }
 
-pith_status pith__unpack_run(pith__run *r, pith_status (*run)(pith__run *r)) { return run_as(r, wide_packed, 0, run); }
+pith_status pith__unpack_run(pith__run *r, pith_status (*run)(pith__run *r)) {
+    return run_as(r, wide_packed, 0, run);
+}

@@ -3,17 +3,19 @@
 
 #include <string.h>
 
-static pith_status windows_read_list(int64_t *items, const pith__node *node, const char *name, int count,
-                                     int64_t fallback, int64_t least, pith_error *err) {
+static pith_status windows_read_list(int64_t *items, const pith__node *node, const char *name,
+                                     int count, int64_t fallback, int64_t least, pith_error *err) {
     size_t given;
     const int64_t *list = pith__node_ints(node, name, &given);
     if (list && given != (size_t)count) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute %s has %zu numbers, expected %d", name, given, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute %s has %zu numbers, expected %d", name,
+                          given, count);
     }
     for (int i = 0; i < count; i++) {
         items[i] = list ? list[i] : fallback;
         if (items[i] < least || items[i] > INT32_MAX) {
-            return pith__fail(err, PITH_ERR_ARGUMENT, "attribute %s[%d] is %lld", name, i, (long long)items[i]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "attribute %s[%d] is %lld", name, i,
+                              (long long)items[i]);
         }
     }
     return PITH_OK;
@@ -24,8 +26,8 @@ static bool is_same(const pith__node *node) {
     return pith__str_is(mode, "SAME_UPPER") || pith__str_is(mode, "SAME_LOWER");
 }
 
-pith_status pith__windows_attributes(pith__window *w, const pith__node *node, int rank, const int64_t *kernel,
-                                     pith_error *err) {
+pith_status pith__windows_attributes(pith__window *w, const pith__node *node, int rank,
+                                     const int64_t *kernel, pith_error *err) {
     int64_t pads[2 * PITH_WINDOW_RANK];
     pith_str mode = pith__node_str(node, "auto_pad", "NOTSET");
     memset(w, 0, sizeof *w);
@@ -37,7 +39,8 @@ pith_status pith__windows_attributes(pith__window *w, const pith__node *node, in
     PITH_TRY(windows_read_list(w->kernel, node, "kernel_shape", rank, 1, 1, err));
     for (int i = 0; kernel && i < rank; i++) {
         if (pith__node_attr(node, "kernel_shape") && w->kernel[i] != kernel[i]) {
-            return pith__fail(err, PITH_ERR_ARGUMENT, "kernel_shape[%d] is %lld, the weights have %lld", i,
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "kernel_shape[%d] is %lld, the weights have %lld", i,
                               (long long)w->kernel[i], (long long)kernel[i]);
         }
         if (kernel[i] < 1 || kernel[i] > INT32_MAX)
@@ -48,8 +51,10 @@ pith_status pith__windows_attributes(pith__window *w, const pith__node *node, in
     PITH_TRY(windows_read_list(w->stride, node, "strides", rank, 1, 1, err));
     PITH_TRY(windows_read_list(w->dilation, node, "dilations", rank, 1, 1, err));
     PITH_TRY(windows_read_list(pads, node, "pads", 2 * rank, 0, 0, err));
-    if (!is_same(node) && !pith__str_is(mode, "VALID") && !pith__str_is(mode, "NOTSET") && mode.size) {
-        return pith__fail(err, PITH_ERR_ARGUMENT, "unknown auto_pad '" PITH_STR_FMT "'", PITH_STR_ARG(mode));
+    if (!is_same(node) && !pith__str_is(mode, "VALID") && !pith__str_is(mode, "NOTSET") &&
+        mode.size) {
+        return pith__fail(err, PITH_ERR_ARGUMENT, "unknown auto_pad '" PITH_STR_FMT "'",
+                          PITH_STR_ARG(mode));
     }
     for (int i = 0; i < rank; i++) {
         bool own = pith__str_is(mode, "NOTSET") || !mode.size;
@@ -59,28 +64,35 @@ pith_status pith__windows_attributes(pith__window *w, const pith__node *node, in
     return PITH_OK;
 }
 
-static int64_t reach(const pith__window *w, int i) { return (w->kernel[i] - 1) * w->dilation[i] + 1; }
+static int64_t reach(const pith__window *w, int i) {
+    return (w->kernel[i] - 1) * w->dilation[i] + 1;
+}
 
 /* With ceil_mode, a last window that would begin in the padding at the end is left out. */
-static pith__dim output_ceil(pith__dims *dims, const pith__window *w, int i, pith__dim in, pith__dim room) {
+static pith__dim output_ceil(pith__dims *dims, const pith__window *w, int i, pith__dim in,
+                             pith__dim room) {
     pith__dim padded = pith__dim_apply(dims, PITH_DIM_ADD, in, w->begin[i]);
     pith__dim out = pith__dim_apply(dims, PITH_DIM_CEIL_DIV, room, w->stride[i]);
     out = pith__dim_apply(dims, PITH_DIM_ADD, out, 1);
     if (w->end[i] + w->stride[i] <= reach(w, i)) return out; /* none does */
     if (pith__dim_known(in)) return (out - 1) * w->stride[i] >= padded ? out - 1 : out;
-    if (w->end[i] > reach(w, i)) return PITH_DIM_UNKNOWN; /* several would, and still one is left out */
-    return pith__dim_apply(dims, PITH_DIM_MIN, out, pith__dim_apply(dims, PITH_DIM_CEIL_DIV, padded, w->stride[i]));
+    /* several would, and still one is left out */
+    if (w->end[i] > reach(w, i)) return PITH_DIM_UNKNOWN;
+    return pith__dim_apply(dims, PITH_DIM_MIN, out,
+                           pith__dim_apply(dims, PITH_DIM_CEIL_DIV, padded, w->stride[i]));
 }
 
-pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__window *w, const pith__node *node,
-                                 const pith__dim *in, int64_t least, pith_error *err) {
+pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__window *w,
+                                 const pith__node *node, const pith__dim *in, int64_t least,
+                                 pith_error *err) {
     bool ceil_mode = pith__node_int(node, "ceil_mode", 0) != 0;
     for (int i = 0; i < w->rank; i++) {
         if (is_same(node)) {
             out[i] = pith__dim_apply(dims, PITH_DIM_CEIL_DIV, in[i], w->stride[i]);
             continue;
         }
-        pith__dim room = pith__dim_apply(dims, PITH_DIM_ADD, in[i], w->begin[i] + w->end[i] - reach(w, i));
+        pith__dim room =
+            pith__dim_apply(dims, PITH_DIM_ADD, in[i], w->begin[i] + w->end[i] - reach(w, i));
         if (ceil_mode) {
             out[i] = output_ceil(dims, w, i, in[i], room);
         } else {
@@ -88,15 +100,17 @@ pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__w
             out[i] = pith__dim_apply(dims, PITH_DIM_ADD, out[i], 1);
         }
         if (pith__dim_known(out[i]) && out[i] < least) {
-            return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "a window of %lld is larger than the padded size %lld of spatial axis %d",
-                              (long long)reach(w, i), (long long)(room + reach(w, i)), i);
+            return pith__fail(
+                err, PITH_ERR_ARGUMENT,
+                "a window of %lld is larger than the padded size %lld of spatial axis %d",
+                (long long)reach(w, i), (long long)(room + reach(w, i)), i);
         }
     }
     return PITH_OK;
 }
 
-void pith__windows_complete(pith__window *w, const pith__node *node, const int64_t *in, const int64_t *out) {
+void pith__windows_complete(pith__window *w, const pith__node *node, const int64_t *in,
+                            const int64_t *out) {
     bool lower = pith__str_is(pith__node_str(node, "auto_pad", "NOTSET"), "SAME_LOWER");
     for (int i = 0; i < w->rank; i++) {
         w->in[i] = in[i];

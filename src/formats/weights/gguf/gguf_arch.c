@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-#define END                                                                                                            \
+#define END                                                                                        \
     { NULL, NULL }
 
 static const pith__gguf_name bert_plain[] = {
@@ -45,14 +45,17 @@ static const pith__gguf_name decoder_plain[] = {
     { "output_norm.", "norm." },
     END,
 };
-#define DECODER_LAYER                                                                                                  \
-    { "attn_norm.", "input_layernorm." }, { "attn_q.", "self_attn.q_proj." }, { "attn_k.", "self_attn.k_proj." },      \
-        { "attn_v.", "self_attn.v_proj." }, { "attn_output.", "self_attn.o_proj." },                                   \
-        { "attn_q_norm.", "self_attn.q_norm." }, { "attn_k_norm.", "self_attn.k_norm." },                              \
-        { "ffn_gate.", "mlp.gate_proj." }, { "ffn_up.", "mlp.up_proj." }, {                                            \
-        "ffn_down.", "mlp.down_proj."                                                                                  \
+#define DECODER_LAYER                                                                              \
+    { "attn_norm.", "input_layernorm." }, { "attn_q.", "self_attn.q_proj." },                      \
+        { "attn_k.", "self_attn.k_proj." }, { "attn_v.", "self_attn.v_proj." },                    \
+        { "attn_output.", "self_attn.o_proj." }, { "attn_q_norm.", "self_attn.q_norm." },          \
+        { "attn_k_norm.", "self_attn.k_norm." }, { "ffn_gate.", "mlp.gate_proj." },                \
+        { "ffn_up.", "mlp.up_proj." }, {                                                           \
+        "ffn_down.", "mlp.down_proj."                                                              \
     }
-static const pith__gguf_name decoder_layer[] = { DECODER_LAYER, { "ffn_norm.", "post_attention_layernorm." }, END };
+static const pith__gguf_name decoder_layer[] = { DECODER_LAYER,
+                                                 { "ffn_norm.", "post_attention_layernorm." },
+                                                 END };
 static const pith__gguf_name gemma_layer[] = {
     DECODER_LAYER,
     { "post_attention_norm.", "post_attention_layernorm." },
@@ -61,10 +64,16 @@ static const pith__gguf_name gemma_layer[] = {
     END,
 };
 
-#define DECODER .layer = "layers.", .plain = decoder_plain, .in_layer = decoder_layer, .decoder = true, .rotary = true
+#define DECODER                                                                                    \
+    .layer = "layers.", .plain = decoder_plain, .in_layer = decoder_layer, .decoder = true,        \
+    .rotary = true
 
 static const pith__gguf_arch archs[] = {
-    { .name = "bert", .model_type = "bert", .layer = "encoder.layer.", .plain = bert_plain, .in_layer = bert_layer },
+    { .name = "bert",
+      .model_type = "bert",
+      .layer = "encoder.layer.",
+      .plain = bert_plain,
+      .in_layer = bert_layer },
     { .name = "nomic-bert",
       .model_type = "nomic_bert",
       .layer = "encoder.layers.",
@@ -83,7 +92,8 @@ static const pith__gguf_arch archs[] = {
       .rotary = true,
       .whole_gains = true,
       .windows = true,
-      .reads = "rope.freq_base_swa attention.sliding_window attention.sliding_window_pattern dense_2_feat_in "
+      .reads = "rope.freq_base_swa attention.sliding_window attention.sliding_window_pattern "
+               "dense_2_feat_in "
                "dense_2_feat_out dense_3_feat_in dense_3_feat_out" },
 };
 
@@ -109,10 +119,11 @@ pith_str pith__gguf_arch_hf_name(const pith__gguf_arch *arch, pith_str name, pit
     if (!gguf_arch_begins(&rest, name, "blk.")) return name;
     while (digits < rest.size && rest.data[digits] >= '0' && rest.data[digits] <= '9') digits++;
     if (!digits || digits == rest.size || rest.data[digits] != '.') return name;
-    const pith_str number = { rest.data, digits }, part = { rest.data + digits + 1, rest.size - digits - 1 };
+    const pith_str number = { rest.data, digits },
+                   part = { rest.data + digits + 1, rest.size - digits - 1 };
     for (const pith__gguf_name *n = arch->in_layer; n->gguf; n++)
         if (gguf_arch_begins(&end, part, n->gguf))
-            return pith__arena_printf(arena, "%s" PITH_STR_FMT ".%s" PITH_STR_FMT, arch->layer, PITH_STR_ALL(number),
-                                      n->hf, PITH_STR_ALL(end));
+            return pith__arena_printf(arena, "%s" PITH_STR_FMT ".%s" PITH_STR_FMT, arch->layer,
+                                      PITH_STR_ALL(number), n->hf, PITH_STR_ALL(end));
     return name;
 }

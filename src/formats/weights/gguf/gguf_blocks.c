@@ -1,7 +1,7 @@
 /* gguf_blocks.c - see gguf_blocks.h.
  *
- * Blocks of 32 have a scale d (and a least value m), and codes of 4, 5 or 8 bits. In blocks of 256 the scales of parts
- * of 32 or 16 elements are codes themselves. */
+ * Blocks of 32 have a scale d (and a least value m), and codes of 4, 5 or 8 bits. In blocks of 256
+ * the scales of parts of 32 or 16 elements are codes themselves. */
 #include "formats/weights/gguf/gguf_blocks.h"
 
 #include <string.h>
@@ -62,7 +62,8 @@ static void blocks_part(int *scale, int *least, const uint8_t *s, int k) {
     *least = k < 4 ? s[k + 4] & 63 : s[k + 4] >> 4 | s[k] >> 6 << 4;
 }
 
-/* high: the fifth bits; NULL: there are none. Parts 2j and 2j + 1 are the halves of the same 32 bytes. */
+/* high: the fifth bits; NULL: there are none. Parts 2j and 2j + 1 are the halves of the same 32
+ * bytes. */
 static void blocks_k(float *to, const uint8_t *p, const uint8_t *high, const uint8_t *codes) {
     const float d = blocks_f16(p), m = blocks_f16(p + 2);
     for (int k = 0; k < LARGE / BLOCK; k++) {
@@ -94,8 +95,8 @@ static void blocks_q6_k(float *to, const char *block) {
     const float d = blocks_f16((const uint8_t *)scales + LARGE / 16);
     for (int i = 0; i < LARGE; i++) {
         const int half = i / 128, row = i % 128 / BLOCK, at = i % BLOCK;
-        const int code =
-            (low[half * 64 + row % 2 * BLOCK + at] >> row / 2 * 4 & 15) | (high[half * BLOCK + at] >> row * 2 & 3) << 4;
+        const int code = (low[half * 64 + row % 2 * BLOCK + at] >> row / 2 * 4 & 15) |
+                         (high[half * BLOCK + at] >> row * 2 & 3) << 4;
         to[i] = d * (float)(int8_t)scales[i / 16] * (float)(code - 32);
     }
 }
@@ -110,23 +111,27 @@ static void blocks_q2_k(float *to, const char *block) {
     const uint8_t *p = (const uint8_t *)block, *codes = p + LARGE / 16;
     const float d = blocks_f16(codes + LARGE / 4), m = blocks_f16(codes + LARGE / 4 + 2);
     for (int i = 0; i < LARGE; i++)
-        to[i] = d * (float)(p[i / 16] & 15) * (float)blocks_two(codes, i) - m * (float)(p[i / 16] >> 4);
+        to[i] =
+            d * (float)(p[i / 16] & 15) * (float)blocks_two(codes, i) - m * (float)(p[i / 16] >> 4);
 }
 
 /* Third bits, codes, 16 scales of 6 bits in 12 bytes, d. */
 static void blocks_q3_k(float *to, const char *block) {
-    const uint8_t *high = (const uint8_t *)block, *codes = high + LARGE / 8, *scales = codes + LARGE / 4;
+    const uint8_t *high = (const uint8_t *)block, *codes = high + LARGE / 8,
+                  *scales = codes + LARGE / 4;
     const float d = blocks_f16(scales + 12);
     for (int i = 0; i < LARGE; i++) {
         const int k = i / 16;
-        const int scale = (k < 8 ? scales[k] & 15 : scales[k - 8] >> 4) | (scales[8 + k % 4] >> k / 4 * 2 & 3) << 4;
+        const int scale = (k < 8 ? scales[k] & 15 : scales[k - 8] >> 4) |
+                          (scales[8 + k % 4] >> k / 4 * 2 & 3) << 4;
         const int code = blocks_two(codes, i) - (high[i % BLOCK] >> i / BLOCK & 1 ? 0 : 4);
         to[i] = d * (float)(scale - 32) * (float)code;
     }
 }
 
 /* What the codes of IQ4 stand for. */
-static const int8_t blocks_uneven[] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+static const int8_t blocks_uneven[] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                        1,    13,   25,  38,  53,  69,  89,  113 };
 
 static void blocks_iq4_nl(float *to, const char *block) {
     const uint8_t *p = (const uint8_t *)block;
@@ -142,7 +147,8 @@ static void blocks_iq4_xs(float *to, const char *block) {
         const int scale = (p[4 + k / 2] >> k % 2 * 4 & 15) | (p[2 + k / 4] >> k % 4 * 2 & 3) << 4;
         const float part = d * (float)(scale - 32);
         for (int i = 0; i < BLOCK; i++)
-            to[k * BLOCK + i] = part * (float)blocks_uneven[blocks_nibble(codes + k * (BLOCK / 2), i)];
+            to[k * BLOCK + i] =
+                part * (float)blocks_uneven[blocks_nibble(codes + k * (BLOCK / 2), i)];
     }
 }
 
@@ -151,9 +157,10 @@ const char *pith__gguf_form_name(uint32_t type) {
         uint32_t type;
         const char *name;
     } others[] = {
-        { 9, "Q8_1" },   { 15, "Q8_K" },  { 16, "IQ2_XXS" }, { 17, "IQ2_XS" }, { 18, "IQ3_XXS" }, { 19, "IQ1_S" },
-        { 21, "IQ3_S" }, { 22, "IQ2_S" }, { 24, "I8" },      { 25, "I16" },    { 26, "I32" },     { 27, "I64" },
-        { 28, "F64" },   { 29, "IQ1_M" }, { 34, "TQ1_0" },   { 35, "TQ2_0" },  { 39, "MXFP4" },
+        { 9, "Q8_1" },   { 15, "Q8_K" },  { 16, "IQ2_XXS" }, { 17, "IQ2_XS" }, { 18, "IQ3_XXS" },
+        { 19, "IQ1_S" }, { 21, "IQ3_S" }, { 22, "IQ2_S" },   { 24, "I8" },     { 25, "I16" },
+        { 26, "I32" },   { 27, "I64" },   { 28, "F64" },     { 29, "IQ1_M" },  { 34, "TQ1_0" },
+        { 35, "TQ2_0" }, { 39, "MXFP4" },
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].type == type) return others[i].name;

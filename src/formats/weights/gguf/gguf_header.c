@@ -29,7 +29,8 @@ enum { VERSION_LEAST = 2, VERSION_MOST = 3, NEST_MAX = 4 };
 static const uint8_t gguf_sizes[TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
 
 pith_status pith__gguf_fail(const pith__gguf *g, const char *what) {
-    return pith__fail(g->err, PITH_ERR_FORMAT, "%s: %s at byte %td", g->name, what, g->p - g->begin);
+    return pith__fail(g->err, PITH_ERR_FORMAT, "%s: %s at byte %td", g->name, what,
+                      g->p - g->begin);
 }
 
 pith_status pith__gguf_take(pith__gguf *g, void *to, size_t size) {
@@ -45,7 +46,8 @@ pith_status pith__gguf_take(pith__gguf *g, void *to, size_t size) {
 pith_status pith__gguf_text(pith__gguf *g, pith_str *text) {
     uint64_t size;
     PITH_TRY(pith__gguf_take(g, &size, sizeof size));
-    if (size > (uint64_t)(g->end - g->p)) return pith__gguf_fail(g, "a string reaches beyond the end");
+    if (size > (uint64_t)(g->end - g->p))
+        return pith__gguf_fail(g, "a string reaches beyond the end");
     *text = (pith_str){ g->p, (size_t)size };
     g->p += size;
     return PITH_OK;
@@ -55,9 +57,11 @@ static pith_status gguf_skip_array(pith__gguf *g, uint32_t type, uint64_t count,
     uint32_t inner_type;
     uint64_t bytes, inner_count;
     pith_str text;
-    if (type >= TYPES || depth == NEST_MAX) return pith__gguf_fail(g, "a setting of an unknown type");
+    if (type >= TYPES || depth == NEST_MAX)
+        return pith__gguf_fail(g, "a setting of an unknown type");
     if (gguf_sizes[type]) {
-        if (pith__mul_overflows(count, (uint64_t)gguf_sizes[type], &bytes) || bytes > (uint64_t)(g->end - g->p))
+        if (pith__mul_overflows(count, (uint64_t)gguf_sizes[type], &bytes) ||
+            bytes > (uint64_t)(g->end - g->p))
             return pith__gguf_fail(g, "a list reaches beyond the end");
         g->p += bytes;
         return PITH_OK;
@@ -86,7 +90,8 @@ static pith_status gguf_number(pith__gguf *g, pith__gguf_entry *e, uint32_t type
     } else if (type == TYPE_F64) {
         memcpy(&e->real, &bits, sizeof bits);
     } else {
-        const bool has_sign = type == TYPE_I8 || type == TYPE_I16 || type == TYPE_I32 || type == TYPE_I64;
+        const bool has_sign =
+            type == TYPE_I8 || type == TYPE_I16 || type == TYPE_I32 || type == TYPE_I64;
         if (has_sign && bits >> (size * 8 - 1) & 1) return PITH_OK;
         e->count = bits;
         e->real = (double)bits;
@@ -99,7 +104,8 @@ static pith_status gguf_number(pith__gguf *g, pith__gguf_entry *e, uint32_t type
 
 double pith__gguf_number(const pith__gguf_entry *e, uint64_t i) {
     const int size = gguf_sizes[e->item];
-    const bool has_sign = e->item == TYPE_I8 || e->item == TYPE_I16 || e->item == TYPE_I32 || e->item == TYPE_I64;
+    const bool has_sign =
+        e->item == TYPE_I8 || e->item == TYPE_I16 || e->item == TYPE_I32 || e->item == TYPE_I64;
     uint64_t bits = 0;
     memcpy(&bits, e->text.data + i * (size_t)size, (size_t)size);
     if (e->item == TYPE_F32) {
@@ -151,7 +157,8 @@ pith_status pith__gguf_begin(pith__gguf *g, pith_str bytes, const char *name, pi
     if (!pith__gguf_is(bytes)) return pith__fail(err, PITH_ERR_FORMAT, "%s: not a GGUF file", name);
     PITH_TRY(pith__gguf_take(g, &version, sizeof version));
     if (version < VERSION_LEAST || version > VERSION_MOST)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: version %u of GGUF; 2 and 3 are read", name, version);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: version %u of GGUF; 2 and 3 are read",
+                          name, version);
     PITH_TRY(pith__gguf_take(g, &g->tensors, sizeof g->tensors));
     return pith__gguf_take(g, &g->entries, sizeof g->entries);
 }

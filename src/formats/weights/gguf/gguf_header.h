@@ -1,7 +1,8 @@
-/* gguf_header.h - the header of a GGUF file: settings, each a key with a value, and how many tensors follow.
+/* gguf_header.h - the header of a GGUF file: settings, each a key with a value, and how many
+ * tensors follow.
  *
- * Source: ggml, docs/gguf.md, versions 2 and 3. Every count and length is compared with what is left of the file before
- * it is used. Strings are spans of the file, and may hold any bytes. */
+ * Source: ggml, docs/gguf.md, versions 2 and 3. Every count and length is compared with what is
+ * left of the file before it is used. Strings are spans of the file, and may hold any bytes. */
 #ifndef PITH_FORMATS_WEIGHTS_GGUF_GGUF_HEADER_H
 #define PITH_FORMATS_WEIGHTS_GGUF_GGUF_HEADER_H
 
@@ -31,7 +32,8 @@ typedef enum pith__gguf_kind {
 typedef struct pith__gguf_entry {
     pith_str key;
     pith__gguf_kind kind;
-    uint64_t count;   /* COUNT: an integer or boolean that is not negative; TEXTS and NUMBERS: how many */
+    uint64_t count;   /* COUNT: an integer or boolean that is not negative; TEXTS and NUMBERS: how
+                         many */
     double real;      /* REAL, and COUNT */
     pith_str text;    /* TEXT; NUMBERS: the bytes of the list */
     pith__gguf texts; /* TEXTS: at the first, for pith__gguf_text */
@@ -40,9 +42,11 @@ typedef struct pith__gguf_entry {
 
 /* True if the bytes begin like a GGUF file. */
 bool pith__gguf_is(pith_str bytes);
-/* Goes to the first setting. PITH_ERR_FORMAT for a file that is none, PITH_ERR_UNSUPPORTED for another version. */
+/* Goes to the first setting. PITH_ERR_FORMAT for a file that is none, PITH_ERR_UNSUPPORTED for
+ * another version. */
 pith_status pith__gguf_begin(pith__gguf *g, pith_str bytes, const char *name, pith_error *err);
-/* Reads a setting; g->entries is greater than 0. Behind the last one g->p is at the list of tensors. */
+/* Reads a setting; g->entries is greater than 0. Behind the last one g->p is at the list of
+ * tensors. */
 pith_status pith__gguf_next(pith__gguf *g, pith__gguf_entry *entry);
 /* Number i of NUMBERS; i must be below count. */
 double pith__gguf_number(const pith__gguf_entry *entry, uint64_t i);

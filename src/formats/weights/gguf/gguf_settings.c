@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Behind "<architecture>.": they say nothing that the tensors do not say, or are about generating text. */
+/* Behind "<architecture>.": they say nothing that the tensors do not say, or are about generating
+ * text. */
 static const char *const settings_harmless[] = {
     "vocab_size",
     "tensor_data_layout",
@@ -60,27 +61,32 @@ static bool settings_begins(pith_str text, const char *with) {
 /* What follows "<architecture>."; data NULL: it is not of the architecture. */
 static pith_str settings_own(const pith__gguf_settings *s, pith_str key) {
     const size_t n = strlen(s->arch->name);
-    if (!settings_begins(key, s->arch->name) || key.size <= n || key.data[n] != '.') return (pith_str){ NULL, 0 };
+    if (!settings_begins(key, s->arch->name) || key.size <= n || key.data[n] != '.')
+        return (pith_str){ NULL, 0 };
     return (pith_str){ key.data + n + 1, key.size - n - 1 };
 }
 
 static pith_status settings_architecture(pith__gguf_settings *s) {
     for (size_t i = 0; i < s->count; i++) {
         pith__gguf_setting *item = &s->items[i];
-        if (!pith__str_is(item->entry.key, "general.architecture") || item->entry.kind != PITH_GGUF_TEXT) continue;
+        if (!pith__str_is(item->entry.key, "general.architecture") ||
+            item->entry.kind != PITH_GGUF_TEXT)
+            continue;
         item->read = true;
         s->arch = pith__gguf_arch_find(item->entry.text);
         if (s->arch) return PITH_OK;
-        return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
-                          "%s: architecture '" PITH_STR_FMT "'; GGUF is read for " PITH_GGUF_ARCHS
-                          "; take the model's directory with config.json and safetensors, or an .onnx file",
-                          s->name, PITH_STR_ARG(item->entry.text));
+        return pith__fail(
+            s->err, PITH_ERR_UNSUPPORTED,
+            "%s: architecture '" PITH_STR_FMT "'; GGUF is read for " PITH_GGUF_ARCHS
+            "; take the model's directory with config.json and safetensors, or an .onnx file",
+            s->name, PITH_STR_ARG(item->entry.text));
     }
-    return pith__fail(s->err, PITH_ERR_UNSUPPORTED, "%s: the file does not say its architecture", s->name);
+    return pith__fail(s->err, PITH_ERR_UNSUPPORTED, "%s: the file does not say its architecture",
+                      s->name);
 }
 
-pith_status pith__gguf_settings_read(pith__gguf_settings *s, pith_str bytes, const char *name, pith__arena *arena,
-                                     pith_error *err) {
+pith_status pith__gguf_settings_read(pith__gguf_settings *s, pith_str bytes, const char *name,
+                                     pith__arena *arena, pith_error *err) {
     *s = (pith__gguf_settings){ .name = name, .err = err };
     PITH_TRY(pith__gguf_begin(&s->at, bytes, name, err));
     while (s->at.entries) {
@@ -93,13 +99,16 @@ pith_status pith__gguf_settings_read(pith__gguf_settings *s, pith_str bytes, con
     return settings_architecture(s);
 }
 
-const pith__gguf_entry *pith__gguf_setting_find(pith__gguf_settings *s, const char *key, pith__gguf_kind kind) {
-    const bool general = settings_begins(pith__str_of(key), "general.") || settings_begins(pith__str_of(key), "split.");
+const pith__gguf_entry *pith__gguf_setting_find(pith__gguf_settings *s, const char *key,
+                                                pith__gguf_kind kind) {
+    const bool general = settings_begins(pith__str_of(key), "general.") ||
+                         settings_begins(pith__str_of(key), "split.");
     const pith__gguf_entry *found = NULL;
     for (size_t i = 0; i < s->count; i++) {
         pith__gguf_setting *item = &s->items[i];
         const pith_str own = general ? item->entry.key : settings_own(s, item->entry.key);
-        const bool fits = item->entry.kind == kind || (kind == PITH_GGUF_REAL && item->entry.kind == PITH_GGUF_COUNT);
+        const bool fits = item->entry.kind == kind ||
+                          (kind == PITH_GGUF_REAL && item->entry.kind == PITH_GGUF_COUNT);
         if (!own.data || !pith__str_is(own, key) || !fits) continue;
         item->read = true;
         found = &item->entry; /* the last one counts */
@@ -122,7 +131,8 @@ pith_status pith__gguf_setting_needed(int *value, pith__gguf_settings *s, const 
     *value = (int)count;
     if (count && count <= INT32_MAX) return PITH_OK;
     return pith__fail(s->err, PITH_ERR_FORMAT,
-                      "%s: no usable setting '%s.%s'; if a config.json lies beside the file, give the directory as the "
+                      "%s: no usable setting '%s.%s'; if a config.json lies beside the file, give "
+                      "the directory as the "
                       "model",
                       s->name, s->arch->name, key);
 }
@@ -137,7 +147,8 @@ static bool settings_one_of(const char *const *list, size_t count, pith_str key)
     return false;
 }
 
-static pith_status settings_judge(settings_fate *fate, const pith__gguf_settings *s, const pith__gguf_setting *item) {
+static pith_status settings_judge(settings_fate *fate, const pith__gguf_settings *s,
+                                  const pith__gguf_setting *item) {
     const pith__gguf_entry *e = &item->entry;
     const pith_str own = settings_own(s, e->key);
     *fate = item->read ? SETTING_READ : SETTING_UNKNOWN;
@@ -149,20 +160,23 @@ static pith_status settings_judge(settings_fate *fate, const pith__gguf_settings
         const bool number = e->kind == PITH_GGUF_COUNT || e->kind == PITH_GGUF_REAL;
         if (number && e->real == settings_fixed[i].value) return PITH_OK;
         return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
-                          "%s: '" PITH_STR_FMT "' is set, which is not supported for the architecture %s", s->name,
-                          PITH_STR_ARG(e->key), s->arch->name);
+                          "%s: '" PITH_STR_FMT
+                          "' is set, which is not supported for the architecture %s",
+                          s->name, PITH_STR_ARG(e->key), s->arch->name);
     }
     const bool harmless =
-        own.data ? settings_one_of(settings_harmless, sizeof settings_harmless / sizeof *settings_harmless, own)
+        own.data ? settings_one_of(settings_harmless,
+                                   sizeof settings_harmless / sizeof *settings_harmless, own)
                  : settings_begins(e->key, "general.") || settings_begins(e->key, "quantize.") ||
                        settings_begins(e->key, "split.");
     if (harmless) *fate = SETTING_IGNORED;
     return PITH_OK;
 }
 
-static pith_status settings_note(pith_str *list, pith_str key, pith__arena *arena, pith_error *err) {
-    *list = pith__arena_printf(arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list), list->size ? ", " : "",
-                               PITH_STR_ALL(key));
+static pith_status settings_note(pith_str *list, pith_str key, pith__arena *arena,
+                                 pith_error *err) {
+    *list = pith__arena_printf(arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list),
+                               list->size ? ", " : "", PITH_STR_ALL(key));
     return list->data ? PITH_OK : pith__fail_memory(err, key.size);
 }
 
@@ -171,18 +185,20 @@ static pith_status settings_whole(pith__gguf_settings *s) {
     const pith__gguf_entry *type = pith__gguf_setting_find(s, "general.type", PITH_GGUF_TEXT);
     if (type && !pith__str_is(type->text, "model"))
         return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
-                          "%s: general.type is '" PITH_STR_FMT "'; only whole models are read", s->name,
-                          PITH_STR_ARG(type->text));
+                          "%s: general.type is '" PITH_STR_FMT "'; only whole models are read",
+                          s->name, PITH_STR_ARG(type->text));
     const uint64_t parts = pith__gguf_setting_count(s, "split.count", 0);
     if (parts > 1)
-        return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
-                          "%s: one of %llu parts of a model; join them with llama-gguf-split --merge", s->name,
-                          (unsigned long long)parts);
+        return pith__fail(
+            s->err, PITH_ERR_UNSUPPORTED,
+            "%s: one of %llu parts of a model; join them with llama-gguf-split --merge", s->name,
+            (unsigned long long)parts);
     return PITH_OK;
 }
 
-pith_status pith__gguf_settings_check(pith_str *read, pith_str *ignored, pith_str *unknown, pith__gguf_settings *s,
-                                      pith__arena *arena, const pith_log *log) {
+pith_status pith__gguf_settings_check(pith_str *read, pith_str *ignored, pith_str *unknown,
+                                      pith__gguf_settings *s, pith__arena *arena,
+                                      const pith_log *log) {
     pith_str *const lists[] = { read, ignored, unknown };
     *read = *ignored = *unknown = PITH_STR("");
     PITH_TRY(settings_whole(s));

@@ -16,18 +16,20 @@ static const struct {
     const char *name;
     int dtype;
 } dtypes[] = {
-    { "F32", PITH_F32 },          { "F16", PITH_F16 },        { "BF16", PITH_BF16 }, { "F64", PITH_F64 },
-    { "I64", PITH_I64 },          { "I32", PITH_I32 },        { "I16", PITH_I16 },   { "I8", PITH_I8 },
-    { "U64", PITH_U64 },          { "U32", PITH_U32 },        { "U16", PITH_U16 },   { "U8", PITH_U8 },
-    { "F8_E4M3", PITH_F8E4M3FN }, { "F8_E5M2", PITH_F8E5M2 }, { "BOOL", PITH_BOOL }, { "C64", PITH_C64 },
+    { "F32", PITH_F32 },          { "F16", PITH_F16 },        { "BF16", PITH_BF16 },
+    { "F64", PITH_F64 },          { "I64", PITH_I64 },        { "I32", PITH_I32 },
+    { "I16", PITH_I16 },          { "I8", PITH_I8 },          { "U64", PITH_U64 },
+    { "U32", PITH_U32 },          { "U16", PITH_U16 },        { "U8", PITH_U8 },
+    { "F8_E4M3", PITH_F8E4M3FN }, { "F8_E5M2", PITH_F8E5M2 }, { "BOOL", PITH_BOOL },
+    { "C64", PITH_C64 },
 };
 
 static void safetensors_read_shape(pith__json *j, pith_tensor *tensor) {
     for (pith__json_array(j); pith__json_next_item(j);) {
         int64_t dim = pith__json_int(j);
         if (tensor->rank == PITH_MAX_RANK || dim < 0) {
-            pith__json_fail(j, PITH_ERR_UNSUPPORTED, "a shape with a negative size or more than %d sizes",
-                            PITH_MAX_RANK);
+            pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                            "a shape with a negative size or more than %d sizes", PITH_MAX_RANK);
             return;
         }
         tensor->dims[tensor->rank++] = dim;
@@ -46,19 +48,23 @@ static int compare_spans(const void *a, const void *b) {
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The tensors must fill the data without holes and overlaps, as the reference implementation wants it. */
-static pith_status check_spans(span *spans, size_t count, uint64_t data_size, const char *file_name, pith_error *err) {
+/* The tensors must fill the data without holes and overlaps, as the reference implementation wants
+ * it. */
+static pith_status check_spans(span *spans, size_t count, uint64_t data_size, const char *file_name,
+                               pith_error *err) {
     uint64_t at = 0;
     if (count) qsort(spans, count, sizeof *spans, compare_spans);
     for (size_t i = 0; i < count; at = spans[i++].end)
         if (spans[i].begin != at)
-            return pith__fail(
-                err, PITH_ERR_FORMAT,
-                "%s: the data of '" PITH_STR_FMT "' begins at byte %llu, where byte %llu is next: tensors "
-                "overlap or leave a hole; fetch the file again",
-                file_name, PITH_STR_ARG(spans[i].name), (unsigned long long)spans[i].begin, (unsigned long long)at);
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s: the data of '" PITH_STR_FMT
+                              "' begins at byte %llu, where byte %llu is next: tensors "
+                              "overlap or leave a hole; fetch the file again",
+                              file_name, PITH_STR_ARG(spans[i].name),
+                              (unsigned long long)spans[i].begin, (unsigned long long)at);
     if (at == data_size) return PITH_OK;
-    return pith__fail(err, PITH_ERR_FORMAT, "%s: %llu bytes belong to no tensor; fetch the file again", file_name,
+    return pith__fail(err, PITH_ERR_FORMAT,
+                      "%s: %llu bytes belong to no tensor; fetch the file again", file_name,
                       (unsigned long long)(data_size - at));
 }
 
@@ -95,11 +101,14 @@ static bool read_entry(pith__json *j, pith_tensor *tensor, span *place, uint64_t
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (pith__str_is(dtype, dtypes[i].name)) tensor->dtype = dtypes[i].dtype;
     if (!tensor->dtype) {
-        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "dtype \"" PITH_STR_FMT "\" is not supported", PITH_STR_ARG(dtype));
-    } else if (!pith__dtype_bytes(tensor->dtype, pith__dims_count(tensor->dims, tensor->rank), &tensor->bytes)) {
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "dtype \"" PITH_STR_FMT "\" is not supported",
+                        PITH_STR_ARG(dtype));
+    } else if (!pith__dtype_bytes(tensor->dtype, pith__dims_count(tensor->dims, tensor->rank),
+                                  &tensor->bytes)) {
         pith__json_fail(j, PITH_ERR_FORMAT, "the shape is too large");
     } else if (offsets[0] < 0 || offsets[1] < offsets[0] || (uint64_t)offsets[1] > data_size) {
-        pith__json_fail(j, PITH_ERR_FORMAT, "data_offsets reach beyond the file, which may be cut short");
+        pith__json_fail(j, PITH_ERR_FORMAT,
+                        "data_offsets reach beyond the file, which may be cut short");
     } else if ((uint64_t)(offsets[1] - offsets[0]) != tensor->bytes) {
         char shape[128];
         pith__json_fail(j, PITH_ERR_FORMAT, "has %lld bytes, but shape %s of %s needs %zu",
@@ -112,26 +121,30 @@ static bool read_entry(pith__json *j, pith_tensor *tensor, span *place, uint64_t
     return !j->failed;
 }
 
-static pith_status safetensors_add(pith__weights *w, pith_str name, const pith_tensor *tensor, pith__json *j) {
+static pith_status safetensors_add(pith__weights *w, pith_str name, const pith_tensor *tensor,
+                                   pith__json *j) {
     pith_error fault = PITH_ERROR_INIT;
     pith_status status = pith__weights_put(w, name, tensor, &fault);
     return status ? pith__json_fail(j, status, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith__safetensors_read(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
+pith_status pith__safetensors_read(pith__weights *weights, pith_str bytes, const char *file_name,
+                                   pith_error *err) {
     uint64_t header = 0;
     if (bytes.size >= sizeof header) memcpy(&header, bytes.data, sizeof header);
     if (bytes.size < sizeof header || header > HEADER_MAX || header > bytes.size - sizeof header) {
-        return pith__fail(err, PITH_ERR_FORMAT,
-                          "%s: the header is damaged: this is not a safetensors file, or it is cut short", file_name);
+        return pith__fail(
+            err, PITH_ERR_FORMAT,
+            "%s: the header is damaged: this is not a safetensors file, or it is cut short",
+            file_name);
     }
     const char *data = bytes.data + sizeof header + header;
     uint64_t data_size = bytes.size - sizeof header - header;
     pith_error local = PITH_ERROR_INIT;
     pith__json j;
     pith_str name;
-    pith__json_init(&j, (pith_str){ bytes.data + sizeof header, (size_t)header }, file_name, weights->arena,
-                    err ? err : &local);
+    pith__json_init(&j, (pith_str){ bytes.data + sizeof header, (size_t)header }, file_name,
+                    weights->arena, err ? err : &local);
     span *spans = NULL;
     size_t count = 0, capacity = 0;
     for (pith__json_object(&j); pith__json_next_key(&j, &name);) {

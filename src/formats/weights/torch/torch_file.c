@@ -1,4 +1,5 @@
-/* torch_file.c - finds the pickle and the storages of a file, and puts the pickle's tensors on the storages. */
+/* torch_file.c - finds the pickle and the storages of a file, and puts the pickle's tensors on the
+ * storages. */
 #include "base/optional_part.h"
 #include "formats/weights/torch/torch_file.h"
 
@@ -12,7 +13,8 @@
 #include "formats/weights/torch/torch_pickle.h"
 #include "formats/weights/torch/torch_zip.h"
 
-/* The first pickle of a file from before PyTorch 1.6 is this number. Source: torch/serialization.py, MAGIC_NUMBER. */
+/* The first pickle of a file from before PyTorch 1.6 is this number. Source:
+ * torch/serialization.py, MAGIC_NUMBER. */
 static const uint8_t magic[] = { 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19 };
 
 typedef struct torch_storage {
@@ -30,7 +32,8 @@ typedef struct torch_file {
     torch_storage *named;
     size_t named_count, named_capacity;
     size_t copied; /* bytes of tensors that are no spans of the file */
-    /* Storages that do not lie where their type may, by key: each is copied once, for all of its tensors. */
+    /* Storages that do not lie where their type may, by key: each is copied once, for all of its
+     * tensors. */
     pith__map moved;
     char **moves;
     size_t move_count, move_room, move_bytes;
@@ -60,12 +63,13 @@ static pith_status torch_find_storage(pith_str *span, torch_file *f, const pith_
         PITH_TRY(torch_member(span, f, "/data/", t->key));
     }
     if (span->data) return PITH_OK;
-    return pith__fail(f->err, PITH_ERR_FORMAT, "storage '" PITH_STR_FMT "' is not in the file", PITH_STR_ARG(t->key));
+    return pith__fail(f->err, PITH_ERR_FORMAT, "storage '" PITH_STR_FMT "' is not in the file",
+                      PITH_STR_ARG(t->key));
 }
 
 /* Fails unless the tensor lies within the storage. *dense: its elements lie one after the other. */
-static pith_status torch_check(bool *dense, pith_tensor *tensor, const torch_file *f, const pith__torch_tensor *t,
-                               pith_str span) {
+static pith_status torch_check(bool *dense, pith_tensor *tensor, const torch_file *f,
+                               const pith__torch_tensor *t, pith_str span) {
     int64_t last = t->offset, expected = 1, size = pith__dtype_bits(t->dtype) / 8, count = 1;
     *tensor = (pith_tensor){ .dtype = t->dtype, .rank = t->rank };
     *dense = true;
@@ -75,15 +79,17 @@ static pith_status torch_check(bool *dense, pith_tensor *tensor, const torch_fil
         tensor->dims[d] = t->dims[d];
         empty = empty || !t->dims[d];
         if (t->dims[d] != 1 && t->strides[d] != expected) *dense = false;
-        if (pith__mul_overflows(count, t->dims[d], &count) || pith__mul_overflows(expected, t->dims[d], &expected) ||
-            (t->dims[d] &&
-             (pith__mul_overflows(t->dims[d] - 1, t->strides[d], &reach) || pith__add_overflows(last, reach, &last))))
+        if (pith__mul_overflows(count, t->dims[d], &count) ||
+            pith__mul_overflows(expected, t->dims[d], &expected) ||
+            (t->dims[d] && (pith__mul_overflows(t->dims[d] - 1, t->strides[d], &reach) ||
+                            pith__add_overflows(last, reach, &last))))
             return pith__fail(f->err, PITH_ERR_FORMAT, "its shape is too large");
     }
     if (size < 1) return pith__fail(f->err, PITH_ERR_UNSUPPORTED, "its dtype is not known");
     int64_t elements = (int64_t)(span.size / (size_t)size);
     if (t->offset > elements || (!empty && last >= elements) || count > elements)
-        return pith__fail(f->err, PITH_ERR_FORMAT, "it reaches beyond its storage of %zu bytes", span.size);
+        return pith__fail(f->err, PITH_ERR_FORMAT, "it reaches beyond its storage of %zu bytes",
+                          span.size);
     if (!pith__dtype_bytes(t->dtype, count, &tensor->bytes))
         return pith__fail(f->err, PITH_ERR_FORMAT, "its shape is too large");
     return PITH_OK;
@@ -106,12 +112,15 @@ static void torch_gather(char *to, const char *from, const pith__torch_tensor *t
     }
 }
 
-/* The storage, or its aligned copy. In the file no two storages of a zip archive lie over each other, so all copies
- * together are no larger than the file; those of an old file, whose storages may have several names, are counted. */
-static pith_status torch_align(pith_str *span, torch_file *f, const pith__torch_tensor *t, size_t size) {
+/* The storage, or its aligned copy. In the file no two storages of a zip archive lie over each
+ * other, so all copies together are no larger than the file; those of an old file, whose storages
+ * may have several names, are counted. */
+static pith_status torch_align(pith_str *span, torch_file *f, const pith__torch_tensor *t,
+                               size_t size) {
     const size_t alignment = size < 8 ? size : 8;
     const pith_tensor kind = { .dtype = t->dtype };
-    if (pith__constant_lies_anywhere(&kind) || (uintptr_t)span->data % alignment == 0) return PITH_OK;
+    if (pith__constant_lies_anywhere(&kind) || (uintptr_t)span->data % alignment == 0)
+        return PITH_OK;
     pith__arena *arena = f->weights->arena;
     if (!f->moves && pith__map_init(&f->moved, arena, 16)) return pith__fail_memory(f->err, 0);
     uint32_t at = f->moves ? pith__map_get(&f->moved, t->key) : UINT32_MAX;
@@ -147,7 +156,8 @@ static pith_status torch_place(torch_file *f, pith_str name, const pith__torch_t
     } else {
         f->copied += tensor.bytes; /* no more than the storage, for each tensor */
         if (f->copied > f->bytes.size)
-            return pith__fail(f->err, PITH_ERR_UNSUPPORTED, "the tensors with strides are larger than the file");
+            return pith__fail(f->err, PITH_ERR_UNSUPPORTED,
+                              "the tensors with strides are larger than the file");
         tensor.data = pith__arena_alloc64(f->weights->arena, tensor.bytes);
         if (!tensor.data) return pith__fail_memory(f->err, tensor.bytes);
         torch_gather(tensor.data, span.data + (size_t)t->offset * size, t, size);
@@ -169,7 +179,8 @@ static pith_status torch_add_all(torch_file *f, const pith__pickle_value *dict, 
         if (!torch_is_entry(&items->at[i])) continue;
         pith_str name = items->at[i].as.text;
         pith_status status = torch_place(f, name, items->at[i + 1].as.tensor);
-        if (status) return pith__fail_at(f->err, status, "tensor '" PITH_STR_FMT "': ", PITH_STR_ARG(name));
+        if (status)
+            return pith__fail_at(f->err, status, "tensor '" PITH_STR_FMT "': ", PITH_STR_ARG(name));
         (*added)++;
     }
     return PITH_OK;
@@ -178,7 +189,8 @@ static pith_status torch_add_all(torch_file *f, const pith__pickle_value *dict, 
 static pith_status torch_add(torch_file *f, const pith__pickle_value *top) {
     size_t added;
     PITH_TRY(torch_add_all(f, top, &added));
-    for (size_t i = 0; !added && top->kind == PITH_PICKLE_DICT && i + 1 < top->as.items->count; i += 2) {
+    for (size_t i = 0; !added && top->kind == PITH_PICKLE_DICT && i + 1 < top->as.items->count;
+         i += 2) {
         const pith__pickle_value *entry = &top->as.items->at[i];
         if (entry[0].kind != PITH_PICKLE_TEXT) continue;
         if (pith__str_is(entry[0].as.text, "state_dict") || pith__str_is(entry[0].as.text, "model"))
@@ -199,16 +211,18 @@ static pith_status torch_read_zip(torch_file *f) {
     for (size_t i = 0; i < f->zip.count && !pickle.data; i++) {
         const pith__zip_member *m = &f->zip.members[i];
         const size_t tail = sizeof pickle_name - 1;
-        if (m->name.size <= tail || memcmp(m->name.data + m->name.size - tail, pickle_name, tail)) continue;
+        if (m->name.size <= tail || memcmp(m->name.data + m->name.size - tail, pickle_name, tail))
+            continue;
         pickle = m->bytes;
         f->prefix = (pith_str){ m->name.data, m->name.size - tail };
     }
     if (!pickle.data)
-        return pith__fail(f->err, PITH_ERR_FORMAT, "the zip archive has no data.pkl; this is not a file of torch.save");
+        return pith__fail(f->err, PITH_ERR_FORMAT,
+                          "the zip archive has no data.pkl; this is not a file of torch.save");
     PITH_TRY(torch_member(&order, f, "/byteorder", PITH_STR("")));
     if (order.data && !pith__str_is(order, "little"))
-        return pith__fail(f->err, PITH_ERR_UNSUPPORTED, "byte order '" PITH_STR_FMT "' is not supported",
-                          PITH_STR_ARG(order));
+        return pith__fail(f->err, PITH_ERR_UNSUPPORTED,
+                          "byte order '" PITH_STR_FMT "' is not supported", PITH_STR_ARG(order));
     PITH_TRY(pith__pickle_read(&top, &used, pickle, f->weights->arena, f->err));
     return torch_add(f, &top);
 }
@@ -222,7 +236,8 @@ static pith_status torch_note(torch_file *f, const pith__pickle_value *dict, boo
         if (deeper) PITH_TRY(torch_note(f, v, false));
         if (v->kind != PITH_PICKLE_TENSOR) continue;
         void *named = f->named;
-        if (!pith__arena_grow(f->weights->arena, &named, f->named_count, &f->named_capacity, sizeof *f->named) ||
+        if (!pith__arena_grow(f->weights->arena, &named, f->named_count, &f->named_capacity,
+                              sizeof *f->named) ||
             !pith__map_put(&f->keys, v->as.tensor->key, (uint32_t)f->named_count, NULL))
             return pith__fail_memory(f->err, f->named_count);
         f->named = named;
@@ -232,28 +247,33 @@ static pith_status torch_note(torch_file *f, const pith__pickle_value *dict, boo
 }
 
 /* After the pickles: for each key a number of elements and the elements. */
-static pith_status torch_read_spans(torch_file *f, const pith__pickle_value *top, const pith__pickle_value *keys,
-                                    pith_str rest) {
-    if (keys->kind != PITH_PICKLE_LIST) return pith__fail(f->err, PITH_ERR_FORMAT, "the list of storages is missing");
+static pith_status torch_read_spans(torch_file *f, const pith__pickle_value *top,
+                                    const pith__pickle_value *keys, pith_str rest) {
+    if (keys->kind != PITH_PICKLE_LIST)
+        return pith__fail(f->err, PITH_ERR_FORMAT, "the list of storages is missing");
     const size_t n = keys->as.items->count;
     if (pith__map_init(&f->keys, f->weights->arena, n + 1)) return pith__fail_memory(f->err, n);
     PITH_TRY(torch_note(f, top, true));
     for (size_t i = 0; i < n; i++) {
         const pith__pickle_value *key = &keys->as.items->at[i];
-        uint32_t at = key->kind == PITH_PICKLE_TEXT ? pith__map_get(&f->keys, key->as.text) : UINT32_MAX;
+        uint32_t at =
+            key->kind == PITH_PICKLE_TEXT ? pith__map_get(&f->keys, key->as.text) : UINT32_MAX;
         size_t bytes;
         int64_t count = 0;
         if (rest.size >= sizeof count) memcpy(&count, rest.data, sizeof count);
         if (at == UINT32_MAX || rest.size < sizeof count || count < 0 ||
-            !pith__dtype_bytes(f->named[at].dtype, count, &bytes) || bytes > rest.size - sizeof count)
-            return pith__fail(f->err, PITH_ERR_FORMAT, "storage %zu of %zu is damaged or cut short", i + 1, n);
+            !pith__dtype_bytes(f->named[at].dtype, count, &bytes) ||
+            bytes > rest.size - sizeof count)
+            return pith__fail(f->err, PITH_ERR_FORMAT, "storage %zu of %zu is damaged or cut short",
+                              i + 1, n);
         f->named[at].bytes = (pith_str){ rest.data + sizeof count, bytes };
         rest = (pith_str){ rest.data + sizeof count + bytes, rest.size - sizeof count - bytes };
     }
     return PITH_OK;
 }
 
-/* Pickles of the magic number, the version, facts about the system, the object and the storages' keys. */
+/* Pickles of the magic number, the version, facts about the system, the object and the storages'
+ * keys. */
 static pith_status torch_read_old(torch_file *f) {
     pith__pickle_value parts[5];
     pith_str rest = f->bytes;
@@ -262,15 +282,17 @@ static pith_status torch_read_old(torch_file *f) {
         size_t used;
         PITH_TRY(pith__pickle_read(&parts[i], &used, rest, f->weights->arena, f->err));
         rest = (pith_str){ rest.data + used, rest.size - used };
-        bool known = i || (parts[0].kind == PITH_PICKLE_BIG && parts[0].as.text.size == sizeof magic &&
-                           !memcmp(parts[0].as.text.data, magic, sizeof magic));
+        bool known =
+            i || (parts[0].kind == PITH_PICKLE_BIG && parts[0].as.text.size == sizeof magic &&
+                  !memcmp(parts[0].as.text.data, magic, sizeof magic));
         if (!known) return pith__fail(f->err, PITH_ERR_FORMAT, "this is not a file of torch.save");
     }
     PITH_TRY(torch_read_spans(f, &parts[3], &parts[4], rest));
     return torch_add(f, &parts[3]);
 }
 
-pith_status pith__torch_read(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
+pith_status pith__torch_read(pith__weights *weights, pith_str bytes, const char *file_name,
+                             pith_error *err) {
     torch_file f = { .weights = weights, .bytes = bytes, .err = err };
     pith_status status;
     if (pith__zip_is(bytes))
@@ -278,7 +300,8 @@ pith_status pith__torch_read(pith__weights *weights, pith_str bytes, const char 
     else if (bytes.size > 2 && (uint8_t)bytes.data[0] == 0x80)
         status = torch_read_old(&f);
     else
-        status = pith__fail(err, PITH_ERR_FORMAT, "this is not a file of torch.save, or it is cut short");
+        status = pith__fail(err, PITH_ERR_FORMAT,
+                            "this is not a file of torch.save, or it is cut short");
     return status ? pith__fail_at(err, status, "%s: ", file_name) : PITH_OK;
 }
 

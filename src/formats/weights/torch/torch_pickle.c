@@ -1,7 +1,7 @@
 /* torch_pickle.c - a stack machine for the opcodes of plain tensors.
  *
- * Values are small structs. Containers are shared by pointer, as in Python, so that a pickle of n bytes holds at most n
- * values, whatever it memoizes. */
+ * Values are small structs. Containers are shared by pointer, as in Python, so that a pickle of n
+ * bytes holds at most n values, whatever it memoizes. */
 #include "formats/weights/torch/torch_pickle.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* The longest pickle, in bytes. That of a model with 10,000 tensors has about 2 MB. What it makes takes at most about
- * 150 times as much memory. */
+/* The longest pickle, in bytes. That of a model with 10,000 tensors has about 2 MB. What it makes
+ * takes at most about 150 times as much memory. */
 #define PICKLE_MAX ((size_t)4 << 20)
 /* The most values on the stack. torch.save puts at most 2,000 there between two SETITEMS. */
 #define STACK_MAX ((size_t)1 << 18)
@@ -86,29 +86,35 @@ typedef struct pickle {
 } pickle;
 
 static pith_status pickle_fail(pickle *p, const char *what) {
-    return pith__fail(p->err, PITH_ERR_FORMAT, "the pickle is damaged at byte %zu: %s", p->op_at, what);
+    return pith__fail(p->err, PITH_ERR_FORMAT, "the pickle is damaged at byte %zu: %s", p->op_at,
+                      what);
 }
 
-static pith_status pickle_memory(pickle *p) { return pith__fail_memory(p->err, p->count * sizeof(value)); }
+static pith_status pickle_memory(pickle *p) {
+    return pith__fail_memory(p->err, p->count * sizeof(value));
+}
 
 /* ---- the stack ---- */
 
 static pith_status push(pickle *p, value v) {
     if (p->count == STACK_MAX) return pickle_fail(p, "too many values on the stack");
     void *stack = p->stack;
-    if (!pith__arena_grow(p->arena, &stack, p->count, &p->capacity, sizeof v)) return pickle_memory(p);
+    if (!pith__arena_grow(p->arena, &stack, p->count, &p->capacity, sizeof v))
+        return pickle_memory(p);
     p->stack = stack;
     p->stack[p->count++] = v;
     return PITH_OK;
 }
 
 static pith_status pop(value *v, pickle *p) {
-    if (!p->count || p->stack[p->count - 1].kind == PITH_PICKLE_MARK) return pickle_fail(p, "a value is missing");
+    if (!p->count || p->stack[p->count - 1].kind == PITH_PICKLE_MARK)
+        return pickle_fail(p, "a value is missing");
     *v = p->stack[--p->count];
     return PITH_OK;
 }
 
-/* The values above the last mark, which is removed with them. They stay valid until the next push. */
+/* The values above the last mark, which is removed with them. They stay valid until the next push.
+ */
 static pith_status pop_mark(value **first, size_t *n, pickle *p) {
     size_t i = p->count;
     while (i && p->stack[i - 1].kind != PITH_PICKLE_MARK) i--;
@@ -122,7 +128,8 @@ static pith_status pop_mark(value **first, size_t *n, pickle *p) {
 static pith_status pickle_add(pickle *p, pith__pickle_items *items, const value *v, size_t n) {
     for (size_t i = 0; i < n; i++) {
         void *at = items->at;
-        if (!pith__arena_grow(p->arena, &at, items->count, &items->capacity, sizeof *v)) return pickle_memory(p);
+        if (!pith__arena_grow(p->arena, &at, items->count, &items->capacity, sizeof *v))
+            return pickle_memory(p);
         items->at = at;
         items->at[items->count++] = v[i];
     }
@@ -141,7 +148,8 @@ static pith_status push_items(pickle *p, pith__pickle_kind kind, const value *v,
 static pith_status push_tuple(pickle *p, size_t n) {
     if (p->count < n) return pickle_fail(p, "a value is missing");
     for (size_t i = 0; i < n; i++)
-        if (p->stack[p->count - 1 - i].kind == PITH_PICKLE_MARK) return pickle_fail(p, "a value is missing");
+        if (p->stack[p->count - 1 - i].kind == PITH_PICKLE_MARK)
+            return pickle_fail(p, "a value is missing");
     p->count -= n;
     value v[3];
     memcpy(v, p->stack + p->count, n * sizeof *v);
@@ -151,7 +159,8 @@ static pith_status push_tuple(pickle *p, size_t n) {
 /* Adds n values to the list or dictionary on top of the stack. */
 static pith_status pickle_extend(pickle *p, pith__pickle_kind kind, const value *v, size_t n) {
     if (!p->count || p->stack[p->count - 1].kind != kind)
-        return pickle_fail(p, kind == PITH_PICKLE_DICT ? "items without a dictionary" : "items without a list");
+        return pickle_fail(p, kind == PITH_PICKLE_DICT ? "items without a dictionary"
+                                                       : "items without a list");
     if (kind == PITH_PICKLE_DICT && n % 2) return pickle_fail(p, "a key without a value");
     return pickle_add(p, p->stack[p->count - 1].as.items, v, n);
 }
@@ -186,7 +195,8 @@ static pith_status take_line(pith_str *line, pickle *p) {
 static pith_status push_number(pickle *p, int bytes, bool is_signed) {
     uint64_t n;
     PITH_TRY(take_number(&n, p, bytes));
-    return push(p, (value){ .kind = PITH_PICKLE_INT, .as.number = is_signed ? (int32_t)(uint32_t)n : (int64_t)n });
+    return push(p, (value){ .kind = PITH_PICKLE_INT,
+                            .as.number = is_signed ? (int32_t)(uint32_t)n : (int64_t)n });
 }
 
 static pith_status push_long(pickle *p, int length_bytes) {
@@ -211,20 +221,25 @@ static pith_status push_text(pickle *p, int length_bytes) {
 
 static pith_status push_global(pickle *p, pith_str module, pith_str name) {
     size_t i = 0, n = sizeof globals / sizeof *globals;
-    while (i < n && !(pith__str_is(module, globals[i].module) && pith__str_is(name, globals[i].name))) i++;
+    while (i < n &&
+           !(pith__str_is(module, globals[i].module) && pith__str_is(name, globals[i].name)))
+        i++;
     if (i < n) return push(p, (value){ .kind = PITH_PICKLE_GLOBAL, .global = (int)i });
-    return pith__fail(p->err, PITH_ERR_UNSUPPORTED,
-                      "the pickle asks for '" PITH_STR_FMT "." PITH_STR_FMT
-                      "' at byte %zu; only plain tensors are read, and nothing is executed. Convert the file to "
-                      "safetensors",
-                      PITH_STR_ARG(module), PITH_STR_ARG(name), p->op_at);
+    return pith__fail(
+        p->err, PITH_ERR_UNSUPPORTED,
+        "the pickle asks for '" PITH_STR_FMT "." PITH_STR_FMT
+        "' at byte %zu; only plain tensors are read, and nothing is executed. Convert the file to "
+        "safetensors",
+        PITH_STR_ARG(module), PITH_STR_ARG(name), p->op_at);
 }
 
 static pith_status pickle_put(pickle *p, uint64_t index) {
-    if (!p->count || p->stack[p->count - 1].kind == PITH_PICKLE_MARK) return pickle_fail(p, "nothing to memoize");
+    if (!p->count || p->stack[p->count - 1].kind == PITH_PICKLE_MARK)
+        return pickle_fail(p, "nothing to memoize");
     if (index > p->memo_count) return pickle_fail(p, "a memo out of order");
     void *memo = p->memo;
-    if (!pith__arena_grow(p->arena, &memo, p->memo_count, &p->memo_capacity, sizeof *p->memo)) return pickle_memory(p);
+    if (!pith__arena_grow(p->arena, &memo, p->memo_count, &p->memo_capacity, sizeof *p->memo))
+        return pickle_memory(p);
     p->memo = memo;
     p->memo[index] = p->stack[p->count - 1];
     if (index == p->memo_count) p->memo_count++;
@@ -250,17 +265,20 @@ static bool pickle_is_global(const value *v, global_kind kind) {
     return v->kind == PITH_PICKLE_GLOBAL && globals[v->global].kind == kind;
 }
 
-/* ('storage', torch.FloatStorage, key, location, elements); older files have a view of another storage after that. */
+/* ('storage', torch.FloatStorage, key, location, elements); older files have a view of another
+ * storage after that. */
 static pith_status push_storage(pickle *p) {
     value id;
     PITH_TRY(pop(&id, p));
     const pith__pickle_items *t = id.kind == PITH_PICKLE_TUPLE ? id.as.items : NULL;
-    bool good = t && t->count >= 5 && t->at[0].kind == PITH_PICKLE_TEXT && pith__str_is(t->at[0].as.text, "storage") &&
-                pickle_is_global(&t->at[1], STORAGE) && t->at[2].kind == PITH_PICKLE_TEXT &&
-                t->at[4].kind == PITH_PICKLE_INT && t->at[4].as.number >= 0;
+    bool good = t && t->count >= 5 && t->at[0].kind == PITH_PICKLE_TEXT &&
+                pith__str_is(t->at[0].as.text, "storage") && pickle_is_global(&t->at[1], STORAGE) &&
+                t->at[2].kind == PITH_PICKLE_TEXT && t->at[4].kind == PITH_PICKLE_INT &&
+                t->at[4].as.number >= 0;
     if (!good) return pickle_fail(p, "a persistent object that is not a storage");
     if (t->count > 5 && t->at[5].kind != PITH_PICKLE_NONE)
-        return pith__fail(p->err, PITH_ERR_UNSUPPORTED, "a storage that is a view of another, at byte %zu", p->op_at);
+        return pith__fail(p->err, PITH_ERR_UNSUPPORTED,
+                          "a storage that is a view of another, at byte %zu", p->op_at);
     pith__torch_tensor *s = pith__arena_array(p->arena, 1, sizeof *s);
     if (!s) return pickle_memory(p);
     s->key = t->at[2].as.text;
@@ -274,7 +292,8 @@ static bool pickle_numbers(int64_t *out, const value *v, size_t *n) {
     if (v->as.items->count > PITH_MAX_RANK) return false;
     *n = v->as.items->count;
     for (size_t i = 0; i < *n; i++) {
-        if (v->as.items->at[i].kind != PITH_PICKLE_INT || v->as.items->at[i].as.number < 0) return false;
+        if (v->as.items->at[i].kind != PITH_PICKLE_INT || v->as.items->at[i].as.number < 0)
+            return false;
         out[i] = v->as.items->at[i].as.number;
     }
     return true;
@@ -283,7 +302,8 @@ static bool pickle_numbers(int64_t *out, const value *v, size_t *n) {
 /* (storage, offset, size, stride, …); v3 has the dtype as its seventh. */
 static pith_status push_tensor(pickle *p, global_kind how, const pith__pickle_items *a) {
     size_t rank, strides, least = how == REBUILD_V3 ? 7 : 4;
-    if (a->count < least || a->at[0].kind != PITH_PICKLE_STORAGE || a->at[1].kind != PITH_PICKLE_INT)
+    if (a->count < least || a->at[0].kind != PITH_PICKLE_STORAGE ||
+        a->at[1].kind != PITH_PICKLE_INT)
         return pickle_fail(p, "a tensor without a storage");
     pith__torch_tensor *t = pith__arena_array(p->arena, 1, sizeof *t);
     if (!t) return pickle_memory(p);
@@ -293,7 +313,8 @@ static pith_status push_tensor(pickle *p, global_kind how, const pith__pickle_it
         !pickle_numbers(t->strides, &a->at[3], &strides) || rank != strides)
         return pickle_fail(p, "a tensor whose sizes or strides are not small lists of numbers");
     t->rank = (int)rank;
-    if (how == REBUILD_V3 && !pickle_is_global(&a->at[6], DTYPE)) return pickle_fail(p, "a tensor without a dtype");
+    if (how == REBUILD_V3 && !pickle_is_global(&a->at[6], DTYPE))
+        return pickle_fail(p, "a tensor without a dtype");
     if (how == REBUILD_V3) t->dtype = globals[a->at[6].global].dtype;
     return push(p, (value){ .kind = PITH_PICKLE_TENSOR, .as.tensor = t });
 }
@@ -310,7 +331,8 @@ static pith_status pickle_reduce(pickle *p) {
         if (a->count) return pickle_fail(p, "an OrderedDict made from arguments");
         return push_items(p, PITH_PICKLE_DICT, NULL, 0);
     }
-    if (kind == REBUILD_V1 || kind == REBUILD_V2 || kind == REBUILD_V3) return push_tensor(p, kind, a);
+    if (kind == REBUILD_V1 || kind == REBUILD_V2 || kind == REBUILD_V3)
+        return push_tensor(p, kind, a);
     bool passes = (kind == REBUILD_PARAMETER && a->count && a->at[0].kind == PITH_PICKLE_TENSOR) ||
                   (kind == SIZE && a->count == 1);
     return passes ? push(p, a->at[0]) : pickle_fail(p, "a call that makes no tensor");
@@ -374,7 +396,8 @@ static pith_status pickle_protocol(pickle *p) {
     uint64_t version;
     PITH_TRY(take_number(&version, p, 1));
     return version <= 5 ? PITH_OK
-                        : pith__fail(p->err, PITH_ERR_UNSUPPORTED, "pickle protocol %d is not known", (int)version);
+                        : pith__fail(p->err, PITH_ERR_UNSUPPORTED,
+                                     "pickle protocol %d is not known", (int)version);
 }
 
 /* Opcodes that make or use values without an argument. */
@@ -403,8 +426,10 @@ static pith_status pickle_plain(pickle *p, uint8_t op) {
     case 0x93: return pickle_stack_global(p);
     case 0x94: return pickle_put(p, p->memo_count);
     default:
-        return pith__fail(p->err, PITH_ERR_UNSUPPORTED,
-                          "opcode 0x%02x at byte %zu of the pickle is not one of those of plain tensors", op, p->op_at);
+        return pith__fail(
+            p->err, PITH_ERR_UNSUPPORTED,
+            "opcode 0x%02x at byte %zu of the pickle is not one of those of plain tensors", op,
+            p->op_at);
     }
 }
 
@@ -432,14 +457,15 @@ static pith_status pickle_step(pickle *p, uint8_t op) {
     }
 }
 
-pith_status pith__pickle_read(pith__pickle_value *result, size_t *used, pith_str bytes, pith__arena *arena,
-                              pith_error *err) {
+pith_status pith__pickle_read(pith__pickle_value *result, size_t *used, pith_str bytes,
+                              pith__arena *arena, pith_error *err) {
     pickle p = { .bytes = bytes, .arena = arena, .err = err };
     if (p.bytes.size > PICKLE_MAX) p.bytes.size = PICKLE_MAX;
     while (!p.stopped) {
         p.op_at = p.at;
         if (p.at == PICKLE_MAX)
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "the pickle is longer than %zu bytes", PICKLE_MAX);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "the pickle is longer than %zu bytes",
+                              PICKLE_MAX);
         if (p.at == p.bytes.size) return pickle_fail(&p, "it has no end");
         PITH_TRY(pickle_step(&p, (uint8_t)p.bytes.data[p.at++]));
     }

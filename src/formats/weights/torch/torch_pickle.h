@@ -1,9 +1,10 @@
 /* torch_pickle.h - a reader of pickles that hold plain tensors.
  *
- * It interprets the opcodes that torch.save writes for dictionaries, lists, tuples, numbers, strings and tensors, and
- * the names in its list: OrderedDict, the functions that rebuild tensors and parameters, storages and dtypes. Any other
- * opcode or name is an error with its offset. Nothing is executed or imported, and nothing is read recursively.
- * Source: CPython, pickletools.py; PyTorch, torch/_utils.py and torch/serialization.py. */
+ * It interprets the opcodes that torch.save writes for dictionaries, lists, tuples, numbers,
+ * strings and tensors, and the names in its list: OrderedDict, the functions that rebuild tensors
+ * and parameters, storages and dtypes. Any other opcode or name is an error with its offset.
+ * Nothing is executed or imported, and nothing is read recursively. Source: CPython,
+ * pickletools.py; PyTorch, torch/_utils.py and torch/serialization.py. */
 #ifndef PITH_FORMATS_WEIGHTS_TORCH_TORCH_PICKLE_H
 #define PITH_FORMATS_WEIGHTS_TORCH_TORCH_PICKLE_H
 
@@ -15,7 +16,8 @@
 /* A tensor as the pickle describes it; sizes are not checked against the storage. */
 typedef struct pith__torch_tensor {
     pith_str key;   /* of the storage */
-    int dtype;      /* a pith_dtype, or PITH_UNDEFINED: the storage has no type and none was given */
+    int dtype;      /* a pith_dtype, or PITH_UNDEFINED: the storage has no type and none was
+                       given */
     int64_t numel;  /* elements of the storage, as the pickle has it */
     int64_t offset; /* in elements */
     int rank;
@@ -54,9 +56,9 @@ typedef struct pith__pickle_items {
     size_t count, capacity;
 } pith__pickle_items;
 
-/* Reads one pickle from the front of bytes; *used is its length. The value is in the arena, its texts are spans of
- * bytes. Errors do not name the file. */
-pith_status pith__pickle_read(pith__pickle_value *value, size_t *used, pith_str bytes, pith__arena *arena,
-                              pith_error *err);
+/* Reads one pickle from the front of bytes; *used is its length. The value is in the arena, its
+ * texts are spans of bytes. Errors do not name the file. */
+pith_status pith__pickle_read(pith__pickle_value *value, size_t *used, pith_str bytes,
+                              pith__arena *arena, pith_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* torch_zip.h - the directory of a zip archive whose members are stored as they are.
  *
- * Zip64 is known. Checksums are not compared. Compressed and encrypted members, members that overlap and members that
- * reach beyond the file are errors. Source: PKWARE, APPNOTE 6.3, sections 4.3 and 4.5.3. */
+ * Zip64 is known. Checksums are not compared. Compressed and encrypted members, members that
+ * overlap and members that reach beyond the file are errors. Source: PKWARE, APPNOTE 6.3, sections
+ * 4.3 and 4.5.3. */
 #ifndef PITH_FORMATS_WEIGHTS_TORCH_TORCH_ZIP_H
 #define PITH_FORMATS_WEIGHTS_TORCH_TORCH_ZIP_H
 
