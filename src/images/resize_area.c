@@ -114,8 +114,9 @@ pith_status pith__area_resize(float *pixels, int32_t width, int32_t height, cons
     area_span *columns, *rows;
     PITH_TRY(area_spans(&columns, &across, width, shrinks, arena, err));
     PITH_TRY(area_spans(&rows, &down, height, shrinks, arena, err));
-    double *row = pith__arena_array(arena, 2 * line, sizeof *row), *sum = row + line;
+    double *row = pith__arena_array(arena, 2 * line, sizeof *row);
     if (!row) return pith__fail_memory(err, 2 * line * sizeof *row);
+    double *sum = row + line;
     for (int32_t y = 0; y < height; y++) {
         memset(sum, 0, line * sizeof *sum);
         for (int32_t i = 0; i < rows[y].count; i++) {

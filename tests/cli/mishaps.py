@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from cli import MODELS, PITH, Command, pith
-
-SANITIZED = b"san.so" in subprocess.run(["ldd", PITH], capture_output=True).stdout
+from command import SANITIZED
 
 
 def wait_until(condition, seconds=120):

@@ -27,7 +27,7 @@ enum {
     USES = 4
 };
 
-#if defined __SANITIZE_ADDRESS__
+#ifdef PITH_SANITIZED
 /* Memory that goes past the limited allocator ends the process too. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {

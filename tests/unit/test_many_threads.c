@@ -207,7 +207,7 @@ static void test_all_at_once(void **state) {
     for (int part = 2; part < PARTS; part++) {
         assert_true(peaks[part] <= most + most / 4);
         assert_true(held[part] <= held[0] + ((size_t)16 << 20));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef PITH_SANITIZED
         assert_true(resident[part] <= resident[0] + ((size_t)32 << 20));
 #endif
     }

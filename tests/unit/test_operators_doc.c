@@ -114,8 +114,9 @@ static void put_dtypes(page *p, uint32_t dtypes) {
 }
 
 static void put_allowed(page *p, const pith__attr_rule *rule) {
-    const char *comma = " (", *end = rule->allowed.data + rule->allowed.size;
-    for (const char *at = rule->allowed.data, *bar; at && at <= end; at = bar + 1) {
+    const char *comma = " (", *bar, *at = rule->allowed.data;
+    const char *end = at ? at + rule->allowed.size : NULL;
+    for (; at && at <= end; at = bar + 1) {
         bar = memchr(at, '|', (size_t)(end - at));
         if (!bar) bar = end;
         put(p, "%s%.*s", comma, bar > at ? (int)(bar - at) : 2, bar > at ? at : "''");

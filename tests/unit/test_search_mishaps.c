@@ -223,7 +223,7 @@ static void out_of_arenas(void **state) {
         set_free(s);
     }
     print_message("%zu places\n", places);
-    assert_true(places > 30);
+    assert_true(places > 20); /* compilers make one place of several calls that are alike */
 }
 
 static void cancelled(void **state) {

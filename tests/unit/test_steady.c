@@ -180,7 +180,7 @@ static int embed_mixed(void) {
             atomic_load(&most_seen), before);
     if (n.texts != 2 * COUNT || peak > LIMIT) return 5;
     pith_model_close(model);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef PITH_SANITIZED
     return 0; /* shadow memory is anonymous */
 #else
     return atomic_load(&most_seen) > LIMIT + ((size_t)15 << 20) ? 6 : 0;

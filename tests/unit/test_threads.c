@@ -220,7 +220,7 @@ static void signals_are_blocked(void **state) {
     assert_false(sigismember(&mask, SIGTERM));
 }
 
-#ifndef __SANITIZE_THREAD__ /* which refuses threads after a fork of a process that has some */
+#ifndef PITH_SANITIZED_THREADS /* which refuses threads after a fork of a process that has some */
 static void ask_for_many(void *context, size_t part, int worker) {
     (void)part;
     (void)worker;
@@ -519,7 +519,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(nested_runs),
         cmocka_unit_test(nested_runs_are_helped),
         cmocka_unit_test(signals_are_blocked),
-#ifndef __SANITIZE_THREAD__
+#ifndef PITH_SANITIZED_THREADS
         cmocka_unit_test(nested_runs_make_no_threads),
         cmocka_unit_test(works_after_fork),
         cmocka_unit_test(pinned_on_request),

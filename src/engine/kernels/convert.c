@@ -314,6 +314,7 @@ bool pith__convert_known(int from, int to) { return has_row(from) && has_row(to)
 
 void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first,
                    int64_t n, bool saturate) {
+    if (n <= 0) return; /* there may be no memory */
     int from_bits = pith__dtype_bits(from), to_bits = pith__dtype_bits(to);
     if (!pith__convert_known(from, to) && from != to) {
         size_t size = (size_t)to_bits / 8;

@@ -77,8 +77,9 @@ static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, u
         for (const char *p = text + begin; p < text + end;)
             most += form->decompose(pith__utf8_next(&p), d);
     }
-    mark *m = pith__encoding_scratch(enc, SLOT, 2 * most * sizeof *m), *spare = m + most;
+    mark *m = pith__encoding_scratch(enc, SLOT, 2 * most * sizeof *m);
     if (!m) return pith__fail_memory(enc->err, most * sizeof *m);
+    mark *spare = m + most;
     size_t n = 0, run = 0;
     for (const char *p = text + begin; p < text + end;) {
         uint32_t d[PITH_DECOMPOSITION_MAX];
