@@ -21,6 +21,7 @@ import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
 PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+TIMEOUT = 120 if not any(name in PITH.read_bytes() for name in (b"__asan_init", b"__tsan_init")) else 1200  # sanitizers make training slow
 DATA = SOURCE / "tests/data"
 DENSE, CROSS, LABELS, WORDS = DATA / "modules/dense", DATA / "tasks/cross-bert", DATA / "tasks/labels-bert", DATA / "modules/dense"
 YUNET, FACE, NODE = DATA / "yunet/yunet-s-640-other-sizes/model.onnx", DATA / "faces/face_1.png", DATA / "operators/attention_f64"
@@ -56,7 +57,7 @@ class Place:
         return (self.folder / name).exists()
 
     def run(self, verb, *arguments, stdin=b"", **keywords):
-        return subprocess.run([PITH, verb, *map(str, arguments)], cwd=self.folder, input=stdin, capture_output=True, timeout=120, check=False,
+        return subprocess.run([PITH, verb, *map(str, arguments)], cwd=self.folder, input=stdin, capture_output=True, timeout=TIMEOUT, check=False,
                               **keywords)
 
     def good(self, verb, *arguments, **keywords):
