@@ -341,9 +341,207 @@ def writers():
                 fault(path, number, "opens a file for writing; use cli/output/output.h")
 
 
+# Folders whose sources still hold nested `?:` or guards in the heads of for loops: not faults yet, `--density` counts them.
+DENSE = ("src/formats", "src/text", "src/models", "src/tables", "src/engine", "src/base", "src/search", "src/images", "cli",
+         "image")
+
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\d[\w.]*|->|\+\+|--|<<=|>>=|&&|\|\||[-+*/%&|^<>=!]=|\S')
+CLOSES = {"(": ")", "[": "]", "{": "}"}
+ASSIGNS = set("= += -= *= /= %= &= |= ^= <<= >>=".split())
+
+
+def c_tokens(path):
+    """The file's tokens in streams of (token, line): its code without preprocessor lines, then the body of each macro."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text(), flags=re.S)
+    code, bodies, lines, at = [], [], text.split("\n"), 0
+    while at < len(lines):
+        if not re.match(r"\s*#", lines[at]):
+            code += [(t, at + 1) for t in TOKEN.findall(lines[at])]
+            at += 1
+            continue
+        macro, start = [], at
+        while True:
+            macro += [(t, at + 1) for t in TOKEN.findall(lines[at].rstrip("\\"))]
+            at += 1
+            if at >= len(lines) or not lines[at - 1].endswith("\\"):
+                break
+        head = re.match(r"\s*#\s*define\s+\w+(\()?", lines[start])
+        if head:
+            skip = next((i for i, t in enumerate(macro) if t[0] == ")"), 2) + 1 if head.group(1) else 3
+            bodies.append(macro[skip:])
+    return [code, *bodies]
+
+
+def bracket_pairs(tokens):
+    """The index of the bracket that closes each opening one."""
+    pairs, open_at = {}, []
+    for i, (token, _) in enumerate(tokens):
+        if token in CLOSES:
+            open_at.append(i)
+        elif open_at and token == CLOSES[tokens[open_at[-1]][0]]:
+            pairs[open_at.pop()] = i
+    return pairs
+
+
+def nested_choices(tokens):
+    """Lines of a `?:` that has a second `?:` in one of its operands, brackets in them included. Tables of constants may: an
+    initialiser in braces of what is both static and const."""
+    pairs, found = bracket_pairs(tokens), []
+
+    def walk(start, end, table):
+        """The number of `?` from start to end. A segment is what one comma, semicolon or statement head sets apart."""
+        total, own, inner, first, at = 0, 0, 0, start, start
+
+        def close(line):
+            nonlocal total, own, inner
+            if own and own + inner > 1 and not table:
+                found.append(line)
+            total, own, inner = total + own + inner, 0, 0
+
+        while at < end:
+            token, line = tokens[at]
+            if token == "?":
+                own += 1
+            elif token in (",", ";"):
+                close(tokens[first][1])
+                first = at + 1
+            elif at in pairs and pairs[at] < end:
+                words = {t for t, _ in tokens[first:at]}
+                inner += walk(at + 1, pairs[at], table or (token == "{" and {"static", "const", "="} <= words))
+                head = token == "(" and at and tokens[at - 1][0] in ("if", "for", "while", "switch")
+                statement = token == "{" and "=" not in words and tokens[at - 1][0] != "return"
+                at = pairs[at]
+                if head or statement:
+                    close(line)
+                    first = at + 1
+            at += 1
+        if first < len(tokens):
+            close(tokens[first][1])
+        return total
+
+    walk(0, len(tokens), False)
+    return found
+
+
+def statement_end(tokens, pairs, at):
+    """The index behind the statement that starts at `at`."""
+    if at >= len(tokens):
+        return at
+    token = tokens[at][0]
+    if token == "{":
+        return pairs.get(at, len(tokens) - 1) + 1
+    if token in ("if", "for", "while", "switch"):
+        end = statement_end(tokens, pairs, pairs.get(at + 1, len(tokens)) + 1)
+        if token == "if" and end < len(tokens) and tokens[end][0] == "else":
+            end = statement_end(tokens, pairs, end + 1)
+        return end
+    if token == "do":
+        at = statement_end(tokens, pairs, at + 1)
+    while at < len(tokens) and tokens[at][0] != ";":
+        at = pairs.get(at, at) + 1
+    return at + 1
+
+
+def lvalue_paths(tokens):
+    """Each name with its members, `a->b[i].c` as (a, b, c), indices left out; with the places before and behind it."""
+    pairs, at = bracket_pairs(tokens), 0
+    while at < len(tokens):
+        if not re.match(r"[A-Za-z_]", tokens[at][0]) or (at and tokens[at - 1][0] in (".", "->")):
+            at += 1
+            continue
+        path, end = [tokens[at][0]], at + 1
+        while end < len(tokens):
+            if tokens[end][0] == "[" and end in pairs:
+                end = pairs[end] + 1
+            elif tokens[end][0] in (".", "->") and end + 1 < len(tokens):
+                path.append(tokens[end + 1][0])
+                end += 2
+            else:
+                break
+        yield tuple(path), at - 1, end
+        at += 1
+
+
+def assigned_paths(tokens):
+    """What the tokens assign, count up or down, declare with a value, or pass on by address."""
+    for path, before, behind in lvalue_paths(tokens):
+        while before > 0 and tokens[before][0] == "*" and tokens[before - 1][0] in ("*", "++", "--"):
+            before -= 1
+        left = tokens[before][0] if before >= 0 else ""
+        right = tokens[behind][0] if behind < len(tokens) else ""
+        address = left == "&" and (before == 0 or re.match(r"[(,=&|!?:;{]$|&&$|\|\|$|return$", tokens[before - 1][0]))
+        if right in ASSIGNS or {left, right} & {"++", "--"} or address:
+            yield path
+
+
+def head_guards(tokens):
+    """Lines of for loops with a guard in the head: an operand of the condition's `&&` that names nothing which the head or
+    the body assigns. It is the same in every turn, or another function changes it out of sight: an `if` says so."""
+    pairs, found = bracket_pairs(tokens), []
+    for at, (token, line) in enumerate(tokens):
+        if token != "for" or at + 1 not in pairs:
+            continue
+        head_end = pairs[at + 1]
+        parts, start = [], at + 2
+        i = start
+        while i <= head_end:
+            if tokens[i][0] == ";" or i == head_end:
+                parts.append((start, i))
+                start = i + 1
+            i = pairs.get(i, i) + 1
+        if len(parts) != 3:
+            continue
+        changed = set(assigned_paths(tokens[at + 1 : statement_end(tokens, pairs, head_end + 1)]))
+        (start, end), operands = parts[1], []
+        i = start
+        while i <= end:
+            if i == end or tokens[i][0] == "&&":
+                operands.append(tokens[start:i])
+                start = i + 1
+            i = pairs.get(i, i) + 1
+        for operand in operands if len(operands) > 1 else ():
+            paths = [path for path, _, _ in lvalue_paths(operand)]
+            if not any(a[: len(b)] == b or b[: len(a)] == a for a in paths for b in changed):
+                found.append(line)
+                break
+    return found
+
+
+def dense_places():
+    """(path, line, text) of each nested `?:` and each guard in the head of a for loop."""
+    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h"):
+        for tokens in c_tokens(path):
+            for line in nested_choices(tokens):
+                yield path, line, "a ?: within a ?:; write an if, or name the inner one"
+            for line in head_guards(tokens):
+                yield path, line, "a guard in the head of a for loop; write an if before the loop or in its body"
+
+
+def density():
+    """No `?:` within a `?:` outside tables of constants, and no guard in the head of a for loop."""
+    for path, line, text in dense_places():
+        if not str(path.relative_to(ROOT)).startswith(tuple(folder + "/" for folder in DENSE)):
+            fault(path, line, text)
+
+
+def print_density():
+    """For `lint.py --density`: every place, folders not yet swept included, then the number of each folder."""
+    counts = {}
+    for path, line, text in dense_places():
+        print(f"{path.relative_to(ROOT)}:{line}: {text}")
+        folder = str(path.parent.relative_to(ROOT))
+        counts[folder] = counts.get(folder, 0) + 1
+    for folder, count in sorted(counts.items()):
+        print(f"{count:5} {folder}")
+    print(f"{sum(counts.values()):5} in all")
+
+
 def main():
+    if sys.argv[1:] == ["--density"]:
+        print_density()
+        return
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
-                  places, option_table, writers):
+                  places, option_table, writers, density):
         check()
     for line in faults:
         print(line)
