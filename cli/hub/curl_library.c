@@ -2,34 +2,15 @@
 #include "cli/hub/curl_library.h"
 
 #include <dlfcn.h>
-#include <glob.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "base/os/shared_library.h"
 
 const char *curl_may_not_load(void) {
-    static const char *const kinds[] = { "*.so", "*.so.*", "glibc-hwcaps", "tls" };
-    const char *at = secure_getenv("LD_LIBRARY_PATH");
-    if (at && !*at) return NULL;
-    while (at) {
-        const int size = (int)strcspn(at, ":;");
-        const bool whole = *at == '/' || !strncmp(at, "$ORIGIN", 7) || !strncmp(at, "${ORIGIN}", 9);
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !whole; i++) {
-            char pattern[PATH_MAX];
-            glob_t found = { 0 };
-            const bool fits = snprintf(pattern, sizeof pattern, "%.*s%s%s", size, at,
-                                       size ? "/" : "", kinds[i]) < PATH_MAX;
-            const bool holds = !fits || !glob(pattern, GLOB_NOSORT, NULL, &found);
-            globfree(&found);
-            if (holds)
-                return "LD_LIBRARY_PATH has an entry that begins in the current folder, and "
-                       "libraries lie there; write "
-                       "whole paths, without a colon at either end";
-        }
-        at = at[size] ? at + size + 1 : NULL;
-    }
-    return NULL;
+    return pith__library_unsafe_entry().data
+               ? "LD_LIBRARY_PATH has an entry that begins in the current folder, and libraries "
+                 "lie there; write whole paths, without a colon at either end"
+               : NULL;
 }
 
 const curl_library *curl_load(const command *c) {

@@ -29,21 +29,26 @@ static bool library_folder_holds(const char *folder, size_t size) {
     return holds;
 }
 
-pith_status pith__library_safe(pith_error *err) {
+pith_str pith__library_unsafe_entry(void) {
     const char *at = secure_getenv("LD_LIBRARY_PATH");
-    if (at && !*at) return PITH_OK;
+    if (at && !*at) at = NULL;
     for (; at; at = at[strcspn(at, ":;")] ? at + strcspn(at, ":;") + 1 : NULL) {
         const size_t size = strcspn(at, ":;");
         const bool whole = *at == '/' || !strncmp(at, "$ORIGIN", 7) || !strncmp(at, "${ORIGIN}", 9);
-        if (!whole && library_folder_holds(at, size))
-            return pith__fail(
-                err, PITH_ERR_UNSUPPORTED,
-                "no library is loaded, since LD_LIBRARY_PATH has the entry '" PITH_CUT_FMT
-                "', %s, and libraries lie there; write whole paths, without a colon at either end",
-                PITH_CUT(((pith_str){ at, size }), 200),
-                size ? "which begins in the current folder" : "which is the current folder");
+        if (!whole && library_folder_holds(at, size)) return (pith_str){ at, size };
     }
-    return PITH_OK;
+    return (pith_str){ NULL, 0 };
+}
+
+pith_status pith__library_safe(pith_error *err) {
+    const pith_str entry = pith__library_unsafe_entry();
+    if (!entry.data) return PITH_OK;
+    return pith__fail(
+        err, PITH_ERR_UNSUPPORTED,
+        "no library is loaded, since LD_LIBRARY_PATH has the entry '" PITH_CUT_FMT
+        "', %s, and libraries lie there; write whole paths, without a colon at either end",
+        PITH_CUT(entry, 200),
+        entry.size ? "which begins in the current folder" : "which is the current folder");
 }
 
 void *pith__library_load(const char *const *names, size_t count) {

@@ -8,11 +8,13 @@
 
 #include "pith/types.h"
 
-/* Fails with PITH_ERR_UNSUPPORTED if an entry of LD_LIBRARY_PATH is empty or no absolute path,
- * which the loader takes from the current folder on, and the folder that it names holds a shared
- * library: what lies beside the data would be loaded, perhaps only for what the library needs
- * itself. Without such a file the entry decides nothing. Called before anything is loaded; the
- * variable is taken as it is now. */
+/* The first entry of LD_LIBRARY_PATH that is empty or no absolute path, which the loader takes from
+ * the current folder on, if the folder that it names holds a shared library: what lies beside the
+ * data would be loaded, perhaps only for what the library needs itself. Without such a file the
+ * entry decides nothing. data is NULL if there is none; else it points into the variable, which is
+ * taken as it is now. */
+pith_str pith__library_unsafe_entry(void);
+/* Fails with PITH_ERR_UNSUPPORTED if there is such an entry. Called before anything is loaded. */
 pith_status pith__library_safe(pith_error *err);
 /* Loads the first of these libraries that is there, by its name or path. NULL: none is. errno stays
  * as it was. */
