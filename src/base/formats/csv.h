@@ -1,4 +1,4 @@
-/* csv.h - CSV as RFC 4180 has it: quotes, doubled quotes, line breaks within quotes, CRLF, LF or CR,
+/* csv.h - CSV as RFC 4180 has it: quotes, doubled quotes, line breaks within quotes, CRLF or LF,
  * any one-byte delimiter; cell by cell, or a table at once.
  *
  * A table is held whole in memory: one span for each cell, into the bytes of the file. Only cells
