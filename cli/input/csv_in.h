@@ -1,7 +1,8 @@
-/* csv_in.h - reading CSV (RFC 4180), record by record. */
+/* csv_in.h - reading a file of CSV (base/formats/csv.h), record by record. */
 #ifndef PITH_CLI_INPUT_CSV_IN_H
 #define PITH_CLI_INPUT_CSV_IN_H
 
+#include "base/formats/csv.h"
 #include "cli/base/mapped_file.h"
 #include "cli/base/text_input.h"
 
@@ -11,8 +12,9 @@ enum { CSV_FIELDS = 64 };
 typedef struct csv_in {
     const char *path;
     mapped file;
-    size_t at, line;                /* where the next record begins; of the last record, from 1 */
-    size_t next_line;               /* of the next one */
+    pith__csv_scan scan;
+    pith__arena arena;              /* of cells with doubled quotes, until the next record */
+    size_t line, next_line;         /* of the last record, from 1; of the next one */
     bytes text;                     /* the fields of the last record, each with a NUL */
     const char *fields[CSV_FIELDS]; /* [count], until the next record */
     size_t count;

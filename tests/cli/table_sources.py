@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 PITH, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -103,6 +104,12 @@ class Sources(unittest.TestCase):
             archive.writestr("products.csv", (SHOP / "products.csv").read_bytes(), zipfile.ZIP_DEFLATED, 9)
             archive.writestr("notes.txt", "no table")
         self.assertEqual(want, self.made(self.work / "shop.zip"))
+        with unittest.mock.patch.object(zipfile, "ZIP64_LIMIT", 10):  # larger sizes and offsets take fields of zip64
+            with zipfile.ZipFile(self.work / "wide.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+                for name in ("schema.json", "orders.csv", "customers.csv", "products.csv"):
+                    archive.write(SHOP / name, name)
+        self.assertIn(b"PK\6\7", (self.work / "wide.zip").read_bytes())
+        self.assertEqual(want, self.made(self.work / "wide.zip"))
         folder = self.work / "packed"
         shutil.copytree(SHOP, folder)
         schema = (folder / "schema.json").read_text()
@@ -201,6 +208,8 @@ class Sources(unittest.TestCase):
         self.refused(changed(central + 42, b"\xff\xff\xff\x0f"), "outside the file")
         self.refused(changed(len(data) - 6, b"\xff\xff\xff\x0f"), "outside the file")
         path.write_bytes(data[:-1])
+        self.refused(path, "no directory at its end")
+        path.write_bytes(data + b"more")
         self.refused(path, "no directory at its end")
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("a.txt", "x")

@@ -1,5 +1,5 @@
-/* csv.c - see csv.h. Two passes with one scanner: the first counts cells and finds faults, the
- * second stores spans, so that the memory is allocated once. */
+/* csv.c - see csv.h. A table is read in two passes with one scanner: the first counts cells and
+ * finds faults, the second stores spans, so that the memory is allocated once. */
 #include "base/formats/csv.h"
 
 #include "base/checked.h"
@@ -8,91 +8,95 @@
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 
-/* What follows a cell. */
-enum csv_after { CSV_CELL, CSV_ROW_END, CSV_FAULT, CSV_MEMORY };
-
-typedef struct csv_scan {
-    const char *p, *end;
-    char delimiter;
-    pith__arena *arena; /* NULL: cells with doubled quotes are not decoded */
-    const char *fault;
-} csv_scan;
-
-static enum csv_after csv_after_cell(csv_scan *s) {
-    if (s->p == s->end) return CSV_ROW_END;
-    const char c = *s->p++;
-    if (c == s->delimiter) return CSV_CELL;
-    if (c == '\r' && s->p < s->end && *s->p == '\n') s->p++;
-    return CSV_ROW_END;
+pith__csv_scan pith__csv_begin(pith_str bytes, char delimiter) {
+    const size_t mark = bytes.size >= 3 && !memcmp(bytes.data, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    return (pith__csv_scan){ .p = bytes.data + mark,
+                             .end = bytes.data + bytes.size,
+                             .delimiter = delimiter };
 }
 
-static bool csv_decode(csv_scan *s, pith_str *cell, size_t doubled) {
-    if (!s->arena || !doubled) return true;
-    char *text = pith__arena_alloc(s->arena, cell->size - doubled + 1);
+static pith__csv_after csv_after_cell(pith__csv_scan *s) {
+    if (s->p == s->end) return PITH_CSV_ROW_END;
+    const char c = *s->p++;
+    if (c == s->delimiter) return PITH_CSV_CELL;
+    if (c == '\r' && s->p < s->end && *s->p == '\n') s->p++;
+    return PITH_CSV_ROW_END;
+}
+
+/* Moves behind what belongs to a cell without quotation marks. */
+static pith_str csv_plain(pith__csv_scan *s) {
+    const char *begin = s->p;
+    while (s->p < s->end && *s->p != s->delimiter && *s->p != '\n' && *s->p != '\r') s->p++;
+    return (pith_str){ begin, (size_t)(s->p - begin) };
+}
+
+/* The text of a cell with doubled quotation marks, or with a tail behind the closing one. */
+static bool csv_decode(pith__csv_scan *s, pith_str *cell, size_t doubled, pith_str tail) {
+    if (!s->arena || (!doubled && !tail.size)) return true;
+    char *text = pith__arena_alloc(s->arena, cell->size - doubled + tail.size + 1);
     if (!text) return false;
     size_t n = 0;
     for (size_t i = 0; i < cell->size; i++) {
         text[n++] = cell->data[i];
         if (cell->data[i] == '"') i++;
     }
-    *cell = (pith_str){ text, n };
+    if (tail.size) memcpy(text + n, tail.data, tail.size);
+    *cell = (pith_str){ text, n + tail.size };
     return true;
 }
 
 /* The cell at s->p, which is a quotation mark. */
-static enum csv_after csv_quoted(csv_scan *s, pith_str *cell) {
+static pith__csv_after csv_quoted(pith__csv_scan *s, pith_str *cell) {
     const char *begin = ++s->p;
     size_t doubled = 0;
     for (;; s->p += 2, doubled++) {
         const char *quote = memchr(s->p, '"', (size_t)(s->end - s->p));
         if (!quote) {
             s->fault = "the quotation mark that opens the cell is never closed";
-            return CSV_FAULT;
+            return PITH_CSV_FAULT;
         }
         s->p = quote;
         if (quote + 1 == s->end || quote[1] != '"') break;
     }
     *cell = (pith_str){ begin, (size_t)(s->p - begin) };
     s->p++;
-    if (s->p < s->end && *s->p != s->delimiter && *s->p != '\r' && *s->p != '\n') {
+    const pith_str tail = csv_plain(s);
+    if (tail.size && !s->loose) {
         s->fault = "text follows the closing quotation mark; a quotation mark within a cell is "
                    "written twice";
-        return CSV_FAULT;
+        return PITH_CSV_FAULT;
     }
-    if (!csv_decode(s, cell, doubled)) return CSV_MEMORY;
+    if (!csv_decode(s, cell, doubled, tail)) return PITH_CSV_MEMORY;
     return csv_after_cell(s);
 }
 
-static enum csv_after csv_next(csv_scan *s, pith_str *cell) {
+pith__csv_after pith__csv_next(pith__csv_scan *s, pith_str *cell) {
     if (s->p < s->end && *s->p == '"') return csv_quoted(s, cell);
-    const char *begin = s->p;
-    while (s->p < s->end && *s->p != s->delimiter && *s->p != '\n' && *s->p != '\r') s->p++;
-    *cell = (pith_str){ begin, (size_t)(s->p - begin) };
+    *cell = csv_plain(s);
     return csv_after_cell(s);
 }
 
-/* True if a line without anything begins here; it is consumed. */
-static bool csv_blank(csv_scan *s) {
+bool pith__csv_blank(pith__csv_scan *s) {
     if (s->p == s->end || (*s->p != '\n' && *s->p != '\r')) return false;
     csv_after_cell(s);
     return true;
 }
 
-static pith_status csv_header(pith__text_table *t, csv_scan *s, pith_error *err) {
+static pith_status csv_header(pith__text_table *t, pith__csv_scan *s, pith_error *err) {
     pith__map seen;
     size_t room = 0;
-    enum csv_after after;
+    pith__csv_after after;
     PITH_TRY(pith__map_init(&seen, s->arena, 16));
     do {
         pith_str name;
         uint32_t old;
         if (!pith__arena_grow(s->arena, (void **)&t->names, t->columns, &room, sizeof *t->names))
             return pith__fail_memory(err, (t->columns + 1) * sizeof *t->names);
-        after = csv_next(s, &name);
-        if (after == CSV_FAULT)
+        after = pith__csv_next(s, &name);
+        if (after == PITH_CSV_FAULT)
             return pith__fail(err, PITH_ERR_FORMAT, "%s: header, column %zu: %s", t->path,
                               t->columns + 1, s->fault);
-        if (after == CSV_MEMORY) return pith__fail_memory(err, name.size);
+        if (after == PITH_CSV_MEMORY) return pith__fail_memory(err, name.size);
         /* as pandas writes its index */
         if (!name.size && !t->columns) name = PITH_STR(PITH_CSV_UNNAMED);
         if (!name.size)
@@ -105,7 +109,7 @@ static pith_status csv_header(pith__text_table *t, csv_scan *s, pith_error *err)
                               "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
                               old + 1, t->columns + 1, PITH_STR_ARG(name));
         t->names[t->columns++] = name;
-    } while (after == CSV_CELL);
+    } while (after == PITH_CSV_CELL);
     return PITH_OK;
 }
 
@@ -119,20 +123,20 @@ static pith_status csv_fail(const pith__text_table *t, size_t row, size_t column
 }
 
 /* Reads all rows; stores the cells if t->cells is there, else counts the rows. */
-static pith_status csv_rows(pith__text_table *t, csv_scan *s, pith_error *err) {
+static pith_status csv_rows(pith__text_table *t, pith__csv_scan *s, pith_error *err) {
     size_t row = 0;
     while (s->p < s->end) {
         size_t n = 0;
-        enum csv_after after;
-        if (t->columns > 1 && csv_blank(s)) continue;
+        pith__csv_after after;
+        if (t->columns > 1 && pith__csv_blank(s)) continue;
         do {
             pith_str cell;
-            after = csv_next(s, &cell);
-            if (after == CSV_FAULT) return csv_fail(t, row, n, s->fault, err);
-            if (after == CSV_MEMORY) return pith__fail_memory(err, cell.size);
+            after = pith__csv_next(s, &cell);
+            if (after == PITH_CSV_FAULT) return csv_fail(t, row, n, s->fault, err);
+            if (after == PITH_CSV_MEMORY) return pith__fail_memory(err, cell.size);
             if (t->cells && n < t->columns) t->cells[row * t->columns + n] = cell;
             n++;
-        } while (after == CSV_CELL);
+        } while (after == PITH_CSV_CELL);
         if (n != t->columns)
             return pith__fail(err, PITH_ERR_FORMAT,
                               "%s: row %zu has %zu cells, but the header has %zu", t->path, row + 1,
@@ -174,15 +178,14 @@ pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimi
                             const char *path, pith__arena *arena, pith_error *err) {
     pith__text_table t = { .path = path };
     size_t count, size;
-    if (bytes.size >= 3 && !memcmp(bytes.data, "\xEF\xBB\xBF", 3))
-        bytes = (pith_str){ bytes.data + 3, bytes.size - 3 };
-    PITH_TRY(csv_check_text(&t, bytes, err));
-    csv_scan s = { bytes.data, bytes.data + bytes.size, delimiter, arena, NULL };
-    if (!bytes.size)
+    pith__csv_scan s = pith__csv_begin(bytes, delimiter);
+    s.arena = arena;
+    PITH_TRY(csv_check_text(&t, (pith_str){ s.p, (size_t)(s.end - s.p) }, err));
+    if (s.p == s.end)
         return pith__fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns",
                           path);
     PITH_TRY(csv_header(&t, &s, err));
-    csv_scan first = s;
+    pith__csv_scan first = s;
     first.arena = NULL;
     PITH_TRY(csv_rows(&t, &first, err));
     if (t.rows >= UINT32_MAX)

@@ -1,5 +1,5 @@
-/* csv.h - RFC 4180 tables as spans of text: quotes, doubled quotes, line breaks within quotes, CRLF
- * or LF, any one-byte delimiter.
+/* csv.h - CSV as RFC 4180 has it: quotes, doubled quotes, line breaks within quotes, CRLF or LF,
+ * any one-byte delimiter; cell by cell, or a table at once.
  *
  * A table is held whole in memory: one span for each cell, into the bytes of the file. Only cells
  * with doubled quotes are copied. Rows count from 1, the header is not counted. Blank lines are
@@ -11,6 +11,34 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+
+/* ---- cell by cell ---- */
+
+/* What follows a cell; or why there is none. */
+typedef enum pith__csv_after {
+    PITH_CSV_CELL,
+    PITH_CSV_ROW_END, /* or the end of the text */
+    PITH_CSV_FAULT,   /* see fault */
+    PITH_CSV_MEMORY
+} pith__csv_after;
+
+typedef struct pith__csv_scan {
+    const char *p, *end;
+    char delimiter;
+    bool loose; /* what follows a closing quotation mark is text of the cell; else it is a fault */
+    pith__arena *arena; /* for cells that are no spans of the text. NULL: they stay as they are
+                           written */
+    const char *fault;
+} pith__csv_scan;
+
+/* Begins at the first byte that is no byte order mark. */
+pith__csv_scan pith__csv_begin(pith_str bytes, char delimiter);
+/* Reads the cell that begins here, at the end of the text an empty one. */
+pith__csv_after pith__csv_next(pith__csv_scan *s, pith_str *cell);
+/* True if a line without anything begins here; it is passed over. */
+bool pith__csv_blank(pith__csv_scan *s);
+
+/* ---- a table ---- */
 
 /* A table as text. Cell (row, column) is cells[row * columns + column]; an empty cell has size 0.
  */

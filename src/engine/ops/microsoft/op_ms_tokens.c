@@ -1,34 +1,14 @@
 /* op_ms_tokens.c - com.microsoft's operators on token ids and strings: MurmurHash3,
  * NGramRepeatBlock, BifurcationDetector and DynamicTimeWarping. Source: ONNX Runtime's
- * ContribOperators.md; MurmurHash3_x86_32 by Austin Appleby, in the public domain. */
+ * ContribOperators.md. */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/murmur.h"
 #include "engine/ops/shared/infer_shapes.h"
 
 /* ---- MurmurHash3 ---- */
-
-static uint32_t murmur_turn(uint32_t x, int by) { return x << by | x >> (32 - by); }
-
-static uint32_t murmur_mix(uint32_t k) { return murmur_turn(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
-
-static uint32_t murmur_hash(const void *data, size_t size, uint32_t seed) {
-    const uint8_t *p = data;
-    uint32_t h = seed, k = 0;
-    for (size_t i = 0; i + 4 <= size; i += 4) {
-        uint32_t word = (uint32_t)p[i] | (uint32_t)p[i + 1] << 8 | (uint32_t)p[i + 2] << 16 |
-                        (uint32_t)p[i + 3] << 24;
-        h = murmur_turn(h ^ murmur_mix(word), 13) * 5 + 0xe6546b64u;
-    }
-    for (size_t i = size & ~(size_t)3, shift = 0; i < size; i++, shift += 8)
-        k |= (uint32_t)p[i] << shift;
-    if (size & 3) h ^= murmur_mix(k);
-    h ^= (uint32_t)size;
-    h = (h ^ h >> 16) * 0x85ebca6bu;
-    h = (h ^ h >> 13) * 0xc2b2ae35u;
-    return h ^ h >> 16;
-}
 
 static pith_status murmur_infer(pith__infer *c) {
     pith__infer_set(c, 0, pith__node_int(c->node, "positive", 1) ? PITH_U32 : PITH_I32,
@@ -43,8 +23,8 @@ static pith_status murmur_run(pith__run *r) {
     for (int64_t i = 0; i < pith__tensor_count(x); i++) {
         const pith_str *s = (const pith_str *)x->data + i;
         y[i] = x->dtype == PITH_STRING
-                   ? murmur_hash(s->data, s->size, seed)
-                   : murmur_hash((const char *)x->data + (size_t)i * size, size, seed);
+                   ? pith__murmur3_32(s->data, s->size, seed)
+                   : pith__murmur3_32((const char *)x->data + (size_t)i * size, size, seed);
     }
     return PITH_OK;
 }

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "engine/graph/graph.h"
+#include "formats/weights/torch/torch_members.h"
 #include "formats/weights/torch/torch_pickle.h"
-#include "formats/weights/torch/torch_zip.h"
 
 /* The first pickle of a file from before PyTorch 1.6 is this number. Source:
  * torch/serialization.py, MAGIC_NUMBER. */
@@ -25,8 +25,8 @@ typedef struct torch_storage {
 typedef struct torch_file {
     pith__weights *weights;
     pith_str bytes;
-    pith__zip zip;   /* of a new file */
-    pith_str prefix; /* of its members: "archive" */
+    pith__torch_members members; /* of a new file */
+    pith_str prefix;             /* of its members: "archive" */
     bool old;
     pith__map keys; /* of an old file: the storage's key to its index in named */
     torch_storage *named;
@@ -48,7 +48,7 @@ static pith_status torch_member(pith_str *member, torch_file *f, const char *mid
     memcpy(name, f->prefix.data, f->prefix.size);
     memcpy(name + f->prefix.size, middle, between);
     if (end.size) memcpy(name + f->prefix.size + between, end.data, end.size);
-    *member = pith__zip_find(&f->zip, (pith_str){ name, size });
+    *member = pith__torch_members_find(&f->members, (pith_str){ name, size });
     return PITH_OK;
 }
 
@@ -207,9 +207,9 @@ static pith_status torch_read_zip(torch_file *f) {
     pith_str pickle = { NULL, 0 }, order = { NULL, 0 };
     pith__pickle_value top;
     size_t used;
-    PITH_TRY(pith__zip_read(&f->zip, f->bytes, f->weights->arena, f->err));
-    for (size_t i = 0; i < f->zip.count && !pickle.data; i++) {
-        const pith__zip_member *m = &f->zip.members[i];
+    PITH_TRY(pith__torch_members_read(&f->members, f->bytes, f->weights->arena, f->err));
+    for (size_t i = 0; i < f->members.count && !pickle.data; i++) {
+        const pith__torch_member *m = &f->members.at[i];
         const size_t tail = sizeof pickle_name - 1;
         if (m->name.size <= tail || memcmp(m->name.data + m->name.size - tail, pickle_name, tail))
             continue;
@@ -295,7 +295,7 @@ pith_status pith__torch_read(pith__weights *weights, pith_str bytes, const char 
                              pith_error *err) {
     torch_file f = { .weights = weights, .bytes = bytes, .err = err };
     pith_status status;
-    if (pith__zip_is(bytes))
+    if (pith__torch_is_zip(bytes))
         status = torch_read_zip(&f);
     else if (bytes.size > 2 && (uint8_t)bytes.data[0] == 0x80)
         status = torch_read_old(&f);
