@@ -7,6 +7,7 @@ tests/unit/test_character.c compares both.
 """
 import ctypes
 import sys
+import textwrap
 from pathlib import Path
 
 ALL, BLOCK, ROW = 0x110000, 16, 32  # ROW: blocks in an entry of the first table
@@ -94,7 +95,8 @@ def array(declaration, items):
 
 
 def write(folder, name, title, body):
-    (folder / name).write_text(f"/* {name} - {title}\n *\n * Written by tools/make_characters.py. */\n#include \"base/unicode/character.h\"\n\n" + body)
+    title = "\n * ".join(textwrap.wrap(f"{name} - {title}", 97))
+    (folder / name).write_text(f"/* {title}\n *\n * Written by tools/make_characters.py. */\n#include \"base/unicode/character.h\"\n\n" + body)
 
 
 def write_forms(folder, what, title, table):
@@ -106,18 +108,18 @@ def write_forms(folder, what, title, table):
         starts.append(len(units))
     planes = [sum(c >> 16 < plane for c in keys) for plane in range(4)]
     assert len(units) < 0x10000 and max(keys) < 0x30000
-    write(folder, f"character_{what}_units.c", f"the characters of {title}", array(f"const uint16_t pith_character_{what}_units[]", units))
+    write(folder, f"character_{what}_units.c", f"the characters of {title}", array(f"const uint16_t pith__character_{what}_units[]", units))
     write(folder, f"character_{what}.c", title,
           array("static const uint16_t keys[]", [hex(c & 0xFFFF) for c in keys]) + "\n" + array("static const uint16_t starts[]", starts)
-          + f"\nconst pith__character_forms pith_character_{what} = {{ {{ {', '.join(map(str, planes))} }}, keys, starts,\n"
-          f"pith_character_{what}_units }};\n")
+          + f"\nconst pith__character_forms pith__character_{what} = {{ {{ {', '.join(map(str, planes))} }}, keys, starts,\n"
+          f"pith__character_{what}_units }};\n")
 
 
 def write_cases(folder, what, changes):
     rows = [f"{{ {first:#x}, {last:#x}, {distance}, {step} }}" for first, last, distance, step in runs(changes)]
     write(folder, f"character_{what}.c", f"characters whose {what} case is another one.",
           array("static const pith__character_run runs[]", rows)
-          + f"\nconst pith__character_runs pith_character_{what}_runs = {{ runs, sizeof runs / sizeof runs[0] }};\n")
+          + f"\nconst pith__character_runs pith__character_{what}_runs = {{ runs, sizeof runs / sizeof runs[0] }};\n")
 
 
 def main():

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <utf8proc.h>
+#include "base/unicode/utf8.h"
 
 static const struct {
     int dtype;
@@ -76,11 +76,10 @@ static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, 
             memcpy(out, p, length);
             size = length;
         } else {
-            int32_t c;
+            uint32_t c;
             for (size_t k = 0; k < width; k++) {
                 memcpy(&c, p + 4 * k, 4);
-                if (!utf8proc_codepoint_valid(c)) c = 0xFFFD;
-                size += (size_t)utf8proc_encode_char(c, (unsigned char *)out + size);
+                size += pith__utf8_put(out + size, pith__utf8_has(c) ? c : 0xFFFD);
             }
             while (size && !out[size - 1]) size--;
         }
@@ -263,13 +262,14 @@ static void write_strings(bytes *out, const pith_tensor *t, size_t count) {
     snprintf(descr, sizeof descr, "<U%zu", width);
     write_header(out, descr, t->rank, t->dims, 0);
     for (size_t i = 0; i < count; i++) {
-        const char *p = strings[i].data, *end = p + strings[i].size;
+        const char *p = strings[i].data, *end = p + strings[i].size, *valid = p;
         for (size_t k = 0; k < width; k++) {
-            int32_t c = 0;
-            utf8proc_ssize_t n =
-                p < end ? utf8proc_iterate((const unsigned char *)p, end - p, &c) : 0;
-            if (n < 0) c = 0xFFFD, n = 1;
-            p += n;
+            uint32_t c = 0;
+            if (p == valid && p < end) valid += pith__utf8_valid_prefix(p, (size_t)(end - p));
+            if (p < valid)
+                c = pith__utf8_next(&p);
+            else if (p < end) /* a byte of no character */
+                c = 0xFFFD, valid = ++p;
             bytes_add(out, &c, 4);
         }
     }

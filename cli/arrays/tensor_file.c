@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "cli/arrays/npy.h"
 #include "cli/base/cut_text.h"
-#include "cli/base/safe_text.h"
 #include "cli/output/output.h"
 
 /* Maps a regular file, whose descriptor is closed; *data is NULL for an empty one. NULL or what is
@@ -42,7 +42,12 @@ static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_
     /* O_NONBLOCK: a pipe without a writer is refused and not waited for. */
     const char *why =
         map_file(&data, &size, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (why) return cleaned_print(message, message_size, "%s: %s", path, why), false;
+    if (why) { /* the path may hold any bytes */
+        pith_error err = PITH_ERROR_INIT;
+        pith__fail(&err, PITH_ERR_IO, "%s: %s", path, why);
+        cut_print(message, message_size, "%s", err.message);
+        return false;
+    }
     bool good = npy_parse(tensor, data, size, text, sizeof text);
     if (!good) cut_print(message, message_size, "%s: %s", path, text);
     if (data) munmap(data, size);

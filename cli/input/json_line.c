@@ -5,18 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/formats/json.h"
 #include "cli/base/cut_text.h"
-#include "cli/input/json_scan.h"
 
-void json_line_init(json_line *l, bool replace) { *l = (json_line){ .replace = replace }; }
-
-static void forget_strings(json_line *l) {
-    for (size_t i = 0; i < l->decoded.count; i++) free((char *)(uintptr_t)l->decoded.items[i]);
-    free(l->decoded.items);
-    l->decoded = (string_list){ NULL, 0 };
+/* Memory of decoded strings. Where it is out, the command ends, as everywhere in it. */
+static void *line_alloc(void *user, size_t size) {
+    (void)user;
+    return grow(NULL, size);
 }
 
-void json_line_free(json_line *l) { forget_strings(l); }
+static void line_free(void *user, void *memory) {
+    (void)user;
+    free(memory);
+}
+
+static const pith_allocator line_memory = { line_alloc, line_free, NULL };
+
+void json_line_init(json_line *l, bool replace) {
+    *l = (json_line){ .replace = replace, .fault = PITH_ERROR_INIT };
+    pith__arena_init(&l->decoded, &line_memory);
+}
+
+void json_line_free(json_line *l) { pith__arena_free(&l->decoded); }
+
+static void scan_begin(pith__json *j, json_line *l, pith_str text) {
+    pith__json_init(j, text, NULL, &l->decoded, &l->fault);
+}
 
 static pith_str skip_mark(pith_str line) {
     bool marked = line.size >= 3 && !memcmp(line.data, "\xEF\xBB\xBF", 3);
@@ -68,16 +82,16 @@ static int json_shown(pith_str text, size_t most) {
 
 /* "id, title, price" for messages. */
 static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
-    json_scan s;
+    pith__json j;
     pith_str key;
     size_t used = 0;
     list[0] = 0;
-    json_scan_begin(&s, line, &l->decoded);
-    json_scan_object(&s);
-    while (json_scan_key(&s, &key) && used + 80 < size) {
+    scan_begin(&j, l, line);
+    pith__json_object(&j);
+    while (pith__json_next_key(&j, &key) && used + 80 < size) {
         used += (size_t)snprintf(list + used, size - used, "%s%.*s%s", used ? ", " : "",
                                  json_shown(key, 60), key.data, key.size > 60 ? "…" : "");
-        json_scan_skip(&s);
+        pith__json_skip(&j);
     }
 }
 
@@ -101,10 +115,15 @@ static bool no_text(json_line *l, pith_str line, const char *field, pith_str val
     return false;
 }
 
-/* The text of a JSON string. */
+/* The text of a JSON string, which was checked. */
 static bool decode(json_line *l, pith_str *text, const char *field, pith_str value) {
-    json_scan s;
-    if (!l->replace && has_half_pair((pith_str){ value.data + 1, value.size - 2 })) {
+    pith__json j;
+    const pith_str raw = { value.data + 1, value.size - 2 };
+    if (!memchr(raw.data, '\\', raw.size)) {
+        *text = raw;
+        return true;
+    }
+    if (!l->replace && has_half_pair(raw)) {
         cut_print(l->message, sizeof l->message,
                   "the field '" CUT_FORMAT
                   "' has half of a surrogate pair, which is not a character (--invalid replace "
@@ -112,8 +131,8 @@ static bool decode(json_line *l, pith_str *text, const char *field, pith_str val
                   CUT(field, 100));
         return false;
     }
-    json_scan_begin(&s, value, &l->decoded);
-    *text = json_scan_string(&s);
+    scan_begin(&j, l, value);
+    *text = pith__json_string(&j);
     return true;
 }
 
@@ -141,33 +160,33 @@ static bool is_kept(const json_line *l, pith_str key) {
  * object, or it is damaged. */
 static bool scan_object(json_line *l, pith_str *values, pith_str line, const char *const *fields,
                         size_t count, bytes *kept) {
-    json_scan s;
+    pith__json j;
     pith_str key;
     bool first = true;
-    json_scan_begin(&s, line, &l->decoded);
-    if (json_scan_peek(&s) != '{') {
+    scan_begin(&j, l, line);
+    if (pith__json_peek(&j) != PITH_JSON_OBJECT) {
         cut_print(l->message, sizeof l->message, "this is not a JSON object");
         return false;
     }
-    json_scan_object(&s);
-    for (const char *begin = s.p; json_scan_key(&s, &key); begin = s.p) {
-        pith_str value = json_scan_skip(&s);
+    pith__json_object(&j);
+    for (const char *begin = j.p; pith__json_next_key(&j, &key); begin = j.p) {
+        pith_str value = pith__json_raw(&j);
         for (size_t i = 0; i < count; i++)
             if (is_key(key, fields[i])) values[i] = value;
         if (!kept || !is_kept(l, key)) continue;
-        keep_member(kept, begin, s.p, first);
+        keep_member(kept, begin, j.p, first);
         first = false;
     }
-    json_scan_end(&s);
-    if (s.failed) cut_print(l->message, sizeof l->message, "%s", s.message);
-    if (kept && !s.failed) bytes_add(kept, first ? "{" : ",", 1);
-    return !s.failed;
+    pith__json_finish(&j);
+    if (j.failed) cut_print(l->message, sizeof l->message, "%s", l->fault.message);
+    if (kept && !j.failed) bytes_add(kept, first ? "{" : ",", 1);
+    return !j.failed;
 }
 
 bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields,
                      size_t count, bytes *kept) {
     line = skip_mark(line);
-    forget_strings(l);
+    pith__arena_free(&l->decoded);
     for (size_t i = 0; i < count; i++) texts[i] = (pith_str){ NULL, 0 };
     if (!scan_object(l, texts, line, fields, count, kept)) return false;
     for (size_t i = 0; i < count; i++) {
@@ -179,50 +198,50 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
 
 /* ---- ids ---- */
 
-static int32_t read_id(json_scan *s) {
-    int64_t id = json_scan_int(s);
-    if (!s->failed && (id < 0 || id > INT32_MAX))
-        json_scan_fail(s, "%lld is not a token id", (long long)id);
-    return s->failed ? 0 : (int32_t)id;
+static int32_t read_id(pith__json *j) {
+    int64_t id = pith__json_int(j);
+    if (!j->failed && (id < 0 || id > INT32_MAX))
+        pith__json_fail(j, PITH_ERR_FORMAT, "%lld is not a token id", (long long)id);
+    return j->failed ? 0 : (int32_t)id;
 }
 
-static void read_ids(json_scan *s, int32_t **ids, size_t *count) {
+static void read_ids(pith__json *j, int32_t **ids, size_t *count) {
     *count = 0;
-    json_scan_array(s);
-    while (json_scan_item(s)) {
-        int32_t id = read_id(s);
-        if (s->failed) return;
+    pith__json_array(j);
+    while (pith__json_next_item(j)) {
+        int32_t id = read_id(j);
+        if (j->failed) return;
         *ids = grow_for(*ids, *count, sizeof **ids);
         (*ids)[(*count)++] = id;
     }
 }
 
 bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bool single) {
-    json_scan s;
+    pith__json j;
     pith_str key;
-    forget_strings(l);
-    json_scan_begin(&s, skip_mark(line), &l->decoded);
-    char first = json_scan_peek(&s);
-    if (first == '{') {
+    pith__arena_free(&l->decoded);
+    scan_begin(&j, l, skip_mark(line));
+    const pith__json_kind kind = pith__json_peek(&j);
+    if (kind == PITH_JSON_OBJECT) {
         bool found = false;
-        json_scan_object(&s);
-        while (json_scan_key(&s, &key)) {
+        pith__json_object(&j);
+        while (pith__json_next_key(&j, &key)) {
             if (!is_key(key, "ids")) {
-                json_scan_skip(&s);
+                pith__json_skip(&j);
                 continue;
             }
             found = true;
-            read_ids(&s, ids, count);
+            read_ids(&j, ids, count);
         }
-        if (!found) json_scan_fail(&s, "there is no field 'ids'");
-    } else if (single && (first == '-' || (first >= '0' && first <= '9'))) {
+        if (!found) pith__json_fail(&j, PITH_ERR_FORMAT, "there is no field 'ids'");
+    } else if (single && kind == PITH_JSON_NUMBER) {
         *ids = grow_for(*ids, 0, sizeof **ids);
-        (*ids)[0] = read_id(&s);
+        (*ids)[0] = read_id(&j);
         *count = 1;
     } else {
-        read_ids(&s, ids, count);
+        read_ids(&j, ids, count);
     }
-    json_scan_end(&s);
-    if (s.failed) cut_print(l->message, sizeof l->message, "%s", s.message);
-    return !s.failed;
+    pith__json_finish(&j);
+    if (j.failed) cut_print(l->message, sizeof l->message, "%s", l->fault.message);
+    return !j.failed;
 }

@@ -6,13 +6,15 @@
 #ifndef PITH_CLI_INPUT_JSON_LINE_H
 #define PITH_CLI_INPUT_JSON_LINE_H
 
+#include "base/memory/memory.h"
 #include "cli/base/text_input.h"
 
 /* The largest object, which is held in memory. */
 #define JSON_LINE_BYTES ((size_t)64 << 20)
 
 typedef struct json_line {
-    string_list decoded;        /* strings of the line read last, from malloc */
+    pith__arena decoded;        /* strings of the line read last that had escapes */
+    pith_error fault;           /* the scanner's */
     const char *added;          /* the member that the command adds; an old one of this name is not
                                    kept. NULL: none */
     const string_list *kept;    /* the names of members that are kept; NULL: all */

@@ -9,6 +9,7 @@
 #include <utf8proc.h>
 
 #include "base/unicode/character.h"
+#include "base/unicode/utf8.h"
 
 enum { ALL = 0x110000 };
 
@@ -110,9 +111,43 @@ static void clusters(void **state) {
     }
 }
 
+/* UTF-8: the forms of all code points, and which bytes are a character: all first two, with those
+ * behind them that matter. */
+static void utf8(void **state) {
+    (void)state;
+    for (uint32_t c = 0; c < 0x110010; c++) {
+        char own[4];
+        uint8_t theirs[4];
+        const bool has = utf8proc_codepoint_valid((int32_t)c);
+        if (pith__utf8_has(c) != has) fail_msg("U+%04X", c);
+        if (!has) continue;
+        const size_t size = pith__utf8_put(own, c);
+        assert_int_equal(size, utf8proc_encode_char((int32_t)c, theirs));
+        assert_memory_equal(own, theirs, size);
+        const char *end = own;
+        assert_int_equal(pith__utf8_next(&end), c);
+        assert_ptr_equal(end, own + size);
+    }
+    assert_false(pith__utf8_has(UINT32_MAX));
+    static const uint8_t more[] = { 0, 0x7F, 0x80, 0xBF, 0xC0, 0xFF };
+    for (uint32_t row = 0; row < 0x10000 * 36; row++) {
+        const uint8_t bytes[4] = { row & 0xFF, row >> 8 & 0xFF, more[(row >> 16) % 6],
+                                   more[(row >> 16) / 6] };
+        for (size_t size = 1; size <= 4; size++) {
+            int32_t c;
+            const int64_t n = utf8proc_iterate(bytes, (utf8proc_ssize_t)size, &c);
+            const size_t valid = pith__utf8_valid_prefix((const char *)bytes, size);
+            if ((n > 0) != (valid > 0) || (n > 0 && valid < (size_t)n))
+                fail_msg("%02x %02x %02x %02x, %zu of them", bytes[0], bytes[1], bytes[2], bytes[3],
+                         size);
+        }
+    }
+}
+
 int main(void) {
     if (strcmp(utf8proc_unicode_version(), "15.0.0")) return 0; /* it knows other characters */
     const struct CMUnitTest tests[] = { cmocka_unit_test(properties), cmocka_unit_test(forms),
-                                        cmocka_unit_test(composites), cmocka_unit_test(clusters) };
+                                        cmocka_unit_test(composites), cmocka_unit_test(clusters),
+                                        cmocka_unit_test(utf8) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -268,7 +268,7 @@ static pith_str decode_string(pith__json *j, pith_str raw) {
                 p += 6;
             }
         }
-        o += pith__utf8_put(o, c >= 0xD800 && c < 0xE000 ? 0xFFFD : c);
+        o += pith__utf8_put(o, pith__utf8_has(c) ? c : 0xFFFD);
     }
     return (pith_str){ out, (size_t)(o - out) };
 }

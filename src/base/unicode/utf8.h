@@ -2,6 +2,7 @@
 #ifndef PITH_BASE_UNICODE_UTF8_H
 #define PITH_BASE_UNICODE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,11 @@ static inline uint32_t pith__utf8_next(const char **p) {
     *p += 4;
     return (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3F) << 12 |
            (uint32_t)(s[2] & 0x3F) << 6 | (s[3] & 0x3F);
+}
+
+/* Whether UTF-8 has a form of c: surrogates and numbers above U+10FFFF have none. */
+static inline bool pith__utf8_has(uint32_t c) {
+    return c < 0xD800 || (c >= 0xE000 && c < 0x110000);
 }
 
 /* Writes a code point; returns the bytes written (1 to 4). */
