@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/arrays/npy.h"
+#include "cli/arrays/npy_tensor.h"
 #include "cli/base/cut_text.h"
 #include "cli/output/output.h"
 

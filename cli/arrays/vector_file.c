@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/arrays/npy.h"
+#include "base/formats/npy.h"
+#include "base/half.h"
+#include "cli/arrays/npy_tensor.h"
 #include "cli/arrays/tensor_file.h"
 
 /* The longest line of JSON. A vector of a million components has about 20 MB. */
@@ -212,19 +214,11 @@ int vector_file_open(vector_file *f, const command *c, const char *path,
     const size_t length = strlen(path);
     int code = mapped_open(&f->file, c, path);
     if (code) return code;
-    const bool npy = f->file.size >= 6 && !memcmp(f->file.data, "\x93NUMPY", 6);
+    const bool npy = pith__npy_is((pith_str){ (const char *)f->file.data, f->file.size });
     if (npy || (length > 4 && !strcmp(path + length - 4, ".npy")))
         return opened(f, open_npy(f, c, how));
     if (length > 4 && !strcmp(path + length - 4, ".f32")) return opened(f, open_raw(f, c, how));
     return opened(f, open_jsonl(f, c, how));
-}
-
-float float_of_half(uint16_t half) {
-    const int exponent = half >> 10 & 31;
-    const float fraction = (float)(half & 1023);
-    float x = exponent ? ldexpf(fraction + 1024, exponent - 25) : ldexpf(fraction, -24);
-    if (exponent == 31) x = half & 1023 ? NAN : INFINITY;
-    return half >> 15 ? -x : x;
 }
 
 float *vector_file_floats(const vector_file *f) {
@@ -239,7 +233,7 @@ float *vector_file_floats(const vector_file *f) {
         else if (f->dtype == PITH_F32)
             floats[i] = ((const float *)f->rows)[i];
         else if (f->dtype == PITH_F16)
-            floats[i] = float_of_half(((const uint16_t *)f->rows)[i]);
+            floats[i] = pith__f32_of_f16(((const uint16_t *)f->rows)[i]);
         else
             floats[i] =
                 f->dtype == PITH_I8 ? ((const int8_t *)f->rows)[i] : ((const uint8_t *)f->rows)[i];

@@ -34,8 +34,6 @@ void vector_file_close(vector_file *f);
 
 /* The vectors in f32 (bits as +1 and -1), which the caller frees. */
 float *vector_file_floats(const vector_file *f);
-/* IEEE 754 binary16: exact in f32. */
-float float_of_half(uint16_t half);
 
 /* The whole numbers of a .npy file with one axis, which the caller frees. EXIT_DONE, or another
  * exit code after a message. */

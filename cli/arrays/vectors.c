@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/arrays/npy.h"
+#include "base/half.h"
+#include "cli/arrays/npy_tensor.h"
 #include "cli/arrays/vector_file.h"
 #include "cli/base/float_text.h"
 
@@ -53,7 +54,7 @@ static void print_numbers(vector_writer *w, const void *row) {
             continue;
         }
         if (half)
-            x = float_of_half(((const uint16_t *)row)[i]);
+            x = pith__f32_of_f16(((const uint16_t *)row)[i]);
         else
             x = ((const float *)row)[i];
         if (isfinite(x) || w->layout.format == FORMAT_CSV)

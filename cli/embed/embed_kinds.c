@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/arrays/npy.h"
+#include "cli/arrays/npy_tensor.h"
 #include "cli/base/float_text.h"
 #include "cli/embed/long_texts.h"
 #include "cli/output/output.h"

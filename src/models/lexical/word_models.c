@@ -1,5 +1,4 @@
-/* word_models.c - see word_models.h. The format of .npy files: numpy.lib.format, versions 1 and 2.
- */
+/* word_models.c - see word_models.h. */
 #include "models/lexical/word_models.h"
 
 #include <string.h>
@@ -7,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/formats/json.h"
+#include "base/formats/npy.h"
 #include "base/half.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
@@ -163,59 +163,24 @@ static pith_status hybrid_read_vocabulary(hybrid_lists *l, const char *dir, pith
 
 /* ---- matrices ---- */
 
-/* What follows "'key':" in a header, or NULL. */
-static const char *hybrid_value(const char *header, const char *key) {
-    const char *p = strstr(header, key);
-    if (!p) return NULL;
-    for (p += strlen(key); *p == ' ' || *p == ':';) p++;
-    return p;
-}
-
-/* A number of at most 10 digits and what follows it; -1 if there is none. */
-static int64_t hybrid_number(const char **p) {
-    int64_t number = 0;
-    int digits = 0;
-    while (**p == ' ') ++*p;
-    for (; **p >= '0' && **p <= '9' && digits <= 10; ++*p, digits++)
-        number = 10 * number + (**p - '0');
-    while (**p == ' ' || **p == ',') ++*p;
-    return digits && digits <= 10 ? number : -1;
-}
-
-static bool hybrid_read_header(pith__hybrid *h, const char *header) {
-    const char *type = hybrid_value(header, "'descr'"),
-               *order = hybrid_value(header, "'fortran_order'");
-    const char *p = hybrid_value(header, "'shape'");
-    if (!type || !order || !p || strncmp(order, "False", 5) || *p++ != '(') return false;
-    h->dtype = !strncmp(type, "'<f4'", 5)   ? PITH_F32
-               : !strncmp(type, "'<f2'", 5) ? PITH_F16
-                                            : PITH_UNDEFINED;
-    h->rows = hybrid_number(&p);
-    h->width = hybrid_number(&p);
-    h->size = hybrid_number(&p);
-    return h->dtype != PITH_UNDEFINED && h->rows > 0 && h->width > 0 && h->size > 0 && *p == ')';
-}
-
 static pith_status hybrid_read_matrices(pith__hybrid *h, pith_str *matrices, const char *path,
                                         pith__files *files, pith_error *err) {
     pith_str bytes;
-    char header[256];
+    pith__npy npy;
     PITH_TRY(pith__files_open(&bytes, files, path, err));
-    const unsigned char *b = (const unsigned char *)bytes.data;
-    const bool magic = bytes.size >= 12 && !memcmp(b, "\x93NUMPY", 6) && (b[6] == 1 || b[6] == 2);
-    const size_t begin = magic && b[6] == 2 ? 12 : 10;
-    size_t length = magic ? (size_t)b[8] | (size_t)b[9] << 8 : 0;
-    if (magic && b[6] == 2) length |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
-    if (!magic || length > bytes.size - begin)
+    const pith__npy_fault fault = pith__npy_read(&npy, bytes);
+    if (fault == PITH_NPY_NONE || fault == PITH_NPY_CUT || npy.version < 1 || npy.version > 2)
         return pith__fail(err, PITH_ERR_FORMAT, "%s: is not a .npy file of version 1 or 2", path);
-    const size_t shown = length < sizeof header - 1 ? length : sizeof header - 1;
-    memcpy(header, bytes.data + begin, shown);
-    header[shown] = 0;
-    if (!hybrid_read_header(h, header))
+    h->dtype = pith__npy_dtype(npy.type);
+    if (fault || npy.fortran || npy.rank != 3 || npy.dims[0] < 1 || npy.dims[1] < 1 ||
+        npy.dims[2] < 1 || (h->dtype != PITH_F32 && h->dtype != PITH_F16))
         return pith__fail(
             err, PITH_ERR_FORMAT,
             "%s: is not an array [words, inputs, outputs] of float32 or float16, in C order", path);
-    *matrices = (pith_str){ bytes.data + begin + length, bytes.size - begin - length };
+    h->rows = npy.dims[0];
+    h->width = npy.dims[1];
+    h->size = npy.dims[2];
+    *matrices = npy.contents;
     return PITH_OK;
 }
 

@@ -1,6 +1,6 @@
-/* npy.h - NumPy's .npy files and pith_tensor. Format: numpy.lib.format, versions 1 to 3. */
-#ifndef PITH_CLI_ARRAYS_NPY_H
-#define PITH_CLI_ARRAYS_NPY_H
+/* npy_tensor.h - NumPy's .npy files and pith_tensor. Headers are read by base/formats/npy.h. */
+#ifndef PITH_CLI_ARRAYS_NPY_TENSOR_H
+#define PITH_CLI_ARRAYS_NPY_TENSOR_H
 
 #include "cli/base/text_input.h"
 
