@@ -272,22 +272,22 @@ static pith_status upgrade_out_of(pith__node *node, pith_error *err) {
     return pith__compose_become(node, y, err);
 }
 
-#define BLOCKED(name, max, upgrade, attrs_)                                                        \
-    PITH_OP_COMPOSED(nchwc_##name, "com.microsoft.nchwc", #name, 1, max, 1, upgrade, NULL,         \
-                     .attrs = attrs_)
-BLOCKED(AveragePool, 1, upgrade_plain,
+#define BLOCKED(symbol, name, max, upgrade, attrs_)                                                \
+    PITH_OP_COMPOSED(symbol, "com.microsoft.nchwc", name, 1, max, 1, upgrade, NULL, .attrs = attrs_)
+BLOCKED(nchwc_AveragePool, "AveragePool", 1, upgrade_plain,
         "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
         "ceil_mode bool = 0; count_include_pad bool = 0; dilations ints 1..; "
         "kernel_shape ints! 1..; pads ints; strides ints 1..")
-BLOCKED(GlobalAveragePool, 1, upgrade_plain, "")
-BLOCKED(GlobalMaxPool, 1, upgrade_plain, "")
-BLOCKED(MaxPool, 1, upgrade_plain,
+BLOCKED(nchwc_GlobalAveragePool, "GlobalAveragePool", 1, upgrade_plain, "")
+BLOCKED(nchwc_GlobalMaxPool, "GlobalMaxPool", 1, upgrade_plain, "")
+BLOCKED(nchwc_MaxPool, "MaxPool", 1, upgrade_plain,
         "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
         "ceil_mode bool = 0; dilations ints 1..; kernel_shape ints! 1..; pads ints; "
         "storage_order bool = 0; strides ints 1..")
-BLOCKED(ReorderInput, 1, upgrade_into, "channels_last bool = 0")
-BLOCKED(ReorderOutput, 1, upgrade_out_of, "channels int 0.. = 0; channels_last bool = 0")
-BLOCKED(Upsample, 1, ms_fused_upgrade_upsample,
+BLOCKED(nchwc_ReorderInput, "ReorderInput", 1, upgrade_into, "channels_last bool = 0")
+BLOCKED(nchwc_ReorderOutput, "ReorderOutput", 1, upgrade_out_of,
+        "channels int 0.. = 0; channels_last bool = 0")
+BLOCKED(nchwc_Upsample, "Upsample", 1, ms_fused_upgrade_upsample,
         "coordinate_transformation_mode string "
         "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_"
         "resize = asymmetric; "

@@ -190,18 +190,19 @@ static pith_status upgrade_engram(pith__node *node, pith_error *err) {
     return pith__compose_become(node, gates_like(node, y, x), err);
 }
 
-#define GATES(name, min, max, outputs, upgrade, attrs_)                                            \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL,          \
+#define GATES(symbol, name, min, max, outputs, upgrade, attrs_)                                    \
+    PITH_OP_COMPOSED(symbol, "com.microsoft", name, min, max, outputs, upgrade, NULL,              \
                      .attrs = attrs_)
-GATES(BranchwiseRMSNorm, 1, 2, 1, upgrade_branch_norm,
+GATES(BranchwiseRMSNorm_ms, "BranchwiseRMSNorm", 1, 2, 1, upgrade_branch_norm,
       "epsilon float = 1e-05; num_branches int 0.. = 0")
-GATES(EngramGate, 5, 6, 2, upgrade_engram, "epsilon float = 1e-05")
-GATES(GatedRMSNorm, 3, 3, 1, upgrade_gated_norm,
+GATES(EngramGate_ms, "EngramGate", 5, 6, 2, upgrade_engram, "epsilon float = 1e-05")
+GATES(GatedRMSNorm_ms, "GatedRMSNorm", 3, 3, 1, upgrade_gated_norm,
       "activation string silu|swish|sigmoid = silu; epsilon float = 1e-05")
-GATES(HyperConnectionPostMix, 3, 4, 1, upgrade_post_mix, "num_branches int 0.. = 0")
-GATES(HyperConnectionPreMix, 2, 2, 1, upgrade_pre_mix,
+GATES(HyperConnectionPostMix_ms, "HyperConnectionPostMix", 3, 4, 1, upgrade_post_mix,
+      "num_branches int 0.. = 0")
+GATES(HyperConnectionPreMix_ms, "HyperConnectionPreMix", 2, 2, 1, upgrade_pre_mix,
       "num_branches int 0.. = 0; reduction_scale float = 1")
-GATES(LinearAttentionGate, 3, 4, 2, upgrade_decay, "")
-GATES(ScaledSiLU, 1, 2, 1, upgrade_scaled_silu, "alpha float = 1")
+GATES(LinearAttentionGate_ms, "LinearAttentionGate", 3, 4, 2, upgrade_decay, "")
+GATES(ScaledSiLU_ms, "ScaledSiLU", 1, 2, 1, upgrade_scaled_silu, "alpha float = 1")
 PITH_OP_COMPOSED(GatedAdd_ms, "com.microsoft", "GatedAdd", 3, 4, 1, upgrade_gated_add,
                  "no gate_weight", .attrs = "")

@@ -236,10 +236,10 @@ static pith_status ngram_run(pith__run *r) {
     return PITH_OK;
 }
 
-#define NGRAM(name_, max, outputs, types_, attrs_)                                                 \
-    const pith__op pith__op_##name_##_ms = {                                                       \
+#define NGRAM(symbol, name_, max, outputs, types_, attrs_)                                         \
+    const pith__op pith__op_##symbol = {                                                           \
         .domain = "com.microsoft",                                                                 \
-        .name = #name_,                                                                            \
+        .name = name_,                                                                             \
         .since = 1,                                                                                \
         .newest = 1,                                                                               \
         .min_inputs = 3,                                                                           \
@@ -251,5 +251,6 @@ static pith_status ngram_run(pith__run *r) {
         .infer = ngram_infer,                                                                      \
         .run = ngram_run                                                                           \
     };
-NGRAM(NGramHashMapping, 7, 2, "iiiiiiw", "")
-NGRAM(VarlenNGramHashMapping, 10, 4, "iiiwiiiwww", "; state_update_capacity int 0..8 = 0")
+NGRAM(NGramHashMapping_ms, "NGramHashMapping", 7, 2, "iiiiiiw", "")
+NGRAM(VarlenNGramHashMapping_ms, "VarlenNGramHashMapping", 10, 4, "iiiwiiiwww",
+      "; state_update_capacity int 0..8 = 0")

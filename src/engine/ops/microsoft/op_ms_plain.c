@@ -140,20 +140,21 @@ static pith_status upgrade_int16_product(pith__node *node, pith_error *err) {
         err);
 }
 
-#define PLAIN(name, min, max, outputs, upgrade, attrs_)                                            \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL,          \
+#define PLAIN(symbol, name, min, max, outputs, upgrade, attrs_)                                    \
+    PITH_OP_COMPOSED(symbol, "com.microsoft", name, min, max, outputs, upgrade, NULL,              \
                      .attrs = attrs_)
-PLAIN(ExpandDims, 2, 2, 1, upgrade_expand_dims, "")
-PLAIN(GatherND, 2, 2, 1, upgrade_gather_nd, "")
-PLAIN(GridSample, 2, 2, 1, upgrade_grid_sample,
+PLAIN(ExpandDims_ms, "ExpandDims", 2, 2, 1, upgrade_expand_dims, "")
+PLAIN(GatherND_ms, "GatherND", 2, 2, 1, upgrade_gather_nd, "")
+PLAIN(GridSample_ms, "GridSample", 2, 2, 1, upgrade_grid_sample,
       "align_corners bool = 0; mode string bilinear|nearest|bicubic = bilinear; "
       "padding_mode string zeros|border|reflection = zeros")
-PLAIN(MatMulInteger16, 2, 2, 1, upgrade_int16_product, "")
-PLAIN(Pad, 2, 3, 1, upgrade_pad, "mode string constant|reflect|edge = constant")
-PLAIN(Range, 2, 3, 1, upgrade_range, "")
-PLAIN(SampleOp, 1, 1, 1, upgrade_sample, "")
-PLAIN(Trilu, 1, 2, 1, upgrade_trilu, "upper bool = 1")
-PLAIN(UnfoldTensor, 1, 1, 1, upgrade_unfold, "dim int = -1; size int! 1..; step int 1.. = 1")
-PLAIN(Unique, 1, 1, 3, upgrade_unique, "")
+PLAIN(MatMulInteger16_ms, "MatMulInteger16", 2, 2, 1, upgrade_int16_product, "")
+PLAIN(Pad_ms, "Pad", 2, 3, 1, upgrade_pad, "mode string constant|reflect|edge = constant")
+PLAIN(Range_ms, "Range", 2, 3, 1, upgrade_range, "")
+PLAIN(SampleOp_ms, "SampleOp", 1, 1, 1, upgrade_sample, "")
+PLAIN(Trilu_ms, "Trilu", 1, 2, 1, upgrade_trilu, "upper bool = 1")
+PLAIN(UnfoldTensor_ms, "UnfoldTensor", 1, 1, 1, upgrade_unfold,
+      "dim int = -1; size int! 1..; step int 1.. = 1")
+PLAIN(Unique_ms, "Unique", 1, 1, 3, upgrade_unique, "")
 PITH_OP_COMPOSED(CDist_ms, "com.microsoft", "CDist", 2, 2, 1, upgrade_distances, NULL,
                  .attrs = "metric string euclidean|sqeuclidean = sqeuclidean")

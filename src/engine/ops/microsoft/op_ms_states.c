@@ -462,33 +462,35 @@ static pith_status delta_run(pith__run *r) {
     return PITH_OK;
 }
 
-#define STATEFUL(name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)          \
-    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                            \
-                                             .name = #name_,                                       \
-                                             .since = 1,                                           \
-                                             .newest = 1,                                          \
-                                             .min_inputs = min,                                    \
-                                             .max_inputs = max,                                    \
-                                             .max_outputs = outputs,                               \
-                                             .types = types_,                                      \
-                                             .attrs = attrs_,                                      \
-                                             .infer = infer_,                                      \
-                                             .scratch = scratch_,                                  \
-                                             .run = run_,                                          \
-                                             .note = note_ };
-STATEFUL(CausalConvWithState, 2, 4, 3, "h", causal_infer, pith__wide_scratch, causal_run, NULL,
+#define STATEFUL(symbol, name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)  \
+    const pith__op pith__op_##symbol = { .domain = "com.microsoft",                                \
+                                         .name = name_,                                            \
+                                         .since = 1,                                               \
+                                         .newest = 1,                                              \
+                                         .min_inputs = min,                                        \
+                                         .max_inputs = max,                                        \
+                                         .max_outputs = outputs,                                   \
+                                         .types = types_,                                          \
+                                         .attrs = attrs_,                                          \
+                                         .infer = infer_,                                          \
+                                         .scratch = scratch_,                                      \
+                                         .run = run_,                                              \
+                                         .note = note_ };
+STATEFUL(CausalConvWithState_ms, "CausalConvWithState", 2, 4, 3, "h", causal_infer,
+         pith__wide_scratch, causal_run, NULL,
          "activation string none|silu|swish = none; channels_last bool = 0; dilation int 1.. = 1; "
          "input_channel_offset int 0 = 0; input_channels int 0 = 0; ndim int 1 = 1; "
          "state_channels_last int -1 = -1; "
          "state_length int 0 = 0; state_update_capacity int 0 = 0; state_window int 0 = 0")
 STATEFUL(
-    GatedDeltaNet, 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch, delta_run, NULL,
+    GatedDeltaNet_ms, "GatedDeltaNet", 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch,
+    delta_run, NULL,
     "beta_activation string none|sigmoid = none; chunk_size int 0.. = 64; "
     "gate_activation string none|softplus|qwen|sigmoid|kda = none; gate_lower_bound float = -5; "
     "qk_l2_norm bool = 0; scale float = 0; state_update_capacity int 0..8 = 0; "
     "update_rule string linear|gated|delta|gated_delta = gated_delta")
-STATEFUL(VarlenCausalConvWithState, 3, 8, 3, "hhwhhwhh", varlen_infer, pith__wide_scratch,
-         varlen_run, "no kernel_delta and previous_mask",
+STATEFUL(VarlenCausalConvWithState_ms, "VarlenCausalConvWithState", 3, 8, 3, "hhwhhwhh",
+         varlen_infer, pith__wide_scratch, varlen_run, "no kernel_delta and previous_mask",
          "activation string none|silu|swish = none; delta_offset int = 0; dilation int 1.. = 1; "
          "group_size int = 1; "
          "state_update_capacity int 0..8 = 0")

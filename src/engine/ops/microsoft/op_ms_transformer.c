@@ -87,12 +87,13 @@ static pith_status ms_transformer_upgrade_embed_norm(pith__node *node, pith_erro
     return pith__compose_become(node, y, err);
 }
 
-#define FUSED(name, min, max, outputs, how, attrs_)                                                \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, how, NULL,              \
-                     .attrs = attrs_)
-FUSED(BiasGelu, 2, 2, 1, upgrade_gelu, "")
-FUSED(EmbedLayerNormalization, 7, 9, 3, ms_transformer_upgrade_embed_norm,
-      "epsilon float = 1e-12; mask_index_type int 0|1")
-FUSED(FastGelu, 1, 2, 1, upgrade_gelu, "")
-FUSED(SkipLayerNormalization, 3, 5, 4, upgrade_skip_norm, "epsilon float = 1e-12")
-FUSED(SkipSimplifiedLayerNormalization, 3, 4, 4, upgrade_skip_norm, "epsilon float = 1e-12")
+#define FUSED(symbol, name, min, max, outputs, how, attrs_)                                        \
+    PITH_OP_COMPOSED(symbol, "com.microsoft", name, min, max, outputs, how, NULL, .attrs = attrs_)
+FUSED(BiasGelu_ms, "BiasGelu", 2, 2, 1, upgrade_gelu, "")
+FUSED(EmbedLayerNormalization_ms, "EmbedLayerNormalization", 7, 9, 3,
+      ms_transformer_upgrade_embed_norm, "epsilon float = 1e-12; mask_index_type int 0|1")
+FUSED(FastGelu_ms, "FastGelu", 1, 2, 1, upgrade_gelu, "")
+FUSED(SkipLayerNormalization_ms, "SkipLayerNormalization", 3, 5, 4, upgrade_skip_norm,
+      "epsilon float = 1e-12")
+FUSED(SkipSimplifiedLayerNormalization_ms, "SkipSimplifiedLayerNormalization", 3, 4, 4,
+      upgrade_skip_norm, "epsilon float = 1e-12")

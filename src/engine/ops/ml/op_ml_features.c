@@ -223,32 +223,34 @@ static pith_status run_scaler(pith__run *r) {
 
 /* ---- the operators ---- */
 
-#define FEATURES(name_, types_, attrs_, min, max, flags_, infer_, scratch_, run_)                  \
-    const pith__op pith__op_ml_##name_ = { .domain = "ai.onnx.ml",                                 \
-                                           .name = #name_,                                         \
-                                           .since = 1,                                             \
-                                           .min_inputs = min,                                      \
-                                           .max_inputs = max,                                      \
-                                           .max_outputs = 1,                                       \
-                                           .types = types_,                                        \
-                                           .newest = 1,                                            \
-                                           .attrs = attrs_,                                        \
-                                           .flags = flags_,                                        \
-                                           .infer = infer_,                                        \
-                                           .scratch = scratch_,                                    \
-                                           .run = run_ };
-FEATURES(ArrayFeatureExtractor, "kl", "", 2, 2, 0, infer_extractor, NULL, run_extractor)
-FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, ml_features_infer_same,
-         pith__wide_scratch, run_binarizer)
-FEATURES(FeatureVectorizer, "g", "inputdimensions ints 1..", 1, -1, 0, infer_vectorizer, NULL,
-         run_vectorizer)
-FEATURES(Imputer, "g",
+#define FEATURES(symbol, name_, types_, attrs_, min, max, flags_, infer_, scratch_, run_)          \
+    const pith__op pith__op_##symbol = { .domain = "ai.onnx.ml",                                   \
+                                         .name = name_,                                            \
+                                         .since = 1,                                               \
+                                         .min_inputs = min,                                        \
+                                         .max_inputs = max,                                        \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = 1,                                              \
+                                         .attrs = attrs_,                                          \
+                                         .flags = flags_,                                          \
+                                         .infer = infer_,                                          \
+                                         .scratch = scratch_,                                      \
+                                         .run = run_ };
+FEATURES(ml_ArrayFeatureExtractor, "ArrayFeatureExtractor", "kl", "", 2, 2, 0, infer_extractor,
+         NULL, run_extractor)
+FEATURES(ml_Binarizer, "Binarizer", "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE,
+         ml_features_infer_same, pith__wide_scratch, run_binarizer)
+FEATURES(ml_FeatureVectorizer, "FeatureVectorizer", "g", "inputdimensions ints 1..", 1, -1, 0,
+         infer_vectorizer, NULL, run_vectorizer)
+FEATURES(ml_Imputer, "Imputer", "g",
          "imputed_value_floats floats; imputed_value_int64s ints any; "
          "replaced_value_float float = 0; replaced_value_int64 int any = 0",
          1, 1, 0, ml_features_infer_same, pith__wide_scratch, run_imputer)
-FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32,
+FEATURES(ml_Normalizer, "Normalizer", "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32,
          pith__wide_scratch, ml_features_run_normalizer)
-FEATURES(OneHotEncoder, "k", "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0,
-         infer_one_hot, NULL, run_one_hot)
-FEATURES(Scaler, "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32, pith__wide_scratch,
-         run_scaler)
+FEATURES(ml_OneHotEncoder, "OneHotEncoder", "k",
+         "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0, infer_one_hot, NULL,
+         run_one_hot)
+FEATURES(ml_Scaler, "Scaler", "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32,
+         pith__wide_scratch, run_scaler)

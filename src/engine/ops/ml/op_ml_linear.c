@@ -337,36 +337,36 @@ static pith_status ml_linear_run(pith__run *r) {
     return PITH_OK;
 }
 
-#define MACHINE(name_, types_, outputs, attrs_)                                                    \
-    const pith__op pith__op_ml_##name_ = { .domain = ML,                                           \
-                                           .name = #name_,                                         \
-                                           .since = 1,                                             \
-                                           .min_inputs = 1,                                        \
-                                           .max_inputs = 1,                                        \
-                                           .max_outputs = outputs,                                 \
-                                           .types = types_,                                        \
-                                           .newest = 1,                                            \
-                                           .attrs = attrs_,                                        \
-                                           .infer = ml_linear_infer,                               \
-                                           .prepare = ml_linear_prepare,                           \
-                                           .scratch = ml_linear_scratch,                           \
-                                           .run = ml_linear_run };
-MACHINE(LinearClassifier, "g", 2,
+#define MACHINE(symbol, name_, types_, outputs, attrs_)                                            \
+    const pith__op pith__op_##symbol = { .domain = ML,                                             \
+                                         .name = name_,                                            \
+                                         .since = 1,                                               \
+                                         .min_inputs = 1,                                          \
+                                         .max_inputs = 1,                                          \
+                                         .max_outputs = outputs,                                   \
+                                         .types = types_,                                          \
+                                         .newest = 1,                                              \
+                                         .attrs = attrs_,                                          \
+                                         .infer = ml_linear_infer,                                 \
+                                         .prepare = ml_linear_prepare,                             \
+                                         .scratch = ml_linear_scratch,                             \
+                                         .run = ml_linear_run };
+MACHINE(ml_LinearClassifier, "LinearClassifier", "g", 2,
         "classlabels_ints ints any; classlabels_strings strings; "
         "coefficients floats!; intercepts floats; multi_class bool = 0; "
         "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE")
-MACHINE(LinearRegressor, "g", 1,
+MACHINE(ml_LinearRegressor, "LinearRegressor", "g", 1,
         "coefficients floats; intercepts floats; "
         "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
         "targets int 1.. = 1")
-MACHINE(SVMClassifier, "g", 2,
+MACHINE(ml_SVMClassifier, "SVMClassifier", "g", 2,
         "classlabels_ints ints any; classlabels_strings strings; "
         "coefficients floats; kernel_params floats; "
         "kernel_type string LINEAR|POLY|RBF|SIGMOID = LINEAR; "
         "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
         "prob_a floats; prob_b floats; rho floats; support_vectors floats; "
         "vectors_per_class ints 0..")
-MACHINE(SVMRegressor, "g", 1,
+MACHINE(ml_SVMRegressor, "SVMRegressor", "g", 1,
         "coefficients floats; kernel_params floats; "
         "kernel_type string LINEAR|POLY|RBF|SIGMOID = LINEAR; "
         "n_supports int 0.. = 0; one_class bool = 0; "

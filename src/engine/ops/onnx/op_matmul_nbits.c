@@ -321,26 +321,26 @@ static void matmul_nbits_cost(const pith__run *r, pith__cost *cost) {
     pith__cost_product(cost, s->k, s->int8 ? "gemm blocks" : "gemm");
 }
 
-#define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                  \
-    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                            \
-                                             .name = #name_,                                       \
-                                             .since = 1,                                           \
-                                             .min_inputs = 3,                                      \
-                                             .max_inputs = max,                                    \
-                                             .max_outputs = 1,                                     \
-                                             .types = types_,                                      \
-                                             .newest = 1,                                          \
-                                             .attrs = attrs_,                                      \
-                                             .infer = matmul_nbits_infer,                          \
-                                             .prepare = matmul_nbits_prepare,                      \
-                                             .scratch = matmul_nbits_scratch,                      \
-                                             .run = matmul_nbits_run,                              \
-                                             .cost = matmul_nbits_cost };
-BLOCK_PRODUCT(MatMulBnb4, "hBh",
+#define BLOCK_PRODUCT(symbol, name_, types_, attrs_, max)                                          \
+    const pith__op pith__op_##symbol = { .domain = "com.microsoft",                                \
+                                         .name = name_,                                            \
+                                         .since = 1,                                               \
+                                         .min_inputs = 3,                                          \
+                                         .max_inputs = max,                                        \
+                                         .max_outputs = 1,                                         \
+                                         .types = types_,                                          \
+                                         .newest = 1,                                              \
+                                         .attrs = attrs_,                                          \
+                                         .infer = matmul_nbits_infer,                              \
+                                         .prepare = matmul_nbits_prepare,                          \
+                                         .scratch = matmul_nbits_scratch,                          \
+                                         .run = matmul_nbits_run,                                  \
+                                         .cost = matmul_nbits_cost };
+BLOCK_PRODUCT(MatMulBnb4_ms, "MatMulBnb4", "hBh",
               "K int! 1..; N int! 1..; block_size int! 0..; quant_type int! 0|1; "
               "training_mode bool = 0; transB bool = 1",
               3)
-BLOCK_PRODUCT(MatMulNBits, "hBhywh",
+BLOCK_PRODUCT(MatMulNBits_ms, "MatMulNBits", "hBhywh",
               "K int! 1..; N int! 1..; accuracy_level int 0..4 = 0; bits int 2..8 = 4; "
               "block_size int! 0..; weight_prepacked int 0 = 0",
               6)
