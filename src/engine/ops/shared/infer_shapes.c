@@ -253,3 +253,10 @@ void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *
                    rank,         size, turn };
     pith__run_parallel(r, move_part, &j, (size_t)((dims[0] + j.per_part - 1) / j.per_part));
 }
+
+void pith__axis_split(const int64_t *dims, int rank, int axis, int64_t form[3]) {
+    form[0] = form[2] = 1;
+    form[1] = dims[axis];
+    for (int i = 0; i < axis; i++) form[0] *= dims[i];
+    for (int i = axis + 1; i < rank; i++) form[2] *= dims[i];
+}

@@ -132,3 +132,11 @@ pith_status pith__widen_run_to(pith__run *r, int compute, uint32_t skip,
 pith_status pith__unpack_run(pith__run *r, pith_status (*run)(pith__run *r)) {
     return run_as(r, wide_packed, 0, run);
 }
+
+pith_status pith__widen_scratch_only(const pith__infer *c, const void *state, int threads,
+                                     size_t *bytes) {
+    (void)state;
+    (void)threads;
+    *bytes = 0;
+    return pith__widen_scratch(c, 0, bytes);
+}

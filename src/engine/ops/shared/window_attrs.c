@@ -122,3 +122,28 @@ void pith__windows_complete(pith__window *w, const pith__node *node, const int64
         w->end[i] = total - w->begin[i];
     }
 }
+
+int64_t pith__window_entry(const pith__node *node, const char *name, int i, int64_t fallback) {
+    size_t n;
+    const int64_t *list = pith__node_ints(node, name, &n);
+    return list && (size_t)i < n ? list[i] : fallback;
+}
+
+static bool windows_in_range(int64_t item, int64_t least) {
+    return item >= least && item <= INT32_MAX;
+}
+
+pith_status pith__windows_check(const pith__node *node, int axes, pith_error *err) {
+    for (int i = 0; i < axes; i++) {
+        bool fits = windows_in_range(pith__window_entry(node, "kernel_shape", i, 1), 1) &&
+                    windows_in_range(pith__window_entry(node, "strides", i, 1), 1) &&
+                    windows_in_range(pith__window_entry(node, "dilations", i, 1), 1) &&
+                    windows_in_range(pith__window_entry(node, "pads", i, 0), 0) &&
+                    windows_in_range(pith__window_entry(node, "pads", axes + i, 0), 0);
+        if (!fits)
+            return pith__fail(
+                err, PITH_ERR_ARGUMENT,
+                "kernel_shape, strides, dilations or pads of axis %d are out of range", i);
+    }
+    return PITH_OK;
+}
