@@ -2,7 +2,6 @@
  *
  * A place of the output has normalised coordinates from -1 to 1, which theta maps to those of the
  * input, with the last axis first. Source: ONNX AffineGrid (opset 20). */
-
 #include "engine/ops/shared/as_doubles.h"
 
 static pith_status affine_grid_infer(pith__infer *c) {

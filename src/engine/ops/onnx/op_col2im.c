@@ -1,7 +1,6 @@
 /* op_col2im.c - Col2Im: columns of sliding blocks added back into an image, the inverse of what a
  * convolution takes apart. An element that several blocks cover is their sum, in ascending order of
  * blocks. Source: ONNX Col2Im (opset 18). */
-
 #include "base/checked.h"
 #include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/infer_shapes.h"

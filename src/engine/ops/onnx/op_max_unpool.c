@@ -1,7 +1,6 @@
 /* op_max_unpool.c - MaxUnpool: each number back to the place from which MaxPool took it, zeros
  * elsewhere. The indices count in the shape that kernel, strides and pads give; output_shape may be
  * larger and then frames it. Source: ONNX MaxUnpool (opset 22). */
-
 #include "base/checked.h"
 #include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/window_attrs.h"

@@ -2,7 +2,6 @@
  *
  * Their number is known in the run only: elements are tested in blocks twice, once to count and once
  * to write. Source: ONNX NonZero (opset 13). */
-
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/infer_shapes.h"
 

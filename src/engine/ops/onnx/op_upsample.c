@@ -1,6 +1,5 @@
 /* op_upsample.c - Upsample, which ended with opset 9: at load it becomes Resize with the places of
  * that time. Its scales were an attribute before opset 9. Source: ONNX Upsample (opset 10). */
-
 #include "engine/ops/shared/compose_ops.h"
 #include "engine/ops/shared/infer_shapes.h"
 

@@ -1,14 +1,15 @@
-/* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and its form per text.
+/* op_quantize_linear.c - QuantizeLinear and DequantizeLinear, of ai.onnx and of com.microsoft.
  *
  * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an
- * axis, or one per block along an axis. A tensor is walked in segments in which the index of the
- * scale either stays or moves with the element. Segments are computed in f32 in blocks, whatever
- * the types. */
+ * axis, or one per block along an axis. A tensor is walked in segments in which the index of the scale
+ * either stays or moves with the element. Segments are computed in f32 in blocks, whatever the types;
+ * f32 and 8 bits with one scale have kernels. Source: ONNX QuantizeLinear and DequantizeLinear
+ * (opset 28). */
 #include <math.h>
 
 #include "engine/kernels/convert.h"
-#include "engine/kernels/small_floats.h"
 #include "engine/ops/shared/infer_shapes.h"
+#include "engine/ops/shared/quantize_loops.h"
 
 /* BLOCK: elements converted at a time, which stay in the L1 cache. GRAIN: elements that are worth a
  * thread. */
@@ -58,7 +59,8 @@ static pith_status quantize_get_form(form *f, const pith__node *node, const int6
 }
 
 /* First element, length and first scale of a segment. */
-static void segment_at(const form *f, int64_t i, int64_t *first, int64_t *length, int64_t *scale) {
+static void quantize_segment_at(const form *f, int64_t i, int64_t *first, int64_t *length,
+                                int64_t *scale) {
     int64_t blocks = f->block ? f->n / f->block + (f->n % f->block != 0) : 1;
     *scale = 0;
     *first = i * f->length;
@@ -76,28 +78,9 @@ static void segment_at(const form *f, int64_t i, int64_t *first, int64_t *length
     }
 }
 
-/* The common case is f32 and 8 bits with one scale and zero point. NULL: this build has not all of
- * them. */
-typedef struct state {
-    pith__quantize_fn *quantize;
-    pith__dequantize_fn *dequantize_u8, *dequantize_i8;
-    pith__range_fn *range;
-} state;
-
-static pith_status prepare_loops(pith__prepare *c, state **out) {
-    state *s = c->state = *out = pith__arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith__fail_memory(c->err, sizeof *s);
-    s->quantize = PITH_PREPARE_KERNEL(pith__quantize_fn, "quantize", PITH_U8, c);
-    s->dequantize_u8 = PITH_PREPARE_KERNEL(pith__dequantize_fn, "dequantize", PITH_U8, c);
-    s->dequantize_i8 = PITH_PREPARE_KERNEL(pith__dequantize_fn, "dequantize", PITH_I8, c);
-    s->range = PITH_PREPARE_KERNEL(pith__range_fn, "range", PITH_F32, c);
-    if (!s->dequantize_u8 || !s->dequantize_i8 || !s->range) s->quantize = NULL;
-    return PITH_OK;
-}
-
 typedef struct job {
     form f;
-    const state *s;
+    const pith__quantize_loops *s;
     const pith_tensor *x, *scale, *zero;
     pith_tensor *y;
     double low, high; /* of an integer result */
@@ -105,13 +88,16 @@ typedef struct job {
     int64_t per_part, units;
 } job;
 
-static bool is_byte(const pith_tensor *t) { return t->dtype == PITH_U8 || t->dtype == PITH_I8; }
+static bool quantize_is_byte(const pith_tensor *t) {
+    return t->dtype == PITH_U8 || t->dtype == PITH_I8;
+}
 
 /* Does a span with one scale of the common types; false if it is another. */
-static bool run_bytes(const job *j, int64_t first, int64_t n, int64_t scale_at) {
+static bool quantize_run_bytes(const job *j, int64_t first, int64_t n, int64_t scale_at) {
     float scale, zero = 0;
     const pith_tensor *bytes = j->quantize ? j->y : j->x, *floats = j->quantize ? j->x : j->y;
-    if (j->f.scale_stride || !j->s->quantize || !is_byte(bytes) || floats->dtype != PITH_F32)
+    if (j->f.scale_stride || !j->s->quantize || !quantize_is_byte(bytes) ||
+        floats->dtype != PITH_F32)
         return false;
     pith__convert(&scale, PITH_F32, 0, j->scale->data, j->scale->dtype, scale_at, 1, true);
     if (j->zero)
@@ -128,8 +114,8 @@ static bool run_bytes(const job *j, int64_t first, int64_t n, int64_t scale_at) 
 }
 
 /* n elements from `first` on, scales from `scale` on. */
-static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
-    if (run_bytes(j, first, n, scale)) return;
+static void quantize_run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
+    if (quantize_run_bytes(j, first, n, scale)) return;
     int s = j->f.scale_stride;
     double x[BLOCK], zero[BLOCK] = { 0 };
     float scales[BLOCK];
@@ -160,13 +146,13 @@ static void quantize_run_part(void *context, size_t part, int worker) {
     int64_t begin = (int64_t)part * j->per_part,
             end = begin + j->per_part < j->units ? begin + j->per_part : j->units;
     if (j->f.kind == PER_TENSOR) { /* units are elements */
-        run_span(j, begin, end - begin, 0);
+        quantize_run_span(j, begin, end - begin, 0);
         return;
     }
     for (int64_t i = begin; i < end; i++) {
         int64_t first, length, scale;
-        segment_at(&j->f, i, &first, &length, &scale);
-        run_span(j, first, length, scale);
+        quantize_segment_at(&j->f, i, &first, &length, &scale);
+        quantize_run_span(j, first, length, scale);
     }
 }
 
@@ -202,14 +188,14 @@ static pith_status quantize_run_linear(pith__run *r, bool quantize) {
     return PITH_OK;
 }
 
-static pith_status check_form(pith__infer *c) {
+static pith_status quantize_check_form(pith__infer *c) {
     form f;
     if (!pith__type_concrete(c->in[0]) || !pith__type_concrete(c->in[1])) return PITH_OK;
     return quantize_get_form(&f, c->node, c->in[0]->dims, c->in[0]->rank, c->in[1]->dims,
                              c->in[1]->rank, c->err);
 }
 
-static pith_status infer_quantize(pith__infer *c) {
+static pith_status quantize_infer(pith__infer *c) {
     int named = pith__node_choice(c->node, "output_dtype", 0);
     int dtype = pith__has_input(c, 2) ? c->in[2]->dtype : named ? named : PITH_U8;
     if (named && pith__has_input(c, 2) && dtype && named != dtype) {
@@ -217,10 +203,10 @@ static pith_status infer_quantize(pith__infer *c) {
     }
     if (dtype && !pith__convert_known(PITH_F64, dtype)) return pith__fail_dtype(c->err, dtype);
     pith__infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
-    return check_form(c);
+    return quantize_check_form(c);
 }
 
-static pith_status infer_dequantize(pith__infer *c) {
+static pith_status quantize_infer_dequantize(pith__infer *c) {
     int named = pith__node_choice(c->node, "output_dtype", 0);
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));
     if (pith__has_input(c, 2) && c->in[2]->dtype && c->in[0]->dtype &&
@@ -231,20 +217,20 @@ static pith_status infer_dequantize(pith__infer *c) {
     int dtype = named ? named : c->in[1]->dtype;
     if (dtype && !pith__convert_known(PITH_F64, dtype)) return pith__fail_dtype(c->err, dtype);
     pith__infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
-    return check_form(c);
+    return quantize_check_form(c);
 }
 
-static pith_status prepare_any(pith__prepare *c) {
+static pith_status quantize_prepare_any(pith__prepare *c) {
     for (int i = 0; i < c->in_count; i++) {
         if (c->in[i] && !pith__convert_known(c->in[i]->dtype, PITH_F64))
             return pith__fail_dtype(c->err, c->in[i]->dtype);
     }
-    state *s;
-    return prepare_loops(c, &s);
+    pith__quantize_loops *s;
+    return pith__quantize_loops_find(c, &s);
 }
 
-static pith_status run_quantize(pith__run *r) { return quantize_run_linear(r, true); }
-static pith_status run_dequantize(pith__run *r) { return quantize_run_linear(r, false); }
+static pith_status quantize_run(pith__run *r) { return quantize_run_linear(r, true); }
+static pith_status quantize_run_dequantize(pith__run *r) { return quantize_run_linear(r, false); }
 
 #define LINEAR(symbol, types_, domain_, name_, since_, newest_, attrs_, infer_, run_)              \
     const pith__op pith__op_##symbol = { .domain = domain_,                                        \
@@ -257,148 +243,16 @@ static pith_status run_dequantize(pith__run *r) { return quantize_run_linear(r, 
                                          .newest = newest_,                                        \
                                          .attrs = attrs_,                                          \
                                          .infer = infer_,                                          \
-                                         .prepare = prepare_any,                                   \
+                                         .prepare = quantize_prepare_any,                          \
                                          .run = run_ };
 LINEAR(DequantizeLinear, "QEQ", "", "DequantizeLinear", 10, 28,
-       "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @23", infer_dequantize,
-       run_dequantize)
+       "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @23",
+       quantize_infer_dequantize, quantize_run_dequantize)
 LINEAR(DequantizeLinear_ms, "QEQ", "com.microsoft", "DequantizeLinear", 1, 1, "axis int",
-       infer_dequantize, run_dequantize)
+       quantize_infer_dequantize, quantize_run_dequantize)
 LINEAR(QuantizeLinear, "oEQ", "", "QuantizeLinear", 10, 28,
        "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @21; "
        "precision dtype = 0 @23; saturate bool = 1 @19",
-       infer_quantize, run_quantize)
+       quantize_infer, quantize_run)
 LINEAR(QuantizeLinear_ms, "oEQ", "com.microsoft", "QuantizeLinear", 1, 1, "axis int",
-       infer_quantize, run_quantize)
-
-/* ---- DynamicQuantizeLinear: scale and zero point from the tensor's own range, which always holds
- * 0 ---- */
-
-static pith_status infer_dynamic(pith__infer *c) {
-    pith__infer_set(c, 0, PITH_U8, c->in[0]->rank, c->in[0]->dims);
-    pith__infer_set(c, 1, PITH_F32, 0, NULL);
-    pith__infer_set(c, 2, PITH_U8, 0, NULL);
-    return PITH_OK;
-}
-
-static pith_status prepare_dynamic(pith__prepare *c) {
-    state *s;
-    PITH_TRY(prepare_loops(c, &s));
-    return s->quantize ? PITH_OK : pith__fail_dtype(c->err, c->in[0]->dtype);
-}
-
-typedef struct dynamic_job {
-    const state *s;
-    const float *x;
-    uint8_t *y;
-    int64_t n, per_part;
-    float scale, zero;
-} dynamic_job;
-
-static void quantize_part(void *context, size_t part, int worker) {
-    const dynamic_job *j = context;
-    (void)worker;
-    int64_t first = (int64_t)part * j->per_part,
-            n = j->n - first < j->per_part ? j->n - first : j->per_part;
-    j->s->quantize(j->x + first, j->y + first, (size_t)n, j->scale, 0.0f - j->zero,
-                   255.0f - j->zero, (int32_t)j->zero);
-}
-
-static pith_status run_dynamic(pith__run *r) {
-    const float *x = r->in[0]->data;
-    int64_t n = pith__tensor_count(r->in[0]);
-    float scale, zero;
-    const state *s = r->state;
-    pith__dynamic_scale(&scale, &zero, x, (size_t)n, s->range);
-    if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
-    if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
-    if (!r->out[0]) return PITH_OK;
-    dynamic_job j = { s, x, r->out[0]->data, n, pith__run_chunk(r, n, 1, 16384), scale, zero };
-    if (n) pith__run_parallel(r, quantize_part, &j, (size_t)((n + j.per_part - 1) / j.per_part));
-    return PITH_OK;
-}
-
-const pith__op pith__op_DynamicQuantizeLinear = { .domain = "",
-                                                  .name = "DynamicQuantizeLinear",
-                                                  .since = 11,
-                                                  .newest = 11,
-                                                  .min_inputs = 1,
-                                                  .max_inputs = 1,
-                                                  .max_outputs = 3,
-                                                  .types = "e",
-                                                  .attrs = "",
-                                                  .infer = infer_dynamic,
-                                                  .prepare = prepare_dynamic,
-                                                  .run = run_dynamic };
-
-/* ---- pith.SegmentQuantize: the same for each text of packed tokens ----
- *
- * x f32 [tokens, …] and offsets i64 [texts + 1], or x alone: each row is a text. y u8 as x; scale
- * f32 and zero point u8 [tokens], the text's at each of its tokens. */
-
-static pith_status infer_segments(pith__infer *c) {
-    const pith__type *x = c->in[0], *offsets = pith__has_input(c, 1) ? c->in[1] : NULL;
-    if (x->rank == 0 || x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32 by token");
-    if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1))
-        return pith__op_fail(c, "offsets must be an int64 vector");
-    pith__infer_set(c, 0, PITH_U8, x->rank, x->dims);
-    pith__infer_set(c, 1, PITH_F32, x->rank < 0 ? -1 : 1, x->dims);
-    pith__infer_set(c, 2, PITH_U8, x->rank < 0 ? -1 : 1, x->dims);
-    return PITH_OK;
-}
-
-typedef struct segments {
-    const state *loops;
-    const float *x;
-    const int64_t *offsets; /* NULL: a row each */
-    int64_t width;
-    uint8_t *y, *zeros; /* these three: NULL if the output is absent */
-    float *scales;
-} segments;
-
-static void run_segment(void *context, size_t text, int worker) {
-    const segments *s = context;
-    (void)worker;
-    int64_t from = s->offsets ? s->offsets[text] : (int64_t)text,
-            to = s->offsets ? s->offsets[text + 1] : from + 1;
-    float scale, zero;
-    pith__dynamic_scale(&scale, &zero, s->x + from * s->width, (size_t)((to - from) * s->width),
-                        s->loops->range);
-    for (int64_t i = from; s->scales && i < to; i++) s->scales[i] = scale;
-    for (int64_t i = from; s->zeros && i < to; i++) s->zeros[i] = (uint8_t)zero;
-    if (s->y)
-        s->loops->quantize(s->x + from * s->width, s->y + from * s->width,
-                           (size_t)((to - from) * s->width), scale, 0.0f - zero, 255.0f - zero,
-                           (int32_t)zero);
-}
-
-static pith_status run_segments(pith__run *r) {
-    const pith_tensor *x = r->in[0], *offsets = pith__has_input(r, 1) ? r->in[1] : NULL;
-    int64_t rows = x->dims[0], texts = offsets ? offsets->dims[0] - 1 : rows;
-    const int64_t *at = offsets ? offsets->data : NULL;
-    bool covers = texts >= 0 && (!at || (at[0] == 0 && at[texts] == rows));
-    for (int64_t t = 0; covers && at && t < texts; t++) covers = at[t] <= at[t + 1];
-    if (!covers) return pith__op_fail(r, "offsets do not cover the tokens");
-    if (!rows) return PITH_OK;
-    segments s = { .loops = r->state,
-                   .x = x->data,
-                   .offsets = at,
-                   .width = pith__tensor_count(x) / rows,
-                   .y = r->out[0] ? r->out[0]->data : NULL,
-                   .scales = r->out_count > 1 && r->out[1] ? r->out[1]->data : NULL,
-                   .zeros = r->out_count > 2 && r->out[2] ? r->out[2]->data : NULL };
-    pith__run_parallel(r, run_segment, &s, (size_t)texts);
-    return PITH_OK;
-}
-
-const pith__op pith__op_SegmentQuantize_pith = { .domain = "pith",
-                                                 .name = "SegmentQuantize",
-                                                 .since = 1,
-                                                 .newest = 1,
-                                                 .min_inputs = 1,
-                                                 .max_inputs = 2,
-                                                 .max_outputs = 3,
-                                                 .attrs = "",
-                                                 .infer = infer_segments,
-                                                 .prepare = prepare_dynamic,
-                                                 .run = run_segments };
+       quantize_infer, quantize_run)
