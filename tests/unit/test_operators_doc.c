@@ -287,7 +287,7 @@ static void page_is_current(void **state) {
     free(p.text);
 }
 
-/* Every letter is one that op_types.c knows: something is taken by each input. */
+/* Every letter is one that operator_dtypes.c knows: something is taken by each input. */
 static void every_dtype_letter_is_known(void **state) {
     (void)state;
     for (size_t i = 0; i < pith__op_table_count; i++) {

@@ -7,7 +7,8 @@
 
 /* A parameter of the activation: the i-th of activation_params, or the attribute that FusedGemm has
  * for it. */
-static bool activation_parameter(const pith__node *node, size_t i, const char *name, float *value) {
+static bool compose_activation_parameter(const pith__node *node, size_t i, const char *name,
+                                         float *value) {
     static const char *const own[][2] = { { "alpha", "activation_alpha" },
                                           { "beta", "activation_beta" },
                                           { "gamma", "activation_gamma" } };
@@ -48,7 +49,7 @@ pith_status pith__compose_activation(pith__node *node, pith__value **y, pith_err
         *y = pith__compose1(node, known[i].name, *y);
         for (size_t k = 0; k < 2 && known[i].parameters[k]; k++) {
             float value;
-            if (activation_parameter(node, k, known[i].parameters[k], &value))
+            if (compose_activation_parameter(node, k, known[i].parameters[k], &value))
                 *y = pith__with_float(*y, known[i].parameters[k], value);
         }
         if (!*y) return pith__fail_memory(err, 0);

@@ -217,7 +217,7 @@ typedef struct move_job {
     pith__turn_fn *turn;
 } move_job;
 
-static void move_part(void *context, size_t part, int worker) {
+static void infer_move_part(void *context, size_t part, int worker) {
     const move_job *j = context;
     (void)worker;
     int64_t dims[PITH_MAX_RANK + 1], first = (int64_t)part * j->per_part;
@@ -251,7 +251,7 @@ void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *
     move_job j = { to,           from, to_strides,
                    from_strides, dims, pith__run_chunk(r, dims[0], inner, 32768),
                    rank,         size, turn };
-    pith__run_parallel(r, move_part, &j, (size_t)((dims[0] + j.per_part - 1) / j.per_part));
+    pith__run_parallel(r, infer_move_part, &j, (size_t)((dims[0] + j.per_part - 1) / j.per_part));
 }
 
 void pith__axis_split(const int64_t *dims, int rank, int axis, int64_t form[3]) {

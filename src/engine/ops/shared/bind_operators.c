@@ -1,4 +1,4 @@
-/* op_bind.c - gives every node its operator. Model-local functions are inlined, older opsets are
+/* bind_operators.c - gives every node its operator. Model-local functions are inlined, older opsets are
  * upgraded to the newest form, and operators that this build does not have are listed, all in one
  * message.
  *
@@ -51,19 +51,19 @@ static pith_str bind_plain_domain(pith_str domain) {
     return pith__str_is(domain, "ai.onnx") ? PITH_STR("") : domain;
 }
 
-static pith_status index_init(binder *b, name_index *index, size_t count) {
+static pith_status bind_index_init(binder *b, name_index *index, size_t count) {
     index->next = pith__arena_array(&b->scratch, count, sizeof *index->next);
     if (!index->next || pith__map_init(&index->first, &b->scratch, count))
         return pith__fail_memory(b->err, count);
     return PITH_OK;
 }
 
-static pith_status index_add(binder *b, name_index *index, pith_str name, uint32_t item) {
+static pith_status bind_index_add(binder *b, name_index *index, pith_str name, uint32_t item) {
     index->next[item] = pith__map_get(&index->first, name);
     return pith__map_put(&index->first, name, item, NULL) ? PITH_OK : pith__fail_memory(b->err, 0);
 }
 
-static const pith__op *find_op(const binder *b, const pith__node *node) {
+static const pith__op *bind_find_op(const binder *b, const pith__node *node) {
     pith_str domain = bind_plain_domain(node->domain);
     for (uint32_t i = pith__map_get(&b->ops.first, node->op_type); i != END; i = b->ops.next[i])
         if (pith__str_is(domain, pith__op_table[i]->domain)) {
@@ -75,7 +75,7 @@ static const pith__op *find_op(const binder *b, const pith__node *node) {
     return custom;
 }
 
-static uint32_t find_function(const binder *b, const pith__node *node) {
+static uint32_t bind_find_function(const binder *b, const pith__node *node) {
     if (!b->root->function_count) return END;
     pith_str domain = bind_plain_domain(node->domain);
     for (uint32_t i = pith__map_get(&b->functions.first, node->op_type); i != END;
@@ -90,21 +90,21 @@ static uint32_t find_function(const binder *b, const pith__node *node) {
 
 /* ---- functions ---- */
 
-static pith_status check_calls(binder *b, uint32_t function, int depth);
+static pith_status bind_check_calls(binder *b, uint32_t function, int depth);
 
-static pith_status check_calls_in(binder *b, const pith__graph *body, int depth) {
+static pith_status bind_check_calls_in(binder *b, const pith__graph *body, int depth) {
     for (const pith__node *node = body->first; node; node = node->next) {
-        uint32_t callee = find_function(b, node);
-        if (callee != END) PITH_TRY(check_calls(b, callee, depth + 1));
+        uint32_t callee = bind_find_function(b, node);
+        if (callee != END) PITH_TRY(bind_check_calls(b, callee, depth + 1));
         for (size_t i = 0; i < node->attr_count; i++)
             if (node->attrs[i].kind == PITH_ATTR_GRAPH)
-                PITH_TRY(check_calls_in(b, node->attrs[i].graph, depth));
+                PITH_TRY(bind_check_calls_in(b, node->attrs[i].graph, depth));
     }
     return PITH_OK;
 }
 
 /* No function may reach itself. */
-static pith_status check_calls(binder *b, uint32_t function, int depth) {
+static pith_status bind_check_calls(binder *b, uint32_t function, int depth) {
     enum { NEW, OPEN, DONE };
     const pith__function *f = &b->root->functions[function];
     if (b->function_state[function] == DONE) return PITH_OK;
@@ -114,12 +114,12 @@ static pith_status check_calls(binder *b, uint32_t function, int depth) {
                           depth > MAX_CALL_DEPTH ? "is nested too deep" : "calls itself");
     }
     b->function_state[function] = OPEN;
-    PITH_TRY(check_calls_in(b, f->body, depth));
+    PITH_TRY(bind_check_calls_in(b, f->body, depth));
     b->function_state[function] = DONE;
     return PITH_OK;
 }
 
-static pith_status inline_call(binder *b, pith__node *node, const pith__function *f) {
+static pith_status bind_inline_call(binder *b, pith__node *node, const pith__function *f) {
     char place[256];
     pith__node_place(node, place, sizeof place);
     size_t given = (size_t)node->input_count, wanted = f->body->input_count;
@@ -144,7 +144,7 @@ static pith_status inline_call(binder *b, pith__node *node, const pith__function
 
 /* ---- operators ---- */
 
-static void note_unsupported(binder *b, const pith__node *node) {
+static void bind_note_unsupported(binder *b, const pith__node *node) {
     b->unsupported++;
     for (size_t i = 0; i < b->listed; i++) {
         const pith__node *seen = b->list[i].node;
@@ -181,7 +181,7 @@ static pith_status bind_check_dropped(const binder *b) {
     return pith__lacks_check(&lacks, b->err);
 }
 
-static pith_status fail_unsupported(const binder *b) {
+static pith_status bind_fail_unsupported(const binder *b) {
     char text[PITH_ERROR_MESSAGE_SIZE];
     PITH_TRY(bind_check_dropped(b));
     pith__text_out out = pith__text_begin(text, sizeof text);
@@ -222,7 +222,7 @@ static pith_status bind_upgrade(pith__node *node, const pith__op *op, pith_error
 /* The operator is known in the node's opset. All operators of these domains were compared with the
  * standard up to the opset named here (tests/python/compare_schemas.py); in a later opset only
  * those are known whose own newest version says so. Other domains have no versions to speak of. */
-static bool opset_known(const pith__node *node, const pith__op *op) {
+static bool bind_opset_known(const pith__node *node, const pith__op *op) {
     static const struct {
         const char *domain;
         int32_t newest;
@@ -237,7 +237,7 @@ static bool opset_known(const pith__node *node, const pith__op *op) {
  * the newest, so those are checked here only where no spelling is new enough (PITH_OP_COMPOSED;
  * which of its inputs may be left out, its upgrade says through pith__compose_require); inference
  * checks the rest. */
-static pith_status check_ends(const pith__node *node, const pith__op *op, pith_error *err) {
+static pith_status bind_check_ends(const pith__node *node, const pith__op *op, pith_error *err) {
     bool composed = op->since == INT32_MAX;
     if (composed && node->input_count < op->min_inputs)
         return pith__fail(err, PITH_ERR_FORMAT, "input %d is missing", node->input_count);
@@ -251,7 +251,7 @@ static pith_status check_ends(const pith__node *node, const pith__op *op, pith_e
 
 /* Attributes whose integers are data, or bounds that are cut to what there is; others are axes,
  * sizes and choices. */
-static bool holds_data(pith_str name) {
+static bool bind_holds_data(pith_str name) {
     static const char *const names[] = { "cats_int64s",
                                          "classlabels_int64s",
                                          "classlabels_ints",
@@ -278,11 +278,11 @@ static bool holds_data(pith_str name) {
 
 /* The integers of attributes become axes and sizes, so all are small enough to compute with; see
  * engine/graph/symbolic_dim.h. */
-static pith_status check_integers(const pith__node *node, pith_error *err) {
+static pith_status bind_check_integers(const pith__node *node, pith_error *err) {
     for (size_t i = 0; i < node->attr_count; i++) {
         const pith__attr *a = &node->attrs[i];
         bool list = a->kind == PITH_ATTR_INTS;
-        if ((a->kind != PITH_ATTR_INT && !list) || holds_data(a->name)) continue;
+        if ((a->kind != PITH_ATTR_INT && !list) || bind_holds_data(a->name)) continue;
         for (size_t k = 0; k < (list ? a->count : 1); k++) {
             int64_t item = list ? a->ints[k] : a->i;
             if (item <= PITH_ATTR_INT_MAX && item >= -PITH_ATTR_INT_MAX) continue;
@@ -298,17 +298,17 @@ static pith_status check_integers(const pith__node *node, pith_error *err) {
 
 static pith_status bind_op(binder *b, pith__node *node) {
     for (int round = 0; round < MAX_UPGRADES; round++) {
-        const pith__op *op = find_op(b, node);
-        if (!op || !opset_known(node, op)) {
-            note_unsupported(b, node);
+        const pith__op *op = bind_find_op(b, node);
+        if (!op || !bind_opset_known(node, op)) {
+            bind_note_unsupported(b, node);
             return PITH_OK;
         }
         if (round == 0) {
             const pith__op_checks *checks = pith__op_checks_of(op);
             if (checks) PITH_TRY(checks->attrs(node, op, b->root->compiled, b->err));
         }
-        pith_status status = check_ends(node, op, b->err);
-        if (!status) status = check_integers(node, b->err);
+        pith_status status = bind_check_ends(node, op, b->err);
+        if (!status) status = bind_check_integers(node, b->err);
         char place[256];
         if (status)
             return pith__fail_at(b->err, status,
@@ -327,7 +327,7 @@ static pith_status bind_op(binder *b, pith__node *node) {
 
 /* What stands for a function's attribute has no value of its own; putting functions in place left
  * none. */
-static pith_status check_references(const binder *b, const pith__node *node) {
+static pith_status bind_check_references(const binder *b, const pith__node *node) {
     char place[256];
     for (size_t i = 0; i < node->attr_count; i++) {
         const pith__attr *attr = &node->attrs[i];
@@ -363,8 +363,8 @@ static pith_status bind_graph(binder *b, pith__graph *graph) {
         pith__node *node = done && done->graph ? done->next : graph->first;
         while (node && node->op) done = node, node = node->next;
         if (!node) return PITH_OK;
-        PITH_TRY(check_references(b, node));
-        uint32_t function = b->inline_call ? find_function(b, node) : END;
+        PITH_TRY(bind_check_references(b, node));
+        uint32_t function = b->inline_call ? bind_find_function(b, node) : END;
         if (function != END) {
             PITH_TRY(b->inline_call(b, node, &b->root->functions[function]));
             continue;
@@ -382,27 +382,28 @@ static pith_status bind_graph(binder *b, pith__graph *graph) {
 }
 
 static pith_status bind_functions(binder *b, const pith__graph *graph) {
-    b->inline_call = inline_call;
-    PITH_TRY(index_init(b, &b->functions, graph->function_count));
+    b->inline_call = bind_inline_call;
+    PITH_TRY(bind_index_init(b, &b->functions, graph->function_count));
     for (size_t i = 0; i < graph->function_count; i++) {
-        PITH_TRY(index_add(b, &b->functions, graph->functions[i].name, (uint32_t)i));
+        PITH_TRY(bind_index_add(b, &b->functions, graph->functions[i].name, (uint32_t)i));
     }
     b->function_state = pith__arena_array(&b->scratch, graph->function_count, 1);
     if (!b->function_state) return pith__fail_memory(b->err, graph->function_count);
-    for (size_t i = 0; i < graph->function_count; i++) PITH_TRY(check_calls(b, (uint32_t)i, 0));
+    for (size_t i = 0; i < graph->function_count; i++)
+        PITH_TRY(bind_check_calls(b, (uint32_t)i, 0));
     return PITH_OK;
 }
 
 static pith_status bind_all(binder *b, pith__graph *graph) {
-    PITH_TRY(index_init(b, &b->ops, pith__op_table_count));
+    PITH_TRY(bind_index_init(b, &b->ops, pith__op_table_count));
     for (size_t i = 0; i < pith__op_table_count; i++) {
-        PITH_TRY(index_add(b, &b->ops, pith__str_of(pith__op_table[i]->name), (uint32_t)i));
+        PITH_TRY(bind_index_add(b, &b->ops, pith__str_of(pith__op_table[i]->name), (uint32_t)i));
     }
     PITH_TRY(bind_graph(b, graph));
-    return b->unsupported ? fail_unsupported(b) : PITH_OK;
+    return b->unsupported ? bind_fail_unsupported(b) : PITH_OK;
 }
 
-static pith_status keep_output_names(pith__graph *graph, pith_error *err) {
+static pith_status bind_keep_output_names(pith__graph *graph, pith_error *err) {
     pith_str *names = pith__arena_array(graph->arena, graph->output_count, sizeof *names);
     if (!names) return pith__fail_memory(err, graph->output_count * sizeof *names);
     for (size_t i = 0; i < graph->output_count; i++) names[i] = graph->outputs[i]->name;
@@ -413,7 +414,7 @@ static pith_status keep_output_names(pith__graph *graph, pith_error *err) {
 pith_status pith__ops_bind(pith__graph *graph, pith_error *err) {
     binder b = { .root = graph, .err = err };
     PITH_TRY(pith__custom_begin(err));
-    if (!graph->output_names) PITH_TRY(keep_output_names(graph, err));
+    if (!graph->output_names) PITH_TRY(bind_keep_output_names(graph, err));
     pith__arena_init(&b.scratch, graph->arena->allocator);
     pith_status status = bind_functions(&b, graph);
     if (!status) status = bind_all(&b, graph);

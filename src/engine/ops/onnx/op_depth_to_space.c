@@ -1,9 +1,9 @@
-/* op_depth.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a move
+/* op_depth_to_space.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a move
  * between two 6-d layouts. */
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-static pith_status depth_check(pith__infer *c, int64_t *block) {
+static pith_status depth_to_space_check(pith__infer *c, int64_t *block) {
     const pith__type *x = c->in[0];
     *block = pith__node_int(c->node, "blocksize", 1);
     if (x->rank >= 0 && x->rank != 4)
@@ -11,7 +11,7 @@ static pith_status depth_check(pith__infer *c, int64_t *block) {
     return PITH_OK;
 }
 
-static pith_status divisible(pith__infer *c, int axis, int64_t by) {
+static pith_status depth_to_space_divisible(pith__infer *c, int axis, int64_t by) {
     pith__dim d = c->in[0]->dims[axis];
     if (pith__dim_known(d) && d % by)
         return pith__op_fail(c, "axis %d of size %lld does not divide by %lld", axis, (long long)d,
@@ -19,12 +19,12 @@ static pith_status divisible(pith__infer *c, int axis, int64_t by) {
     return PITH_OK;
 }
 
-static pith_status infer_space(pith__infer *c) {
+static pith_status depth_to_space_infer_space(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t b;
     pith__dim dims[4];
-    PITH_TRY(depth_check(c, &b));
-    if (x->rank == 4) PITH_TRY(divisible(c, 1, b * b));
+    PITH_TRY(depth_to_space_check(c, &b));
+    if (x->rank == 4) PITH_TRY(depth_to_space_divisible(c, 1, b * b));
     for (int i = 0; i < x->rank; i++) {
         dims[i] = i == 0 ? x->dims[0]
                          : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_FLOOR_DIV : PITH_DIM_MUL,
@@ -34,13 +34,13 @@ static pith_status infer_space(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status infer_depth(pith__infer *c) {
+static pith_status depth_to_space_infer_depth(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t b;
     pith__dim dims[4];
-    PITH_TRY(depth_check(c, &b));
+    PITH_TRY(depth_to_space_check(c, &b));
     for (int i = 0; i < x->rank; i++) {
-        if (i > 1) PITH_TRY(divisible(c, i, b));
+        if (i > 1) PITH_TRY(depth_to_space_divisible(c, i, b));
         dims[i] = i == 0 ? x->dims[0]
                          : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_MUL : PITH_DIM_FLOOR_DIV,
                                            x->dims[i], i == 1 ? b * b : b);
@@ -50,7 +50,7 @@ static pith_status infer_depth(pith__infer *c) {
 }
 
 /* `order`: which axis of the input's 6-d form each axis of the output's is. */
-static void move(pith__run *r, const int64_t in[6], const int order[6]) {
+static void depth_to_space_move(pith__run *r, const int64_t in[6], const int order[6]) {
     int64_t own[6], from[6], to[6], dims[6];
     pith__strides(own, in, 6);
     for (int i = 0; i < 6; i++) {
@@ -65,23 +65,26 @@ static void move(pith__run *r, const int64_t in[6], const int order[6]) {
 }
 
 /* Whether channels are ordered column, row, depth; else depth, column, row. */
-static bool depth_crd(const pith__node *node) {
+static bool depth_to_space_crd(const pith__node *node) {
     return pith__str_is(pith__node_str(node, "mode", "DCR"), "CRD");
 }
 
-static pith_status run_space(pith__run *r) {
+static pith_status depth_to_space_run_space(pith__run *r) {
     const int64_t *d = r->in[0]->dims, b = pith__node_int(r->node, "blocksize", 1);
-    if (depth_crd(r->node))
-        move(r, (int64_t[]){ d[0], d[1] / (b * b), b, b, d[2], d[3] }, (int[]){ 0, 1, 4, 2, 5, 3 });
+    if (depth_to_space_crd(r->node))
+        depth_to_space_move(r, (int64_t[]){ d[0], d[1] / (b * b), b, b, d[2], d[3] },
+                            (int[]){ 0, 1, 4, 2, 5, 3 });
     else
-        move(r, (int64_t[]){ d[0], b, b, d[1] / (b * b), d[2], d[3] }, (int[]){ 0, 3, 4, 1, 5, 2 });
+        depth_to_space_move(r, (int64_t[]){ d[0], b, b, d[1] / (b * b), d[2], d[3] },
+                            (int[]){ 0, 3, 4, 1, 5, 2 });
     return PITH_OK;
 }
 
-static pith_status run_depth(pith__run *r) {
+static pith_status depth_to_space_run_depth(pith__run *r) {
     const int64_t *d = r->in[0]->dims, b = pith__node_int(r->node, "blocksize", 1);
-    move(r, (int64_t[]){ d[0], d[1], d[2] / b, b, d[3] / b, b },
-         depth_crd(r->node) ? (int[]){ 0, 1, 3, 5, 2, 4 } : (int[]){ 0, 3, 5, 1, 2, 4 });
+    depth_to_space_move(r, (int64_t[]){ d[0], d[1], d[2] / b, b, d[3] / b, b },
+                        depth_to_space_crd(r->node) ? (int[]){ 0, 1, 3, 5, 2, 4 }
+                                                    : (int[]){ 0, 3, 5, 1, 2, 4 });
     return PITH_OK;
 }
 
@@ -95,9 +98,9 @@ const pith__op pith__op_DepthToSpace = {
     .max_outputs = 1,
     .types = "m",
     .attrs = "blocksize int! 1..32768; mode string DCR|CRD = DCR @11",
-    .infer = infer_space,
+    .infer = depth_to_space_infer_space,
     .prepare = pith__prepare_movable,
-    .run = run_space
+    .run = depth_to_space_run_space
 };
 const pith__op pith__op_SpaceToDepth = {
     .domain = "",
@@ -109,7 +112,7 @@ const pith__op pith__op_SpaceToDepth = {
     .max_outputs = 1,
     .types = "m",
     .attrs = "blocksize int! 1..32768; mode string DCR|CRD = DCR @28",
-    .infer = infer_depth,
+    .infer = depth_to_space_infer_depth,
     .prepare = pith__prepare_movable,
-    .run = run_depth
+    .run = depth_to_space_run_depth
 };

@@ -1,4 +1,4 @@
-/* op_types.c - the dtypes that operators take, one letter per set of dtypes (pith__op.types). */
+/* operator_dtypes.c - the dtypes that operators take, one letter per set of dtypes (pith__op.types). */
 #include <string.h>
 
 #include "base/dtype.h"
@@ -58,14 +58,14 @@ static const struct {
 };
 
 /* The set of an input's letter; NULL if anything goes. */
-static const char *letter_of(const pith__op *op, int input) {
+static const char *dtypes_letter_of(const pith__op *op, int input) {
     size_t count = op->types ? strlen(op->types) : 0;
     const char *letter =
         !count ? NULL : op->types + ((size_t)input < count ? (size_t)input : count - 1);
     return letter && *letter != '*' ? letter : NULL;
 }
 
-static int custom_word(const pith__custom_op *op, int input) {
+static int dtypes_custom_word(const pith__custom_op *op, int input) {
     return input < op->dtype_count ? input : op->dtype_count - 1;
 }
 
@@ -74,9 +74,9 @@ bool pith__op_takes_dtype(const pith__op *op, int input, int dtype) {
         const pith__custom_op *custom = pith__custom_of(op);
         if (!custom->dtype_count || dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT)
             return true;
-        return custom->dtypes[custom_word(custom, input)] >> dtype & 1;
+        return custom->dtypes[dtypes_custom_word(custom, input)] >> dtype & 1;
     }
-    const char *letter = letter_of(op, input);
+    const char *letter = dtypes_letter_of(op, input);
     if (!letter || dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT) return true;
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
         if (sets[i].letter == *letter) return sets[i].dtypes >> dtype & 1;
@@ -87,9 +87,9 @@ bool pith__op_takes_dtype(const pith__op *op, int input, int dtype) {
 const char *pith__op_dtypes_text(const pith__op *op, int input) {
     if (op->flags & PITH_OP_CUSTOM) {
         const pith__custom_op *custom = pith__custom_of(op);
-        return custom->dtype_count ? custom->text[custom_word(custom, input)] : "any";
+        return custom->dtype_count ? custom->text[dtypes_custom_word(custom, input)] : "any";
     }
-    const char *letter = letter_of(op, input);
+    const char *letter = dtypes_letter_of(op, input);
     for (size_t i = 0; letter && i < sizeof sets / sizeof sets[0]; i++) {
         if (sets[i].letter == *letter) return sets[i].text;
     }

@@ -1,4 +1,4 @@
-/* op_ms_hash.c - com.microsoft's NGramHashMapping and VarlenNGramHashMapping: ids of n-grams of
+/* op_ms_ngram_hash_mapping.c - com.microsoft's NGramHashMapping and VarlenNGramHashMapping: ids of n-grams of
  * tokens.
  *
  * For n from 2 on, the n tokens that end at a position are multiplied by one number each and

@@ -1,4 +1,4 @@
-/* op_rotary.c - RotaryEmbedding: pairs of a head's elements rotated by the angles of their
+/* op_rotary_embedding.c - RotaryEmbedding: pairs of a head's elements rotated by the angles of their
  * position.
  *
  * The input is [batch, heads, sequence, head] or [batch, sequence, heads * head]. A pair is (i, i +
@@ -7,7 +7,7 @@
  * RotaryEmbedding (opset 23). */
 #include "engine/ops/shared/as_doubles.h"
 
-static pith_status op_rotary_infer(pith__infer *c) {
+static pith_status rotary_embedding_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3 && x->rank != 4)
         return pith__op_fail(c, "input has %d dimensions, not 3 or 4", x->rank);
@@ -15,7 +15,7 @@ static pith_status op_rotary_infer(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status op_rotary_run(pith__run *r) {
+static pith_status rotary_embedding_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *ids = r->in_count > 3 ? r->in[3] : NULL;
     bool packed = x->rank == 3, interleaved = pith__node_int(r->node, "interleaved", 0) != 0;
     int64_t batch = x->dims[0], seq = x->dims[packed ? 1 : 2],
@@ -65,7 +65,7 @@ const pith__op pith__op_RotaryEmbedding = {
     .max_outputs = 1,
     .types = "hhhl",
     .attrs = "interleaved bool = 0; num_heads int 0..; rotary_embedding_dim int 0.. = 0",
-    .infer = op_rotary_infer,
+    .infer = rotary_embedding_infer,
     .scratch = pith__wide_scratch,
-    .run = op_rotary_run,
+    .run = rotary_embedding_run,
 };

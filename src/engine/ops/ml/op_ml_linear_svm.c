@@ -1,4 +1,4 @@
-/* op_ml_linear.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor of ai.onnx.ml,
+/* op_ml_linear_svm.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor of ai.onnx.ml,
  * in double.
  *
  * A linear model is the scalar product of the row with one vector per class. A support vector
@@ -31,11 +31,11 @@ typedef struct machine {
     bool one_class, positive;           /* positive: no coefficient is negative */
 } machine;
 
-static pith_status bad_sizes(pith_error *err) {
+static pith_status machine_bad_sizes(pith_error *err) {
     return pith__fail(err, PITH_ERR_ARGUMENT, "the attributes' sizes do not fit each other");
 }
 
-static pith_status read_kernel(machine *m, const pith__node *node, pith_error *err) {
+static pith_status machine_read_kernel(machine *m, const pith__node *node, pith_error *err) {
     static const char *const names[] = { "LINEAR", "POLY", "RBF", "SIGMOID" };
     pith_str name = pith__node_str(node, "kernel_type", "LINEAR");
     size_t count;
@@ -48,7 +48,7 @@ static pith_status read_kernel(machine *m, const pith__node *node, pith_error *e
                       PITH_STR_ARG(name));
 }
 
-static double with_kernel(const machine *m, const double *x, const float *v) {
+static double machine_with_kernel(const machine *m, const double *x, const float *v) {
     double sum = 0;
     for (int64_t i = 0; i < m->features; i++) {
         double d = x[i] - (double)v[i];
@@ -65,7 +65,7 @@ static double with_kernel(const machine *m, const double *x, const float *v) {
 
 /* ---- attributes ---- */
 
-static pith_status ml_linear_read_linear(machine *m, const pith__node *node, pith_error *err) {
+static pith_status machine_linear_read_linear(machine *m, const pith__node *node, pith_error *err) {
     bool classifier = pith__str_is(node->op_type, "LinearClassifier");
     m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
     m->bias = pith__node_floats(node, "intercepts", &m->bias_count);
@@ -75,13 +75,13 @@ static pith_status ml_linear_read_linear(machine *m, const pith__node *node, pit
     if (m->classes < 1 || !m->coefficients || m->coefficient_count % (size_t)m->classes ||
         (m->bias && m->bias_count < (size_t)m->classes) ||
         (classifier && m->classes > 1 && m->labels.count < m->classes))
-        return bad_sizes(err);
+        return machine_bad_sizes(err);
     m->features = (int64_t)m->coefficient_count / m->classes;
     m->scores = classifier && m->classes == 1 && m->labels.count == 2 ? 2 : m->classes;
     return pith__post_read(&m->post, node, err);
 }
 
-static pith_status read_regressor(machine *m, const pith__node *node, pith_error *err) {
+static pith_status machine_read_regressor(machine *m, const pith__node *node, pith_error *err) {
     size_t count;
     m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
     m->bias = pith__node_floats(node, "rho", &m->bias_count);
@@ -92,14 +92,14 @@ static pith_status read_regressor(machine *m, const pith__node *node, pith_error
     if (m->support < 0 || !m->coefficients || !m->bias ||
         m->coefficient_count < (size_t)m->support ||
         (m->support && (!m->vectors || count % (size_t)m->support)))
-        return bad_sizes(err);
+        return machine_bad_sizes(err);
     m->features = m->support ? (int64_t)count / m->support : (int64_t)m->coefficient_count;
-    PITH_TRY(read_kernel(m, node, err));
+    PITH_TRY(machine_read_kernel(m, node, err));
     if (!m->support) m->kernel = LINEAR;
     return pith__post_read(&m->post, node, err);
 }
 
-static pith_status read_classifier(machine *m, const pith__node *node, pith_error *err) {
+static pith_status machine_read_classifier(machine *m, const pith__node *node, pith_error *err) {
     size_t vectors, classes, counts[2];
     m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
     m->bias = pith__node_floats(node, "rho", &m->bias_count);
@@ -111,10 +111,10 @@ static pith_status read_classifier(machine *m, const pith__node *node, pith_erro
     m->classes = m->labels.count;
     if (m->classes < 1 || m->classes > UINT16_MAX || !m->coefficients || !m->coefficient_count ||
         !m->bias)
-        return bad_sizes(err);
+        return machine_bad_sizes(err);
     for (size_t i = 0; i < classes; i++) {
         if (m->per_class[i] < 0 || pith__add_overflows(m->support, m->per_class[i], &m->support))
-            return bad_sizes(err);
+            return machine_bad_sizes(err);
     }
     if (!counts[0]) m->prob_a = NULL;
     size_t pairs = (size_t)(m->classes * (m->classes - 1) / 2);
@@ -123,38 +123,38 @@ static pith_status read_classifier(machine *m, const pith__node *node, pith_erro
                     vectors % (size_t)m->support == 0 && m->bias_count >= pairs &&
                     m->coefficient_count / (size_t)m->support >= (size_t)m->classes - 1 &&
                     m->classes > 1 && (!m->prob_a || (counts[0] >= pairs && counts[1] >= pairs));
-        if (!fits) return bad_sizes(err);
+        if (!fits) return machine_bad_sizes(err);
         m->features = (int64_t)vectors / m->support;
     } else {
-        if (m->coefficient_count % (size_t)m->classes) return bad_sizes(err);
+        if (m->coefficient_count % (size_t)m->classes) return machine_bad_sizes(err);
         m->features = (int64_t)m->coefficient_count / m->classes;
     }
     m->positive = true;
     for (size_t i = 0; i < m->coefficient_count; i++) m->positive &= m->coefficients[i] >= 0;
     m->scores = !m->support || m->prob_a ? m->classes : m->classes > 2 ? (int64_t)pairs : 2;
-    PITH_TRY(read_kernel(m, node, err));
+    PITH_TRY(machine_read_kernel(m, node, err));
     if (!m->support) m->kernel = LINEAR;
     return pith__post_read(&m->post, node, err);
 }
 
-static pith_status read_machine(machine *m, const pith__node *node, pith_error *err) {
+static pith_status machine_read(machine *m, const pith__node *node, pith_error *err) {
     *m = (machine){ .kernel = LINEAR };
-    if (node->op_type.data[0] == 'L') return ml_linear_read_linear(m, node, err);
-    return pith__str_is(node->op_type, "SVMRegressor") ? read_regressor(m, node, err)
-                                                       : read_classifier(m, node, err);
+    if (node->op_type.data[0] == 'L') return machine_linear_read_linear(m, node, err);
+    return pith__str_is(node->op_type, "SVMRegressor") ? machine_read_regressor(m, node, err)
+                                                       : machine_read_classifier(m, node, err);
 }
 
 /* ---- the operators' common parts ---- */
 
-static bool classifies(const pith__node *node) {
+static bool machine_classifies(const pith__node *node) {
     return pith__str_is(node->op_type, "LinearClassifier") ||
            pith__str_is(node->op_type, "SVMClassifier");
 }
 
-static pith_status ml_linear_infer(pith__infer *c) {
+static pith_status machine_linear_infer(pith__infer *c) {
     machine m;
     const pith__type *x = c->in[0];
-    PITH_TRY(read_machine(&m, c->node, c->err));
+    PITH_TRY(machine_read(&m, c->node, c->err));
     if (x->rank == 0 || x->rank > 2)
         return pith__op_fail(c, "the input has %d dimensions", x->rank);
     if (x->dtype && x->dtype != PITH_F32 && x->dtype != PITH_F64 && x->dtype != PITH_I32 &&
@@ -165,23 +165,23 @@ static pith_status ml_linear_infer(pith__infer *c) {
         return pith__op_fail(c, "rows of %lld numbers, the model has %lld", (long long)columns,
                              (long long)m.features);
     pith__dim rows = x->rank < 0 ? PITH_DIM_UNKNOWN : x->rank == 2 ? x->dims[0] : 1;
-    int scores = classifies(c->node);
+    int scores = machine_classifies(c->node);
     if (scores) pith__type_set(&c->out[0], m.labels.strings ? PITH_STRING : PITH_I64, 1, &rows);
     if (c->out_count > scores)
         pith__type_set(&c->out[scores], PITH_F32, 2, (pith__dim[]){ rows, m.scores });
     return PITH_OK;
 }
 
-static pith_status ml_linear_prepare(pith__prepare *c) {
+static pith_status machine_linear_prepare(pith__prepare *c) {
     machine *m = pith__arena_array(c->arena, 1, sizeof *m);
     if (!m) return pith__fail_memory(c->err, sizeof *m);
     c->state = m;
-    return read_machine(m, c->node, c->err);
+    return machine_read(m, c->node, c->err);
 }
 
 /* Doubles: a row, kernels, scores, probabilities of pairs and what finding the classes' takes. */
-static pith_status ml_linear_scratch(const pith__infer *c, const void *state, int threads,
-                                     size_t *bytes) {
+static pith_status machine_linear_scratch(const pith__infer *c, const void *state, int threads,
+                                          size_t *bytes) {
     const machine *m = state;
     (void)threads;
     int64_t all, square = m->prob_a ? 2 * m->classes * m->classes : 0;
@@ -192,7 +192,7 @@ static pith_status ml_linear_scratch(const pith__infer *c, const void *state, in
     return PITH_OK;
 }
 
-static int64_t ml_linear_largest(const double *x, int64_t n) {
+static int64_t machine_linear_largest(const double *x, int64_t n) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;
     return best;
@@ -200,16 +200,16 @@ static int64_t ml_linear_largest(const double *x, int64_t n) {
 
 /* ---- one row each; y has room for the scores, rest for more ---- */
 
-static void linear_scores(const machine *m, const double *x, double *y, bool one_bias) {
+static void machine_linear_scores(const machine *m, const double *x, double *y, bool one_bias) {
     for (int64_t k = 0; k < m->classes; k++)
-        y[k] = with_kernel(m, x, m->coefficients + k * m->features) +
+        y[k] = machine_with_kernel(m, x, m->coefficients + k * m->features) +
                (m->bias ? (double)m->bias[one_bias ? 0 : k] : 0);
 }
 
-static int64_t linear_row(const machine *m, const double *x, double *y, double *rest) {
+static int64_t machine_linear_row(const machine *m, const double *x, double *y, double *rest) {
     (void)rest;
-    linear_scores(m, x, y, false);
-    int64_t best = m->classes == 1 ? y[0] > 0 : ml_linear_largest(y, m->classes);
+    machine_linear_scores(m, x, y, false);
+    int64_t best = m->classes == 1 ? y[0] > 0 : machine_linear_largest(y, m->classes);
     if (m->scores > m->classes)
         pith__post_second(m->post, y, 1);
     else
@@ -217,12 +217,12 @@ static int64_t linear_row(const machine *m, const double *x, double *y, double *
     return best;
 }
 
-static int64_t regress_row(const machine *m, const double *x, double *y, double *rest) {
+static int64_t machine_regress_row(const machine *m, const double *x, double *y, double *rest) {
     (void)rest;
     double sum = (double)m->bias[0];
     for (int64_t k = 0; k < m->support; k++)
-        sum += (double)m->coefficients[k] * with_kernel(m, x, m->vectors + k * m->features);
-    if (!m->support) sum += with_kernel(m, x, m->coefficients);
+        sum += (double)m->coefficients[k] * machine_with_kernel(m, x, m->vectors + k * m->features);
+    if (!m->support) sum += machine_with_kernel(m, x, m->coefficients);
     y[0] = m->one_class ? (sum > 0 ? 1 : -1) : sum;
     if (!m->one_class) pith__post_apply(m->post, y, 1);
     return 0;
@@ -230,7 +230,7 @@ static int64_t regress_row(const machine *m, const double *x, double *y, double 
 
 /* p: the classes' probabilities that agree best with r[i * n + j], those of class i against j. q: n
  * * n + n. */
-static void couple(int64_t n, const double *r, double *p, double *q) {
+static void machine_couple(int64_t n, const double *r, double *p, double *q) {
     double *qp = q + n * n;
     for (int64_t t = 0; t < n; t++) {
         p[t] = 1.0 / (double)n;
@@ -263,9 +263,10 @@ static void couple(int64_t n, const double *r, double *p, double *q) {
 }
 
 /* Scores of the pairs of classes into y, votes into votes. */
-static void vote(const machine *m, const double *x, double *y, double *votes, double *kernels) {
+static void machine_vote(const machine *m, const double *x, double *y, double *votes,
+                         double *kernels) {
     for (int64_t k = 0; k < m->support; k++)
-        kernels[k] = with_kernel(m, x, m->vectors + k * m->features);
+        kernels[k] = machine_with_kernel(m, x, m->vectors + k * m->features);
     for (int64_t i = 0; i < m->classes; i++) votes[i] = 0;
     for (int64_t i = 0, at_i = 0, pair = 0; i < m->classes; at_i += m->per_class[i++]) {
         for (int64_t j = i + 1, at_j = at_i + m->per_class[i]; j < m->classes;
@@ -281,19 +282,19 @@ static void vote(const machine *m, const double *x, double *y, double *votes, do
     }
 }
 
-static int64_t classify_row(const machine *m, const double *x, double *y, double *rest) {
+static int64_t machine_classify_row(const machine *m, const double *x, double *y, double *rest) {
     int64_t n = m->classes, best;
     double most = 0;
     if (!m->support) {
-        linear_scores(m, x, y, true);
-        best = ml_linear_largest(y, n);
+        machine_linear_scores(m, x, y, true);
+        best = machine_linear_largest(y, n);
         most = y[best];
         pith__post_apply(m->post, y, n);
     } else {
         double *votes = rest, *kernels = votes + n, *pairs = kernels + m->support;
         double *scores = m->prob_a ? pairs + n * n : y;
-        vote(m, x, scores, votes, kernels);
-        best = ml_linear_largest(votes, n);
+        machine_vote(m, x, scores, votes, kernels);
+        best = machine_linear_largest(votes, n);
         for (int64_t i = 0, pair = 0; m->prob_a && i < n; i++) {
             for (int64_t j = i + 1; j < n; j++, pair++) {
                 double p =
@@ -303,7 +304,7 @@ static int64_t classify_row(const machine *m, const double *x, double *y, double
                 pairs[j * n + i] = 1 - p;
             }
         }
-        if (m->prob_a) couple(n, pairs, y, pairs + n * n);
+        if (m->prob_a) machine_couple(n, pairs, y, pairs + n * n);
         if (m->prob_a || n > 2)
             pith__post_apply(m->post, y, m->scores);
         else
@@ -313,18 +314,18 @@ static int64_t classify_row(const machine *m, const double *x, double *y, double
     return second ? 1 : best;
 }
 
-static pith_status ml_linear_run(pith__run *r) {
+static pith_status machine_linear_run(pith__run *r) {
     const machine *m = r->state;
-    bool labels = classifies(r->node), linear = r->node->op_type.data[0] == 'L';
+    bool labels = machine_classifies(r->node), linear = r->node->op_type.data[0] == 'L';
     int64_t rows = r->in[0]->rank == 2 ? r->in[0]->dims[0] : 1;
     pith_tensor *z = labels ? (r->out_count > 1 ? r->out[1] : NULL) : r->out[0];
     double *x = r->scratch, *y = x + m->features, *rest = y + m->classes * m->classes + 2;
     for (int64_t row = 0; row < rows; row++) {
         pith__convert(x, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, row * m->features,
                       m->features, true);
-        int64_t best = linear   ? linear_row(m, x, y, rest)
-                       : labels ? classify_row(m, x, y, rest)
-                                : regress_row(m, x, y, rest);
+        int64_t best = linear   ? machine_linear_row(m, x, y, rest)
+                       : labels ? machine_classify_row(m, x, y, rest)
+                                : machine_regress_row(m, x, y, rest);
         if (z) pith__convert(z->data, z->dtype, row * m->scores, y, PITH_F64, 0, m->scores, true);
         if (!labels || !r->out[0]) continue;
         if (m->labels.count > best && (m->classes > 1 || m->labels.count == 2))
@@ -347,10 +348,10 @@ static pith_status ml_linear_run(pith__run *r) {
                                          .types = types_,                                          \
                                          .newest = 1,                                              \
                                          .attrs = attrs_,                                          \
-                                         .infer = ml_linear_infer,                                 \
-                                         .prepare = ml_linear_prepare,                             \
-                                         .scratch = ml_linear_scratch,                             \
-                                         .run = ml_linear_run };
+                                         .infer = machine_linear_infer,                            \
+                                         .prepare = machine_linear_prepare,                        \
+                                         .scratch = machine_linear_scratch,                        \
+                                         .run = machine_linear_run };
 MACHINE(ml_LinearClassifier, "LinearClassifier", "g", 2,
         "classlabels_ints ints any; classlabels_strings strings; "
         "coefficients floats!; intercepts floats; multi_class bool = 0; "

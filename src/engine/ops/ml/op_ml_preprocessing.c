@@ -1,4 +1,4 @@
-/* op_ml_features.c - the element- and column-wise operators of ai.onnx.ml: ArrayFeatureExtractor,
+/* op_ml_preprocessing.c - the element- and column-wise operators of ai.onnx.ml: ArrayFeatureExtractor,
  * Binarizer, FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler. Source: ONNX operators
  * of these names. */
 #include <math.h>
@@ -8,23 +8,23 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/as_doubles.h"
 
-static int64_t ml_features_columns_of(const pith_tensor *t) {
+static int64_t preprocess_columns_of(const pith_tensor *t) {
     return t->rank ? t->dims[t->rank - 1] : 1;
 }
 
-static pith_status ml_features_infer_same(pith__infer *c) {
+static pith_status preprocess_infer_same(pith__infer *c) {
     pith__type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status infer_same_f32(pith__infer *c) {
+static pith_status preprocess_infer_same_f32(pith__infer *c) {
     pith__type_set(&c->out[0], PITH_F32, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
 /* ---- ArrayFeatureExtractor: columns picked by index ---- */
 
-static pith_status infer_extractor(pith__infer *c) {
+static pith_status preprocess_infer_extractor(pith__infer *c) {
     const pith__type *x = c->in[0], *index = c->in[1];
     if (x->rank == 0) return pith__op_fail(c, "the input is a scalar");
     pith__dim dims[PITH_MAX_RANK],
@@ -38,9 +38,9 @@ static pith_status infer_extractor(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_extractor(pith__run *r) {
+static pith_status preprocess_run_extractor(pith__run *r) {
     const pith_tensor *x = r->in[0], *index = r->in[1];
-    int64_t columns = ml_features_columns_of(x), picked = pith__tensor_count(index),
+    int64_t columns = preprocess_columns_of(x), picked = pith__tensor_count(index),
             rows = columns ? pith__tensor_count(x) / columns : 0;
     size_t item = (size_t)pith__dtype_bits(x->dtype) / 8;
     for (int64_t k = 0; k < picked; k++) {
@@ -57,7 +57,7 @@ static pith_status run_extractor(pith__run *r) {
 
 /* ---- Binarizer: x > threshold ---- */
 
-static pith_status run_binarizer(pith__run *r) {
+static pith_status preprocess_run_binarizer(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
     double threshold = pith__node_float(r->node, "threshold", 0);
@@ -68,7 +68,7 @@ static pith_status run_binarizer(pith__run *r) {
 
 /* ---- FeatureVectorizer: columns side by side ---- */
 
-static pith_status infer_vectorizer(pith__infer *c) {
+static pith_status preprocess_infer_vectorizer(pith__infer *c) {
     size_t count;
     const int64_t *widths = pith__node_ints(c->node, "inputdimensions", &count);
     pith__dim dims[2] = { 1, 0 };
@@ -85,15 +85,14 @@ static pith_status infer_vectorizer(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_vectorizer(pith__run *r) {
+static pith_status preprocess_run_vectorizer(pith__run *r) {
     size_t count;
     const int64_t *widths = pith__node_ints(r->node, "inputdimensions", &count);
     int64_t rows = r->out[0]->dims[0], total = r->out[0]->dims[1], at = 0;
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int i = 0; i < r->in_count; i++) {
         const pith_tensor *x = r->in[i];
-        int64_t columns = ml_features_columns_of(x),
-                width = (size_t)i < count ? widths[i] : columns;
+        int64_t columns = preprocess_columns_of(x), width = (size_t)i < count ? widths[i] : columns;
         if (pith__tensor_count(x) != rows * columns)
             return pith__op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
         for (int64_t row = 0; row < rows; row++)
@@ -107,8 +106,8 @@ static pith_status run_vectorizer(pith__run *r) {
 /* ---- Imputer: one value (NaN, say) replaced ---- */
 
 /* Attribute entry for a column; lists of one serve all columns. */
-static bool column_value(const pith__node *node, const char *floats, const char *ints,
-                         int64_t column, double *value) {
+static bool preprocess_column_value(const pith__node *node, const char *floats, const char *ints,
+                                    int64_t column, double *value) {
     size_t n;
     const float *f = pith__node_floats(node, floats, &n);
     if (f && n)
@@ -120,18 +119,18 @@ static bool column_value(const pith__node *node, const char *floats, const char 
     return false;
 }
 
-static pith_status run_imputer(pith__run *r) {
+static pith_status preprocess_run_imputer(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
     bool ints = r->in[0]->dtype == PITH_I64;
     double replaced = ints ? (double)pith__node_int(r->node, "replaced_value_int64", 0)
                            : pith__node_float(r->node, "replaced_value_float", 0);
-    int64_t columns = ml_features_columns_of(r->in[0]);
+    int64_t columns = preprocess_columns_of(r->in[0]);
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         double x = w.in[0][i];
         if (isnan(replaced) ? isnan(x) : x == replaced) {
-            if (!column_value(r->node, "imputed_value_floats", "imputed_value_int64s", i % columns,
-                              &x))
+            if (!preprocess_column_value(r->node, "imputed_value_floats", "imputed_value_int64s",
+                                         i % columns, &x))
                 return pith__op_fail(r, "no value to impute for column %lld",
                                      (long long)(i % columns));
         }
@@ -143,14 +142,14 @@ static pith_status run_imputer(pith__run *r) {
 
 /* ---- Normalizer: rows divided by their norm ---- */
 
-static pith_status ml_features_run_normalizer(pith__run *r) {
+static pith_status preprocess_run_normalizer(pith__run *r) {
     pith_str norm = pith__node_str(r->node, "norm", "MAX");
     int kind = pith__str_is(norm, "L1") ? 1 : pith__str_is(norm, "L2") ? 2 : 0;
     if (!kind && !pith__str_is(norm, "MAX"))
         return pith__op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
     pith__wide w;
     pith__wide_open(&w, r);
-    int64_t columns = ml_features_columns_of(r->in[0]), count = pith__tensor_count(r->in[0]);
+    int64_t columns = preprocess_columns_of(r->in[0]), count = pith__tensor_count(r->in[0]);
     for (int64_t row = 0; columns && row < count / columns; row++) {
         const double *x = w.in[0] + row * columns;
         double sum = kind ? 0 : -INFINITY;
@@ -166,7 +165,7 @@ static pith_status ml_features_run_normalizer(pith__run *r) {
 
 /* ---- OneHotEncoder ---- */
 
-static pith_status infer_one_hot(pith__infer *c) {
+static pith_status preprocess_infer_one_hot(pith__infer *c) {
     size_t ints, strings;
     pith__node_ints(c->node, "cats_int64s", &ints);
     pith__node_strs(c->node, "cats_strings", &strings);
@@ -179,7 +178,7 @@ static pith_status infer_one_hot(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_one_hot(pith__run *r) {
+static pith_status preprocess_run_one_hot(pith__run *r) {
     const pith_tensor *x = r->in[0];
     size_t int_count, string_count;
     const int64_t *ints = pith__node_ints(r->node, "cats_int64s", &int_count);
@@ -207,14 +206,14 @@ static pith_status run_one_hot(pith__run *r) {
 
 /* ---- Scaler: (x - offset) * scale ---- */
 
-static pith_status run_scaler(pith__run *r) {
+static pith_status preprocess_run_scaler(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
-    int64_t columns = ml_features_columns_of(r->in[0]);
+    int64_t columns = preprocess_columns_of(r->in[0]);
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         double offset = 0, scale = 1;
-        column_value(r->node, "offset", NULL, i % columns, &offset);
-        column_value(r->node, "scale", NULL, i % columns, &scale);
+        preprocess_column_value(r->node, "offset", NULL, i % columns, &offset);
+        preprocess_column_value(r->node, "scale", NULL, i % columns, &scale);
         w.out[0][i] = (w.in[0][i] - offset) * scale;
     }
     pith__wide_close(&w, r);
@@ -237,20 +236,20 @@ static pith_status run_scaler(pith__run *r) {
                                          .infer = infer_,                                          \
                                          .scratch = scratch_,                                      \
                                          .run = run_ };
-FEATURES(ml_ArrayFeatureExtractor, "ArrayFeatureExtractor", "kl", "", 2, 2, 0, infer_extractor,
-         NULL, run_extractor)
+FEATURES(ml_ArrayFeatureExtractor, "ArrayFeatureExtractor", "kl", "", 2, 2, 0,
+         preprocess_infer_extractor, NULL, preprocess_run_extractor)
 FEATURES(ml_Binarizer, "Binarizer", "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE,
-         ml_features_infer_same, pith__wide_scratch, run_binarizer)
+         preprocess_infer_same, pith__wide_scratch, preprocess_run_binarizer)
 FEATURES(ml_FeatureVectorizer, "FeatureVectorizer", "g", "inputdimensions ints 1..", 1, -1, 0,
-         infer_vectorizer, NULL, run_vectorizer)
+         preprocess_infer_vectorizer, NULL, preprocess_run_vectorizer)
 FEATURES(ml_Imputer, "Imputer", "g",
          "imputed_value_floats floats; imputed_value_int64s ints any; "
          "replaced_value_float float = 0; replaced_value_int64 int any = 0",
-         1, 1, 0, ml_features_infer_same, pith__wide_scratch, run_imputer)
-FEATURES(ml_Normalizer, "Normalizer", "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32,
-         pith__wide_scratch, ml_features_run_normalizer)
+         1, 1, 0, preprocess_infer_same, pith__wide_scratch, preprocess_run_imputer)
+FEATURES(ml_Normalizer, "Normalizer", "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0,
+         preprocess_infer_same_f32, pith__wide_scratch, preprocess_run_normalizer)
 FEATURES(ml_OneHotEncoder, "OneHotEncoder", "k",
-         "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0, infer_one_hot, NULL,
-         run_one_hot)
-FEATURES(ml_Scaler, "Scaler", "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32,
-         pith__wide_scratch, run_scaler)
+         "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0,
+         preprocess_infer_one_hot, NULL, preprocess_run_one_hot)
+FEATURES(ml_Scaler, "Scaler", "g", "offset floats; scale floats", 1, 1, 0,
+         preprocess_infer_same_f32, pith__wide_scratch, preprocess_run_scaler)

@@ -1,4 +1,4 @@
-/* op_layer_norm.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to
+/* op_layer_normalization.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to
  * variance 1, and to mean 0 in the first case. com.microsoft's SimplifiedLayerNormalization is
  * RMSNormalization by another name. The result has the dtype of the scale, which may differ from
  * that of x. If either is float64, it is computed in float64. */
@@ -64,7 +64,7 @@ typedef struct job {
     int64_t rows, n, per_part;
 } job;
 
-static void *at(const pith_tensor *t, int64_t i) {
+static void *layer_norm_at(const pith_tensor *t, int64_t i) {
     return t ? (char *)t->data + (size_t)i * pith__element_size(t->dtype) : NULL;
 }
 
@@ -81,23 +81,23 @@ static void layer_norm_run_part(void *context, size_t part, int worker) {
     const pith_tensor *mean = layer && r->out_count > 1 ? r->out[1] : NULL;
     const pith_tensor *inv = r->out_count > 1 + layer ? r->out[1 + layer] : NULL;
     if (s->compute == PITH_F32) {
-        pith__layer_norm a = { .x = at(r->in[0], first * j->n),
-                               .gamma = at(gamma, 0),
-                               .beta = at(beta, 0),
-                               .y = at(r->out[0], first * j->n),
-                               .mean_out = at(mean, first),
-                               .inv_out = at(inv, first),
+        pith__layer_norm a = { .x = layer_norm_at(r->in[0], first * j->n),
+                               .gamma = layer_norm_at(gamma, 0),
+                               .beta = layer_norm_at(beta, 0),
+                               .y = layer_norm_at(r->out[0], first * j->n),
+                               .mean_out = layer_norm_at(mean, first),
+                               .inv_out = layer_norm_at(inv, first),
                                .rows = rows,
                                .n = j->n,
                                .epsilon = s->epsilon };
         ((pith__layer_norm_f32_fn *)s->fn)(&a);
     } else {
-        pith__norm_f64 a = { at(r->in[0], first * j->n),
-                             at(gamma, 0),
-                             at(beta, 0),
-                             at(r->out[0], first * j->n),
-                             at(mean, first),
-                             at(inv, first),
+        pith__norm_f64 a = { layer_norm_at(r->in[0], first * j->n),
+                             layer_norm_at(gamma, 0),
+                             layer_norm_at(beta, 0),
+                             layer_norm_at(r->out[0], first * j->n),
+                             layer_norm_at(mean, first),
+                             layer_norm_at(inv, first),
                              rows,
                              j->n,
                              (double)s->epsilon };

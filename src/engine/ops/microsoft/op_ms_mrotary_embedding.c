@@ -1,4 +1,4 @@
-/* op_ms_mrotary.c - com.microsoft's MRotaryEmbedding, written out at load: rotary positions of
+/* op_ms_mrotary_embedding.c - com.microsoft's MRotaryEmbedding, written out at load: rotary positions of
  * three kinds (time, height, width), each of which gives its own columns of the cosines and sines.
  * Source: ONNX Runtime's schema of this name. */
 #include "engine/ops/shared/compose_ops.h"

@@ -1,4 +1,4 @@
-/* op_infer.c - types through a whole graph, by each operator's own infer.
+/* infer_graph.c - types through a whole graph, by each operator's own infer.
  *
  * Inputs count more than declared shapes: every size of a graph input becomes a symbol, unless the
  * caller fixed it. dim_param gives its name. A declared number becomes the symbol "number@axis",
@@ -36,14 +36,14 @@ static pith_status infer_check_counts(const pith__infer *c) {
 }
 
 /* "float32[batch, 384]". */
-static const char *type_text(const pith__dims *dims, const pith__type *type, char *buffer,
-                             size_t size) {
+static const char *infer_type_text(const pith__dims *dims, const pith__type *type, char *buffer,
+                                   size_t size) {
     size_t used = (size_t)snprintf(buffer, size, "%s", pith__dtype_name(type->dtype));
     pith__shape_text(dims, type->dims, type->rank, buffer + used, size - used);
     return buffer;
 }
 
-static pith_status check_output(const pith__infer *c, int index) {
+static pith_status infer_check_output(const pith__infer *c, int index) {
     const pith__type *type = &c->out[index];
     if (type->rank > PITH_MAX_RANK) {
         return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
@@ -60,7 +60,7 @@ static pith_status check_output(const pith__infer *c, int index) {
     char text[256];
     if (negative) {
         return pith__op_fail(c, "output %d would have a negative size: %s", index,
-                             type_text(c->dims, type, text, sizeof text));
+                             infer_type_text(c->dims, type, text, sizeof text));
     }
     if (concrete && pith__dtype_bits(type->dtype) &&
         !pith__dtype_bytes(type->dtype, pith__type_count(type), &bytes)) {
@@ -71,7 +71,7 @@ static pith_status check_output(const pith__infer *c, int index) {
 }
 
 /* The item is one that the dtype can hold; sizes fit the two dtypes that shapes are computed in. */
-static bool fits_dtype(const pith__dims *dims, int dtype, pith__dim item) {
+static bool infer_fits_dtype(const pith__dims *dims, int dtype, pith__dim item) {
     if (!pith__dim_known(item))
         return (dtype == PITH_I64 || dtype == PITH_I32) && pith__dim_means(dims, item);
     bool is_signed =
@@ -83,16 +83,16 @@ static bool fits_dtype(const pith__dims *dims, int dtype, pith__dim item) {
 
 /* What arithmetic on followed contents cannot say is unknown: an operator wraps around where a
  * number leaves its dtype. */
-static pith_status settle_elems(const pith__infer *c, pith__type *type) {
+static pith_status infer_settle_elems(const pith__infer *c, pith__type *type) {
     int64_t count = type->elems ? pith__type_count(type) : 0, i = 0;
-    while (i < count &&
-           (type->elems[i] == PITH_DIM_UNKNOWN || fits_dtype(c->dims, type->dtype, type->elems[i])))
+    while (i < count && (type->elems[i] == PITH_DIM_UNKNOWN ||
+                         infer_fits_dtype(c->dims, type->dtype, type->elems[i])))
         i++;
     if (i >= count) return PITH_OK;
     pith__dim *settled = pith__arena_array(c->arena, (size_t)count, sizeof *settled);
     if (!settled) return pith__fail_memory(c->err, (size_t)count * sizeof *settled);
     for (i = 0; i < count; i++) {
-        bool fits = fits_dtype(c->dims, type->dtype, type->elems[i]);
+        bool fits = infer_fits_dtype(c->dims, type->dtype, type->elems[i]);
         settled[i] = fits ? type->elems[i] : PITH_DIM_UNKNOWN;
     }
     type->elems = settled;
@@ -106,7 +106,7 @@ struct pith__refusals {
 };
 
 /* Fails, or notes it and goes on, if an input's dtype is not taken. */
-static pith_status check_dtypes(const pith__infer *c, bool *refused) {
+static pith_status infer_check_dtypes(const pith__infer *c, bool *refused) {
     struct pith__refusals *all = c->refusals;
     for (int i = 0; i < c->in_count - c->node->capture_count; i++) {
         if (!c->in[i] || pith__op_takes(c->node->op, i, c->in[i]->dtype)) continue;
@@ -128,12 +128,12 @@ static pith_status infer_unplaced(pith__infer *c) {
     bool refused = false;
     PITH_TRY(infer_check_counts(c));
     for (size_t i = 0; i < pith__node_out_room(c->node); i++) pith__type_init(&c->out[i]);
-    PITH_TRY(check_dtypes(c, &refused));
+    PITH_TRY(infer_check_dtypes(c, &refused));
     if (refused) return PITH_OK; /* its outputs stay unknown */
     PITH_TRY(c->node->op->infer(c));
     for (int i = 0; i < c->out_count; i++) {
-        PITH_TRY(check_output(c, i));
-        PITH_TRY(settle_elems(c, &c->out[i]));
+        PITH_TRY(infer_check_output(c, i));
+        PITH_TRY(infer_settle_elems(c, &c->out[i]));
     }
     return PITH_OK;
 }
@@ -148,8 +148,8 @@ pith_status pith__op_infer_node(pith__infer *c) {
 
 /* ---- declared shapes ---- */
 
-static pith_status input_symbol(pith__graph *graph, const pith__value *value, int axis, int rank,
-                                pith__dim *dim, pith_error *err) {
+static pith_status infer_input_symbol(pith__graph *graph, const pith__value *value, int axis,
+                                      int rank, pith__dim *dim, pith_error *err) {
     char text[256];
     if (pith__dim_known(*dim) && rank >= 2 && !graph->apart) {
         snprintf(text, sizeof text, "%" PRId64 "@%d", *dim, axis);
@@ -173,11 +173,11 @@ static pith_status infer_input(pith__graph *graph, pith__value *value, pith_erro
         return PITH_OK;
     }
     for (int i = 0; i < type->rank && !value->fixed; i++)
-        PITH_TRY(input_symbol(graph, value, i, type->rank, &type->dims[i], err));
+        PITH_TRY(infer_input_symbol(graph, value, i, type->rank, &type->dims[i], err));
     return PITH_OK;
 }
 
-static bool contradicts(const pith__type *declared, const pith__type *found) {
+static bool infer_contradicts(const pith__type *declared, const pith__type *found) {
     if (declared->dtype && found->dtype && declared->dtype != found->dtype &&
         declared->dtype != PITH_NONE)
         return true;
@@ -193,12 +193,13 @@ static bool contradicts(const pith__type *declared, const pith__type *found) {
     return false;
 }
 
-static pith_status check_hint(const pith__graph *graph, pith__value *value, bool strict,
-                              pith_error *err) {
-    if (!value->hint || value->warned || !contradicts(value->hint, &value->type)) return PITH_OK;
+static pith_status infer_check_hint(const pith__graph *graph, pith__value *value, bool strict,
+                                    pith_error *err) {
+    if (!value->hint || value->warned || !infer_contradicts(value->hint, &value->type))
+        return PITH_OK;
     char text[2][256];
-    const char *declared = type_text(graph->dims, value->hint, text[0], sizeof text[0]),
-               *found = type_text(graph->dims, &value->type, text[1], sizeof text[1]);
+    const char *declared = infer_type_text(graph->dims, value->hint, text[0], sizeof text[0]),
+               *found = infer_type_text(graph->dims, &value->type, text[1], sizeof text[1]);
     if (strict) {
         return pith__fail(err, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is declared as %s but is %s",
                           PITH_STR_ARG(value->name), declared, found);
@@ -212,7 +213,7 @@ static pith_status check_hint(const pith__graph *graph, pith__value *value, bool
 }
 
 /* Sets the symbols of the inputs' axes to the sizes that the file declares there. */
-static void take_declared(pith__dim *sizes, const pith__graph *graph) {
+static void infer_take_declared(pith__dim *sizes, const pith__graph *graph) {
     for (size_t i = 0; i < graph->input_count; i++) {
         const pith__value *v = graph->inputs[i];
         for (int d = 0; v->hint && d < v->type.rank && d < v->hint->rank; d++) {
@@ -224,8 +225,8 @@ static void take_declared(pith__dim *sizes, const pith__graph *graph) {
 
 /* Whether the size that follows from the declared inputs is another one than the file declares.
  * *follows becomes it. */
-static bool contradicts_inputs(pith__type *follows, const pith__graph *graph, const pith__value *v,
-                               const pith__dim *sizes) {
+static bool infer_contradicts_inputs(pith__type *follows, const pith__graph *graph,
+                                     const pith__value *v, const pith__dim *sizes) {
     bool differs = false;
     *follows = v->type;
     for (int d = 0; d < v->type.rank; d++) {
@@ -240,23 +241,23 @@ static bool contradicts_inputs(pith__type *follows, const pith__graph *graph, co
 
 /* A file may declare sizes of inner values that do not follow from those of its inputs: someone
  * changed the inputs alone. The first such value is named, once for all of them. */
-static pith_status check_declared(pith__graph *graph, pith__arena *scratch, bool strict,
-                                  pith_error *err) {
+static pith_status infer_check_declared(pith__graph *graph, pith__arena *scratch, bool strict,
+                                        pith_error *err) {
     const size_t symbols = pith__dims_symbol_count(graph->dims);
     pith__dim *sizes = pith__arena_array(scratch, symbols, sizeof *sizes);
     pith__type follows;
     if (!sizes) return pith__fail_memory(err, symbols * sizeof *sizes);
     for (size_t i = 0; i < symbols; i++) sizes[i] = PITH_DIM_UNKNOWN;
-    take_declared(sizes, graph);
+    infer_take_declared(sizes, graph);
     for (const pith__node *node = graph->first; node; node = node->next)
         for (int i = 0; i < node->output_count; i++) {
             const pith__value *v = node->outputs[i];
             if (!v || !v->hint || v->warned || v->hint->rank < 0 || v->hint->rank != v->type.rank)
                 continue;
-            if (!contradicts_inputs(&follows, graph, v, sizes)) continue;
+            if (!infer_contradicts_inputs(&follows, graph, v, sizes)) continue;
             char text[2][256];
-            const char *declared = type_text(graph->dims, v->hint, text[0], sizeof text[0]),
-                       *found = type_text(graph->dims, &follows, text[1], sizeof text[1]);
+            const char *declared = infer_type_text(graph->dims, v->hint, text[0], sizeof text[0]),
+                       *found = infer_type_text(graph->dims, &follows, text[1], sizeof text[1]);
             if (strict)
                 return pith__fail(err, PITH_ERR_FORMAT,
                                   "'" PITH_STR_FMT
@@ -304,7 +305,7 @@ static pith_status infer_nodes(pith__graph *graph, pith__arena *scratch, bool st
         for (int i = 0; i < node->output_count; i++) {
             if (!node->outputs[i]) continue;
             node->outputs[i]->type = out[i];
-            PITH_TRY(check_hint(graph, node->outputs[i], strict, err));
+            PITH_TRY(infer_check_hint(graph, node->outputs[i], strict, err));
         }
     }
     return PITH_OK;
@@ -322,7 +323,7 @@ static pith_status infer_graph(pith__graph *graph, bool strict, struct pith__ref
 pith_status pith__ops_check_declared(pith__graph *graph, bool strict, pith_error *err) {
     pith__arena scratch;
     pith__arena_init(&scratch, graph->arena->allocator);
-    pith_status status = check_declared(graph, &scratch, strict, err);
+    pith_status status = infer_check_declared(graph, &scratch, strict, err);
     pith__arena_free(&scratch);
     return status;
 }

@@ -1,4 +1,4 @@
-/* op_ms_router.c - com.microsoft's MoEGroupRouter: scores of experts, kept only for the best
+/* op_ms_moe_group_router.c - com.microsoft's MoEGroupRouter: scores of experts, kept only for the best
  * experts of the best groups.
  *
  * s = sigmoid(logits). Groups are ranked by the sum of their best s + bias, experts of the chosen

@@ -1,4 +1,4 @@
-/* op_ms_group_query.c - com.microsoft's GroupQueryAttention: attention whose query heads share key
+/* op_ms_group_query_attention.c - com.microsoft's GroupQueryAttention: attention whose query heads share key
  * heads, with a cache of keys and values whose length in each sequence is given by seqlens_k.
  *
  * seqlens_k is the last position of each sequence, its new rows included. A first prompt (as many
@@ -43,7 +43,7 @@ typedef struct form {
     bool packed; /* query holds keys and values too */
 } form;
 
-static bool ms_group_query_form_of(form *f, const pith__infer *c) {
+static bool group_query_form_of(form *f, const pith__infer *c) {
     *f = (form){ .heads = pith__node_int(c->node, "num_heads", 0),
                  .kv_heads = pith__node_int(c->node, "kv_num_heads", 0) };
     f->packed = !pith__has_input(c, K) || !pith__has_input(c, V);
@@ -58,8 +58,8 @@ static bool ms_group_query_form_of(form *f, const pith__infer *c) {
 static const char *const quant_types[] = { "k_quant_type", "v_quant_type" };
 
 /* The dtype of a cache, and its columns. */
-static pith_status check_cache(pith__infer *c, const form *f, int i, int *dtype,
-                               pith__dim *columns) {
+static pith_status group_query_check_cache(pith__infer *c, const form *f, int i, int *dtype,
+                                           pith__dim *columns) {
     pith__kv_cache cache;
     const pith__type *past = pith__has_input(c, PAST_K + i) ? c->in[PAST_K + i] : NULL;
     PITH_TRY(pith__kv_cache_read(&cache, c->node, quant_types[i], f->size, c->err));
@@ -80,7 +80,7 @@ static pith_status check_cache(pith__infer *c, const form *f, int i, int *dtype,
 
 /* The rows of a cache as long as the window must hold it; its columns by absolute positions would
  * be another output. */
-static pith_status check_window(pith__infer *c) {
+static pith_status group_query_check_window(pith__infer *c) {
     int64_t window = pith__node_int(c->node, "local_window_size", -1);
     if (!pith__has_input(c, PAST_K) || window < 1 || !pith__node_int(c->node, "causal", 1))
         return pith__op_fail(c, "sliding_window_cache without a past or a window");
@@ -94,12 +94,12 @@ static pith_status check_window(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status ms_group_query_check(pith__infer *c, const form *f, const pith__dim columns[2]) {
+static pith_status group_query_check(pith__infer *c, const form *f, const pith__dim columns[2]) {
     int64_t window = pith__node_int(c->node, "local_window_size", -1);
     if (window < 1 && window != -1)
         return pith__op_fail(c, "local_window_size is %lld, not -1 or at least 1",
                              (long long)window);
-    if (pith__node_int(c->node, "sliding_window_cache", 0)) PITH_TRY(check_window(c));
+    if (pith__node_int(c->node, "sliding_window_cache", 0)) PITH_TRY(group_query_check_window(c));
     if (pith__has_input(c, PAST_K) != pith__has_input(c, PAST_V) ||
         pith__has_input(c, COS) != pith__has_input(c, SIN) ||
         pith__has_input(c, Q_NORM) != pith__has_input(c, K_NORM) || !pith__has_input(c, LENGTHS) ||
@@ -136,15 +136,16 @@ static pith_status ms_group_query_check(pith__infer *c, const form *f, const pit
     return PITH_OK;
 }
 
-static pith_status ms_group_query_infer(pith__infer *c) {
+static pith_status group_query_infer(pith__infer *c) {
     form f;
     const pith__type *q = c->in[Q];
-    if ((q->rank >= 0 && q->rank != 3) || !ms_group_query_form_of(&f, c))
+    if ((q->rank >= 0 && q->rank != 3) || !group_query_form_of(&f, c))
         return pith__op_fail(c, "query does not divide into heads");
     int dtypes[2];
     pith__dim columns[2];
-    for (int i = 0; i < 2; i++) PITH_TRY(check_cache(c, &f, i, &dtypes[i], &columns[i]));
-    PITH_TRY(ms_group_query_check(c, &f, columns));
+    for (int i = 0; i < 2; i++)
+        PITH_TRY(group_query_check_cache(c, &f, i, &dtypes[i], &columns[i]));
+    PITH_TRY(group_query_check(c, &f, columns));
     pith__dim batch = PITH_DIM_UNKNOWN, rows = PITH_DIM_UNKNOWN, keys = PITH_DIM_UNKNOWN, total;
     if (q->rank == 3) batch = q->dims[0], rows = q->dims[1];
     if (pith__infer_number(c, TOTAL, &total)) {
@@ -166,7 +167,7 @@ static pith_status ms_group_query_infer(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status ms_group_query_prepare(pith__prepare *c) {
+static pith_status group_query_prepare(pith__prepare *c) {
     pith__attend_kernels *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     if (c->in[Q]->dtype == PITH_F64) return pith__fail_dtype(c->err, PITH_F64);
@@ -174,10 +175,10 @@ static pith_status ms_group_query_prepare(pith__prepare *c) {
     return pith__attend_prepare(s, c, c->in[Q]->dtype);
 }
 
-static int64_t ms_group_query_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
+static int64_t group_query_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
-static pith__attend ms_group_query_sizes_of(const pith__attend_kernels *s, const form *f,
-                                            int64_t batch, int64_t rows, int64_t keys) {
+static pith__attend group_query_sizes_of(const pith__attend_kernels *s, const form *f,
+                                         int64_t batch, int64_t rows, int64_t keys) {
     pith__attend a = { .kernels = s,
                        .left = -1,
                        .right = -1,
@@ -198,14 +199,14 @@ static pith__attend ms_group_query_sizes_of(const pith__attend_kernels *s, const
 
 /* Lengths, first positions and first rows; queries; keys and values, where they are not the
  * outputs; a bias cut to a cache of the window's length; one part for each worker. */
-static pith_status ms_group_query_scratch(const pith__infer *c, const void *state, int threads,
-                                          size_t *bytes) {
+static pith_status group_query_scratch(const pith__infer *c, const void *state, int threads,
+                                       size_t *bytes) {
     form f;
     const pith__type *q = c->in[Q];
-    if (!ms_group_query_form_of(&f, c)) return pith__op_fail(c, "query does not divide into heads");
+    if (!group_query_form_of(&f, c)) return pith__op_fail(c, "query does not divide into heads");
     bool window = pith__node_int(c->node, "sliding_window_cache", 0) != 0;
     int64_t keys = c->out[1].dims[2] + (window ? q->dims[1] : 0);
-    pith__attend a = ms_group_query_sizes_of(state, &f, q->dims[0], q->dims[1], keys);
+    pith__attend a = group_query_sizes_of(state, &f, q->dims[0], q->dims[1], keys);
     int64_t one = pith__attend_scratch(&a), all, bias = 0;
     if (window && pith__has_input(c, BIAS) &&
         (pith__mul_overflows(a.rows * f.heads, a.batch * (int64_t)sizeof(float), &bias) ||
@@ -234,20 +235,20 @@ typedef struct job {
 
 /* The epsilon of the queries' or the keys' norm, which have attributes of their own in addition to
  * the common one. */
-static float norm_epsilon(const pith__node *node, const char *own) {
+static float group_query_norm_epsilon(const pith__node *node, const char *own) {
     return pith__node_float(node, own, pith__node_float(node, "qk_norm_epsilon", 1e-6f));
 }
 
 /* The rows of a cache of `room` rows that hold the last of `count` positions for a window: `step`
  * rows go at once. */
-static int64_t resident(int64_t count, int64_t room, int64_t window) {
+static int64_t group_query_resident(int64_t count, int64_t room, int64_t window) {
     int64_t step = room - window + 1;
     return count <= room ? count : count - (count - room + step - 1) / step * step;
 }
 
 /* One head of one row, normalised and turned. */
-static pith_status place_row(const job *j, float *to, const float *from, const float *norm,
-                             int64_t b, int64_t row) {
+static pith_status group_query_place_row(const job *j, float *to, const float *from,
+                                         const float *norm, int64_t b, int64_t row) {
     int64_t size = j->f.size;
     memcpy(to, from, (size_t)size * sizeof *to);
     if (norm) {
@@ -277,14 +278,14 @@ static pith_status place_row(const job *j, float *to, const float *from, const f
 }
 
 /* The cache's rows, then the new ones, as [batch, heads, keys, size]. */
-static pith_status ms_group_query_fill(const job *j, float *all, int64_t keys,
-                                       const pith__kv_cache *cache, const pith_tensor *past,
-                                       const float *x, int64_t stride, const float *norm,
-                                       bool turned) {
+static pith_status group_query_fill(const job *j, float *all, int64_t keys,
+                                    const pith__kv_cache *cache, const pith_tensor *past,
+                                    const float *x, int64_t stride, const float *norm,
+                                    bool turned) {
     int64_t size = j->f.size, heads = j->f.kv_heads, old = past ? past->dims[2] : 0;
     job plain = *j;
     plain.half = turned ? j->half : 0;
-    plain.epsilon = norm_epsilon(j->r->node, "k_norm_epsilon");
+    plain.epsilon = group_query_norm_epsilon(j->r->node, "k_norm_epsilon");
     memset(all, 0, (size_t)(j->batch * heads * keys * size) * sizeof *all);
     for (int64_t i = 0; i < j->batch * heads; i++) {
         int64_t b = i / heads, h = i % heads, kept = j->at[b] < old ? j->at[b] : old;
@@ -293,35 +294,38 @@ static pith_status ms_group_query_fill(const job *j, float *all, int64_t keys,
             pith__kv_get(cache, own, (const char *)past->data + i * old * pith__kv_row_bytes(cache),
                          h, kept);
         for (int64_t row = 0; row < j->rows; row++)
-            PITH_TRY(place_row(&plain, own + (j->at[b] + row) * size,
-                               x + (b * j->rows + row) * stride + h * size, norm, b, row));
+            PITH_TRY(group_query_place_row(&plain, own + (j->at[b] + row) * size,
+                                           x + (b * j->rows + row) * stride + h * size, norm, b,
+                                           row));
     }
     return PITH_OK;
 }
 
 /* What a quantised cache will hold is what attention sees. */
-static void round_rows(const job *j, float *all, int64_t keys, const pith__kv_cache *cache) {
+static void group_query_round_rows(const job *j, float *all, int64_t keys,
+                                   const pith__kv_cache *cache) {
     for (int64_t i = 0; cache->bits && i < j->batch * j->f.kv_heads; i++)
         pith__kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
 }
 
 /* The rows that the next call needs, into the output. */
-static void ms_group_query_keep(const job *j, float *all, int64_t keys, const pith__kv_cache *cache,
-                                pith_tensor *present) {
+static void group_query_keep(const job *j, float *all, int64_t keys, const pith__kv_cache *cache,
+                             pith_tensor *present) {
     int64_t heads = j->f.kv_heads, room = present->dims[2], bytes = pith__kv_row_bytes(cache);
     int64_t window = pith__node_int(j->r->node, "local_window_size", -1);
     memset(present->data, 0, present->bytes);
     for (int64_t i = 0; i < j->batch * heads; i++) {
         int64_t b = i / heads, used = j->window ? j->lengths[b] : j->at[b] + j->rows;
-        int64_t kept = j->window ? resident(used + j->first[b] - j->at[b], room, window) : used;
+        int64_t kept =
+            j->window ? group_query_resident(used + j->first[b] - j->at[b], room, window) : used;
         pith__kv_put(cache, (char *)present->data + i * room * bytes,
                      all + (i * keys + used - kept) * j->f.size, i % heads, kept);
     }
 }
 
 /* The bias by absolute positions as one by rows of keys, [batch, heads or 1, rows, keys]. */
-static void cut_bias(const job *j, pith_tensor *cut, const pith_tensor *bias, float *to,
-                     int64_t keys) {
+static void group_query_cut_bias(const job *j, pith_tensor *cut, const pith_tensor *bias, float *to,
+                                 int64_t keys) {
     int64_t planes = bias->dims[1] * j->rows, columns = bias->dims[3];
     *cut = (pith_tensor){ to, 0, PITH_F32, 4, { j->batch, bias->dims[1], j->rows, keys } };
     for (int64_t i = 0; i < j->batch * planes; i++) {
@@ -334,8 +338,8 @@ static void cut_bias(const job *j, pith_tensor *cut, const pith_tensor *bias, fl
 }
 
 /* The number of keys of each sequence, the position of its first new row, and that row's place. */
-static pith_status ms_group_query_positions(const job *j, int64_t *lengths, int64_t *first,
-                                            int64_t *at, int64_t room) {
+static pith_status group_query_positions(const job *j, int64_t *lengths, int64_t *first,
+                                         int64_t *at, int64_t room) {
     int64_t window = pith__node_int(j->r->node, "local_window_size", -1);
     const pith_tensor *given = j->r->in[LENGTHS];
     if (pith__tensor_count(given) != j->batch)
@@ -347,17 +351,17 @@ static pith_status ms_group_query_positions(const job *j, int64_t *lengths, int6
             return pith__op_fail(
                 j->r, "seqlens_k[%lld] is %lld with %lld new rows and room for %lld", (long long)b,
                 (long long)lengths[b] - 1, (long long)j->rows, (long long)room);
-        at[b] = j->window ? resident(first[b], room, window) : first[b];
+        at[b] = j->window ? group_query_resident(first[b], room, window) : first[b];
         lengths[b] -= first[b] - at[b];
     }
     return PITH_OK;
 }
 
-static const float *floats(const pith__run *r, int i) {
+static const float *group_query_floats(const pith__run *r, int i) {
     return pith__has_input(r, i) ? r->in[i]->data : NULL;
 }
 
-static pith_status ms_group_query_check_extras(const job *j) {
+static pith_status group_query_check_extras(const job *j) {
     const pith__run *r = j->r;
     const int64_t want[] = { j->f.size, j->f.size, j->f.heads, j->rows * j->batch };
     static const int inputs[] = { Q_NORM, K_NORM, SINKS, POSITIONS };
@@ -374,7 +378,7 @@ static pith_status ms_group_query_check_extras(const job *j) {
     return PITH_OK;
 }
 
-static bool mask_fits(const pith_tensor *m, const pith__attend *a, int64_t total) {
+static bool group_query_mask_fits(const pith_tensor *m, const pith__attend *a, int64_t total) {
     const int64_t want[4] = { a->batch, a->heads, a->rows, total };
     if (m->rank != 4) return false;
     for (int i = 0; i < 4; i++) {
@@ -385,7 +389,7 @@ static bool mask_fits(const pith_tensor *m, const pith__attend *a, int64_t total
 
 /* What attributes and shapes say; the keys that attention sees are *keys, *room of them are kept.
  */
-static job ms_group_query_job(pith__run *r, int64_t total, int64_t *keys, int64_t *room) {
+static job group_query_job(pith__run *r, int64_t total, int64_t *keys, int64_t *room) {
     const pith_tensor *q = r->in[Q];
     job j = { .r = r, .batch = q->dims[0], .rows = q->dims[1] };
     int64_t old = pith__has_input(r, PAST_K) ? r->in[PAST_K]->dims[2] : 0;
@@ -397,7 +401,7 @@ static job ms_group_query_job(pith__run *r, int64_t total, int64_t *keys, int64_
     j.window = pith__node_int(r->node, "sliding_window_cache", 0) != 0;
     *room = j.window || old > total ? old : total;
     *keys = j.window ? old + j.rows : *room;
-    j.epsilon = norm_epsilon(r->node, "q_norm_epsilon");
+    j.epsilon = group_query_norm_epsilon(r->node, "q_norm_epsilon");
     j.interleaved = pith__node_int(r->node, "rotary_interleaved", 0) != 0;
     if (pith__node_int(r->node, "do_rotary", 0)) {
         const pith_tensor *cosine = r->in[COS];
@@ -407,21 +411,21 @@ static job ms_group_query_job(pith__run *r, int64_t total, int64_t *keys, int64_
     return j;
 }
 
-static pith_status ms_group_query_queries(const job *j, float *queries) {
+static pith_status group_query_queries(const job *j, float *queries) {
     const pith_tensor *q = j->r->in[Q];
-    const float *x = q->data, *norm = floats(j->r, Q_NORM);
+    const float *x = q->data, *norm = group_query_floats(j->r, Q_NORM);
     for (int64_t i = 0; i < j->batch * j->rows * j->f.heads; i++) {
         int64_t row = i / j->f.heads, h = i % j->f.heads;
-        PITH_TRY(place_row(j, queries + i * j->f.size, x + row * q->dims[2] + h * j->f.size, norm,
-                           row / j->rows, row % j->rows));
+        PITH_TRY(group_query_place_row(j, queries + i * j->f.size,
+                                       x + row * q->dims[2] + h * j->f.size, norm, row / j->rows,
+                                       row % j->rows));
     }
     return PITH_OK;
 }
 
 /* All keys (i = 0) or values (i = 1) as attention reads them: in the output where that holds just
  * them, else taken from *rest; the output gets what is kept of them. */
-static pith_status ms_group_query_join(const job *j, int i, int64_t keys, float **all,
-                                       float **rest) {
+static pith_status group_query_join(const job *j, int i, int64_t keys, float **all, float **rest) {
     pith__run *r = j->r;
     pith__kv_cache cache;
     const pith_tensor *past = pith__has_input(r, PAST_K) ? r->in[PAST_K + i] : NULL;
@@ -429,27 +433,27 @@ static pith_status ms_group_query_join(const job *j, int i, int64_t keys, float 
     int64_t width = j->f.kv_heads * j->f.size, stride = j->f.packed ? r->in[Q]->dims[2] : width;
     const float *x = j->f.packed
                          ? (const float *)r->in[Q]->data + j->f.heads * j->f.size + i * width
-                         : floats(r, K + i);
+                         : group_query_floats(r, K + i);
     PITH_TRY(pith__kv_cache_read(&cache, r->node, quant_types[i], j->f.size, r->err));
-    cache.scale = floats(r, K_SCALE + i);
+    cache.scale = group_query_floats(r, K_SCALE + i);
     bool in_place = present && !cache.bits && !j->window;
     *all = in_place ? present->data : *rest;
-    *rest += in_place ? 0 : ms_group_query_round16(j->batch * width * keys);
-    PITH_TRY(ms_group_query_fill(j, *all, keys, &cache, past, x, stride,
-                                 i ? NULL : floats(r, K_NORM), i == 0));
-    round_rows(j, *all, keys, &cache);
-    if (present && !in_place) ms_group_query_keep(j, *all, keys, &cache, present);
+    *rest += in_place ? 0 : group_query_round16(j->batch * width * keys);
+    PITH_TRY(group_query_fill(j, *all, keys, &cache, past, x, stride,
+                              i ? NULL : group_query_floats(r, K_NORM), i == 0));
+    group_query_round_rows(j, *all, keys, &cache);
+    if (present && !in_place) group_query_keep(j, *all, keys, &cache, present);
     return PITH_OK;
 }
 
-static void ms_group_query_settings(pith__attend *a, const pith__run *r, int64_t size) {
+static void group_query_settings(pith__attend *a, const pith__run *r, int64_t size) {
     float scale = pith__node_float(r->node, "scale", 0.0f);
     a->scale = scale != 0 ? (double)scale : 1.0 / sqrt((double)size);
     a->softcap = (double)pith__node_float(r->node, "softcap", 0.0f);
     a->causal = pith__node_int(r->node, "causal", 1) != 0;
     int64_t window = pith__node_int(r->node, "local_window_size", -1);
     a->left = window > 0 ? window - 1 : -1;
-    a->sinks = floats(r, SINKS);
+    a->sinks = group_query_floats(r, SINKS);
     a->smooth = pith__node_int(r->node, "smooth_softmax", 0) > 0;
     if (r->out_count > 3 && r->out[3]) {
         a->scores = r->out[3]->data;
@@ -457,15 +461,15 @@ static void ms_group_query_settings(pith__attend *a, const pith__run *r, int64_t
     }
 }
 
-static pith_status ms_group_query_run_plain(pith__run *r) {
+static pith_status group_query_run_plain(pith__run *r) {
     int64_t total = ((const int32_t *)r->in[TOTAL]->data)[0], keys, room;
-    job j = ms_group_query_job(r, total, &keys, &room);
+    job j = group_query_job(r, total, &keys, &room);
     int64_t elements = j.batch * j.rows * j.f.size, *lengths = r->scratch,
             *first = lengths + j.batch, *at = first + j.batch;
-    float *queries = (float *)r->scratch + ms_group_query_round16(6 * j.batch),
-          *rest = queries + ms_group_query_round16(elements * j.f.heads), *all[2];
-    PITH_TRY(ms_group_query_positions(&j, lengths, first, at, room));
-    PITH_TRY(ms_group_query_check_extras(&j));
+    float *queries = (float *)r->scratch + group_query_round16(6 * j.batch),
+          *rest = queries + group_query_round16(elements * j.f.heads), *all[2];
+    PITH_TRY(group_query_positions(&j, lengths, first, at, room));
+    PITH_TRY(group_query_check_extras(&j));
     j.first = first;
     j.at = at;
     j.lengths = lengths;
@@ -473,27 +477,27 @@ static pith_status ms_group_query_run_plain(pith__run *r) {
         if (pith__tensor_count(r->in[i]) != elements * j.f.kv_heads)
             return pith__op_fail(r, "key and value do not have the rows of the query");
     }
-    PITH_TRY(ms_group_query_queries(&j, queries));
-    for (int i = 0; i < 2; i++) PITH_TRY(ms_group_query_join(&j, i, keys, &all[i], &rest));
-    pith__attend a = ms_group_query_sizes_of(r->state, &j.f, j.batch, j.rows, keys);
+    PITH_TRY(group_query_queries(&j, queries));
+    for (int i = 0; i < 2; i++) PITH_TRY(group_query_join(&j, i, keys, &all[i], &rest));
+    pith__attend a = group_query_sizes_of(r->state, &j.f, j.batch, j.rows, keys);
     a.q = queries, a.k = all[0], a.v = all[1], a.y = r->out[0]->data;
     a.lengths = lengths, a.first = at;
     a.mask = pith__has_input(r, BIAS) ? r->in[BIAS] : NULL;
-    if (a.mask && !mask_fits(a.mask, &a, total))
+    if (a.mask && !group_query_mask_fits(a.mask, &a, total))
         return pith__op_fail(r, "attention_bias does not fit the scores");
     pith_tensor cut;
     if (a.mask && j.window) {
-        cut_bias(&j, &cut, a.mask, rest, keys);
-        rest += ms_group_query_round16(pith__tensor_count(&cut));
+        group_query_cut_bias(&j, &cut, a.mask, rest, keys);
+        rest += group_query_round16(pith__tensor_count(&cut));
         a.mask = &cut;
     }
-    ms_group_query_settings(&a, r, j.f.size);
+    group_query_settings(&a, r, j.f.size);
     pith__attend_run(r, &a, rest);
     return PITH_OK;
 }
 
-static pith_status ms_group_query_run(pith__run *r) {
-    return pith__widen_run(r, 0, ms_group_query_run_plain);
+static pith_status group_query_run(pith__run *r) {
+    return pith__widen_run(r, 0, group_query_run_plain);
 }
 
 const pith__op pith__op_GroupQueryAttention_ms = {
@@ -514,8 +518,8 @@ const pith__op pith__op_GroupQueryAttention_ms = {
              "smooth_softmax int -1..1 = -1; softcap float; "
              "v_quant_type string NONE|PER_TENSOR|PER_CHANNEL = NONE",
     .shape_inputs = 1u << TOTAL,
-    .infer = ms_group_query_infer,
-    .prepare = ms_group_query_prepare,
-    .scratch = ms_group_query_scratch,
-    .run = ms_group_query_run
+    .infer = group_query_infer,
+    .prepare = group_query_prepare,
+    .scratch = group_query_scratch,
+    .run = group_query_run
 };

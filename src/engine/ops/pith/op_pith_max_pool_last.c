@@ -1,4 +1,4 @@
-/* op_pith_pool_last.c - pith.MaxPoolLast: MaxPool of 8-bit pictures [batch, rows, columns,
+/* op_pith_max_pool_last.c - pith.MaxPoolLast: MaxPool of 8-bit pictures [batch, rows, columns,
  * channels].
  *
  *   input       x, u8 or i8

@@ -1,4 +1,4 @@
-/* op_matmul_nbits.c - com.microsoft's matmuls with weights in blocks: MatMulNBits (2, 4 or 8 bits
+/* op_ms_matmul_nbits.c - com.microsoft's matmuls with weights in blocks: MatMulNBits (2, 4 or 8 bits
  * along k) and MatMulBnb4 (4 bits that stand for 16 floats).
  *
  * MatMulNBits: b is [n, blocks, bytes of a block], low bits first. scales is [n * blocks]. Zero
@@ -72,7 +72,7 @@ static pith_status matmul_nbits_form_of(form *f, const pith__node *node, pith_er
     return PITH_OK;
 }
 
-static bool counts_to(const pith__type *t, int64_t count) {
+static bool matmul_nbits_counts_to(const pith__type *t, int64_t count) {
     int64_t own = t ? pith__type_count(t) : -1;
     return own < 0 || own == count;
 }
@@ -83,10 +83,11 @@ static pith_status matmul_nbits_infer(pith__infer *c) {
     PITH_TRY(matmul_nbits_form_of(&f, c->node, c->err));
     int64_t zero_row = zeros && zeros->dtype == PITH_U8 ? (f.blocks * f.bits + 7) / 8 : f.blocks;
     bool fits = f.values
-                    ? counts_to(c->in[B], (f.n * f.k + 1) / 2) && counts_to(c->in[SCALES], f.blocks)
-                    : counts_to(c->in[B], f.n * f.blocks * (f.block * f.bits / 8)) &&
-                          counts_to(c->in[SCALES], f.n * f.blocks) &&
-                          (!zeros || counts_to(zeros, f.n * zero_row));
+                    ? matmul_nbits_counts_to(c->in[B], (f.n * f.k + 1) / 2) &&
+                          matmul_nbits_counts_to(c->in[SCALES], f.blocks)
+                    : matmul_nbits_counts_to(c->in[B], f.n * f.blocks * (f.block * f.bits / 8)) &&
+                          matmul_nbits_counts_to(c->in[SCALES], f.n * f.blocks) &&
+                          (!zeros || matmul_nbits_counts_to(zeros, f.n * zero_row));
     const pith__type *groups = pith__has_input(c, GROUPS) ? c->in[GROUPS] : NULL;
     int64_t named = groups ? pith__type_count(groups) : -1;
     if (!fits || (named >= 0 && named < f.k) ||
@@ -177,7 +178,8 @@ static void matmul_nbits_fill_panel(void *packed, const void *context, size_t pa
             n);
 }
 
-static pith_status check_groups(const weights *w, const pith_tensor *groups, pith_error *err) {
+static pith_status matmul_nbits_check_groups(const weights *w, const pith_tensor *groups,
+                                             pith_error *err) {
     const int32_t *items = groups->data;
     for (int64_t i = 0; i < w->f.k; i++) {
         if (items[i] < 0 || items[i] >= w->f.blocks)
@@ -193,7 +195,7 @@ static pith_status matmul_nbits_pack(pith__prepare *c, state *s) {
     w->scales = c->in[SCALES]->data;
     w->zeros = zeros ? c->in[ZEROS]->data : NULL;
     if (pith__has_input(c, GROUPS)) {
-        PITH_TRY(check_groups(w, c->in[GROUPS]->data, c->err));
+        PITH_TRY(matmul_nbits_check_groups(w, c->in[GROUPS]->data, c->err));
         w->groups = c->in[GROUPS]->data->data;
     }
     pith__pack pack = { .layout = w->f.values ? "bnb4-f32x16" : "nbits-f32x16",
@@ -290,7 +292,7 @@ static pith_status matmul_nbits_run_plain(pith__run *r) {
         w.scales = r->in[SCALES];
         w.zeros = pith__has_input(r, ZEROS) ? r->in[ZEROS] : NULL;
         if (pith__has_input(r, GROUPS)) {
-            PITH_TRY(check_groups(&w, r->in[GROUPS], r->err));
+            PITH_TRY(matmul_nbits_check_groups(&w, r->in[GROUPS], r->err));
             w.groups = r->in[GROUPS]->data;
         }
         float *packed = r->scratch;

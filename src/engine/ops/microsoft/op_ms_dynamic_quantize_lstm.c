@@ -1,4 +1,4 @@
-/* op_ms_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM with 8-bit integer weights, whose
+/* op_ms_dynamic_quantize_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM with 8-bit integer weights, whose
  * inputs and hidden states are quantised on the way, as by DynamicQuantizeLinear.
  *
  * A scale is that of all rows which are multiplied together: the whole input, and at each step the

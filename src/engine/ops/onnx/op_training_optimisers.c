@@ -1,4 +1,4 @@
-/* op_training.c - the optimisers of ai.onnx.preview.training: Adagrad, Adam, Momentum.
+/* op_training_optimisers.c - the optimisers of ai.onnx.preview.training: Adagrad, Adam, Momentum.
  *
  * Inputs: learning rate R, update count T, then n tensors X, n gradients G and n of each state;
  * outputs: n new X and n of each new state. Source: ONNX operators of these names. */
@@ -12,7 +12,7 @@ typedef struct optimiser {
     int states; /* tensors of state per X */
 } optimiser;
 
-static pith_status infer_states(pith__infer *c, int states) {
+static pith_status optimiser_infer_states(pith__infer *c, int states) {
     int n = (c->in_count - 2) / (2 + states);
     if (c->in_count - 2 != n * (2 + states) || c->out_count != n * (1 + states) || n < 1)
         return pith__op_fail(c, "%d inputs and %d outputs do not fit", c->in_count, c->out_count);
@@ -23,10 +23,10 @@ static pith_status infer_states(pith__infer *c, int states) {
     return PITH_OK;
 }
 
-static pith_status infer_one(pith__infer *c) { return infer_states(c, 1); }
-static pith_status infer_two(pith__infer *c) { return infer_states(c, 2); }
+static pith_status optimiser_infer_one(pith__infer *c) { return optimiser_infer_states(c, 1); }
+static pith_status optimiser_infer_two(pith__infer *c) { return optimiser_infer_states(c, 2); }
 
-static pith_status prepare_optimiser(pith__prepare *c, int states, optimiser defaults) {
+static pith_status optimiser_prepare(pith__prepare *c, int states, optimiser defaults) {
     optimiser *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     *s = (optimiser){
@@ -43,27 +43,29 @@ static pith_status prepare_optimiser(pith__prepare *c, int states, optimiser def
     return PITH_OK;
 }
 
-static pith_status prepare_adagrad(pith__prepare *c) {
-    return prepare_optimiser(c, 1, (optimiser){ .epsilon = 1e-6f });
+static pith_status optimiser_prepare_adagrad(pith__prepare *c) {
+    return optimiser_prepare(c, 1, (optimiser){ .epsilon = 1e-6f });
 }
-static pith_status prepare_adam(pith__prepare *c) {
-    return prepare_optimiser(c, 2, (optimiser){ .alpha = 0.9f, .beta = 0.999f, .epsilon = 1e-6f });
+static pith_status optimiser_prepare_adam(pith__prepare *c) {
+    return optimiser_prepare(c, 2, (optimiser){ .alpha = 0.9f, .beta = 0.999f, .epsilon = 1e-6f });
 }
-static pith_status prepare_momentum(pith__prepare *c) {
-    return prepare_optimiser(c, 1, (optimiser){ .alpha = 0 });
+static pith_status optimiser_prepare_momentum(pith__prepare *c) {
+    return optimiser_prepare(c, 1, (optimiser){ .alpha = 0 });
 }
 
 /* One element: x, gradient and states in; x and states out. */
 typedef void update(const optimiser *s, double rate, double count, double *x, double g,
                     double *state);
 
-static void adagrad(const optimiser *s, double rate, double count, double *x, double g, double *h) {
+static void optimiser_adagrad(const optimiser *s, double rate, double count, double *x, double g,
+                              double *h) {
     double r = rate / (1 + count * s->decay), gradient = s->norm * *x + g;
     h[0] += gradient * gradient;
     *x -= r * gradient / (sqrt(h[0]) + s->epsilon);
 }
 
-static void adam(const optimiser *s, double rate, double count, double *x, double g, double *v) {
+static void optimiser_adam(const optimiser *s, double rate, double count, double *x, double g,
+                           double *v) {
     double gradient = s->norm * *x + g;
     v[0] = s->alpha * v[0] + (1 - (double)s->alpha) * gradient;
     v[1] = s->beta * v[1] + (1 - (double)s->beta) * gradient * gradient;
@@ -71,14 +73,14 @@ static void adam(const optimiser *s, double rate, double count, double *x, doubl
     *x = (1 - (double)s->norm_post) * (*x - r * v[0] / (sqrt(v[1]) + s->epsilon));
 }
 
-static void momentum(const optimiser *s, double rate, double count, double *x, double g,
-                     double *v) {
+static void optimiser_momentum(const optimiser *s, double rate, double count, double *x, double g,
+                               double *v) {
     double gradient = s->norm * *x + g, beta = count > 0 ? s->beta : 1;
     v[0] = s->alpha * v[0] + beta * gradient;
     *x -= rate * (s->nesterov ? gradient + s->alpha * v[0] : v[0]);
 }
 
-static pith_status run_update(pith__run *r, update *f) {
+static pith_status optimiser_run_update(pith__run *r, update *f) {
     const optimiser *s = r->state;
     if (pith__tensor_count(r->in[0]) < 1 || pith__tensor_count(r->in[1]) < 1)
         return pith__op_fail(r, "R or T is empty");
@@ -105,9 +107,15 @@ static pith_status run_update(pith__run *r, update *f) {
     return PITH_OK;
 }
 
-static pith_status run_adagrad(pith__run *r) { return run_update(r, adagrad); }
-static pith_status run_adam(pith__run *r) { return run_update(r, adam); }
-static pith_status run_momentum(pith__run *r) { return run_update(r, momentum); }
+static pith_status optimiser_run_adagrad(pith__run *r) {
+    return optimiser_run_update(r, optimiser_adagrad);
+}
+static pith_status optimiser_run_adam(pith__run *r) {
+    return optimiser_run_update(r, optimiser_adam);
+}
+static pith_status optimiser_run_momentum(pith__run *r) {
+    return optimiser_run_update(r, optimiser_momentum);
+}
 
 #define TRAINING "ai.onnx.preview.training"
 
@@ -122,9 +130,9 @@ const pith__op pith__op_training_Adagrad = {
     .types = "dld",
     .attrs = "decay_factor float = 0; epsilon float = 1e-06; norm_coefficient float = 0",
     .flags = PITH_OP_FIRST_OPTIONAL,
-    .infer = infer_one,
-    .prepare = prepare_adagrad,
-    .run = run_adagrad,
+    .infer = optimiser_infer_one,
+    .prepare = optimiser_prepare_adagrad,
+    .run = optimiser_run_adagrad,
 };
 
 const pith__op pith__op_training_Adam = {
@@ -139,9 +147,9 @@ const pith__op pith__op_training_Adam = {
     .attrs = "alpha float = 0.9; beta float = 0.999; epsilon float = 1e-06; "
              "norm_coefficient float = 0; norm_coefficient_post float = 0",
     .flags = PITH_OP_FIRST_OPTIONAL,
-    .infer = infer_two,
-    .prepare = prepare_adam,
-    .run = run_adam,
+    .infer = optimiser_infer_two,
+    .prepare = optimiser_prepare_adam,
+    .run = optimiser_run_adam,
 };
 
 const pith__op pith__op_training_Momentum = {
@@ -156,7 +164,7 @@ const pith__op pith__op_training_Momentum = {
     .attrs = "alpha float!; beta float!; mode string! standard|nesterov; "
              "norm_coefficient float!",
     .flags = PITH_OP_FIRST_OPTIONAL,
-    .infer = infer_one,
-    .prepare = prepare_momentum,
-    .run = run_momentum,
+    .infer = optimiser_infer_one,
+    .prepare = optimiser_prepare_momentum,
+    .run = optimiser_run_momentum,
 };

@@ -1,4 +1,4 @@
-/* op_tfidf.c - TfIdfVectorizer: weighted counts of known n-grams per row.
+/* op_tf_idf_vectorizer.c - TfIdfVectorizer: weighted counts of known n-grams per row.
  *
  * The pool lists the grams of each size one after another. A skip-gram of size n at distance s
  * takes elements s apart. Every gram is compared as it is, because pools are small. Source: ONNX
@@ -78,8 +78,8 @@ static pith_status tfidf_prepare(pith__prepare *c) {
 }
 
 /* Whether the gram of n items at pool[at] stands at x[from], its items step apart. */
-static bool matches(const tfidf *t, size_t at, int64_t n, const pith_tensor *x, int64_t from,
-                    int64_t step) {
+static bool tfidf_matches(const tfidf *t, size_t at, int64_t n, const pith_tensor *x, int64_t from,
+                          int64_t step) {
     for (int64_t k = 0; k < n; k++) {
         int64_t i = from + k * step;
         bool same = false;
@@ -113,7 +113,7 @@ static pith_status tfidf_run(pith__run *r) {
                 if (n < t->shortest || n > t->longest) continue;
                 for (int64_t step = 1; step <= (n == 1 ? 1 : skip + 1); step++)
                     for (int64_t from = 0; from + (n - 1) * step < length; from++)
-                        if (matches(t, (size_t)at, n, x, row * length + from, step))
+                        if (tfidf_matches(t, (size_t)at, n, x, row * length + from, step))
                             y[t->indexes[gram]] += 1;
             }
         }
