@@ -1,5 +1,6 @@
-/* op_ms_bifurcation_detector.c - com.microsoft's BifurcationDetector: the predicted tokens that agree with
- * the source, and where the end of the text occurs in it, for speculative decoding. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_bifurcation_detector.c - com.microsoft's BifurcationDetector: the predicted tokens that
+ * agree with the source, and where the end of the text occurs in it, for speculative decoding.
+ * Source: ONNX Runtime's ContribOperators.md. */
 #include <string.h>
 
 #include "engine/ops/shared/infer_shapes.h"

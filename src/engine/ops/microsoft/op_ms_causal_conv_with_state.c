@@ -1,8 +1,9 @@
-/* op_ms_causal_conv_with_state.c - com.microsoft's CausalConvWithState and VarlenCausalConvWithState: a
- * convolution by channel over time, with a state from call to call, of a batch or of packed sequences.
+/* op_ms_causal_conv_with_state.c - com.microsoft's CausalConvWithState and
+ * VarlenCausalConvWithState: a convolution by channel over time, with a state from call to call, of
+ * a batch or of packed sequences.
  *
- * Tap k of the last one back reads the input k * dilation steps before; before the first step that is
- * the state. Everything is in double. Source: ONNX Runtime's schemas of these names. */
+ * Tap k of the last one back reads the input k * dilation steps before; before the first step that
+ * is the state. Everything is in double. Source: ONNX Runtime's schemas of these names. */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"

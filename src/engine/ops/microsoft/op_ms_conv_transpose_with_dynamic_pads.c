@@ -1,6 +1,6 @@
-/* op_ms_conv_transpose_with_dynamic_pads.c - com.microsoft's ConvTransposeWithDynamicPads, written out at
- * load: the whole result of ConvTranspose, cut at both ends by pads that are an input. Source: ONNX Runtime's ContribOperators.md. */
-
+/* op_ms_conv_transpose_with_dynamic_pads.c - com.microsoft's ConvTransposeWithDynamicPads, written
+ * out at load: the whole result of ConvTranspose, cut at both ends by pads that are an input.
+ * Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 static pith_status dynamic_pads_upgrade(pith__node *node, pith_error *err) {

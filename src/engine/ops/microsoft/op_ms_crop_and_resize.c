@@ -1,6 +1,6 @@
-/* op_ms_crop_and_resize.c - com.microsoft's CropAndResize: boxes of images, each sampled to one size, the
- * corners of a box on the corners of its result. Places are computed in double; those outside of the
- * image give extrapolation_value. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_crop_and_resize.c - com.microsoft's CropAndResize: boxes of images, each sampled to one
+ * size, the corners of a box on the corners of its result. Places are computed in double; those
+ * outside of the image give extrapolation_value. Source: ONNX Runtime's ContribOperators.md. */
 #include <math.h>
 
 #include "engine/ops/shared/infer_shapes.h"

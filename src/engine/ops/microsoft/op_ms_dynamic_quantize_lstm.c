@@ -1,5 +1,5 @@
-/* op_ms_dynamic_quantize_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM with 8-bit integer weights, whose
- * inputs and hidden states are quantised on the way, as by DynamicQuantizeLinear.
+/* op_ms_dynamic_quantize_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM with 8-bit integer
+ * weights, whose inputs and hidden states are quantised on the way, as by DynamicQuantizeLinear.
  *
  * A scale is that of all rows which are multiplied together: the whole input, and at each step the
  * hidden states of all rows of the batch. Those are what the previous step wrote, so zeros for a

@@ -1,5 +1,6 @@
-/* op_ms_dynamic_time_warping.c - com.microsoft's DynamicTimeWarping: the cheapest way through a matrix of
- * costs, from corner to corner. One row of costs and one step per point are kept. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_dynamic_time_warping.c - com.microsoft's DynamicTimeWarping: the cheapest way through a
+ * matrix of costs, from corner to corner. One row of costs and one step per point are kept. Source:
+ * ONNX Runtime's ContribOperators.md. */
 #include <math.h>
 
 #include "base/checked.h"

@@ -1,5 +1,6 @@
-/* op_ms_embed_layer_normalization.c - com.microsoft's EmbedLayerNormalization: the sum of word, position and
- * type vectors, normalised, written out at load as plain operators. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_embed_layer_normalization.c - com.microsoft's EmbedLayerNormalization: the sum of word,
+ * position and type vectors, normalised, written out at load as plain operators. Source: ONNX
+ * Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 static pith__value *ms_embed_norm_gather(pith__node *at, pith__value *table, pith__value *ids) {

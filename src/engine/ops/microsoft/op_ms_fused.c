@@ -1,6 +1,6 @@
 /* op_ms_fused.c - com.microsoft's FusedConv and FusedGemm: a convolution or matmul followed by an
- * activation, written out at load, so that the passes meet the form that exporters write. Source: ONNX Runtime's ContribOperators.md. */
-
+ * activation, written out at load, so that the passes meet the form that exporters write. Source:
+ * ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_fused_conv.h"
 #include "engine/ops/shared/compose_ops.h"
 

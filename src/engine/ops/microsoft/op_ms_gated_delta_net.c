@@ -1,9 +1,9 @@
-/* op_ms_gated_delta_net.c - com.microsoft's GatedDeltaNet: a recurrence over a state [values, keys] per
- * head, over a batch or packed sequences.
+/* op_ms_gated_delta_net.c - com.microsoft's GatedDeltaNet: a recurrence over a state [values, keys]
+ * per head, over a batch or packed sequences.
  *
  * A step is that of LinearAttention, with gates computed here from their logits and with heads
- * normalised if asked for. The factors of the first steps can be captured, so that a caller may go back
- * to them. Everything is in double. Source: ONNX Runtime's schema of this name. */
+ * normalised if asked for. The factors of the first steps can be captured, so that a caller may go
+ * back to them. Everything is in double. Source: ONNX Runtime's schema of this name. */
 #include <math.h>
 #include <string.h>
 
@@ -273,11 +273,11 @@ const pith__op pith__op_GatedDeltaNet_ms = {
     .max_inputs = 11,
     .max_outputs = 3,
     .types = "hhhwhheeeww",
-    .attrs =
-        "beta_activation string none|sigmoid = none; chunk_size int 0.. = 64; "
-        "gate_activation string none|softplus|qwen|sigmoid|kda = none; gate_lower_bound float = -5; "
-        "qk_l2_norm bool = 0; scale float = 0; state_update_capacity int 0..8 = 0; "
-        "update_rule string linear|gated|delta|gated_delta = gated_delta",
+    .attrs = "beta_activation string none|sigmoid = none; chunk_size int 0.. = 64; "
+             "gate_activation string none|softplus|qwen|sigmoid|kda = none; "
+             "gate_lower_bound float = -5; qk_l2_norm bool = 0; scale float = 0; "
+             "state_update_capacity int 0..8 = 0; "
+             "update_rule string linear|gated|delta|gated_delta = gated_delta",
     .infer = delta_infer,
     .scratch = delta_scratch,
     .run = delta_run

@@ -1,6 +1,6 @@
-/* op_ms_gates.c - com.microsoft's gates: GatedAdd, GatedRMSNorm, ScaledSiLU, LinearAttentionGate and
- * EngramGate, which newer decoders use. Written out at load as plain operators in float32 between casts.
- * Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_gates.c - com.microsoft's gates: GatedAdd, GatedRMSNorm, ScaledSiLU, LinearAttentionGate
+ * and EngramGate, which newer decoders use. Written out at load as plain operators in float32
+ * between casts. Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_f32.h"
 #include "engine/ops/shared/compose_ops.h"
 

@@ -1,5 +1,5 @@
-/* op_ms_gelu.c - com.microsoft's BiasGelu and FastGelu: Gelu of a sum, exact or by tanh, written out at load.
- * Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_gelu.c - com.microsoft's BiasGelu and FastGelu: Gelu of a sum, exact or by tanh, written
+ * out at load. Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 static pith_status ms_gelu_upgrade(pith__node *node, pith_error *err) {

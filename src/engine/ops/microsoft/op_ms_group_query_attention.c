@@ -1,5 +1,6 @@
-/* op_ms_group_query_attention.c - com.microsoft's GroupQueryAttention: attention whose query heads share key
- * heads, with a cache of keys and values whose length in each sequence is given by seqlens_k.
+/* op_ms_group_query_attention.c - com.microsoft's GroupQueryAttention: attention whose query heads
+ * share key heads, with a cache of keys and values whose length in each sequence is given by
+ * seqlens_k.
  *
  * seqlens_k is the last position of each sequence, its new rows included. A first prompt (as many
  * new rows as total_sequence_length) begins at position 0, any other call after the rows in the

@@ -1,8 +1,9 @@
 /* op_ms_hyper_connection.c - com.microsoft's HyperConnectionPreMix, HyperConnectionPostMix and
  * BranchwiseRMSNorm: decoders whose residual is several streams, mixed before and after each block.
  *
- * Streams come as groups [..., C, H], or side by side in a row if num_branches says so. Written out at
- * load as plain operators in float32 between casts. Source: ONNX Runtime's ContribOperators.md. */
+ * Streams come as groups [..., C, H], or side by side in a row if num_branches says so. Written out
+ * at load as plain operators in float32 between casts. Source: ONNX Runtime's ContribOperators.md.
+ */
 #include "engine/ops/shared/compose_f32.h"
 #include "engine/ops/shared/compose_ops.h"
 

@@ -1,6 +1,6 @@
-/* op_ms_inverse.c - com.microsoft's Inverse: inverses of square matrices, by Gauss-Jordan elimination
- * with partial pivoting in double. A matrix without an inverse is an error. Source: ONNX Runtime's
- * ContribOperators.md. */
+/* op_ms_inverse.c - com.microsoft's Inverse: inverses of square matrices, by Gauss-Jordan
+ * elimination with partial pivoting in double. A matrix without an inverse is an error. Source:
+ * ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/square_matrices.h"
 

@@ -1,5 +1,5 @@
-/* op_ms_matmul_nbits.c - com.microsoft's matmuls with weights in blocks: MatMulNBits (2, 4 or 8 bits
- * along k) and MatMulBnb4 (4 bits that stand for 16 floats).
+/* op_ms_matmul_nbits.c - com.microsoft's matmuls with weights in blocks: MatMulNBits (2, 4 or 8
+ * bits along k) and MatMulBnb4 (4 bits that stand for 16 floats).
  *
  * MatMulNBits: b is [n, blocks, bytes of a block], low bits first. scales is [n * blocks]. Zero
  * points are packed like b, or have the type of the scales, or are absent (the middle of the

@@ -1,5 +1,5 @@
-/* op_ms_maxpool_with_mask.c - com.microsoft's MaxpoolWithMask: MaxPool whose windows end, row by row,
- * where the mask is 0. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_maxpool_with_mask.c - com.microsoft's MaxpoolWithMask: MaxPool whose windows end, row by
+ * row, where the mask is 0. Source: ONNX Runtime's ContribOperators.md. */
 #include <float.h>
 
 #include "engine/ops/shared/infer_shapes.h"

@@ -1,5 +1,5 @@
-/* op_ms_moe_group_router.c - com.microsoft's MoEGroupRouter: scores of experts, kept only for the best
- * experts of the best groups.
+/* op_ms_moe_group_router.c - com.microsoft's MoEGroupRouter: scores of experts, kept only for the
+ * best experts of the best groups.
  *
  * s = sigmoid(logits). Groups are ranked by the sum of their best s + bias, experts of the chosen
  * groups by s + bias. The chosen experts get log(s), all others the sentinel. Or the full arrays s

@@ -1,6 +1,6 @@
-/* op_ms_mrotary_embedding.c - com.microsoft's MRotaryEmbedding, written out at load: rotary positions of
- * three kinds (time, height, width), each of which gives its own columns of the cosines and sines.
- * Source: ONNX Runtime's schema of this name. */
+/* op_ms_mrotary_embedding.c - com.microsoft's MRotaryEmbedding, written out at load: rotary
+ * positions of three kinds (time, height, width), each of which gives its own columns of the
+ * cosines and sines. Source: ONNX Runtime's schema of this name. */
 #include "engine/ops/shared/compose_ops.h"
 
 enum { TIME, HEIGHT, WIDTH };

@@ -1,5 +1,5 @@
-/* op_ms_murmur_hash3.c - com.microsoft's MurmurHash3: a 32-bit hash of each number or string. Source:
- * ONNX Runtime's ContribOperators.md. */
+/* op_ms_murmur_hash3.c - com.microsoft's MurmurHash3: a 32-bit hash of each number or string.
+ * Source: ONNX Runtime's ContribOperators.md. */
 #include "base/murmur.h"
 #include "engine/ops/shared/infer_shapes.h"
 

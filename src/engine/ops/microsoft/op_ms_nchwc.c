@@ -1,12 +1,11 @@
 /* op_ms_nchwc.c - the operators of com.microsoft.nchwc, written out at load as plain ones.
  *
- * This domain is what ONNX Runtime's layout optimiser saves: tensors of [batch, channels, height, width]
- * whose channels lie in blocks inside each pixel, between ReorderInput and ReorderOutput. Pith keeps the
- * plain layout. Only constant weights have to be reordered, for which the block size must be known. The
- * file does not say it. If some filter shows it (block_shown), it is that; else the one that ONNX Runtime
- * uses on this machine, for which it made the file (16 with AVX-512 or NEON, else 8). Source: ONNX
- * Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
-
+ * This domain is what ONNX Runtime's layout optimiser saves: tensors of [batch, channels, height,
+ * width] whose channels lie in blocks inside each pixel, between ReorderInput and ReorderOutput.
+ * Pith keeps the plain layout. Only constant weights have to be reordered, for which the block size
+ * must be known. The file does not say it. If some filter shows it (block_shown), it is that; else
+ * the one that ONNX Runtime uses on this machine, for which it made the file (16 with AVX-512 or
+ * NEON, else 8). Source: ONNX Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
 #include "base/os/cpu.h"
 #include "engine/ops/shared/compose_fused_conv.h"
 #include "engine/ops/shared/compose_ops.h"

@@ -1,5 +1,5 @@
-/* op_ms_ngram_hash_mapping.c - com.microsoft's NGramHashMapping and VarlenNGramHashMapping: ids of n-grams of
- * tokens.
+/* op_ms_ngram_hash_mapping.c - com.microsoft's NGramHashMapping and VarlenNGramHashMapping: ids of
+ * n-grams of tokens.
  *
  * For n from 2 on, the n tokens that end at a position are multiplied by one number each and
  * combined by exclusive or. Each head then takes the remainder by the size of its vocabulary.

@@ -1,5 +1,5 @@
-/* op_ms_ngram_repeat_block.c - com.microsoft's NGramRepeatBlock: tokens that would repeat an n-gram of
- * their text get a score of -infinity. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_ngram_repeat_block.c - com.microsoft's NGramRepeatBlock: tokens that would repeat an n-gram
+ * of their text get a score of -infinity. Source: ONNX Runtime's ContribOperators.md. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
-/* op_ms_rotary_embedding.c - com.microsoft's RotaryEmbedding: ai.onnx's operator of this name with its inputs
- * in another order, written out at load. Positions may be one number, from which the rows of all
- * sequences count. Source: ONNX Runtime's ContribOperators.md. */
-
+/* op_ms_rotary_embedding.c - com.microsoft's RotaryEmbedding: ai.onnx's operator of this name with
+ * its inputs in another order, written out at load. Positions may be one number, from which the
+ * rows of all sequences count. Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 /* Positions that begin at a number, one for all rows: that number + 0, 1, … of the sequence. */

@@ -1,5 +1,6 @@
 /* op_ms_same_as_standard.c - com.microsoft's operators that mean the same as one of ai.onnx, under
- * another name or with an input in another form. At load each becomes that operator. Source: ONNX Runtime's ContribOperators.md. */
+ * another name or with an input in another form. At load each becomes that operator. Source: ONNX
+ * Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 /* A scalar or a vector of one as a scalar. */

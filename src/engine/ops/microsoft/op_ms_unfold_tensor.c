@@ -1,5 +1,5 @@
-/* op_ms_unfold_tensor.c - com.microsoft's UnfoldTensor, written out at load: windows along an axis, as a
- * Gather of first places plus places inside. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_unfold_tensor.c - com.microsoft's UnfoldTensor, written out at load: windows along an axis,
+ * as a Gather of first places plus places inside. Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
 /* A scalar or a vector of one as a scalar. */

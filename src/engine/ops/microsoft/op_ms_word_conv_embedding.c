@@ -1,6 +1,6 @@
-/* op_ms_word_conv_embedding.c - com.microsoft's WordConvEmbedding: words as vectors, the largest response
- * of each filter of a convolution over the vectors of a word's characters, after tanh. A word ends at its
- * first character 0. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_word_conv_embedding.c - com.microsoft's WordConvEmbedding: words as vectors, the largest
+ * response of each filter of a convolution over the vectors of a word's characters, after tanh. A
+ * word ends at its first character 0. Source: ONNX Runtime's ContribOperators.md. */
 #include <math.h>
 
 #include "engine/ops/shared/infer_shapes.h"

@@ -1,4 +1,5 @@
-/* op_ml_label_encoder.c - LabelEncoder and CategoryMapper of ai.onnx.ml: a table from keys to values.
+/* op_ml_label_encoder.c - LabelEncoder and CategoryMapper of ai.onnx.ml: a table from keys to
+ * values.
  *
  * Keys and values become two plain lists once. A look-up compares the keys in order, and the first
  * match wins. NaN equals NaN. Source: ONNX operators of these names. */

@@ -1,5 +1,5 @@
-/* op_ml_linear_svm.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor of ai.onnx.ml,
- * in double.
+/* op_ml_linear_svm.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor of
+ * ai.onnx.ml, in double.
  *
  * A linear model is the scalar product of the row with one vector per class. A support vector
  * machine replaces it by a kernel (linear, polynomial, radial, sigmoid) with its support vectors.

@@ -1,6 +1,6 @@
-/* op_ml_preprocessing.c - the element- and column-wise operators of ai.onnx.ml: ArrayFeatureExtractor,
- * Binarizer, FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler. Source: ONNX operators
- * of these names. */
+/* op_ml_preprocessing.c - the element- and column-wise operators of ai.onnx.ml:
+ * ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler.
+ * Source: ONNX operators of these names. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* op_ml_tree_ensemble.c - TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml.
+/* op_ml_tree_ensemble.c - TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of
+ * ai.onnx.ml.
  *
  * The two older forms name nodes by (tree, node) and say BRANCH_* or LEAF per node. prepare brings
  * all three forms to one list of nodes and one of leaves. A walk follows at most as many edges as

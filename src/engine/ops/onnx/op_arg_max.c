@@ -1,8 +1,8 @@
 /* op_arg_max.c - ArgMax and ArgMin: the place of the largest or smallest element along an axis.
  *
- * f32 has a kernel that walks 16 neighbouring lines at a time (arg_lanes.h); other types walk one line
- * after another. The first of equal elements counts, or the last with select_last_index. Source: ONNX
- * ArgMax and ArgMin (opset 13). */
+ * f32 has a kernel that walks 16 neighbouring lines at a time (arg_lanes.h); other types walk one
+ * line after another. The first of equal elements counts, or the last with select_last_index.
+ * Source: ONNX ArgMax and ArgMin (opset 13). */
 #include "engine/kernels/arg_lanes.h"
 #include "engine/kernels/axis_scan.h"
 #include "engine/ops/shared/elementwise.h"

@@ -1,9 +1,9 @@
-/* op_batch_normalization.c - BatchNormalization: each channel scaled and shifted by statistics, which
- * are inputs, or those of the batch itself in training mode.
+/* op_batch_normalization.c - BatchNormalization: each channel scaled and shifted by statistics,
+ * which are inputs, or those of the batch itself in training mode.
  *
- * Outside of training an f32 tensor takes one multiply-add per element, with a factor and a summand per
- * channel that are computed in double; a convolution before it absorbs even those (opt/). Other types
- * and training are computed in double. Source: ONNX BatchNormalization (opset 15). */
+ * Outside of training an f32 tensor takes one multiply-add per element, with a factor and a summand
+ * per channel that are computed in double; a convolution before it absorbs even those (opt/). Other
+ * types and training are computed in double. Source: ONNX BatchNormalization (opset 15). */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"

@@ -1,5 +1,5 @@
-/* op_bit_cast.c - BitCast: the same bytes under another dtype of the same width. Source: ONNX BitCast
- * (opset 26). */
+/* op_bit_cast.c - BitCast: the same bytes under another dtype of the same width. Source: ONNX
+ * BitCast (opset 26). */
 #include <string.h>
 
 #include "engine/ops/shared/infer_shapes.h"

@@ -1,8 +1,8 @@
 /* op_clip.c - Clip: max with the lower bound first, then min with the upper one, so that an empty
  * interval gives the upper bound.
  *
- * Either bound may be absent. f32 with both has one kernel; other types run the loops of Max and Min.
- * Source: ONNX Clip (opset 13). */
+ * Either bound may be absent. f32 with both has one kernel; other types run the loops of Max and
+ * Min. Source: ONNX Clip (opset 13). */
 #include <string.h>
 
 #include "engine/kernels/maps.h"

@@ -1,5 +1,5 @@
-/* op_compress.c - Compress: the slices along an axis (or elements of the flat tensor) whose condition
- * is true. Their number is known in the run only. Source: ONNX Compress (opset 28). */
+/* op_compress.c - Compress: the slices along an axis (or elements of the flat tensor) whose
+ * condition is true. Their number is known in the run only. Source: ONNX Compress (opset 28). */
 #include <string.h>
 
 #include "engine/ops/shared/infer_shapes.h"

@@ -1,6 +1,6 @@
-/* op_constant_of_shape.c - ConstantOfShape: a tensor of a given shape, all of one value (0 in f32 if
- * none is given). Small results of integers are known as contents, since exporters build shapes of
- * them. Source: ONNX ConstantOfShape (opset 25). */
+/* op_constant_of_shape.c - ConstantOfShape: a tensor of a given shape, all of one value (0 in f32
+ * if none is given). Small results of integers are known as contents, since exporters build shapes
+ * of them. Source: ONNX ConstantOfShape (opset 25). */
 #include <string.h>
 
 #include "engine/kernels/convert.h"

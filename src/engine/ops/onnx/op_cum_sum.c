@@ -1,5 +1,5 @@
-/* op_cum_sum.c - CumSum and CumProd: running sums and products along an axis, one line after another.
- * Source: ONNX CumSum (opset 14) and CumProd (opset 26). */
+/* op_cum_sum.c - CumSum and CumProd: running sums and products along an axis, one line after
+ * another. Source: ONNX CumSum (opset 14) and CumProd (opset 26). */
 #include "engine/kernels/axis_scan.h"
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/widen_types.h"

@@ -1,5 +1,5 @@
-/* op_deform_conv.c - DeformConv of images: a convolution whose taps are moved by offsets that are an
- * input, and weighted by a mask.
+/* op_deform_conv.c - DeformConv of images: a convolution whose taps are moved by offsets that are
+ * an input, and weighted by a mask.
  *
  * A moved tap is read bilinearly, zero outside. Everything is computed in double, one output after
  * another. Sources: ONNX DeformConv (opset 22); J. Dai and others, Deformable Convolutional

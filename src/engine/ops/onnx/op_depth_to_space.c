@@ -1,5 +1,5 @@
-/* op_depth_to_space.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a move
- * between two 6-d layouts. */
+/* op_depth_to_space.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a
+ * move between two 6-d layouts. */
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 

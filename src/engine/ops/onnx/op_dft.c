@@ -1,8 +1,8 @@
 /* op_dft.c - DFT: the discrete Fourier transform along an axis, forward or inverse.
  *
  * Real numbers have one part, complex ones two along the last axis. With onesided, the half of the
- * spectrum that mirrors the other is left out; the inverse then reads it as the conjugate. Lines are
- * padded with zeros or cut to dft_length. Source: ONNX DFT (opset 20). */
+ * spectrum that mirrors the other is left out; the inverse then reads it as the conjugate. Lines
+ * are padded with zeros or cut to dft_length. Source: ONNX DFT (opset 20). */
 #include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/fourier_transform.h"
 

@@ -1,6 +1,6 @@
-/* op_dynamic_quantize_linear.c - DynamicQuantizeLinear: a tensor in 8 bits, with a scale and a zero point
- * from its own range, which always holds 0. Finding the range is one pass, quantising another, whose
- * parts are shared among threads. Source: ONNX DynamicQuantizeLinear (opset 11). */
+/* op_dynamic_quantize_linear.c - DynamicQuantizeLinear: a tensor in 8 bits, with a scale and a zero
+ * point from its own range, which always holds 0. Finding the range is one pass, quantising
+ * another, whose parts are shared among threads. Source: ONNX DynamicQuantizeLinear (opset 11). */
 #include "engine/kernels/small_floats.h"
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/quantize_loops.h"

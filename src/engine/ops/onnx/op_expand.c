@@ -1,5 +1,5 @@
-/* op_expand.c - Expand: a tensor broadcast to a shape. It is one strided copy in which the stride of a
- * repeated axis is 0. Source: ONNX Expand (opset 13). */
+/* op_expand.c - Expand: a tensor broadcast to a shape. It is one strided copy in which the stride
+ * of a repeated axis is 0. Source: ONNX Expand (opset 13). */
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 

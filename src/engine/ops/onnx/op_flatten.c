@@ -1,5 +1,5 @@
-/* op_flatten.c - Flatten: a matrix of the axes before one and those from it on. A view. Source: ONNX
- * Flatten (opset 25). */
+/* op_flatten.c - Flatten: a matrix of the axes before one and those from it on. A view. Source:
+ * ONNX Flatten (opset 25). */
 #include "engine/ops/shared/infer_shapes.h"
 
 static pith_status flatten_infer(pith__infer *c) {

@@ -1,8 +1,8 @@
-/* op_flex_attention.c - FlexAttention: attention whose scores and probabilities go through subgraphs
- * of the model.
+/* op_flex_attention.c - FlexAttention: attention whose scores and probabilities go through
+ * subgraphs of the model.
  *
- * The whole matrix of scores is at hand, in double; around a subgraph it is converted to the precision
- * that the subgraph wants. Source: ai.onnx.preview FlexAttention (version 1). */
+ * The whole matrix of scores is at hand, in double; around a subgraph it is converted to the
+ * precision that the subgraph wants. Source: ai.onnx.preview FlexAttention (version 1). */
 #include <math.h>
 
 #include "base/checked.h"

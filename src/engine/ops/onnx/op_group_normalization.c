@@ -1,10 +1,10 @@
-/* op_group_normalization.c - GroupNormalization and InstanceNormalization: the channels of each group of
- * a row are normalised by their own mean and variance, then scaled and shifted. Instances are groups
- * of one channel.
+/* op_group_normalization.c - GroupNormalization and InstanceNormalization: the channels of each
+ * group of a row are normalised by their own mean and variance, then scaled and shifted. Instances
+ * are groups of one channel.
  *
  * f32: mean and variance come from a kernel in double and become one factor and one summand per
- * channel, so each element takes one multiply-add. Other types are computed in double. Sources: ONNX
- * GroupNormalization (opset 21), InstanceNormalization (opset 22). */
+ * channel, so each element takes one multiply-add. Other types are computed in double. Sources:
+ * ONNX GroupNormalization (opset 21), InstanceNormalization (opset 22). */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"
@@ -14,8 +14,8 @@
 /* Elements that are worth a thread. */
 enum { GRAIN = 16384 };
 
-/* The channels of each group of a row are given their a and b from the group's statistics, scale and
- * bias; then y = a x + b. */
+/* The channels of each group of a row are given their a and b from the group's statistics, scale
+ * and bias; then y = a x + b. */
 typedef struct scaling {
     const pith__channel_affine *s;
     const float *x;

@@ -1,5 +1,5 @@
-/* op_layer_normalization.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to
- * variance 1, and to mean 0 in the first case. com.microsoft's SimplifiedLayerNormalization is
+/* op_layer_normalization.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled
+ * to variance 1, and to mean 0 in the first case. com.microsoft's SimplifiedLayerNormalization is
  * RMSNormalization by another name. The result has the dtype of the scale, which may differ from
  * that of x. If either is float64, it is computed in float64. */
 #include "engine/kernels/norm.h"

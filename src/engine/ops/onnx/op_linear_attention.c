@@ -1,10 +1,11 @@
-/* op_linear_attention.c - LinearAttention: a recurrence over a state [keys, values] per head, in place
- * of a softmax over all keys.
+/* op_linear_attention.c - LinearAttention: a recurrence over a state [keys, values] per head, in
+ * place of a softmax over all keys.
  *
  * At each step the state decays (gated rules), what it already knows of the key is taken off the
  * value (delta rules), and key times value is added; the output is the query times the state.
- * Everything is in double, head by head. com.microsoft's operator of this name allows more key heads
- * than query heads. Sources: ONNX LinearAttention (opset 27); ONNX Runtime's ContribOperators.md. */
+ * Everything is in double, head by head. com.microsoft's operator of this name allows more key
+ * heads than query heads. Sources: ONNX LinearAttention (opset 27); ONNX Runtime's
+ * ContribOperators.md. */
 #include <math.h>
 #include <string.h>
 

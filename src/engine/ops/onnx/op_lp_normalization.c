@@ -1,6 +1,7 @@
-/* op_lp_normalization.c - LpNormalization: each line along an axis divided by its sum of magnitudes (p
- * 1) or its Euclidean length (p 2); a line of zeros stays. f32 has a kernel, which takes neighbouring
- * lines at a time; other types are computed in double. Source: ONNX LpNormalization (opset 22). */
+/* op_lp_normalization.c - LpNormalization: each line along an axis divided by its sum of magnitudes
+ * (p 1) or its Euclidean length (p 2); a line of zeros stays. f32 has a kernel, which takes
+ * neighbouring lines at a time; other types are computed in double. Source: ONNX LpNormalization
+ * (opset 22). */
 #include <math.h>
 
 #include "engine/kernels/norm.h"

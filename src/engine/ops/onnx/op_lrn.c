@@ -1,8 +1,8 @@
 /* op_lrn.c - LRN: each element divided by a power of the sum of squares over neighbouring channels.
  *
- * f32 with a power that is a multiple of 1/4 (0.75 is the usual one) has a kernel, which needs no pow;
- * everything else is computed in double. Sources: ONNX LRN (opset 13); A. Krizhevsky and others,
- * ImageNet Classification with Deep Convolutional Neural Networks. */
+ * f32 with a power that is a multiple of 1/4 (0.75 is the usual one) has a kernel, which needs no
+ * pow; everything else is computed in double. Sources: ONNX LRN (opset 13); A. Krizhevsky and
+ * others, ImageNet Classification with Deep Convolutional Neural Networks. */
 #include <math.h>
 
 #include "engine/kernels/lrn.h"

@@ -1,7 +1,7 @@
-/* op_mean_variance_normalization.c - MeanVarianceNormalization: elements less the mean of their line,
- * over its standard deviation. Lines run along the axes of an attribute, so elements of one may lie
- * anywhere: three passes in double over all elements, each of which looks up its line. Source: ONNX
- * MeanVarianceNormalization (opset 13). */
+/* op_mean_variance_normalization.c - MeanVarianceNormalization: elements less the mean of their
+ * line, over its standard deviation. Lines run along the axes of an attribute, so elements of one
+ * may lie anywhere: three passes in double over all elements, each of which looks up its line.
+ * Source: ONNX MeanVarianceNormalization (opset 13). */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"

@@ -1,6 +1,6 @@
 /* op_mel_weight_matrix.c - MelWeightMatrix: the weights that turn a spectrogram into mel bands, one
- * triangle per band between three edges that are even on the mel scale. Source: ONNX MelWeightMatrix
- * (opset 17). */
+ * triangle per band between three edges that are even on the mel scale. Source: ONNX
+ * MelWeightMatrix (opset 17). */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"

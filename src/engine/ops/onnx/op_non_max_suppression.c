@@ -1,8 +1,9 @@
 /* op_non_max_suppression.c - NonMaxSuppression: the boxes of each class that overlap no better one.
  *
- * Per batch and class, candidates are sorted by score. Each is kept unless it overlaps a kept one by
- * more than iou_threshold. That is quadratic in the number kept, which max_output_boxes_per_class
- * bounds. How many there are is known in the run only. Source: ONNX NonMaxSuppression (opset 11). */
+ * Per batch and class, candidates are sorted by score. Each is kept unless it overlaps a kept one
+ * by more than iou_threshold. That is quadratic in the number kept, which
+ * max_output_boxes_per_class bounds. How many there are is known in the run only. Source: ONNX
+ * NonMaxSuppression (opset 11). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

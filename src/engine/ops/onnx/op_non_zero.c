@@ -1,7 +1,7 @@
 /* op_non_zero.c - NonZero: the places of all elements other than 0 (or ""), one row per axis.
  *
- * Their number is known in the run only: elements are tested in blocks twice, once to count and once
- * to write. Source: ONNX NonZero (opset 13). */
+ * Their number is known in the run only: elements are tested in blocks twice, once to count and
+ * once to write. Source: ONNX NonZero (opset 13). */
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/infer_shapes.h"
 

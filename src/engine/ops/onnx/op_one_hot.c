@@ -1,6 +1,6 @@
-/* op_one_hot.c - OneHot: a new axis of `depth` elements, one of which is the on value. The output is
- * filled with the off value first. An index outside of the depth sets nothing. Source: ONNX OneHot
- * (opset 28). */
+/* op_one_hot.c - OneHot: a new axis of `depth` elements, one of which is the on value. The output
+ * is filled with the off value first. An index outside of the depth sets nothing. Source: ONNX
+ * OneHot (opset 28). */
 #include <string.h>
 
 #include "engine/kernels/convert.h"

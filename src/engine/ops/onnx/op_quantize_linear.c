@@ -1,10 +1,10 @@
 /* op_quantize_linear.c - QuantizeLinear and DequantizeLinear, of ai.onnx and of com.microsoft.
  *
  * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an
- * axis, or one per block along an axis. A tensor is walked in segments in which the index of the scale
- * either stays or moves with the element. Segments are computed in f32 in blocks, whatever the types;
- * f32 and 8 bits with one scale have kernels. Source: ONNX QuantizeLinear and DequantizeLinear
- * (opset 28). */
+ * axis, or one per block along an axis. A tensor is walked in segments in which the index of the
+ * scale either stays or moves with the element. Segments are computed in f32 in blocks, whatever
+ * the types; f32 and 8 bits with one scale have kernels. Source: ONNX QuantizeLinear and
+ * DequantizeLinear (opset 28). */
 #include <math.h>
 
 #include "engine/kernels/convert.h"

@@ -1,7 +1,8 @@
 /* op_range.c - Range: start, start + delta, … up to limit.
  *
- * The number of elements is computed exactly for integers of 64 bits, where a double would round, and
- * symbolically for a delta of 1, which exporters use for positions. Source: ONNX Range (opset 27). */
+ * The number of elements is computed exactly for integers of 64 bits, where a double would round,
+ * and symbolically for a delta of 1, which exporters use for positions. Source: ONNX Range (opset
+ * 27). */
 #include <math.h>
 
 #include "engine/kernels/convert.h"

@@ -1,7 +1,7 @@
 /* op_regex_full_match.c - RegexFullMatch: which strings a regular expression matches as a whole.
  *
- * PCRE2 with UTF, anchored at both ends, within a step limit. The standard names RE2, whose syntax is
- * nearly a subset. Source: ONNX RegexFullMatch (opset 20). */
+ * PCRE2 with UTF, anchored at both ends, within a step limit. The standard names RE2, whose syntax
+ * is nearly a subset. Source: ONNX RegexFullMatch (opset 20). */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 

@@ -1,7 +1,7 @@
 /* op_reshape.c - Reshape: the same elements in another shape. A view: nothing is copied.
  *
- * In the target, 0 copies a size of the input and one -1 stands for what is left. Both may be symbols,
- * so a target computed from a shape stays known. Source: ONNX Reshape (opset 25). */
+ * In the target, 0 copies a size of the input and one -1 stands for what is left. Both may be
+ * symbols, so a target computed from a shape stays known. Source: ONNX Reshape (opset 25). */
 #include "engine/ops/shared/infer_shapes.h"
 
 static pith_status reshape_upgrade(pith__node *node, pith_error *err) {

@@ -1,5 +1,5 @@
-/* op_reverse_sequence.c - ReverseSequence: the first lengths[b] elements of each batch element along the
- * time axis, backwards; the others stay. Source: ONNX ReverseSequence (opset 28). */
+/* op_reverse_sequence.c - ReverseSequence: the first lengths[b] elements of each batch element
+ * along the time axis, backwards; the others stay. Source: ONNX ReverseSequence (opset 28). */
 #include <string.h>
 
 #include "engine/ops/shared/infer_shapes.h"

@@ -1,7 +1,7 @@
 /* op_roi_align.c - RoiAlign: regions of an image, each resampled to one grid of bins.
  *
- * A bin is the mean (or the largest) of the bilinear samples at sampling_ratio^2 places in it; with a
- * ratio of 0, about one place per pixel. Corners are shifted by half a pixel from opset 16 on.
+ * A bin is the mean (or the largest) of the bilinear samples at sampling_ratio^2 places in it; with
+ * a ratio of 0, about one place per pixel. Corners are shifted by half a pixel from opset 16 on.
  * Everything is computed in double, one bin after another. Sources: ONNX RoiAlign (opset 22); K. He
  * and others, Mask R-CNN. */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* op_rotary_embedding.c - RotaryEmbedding: pairs of a head's elements rotated by the angles of their
- * position.
+/* op_rotary_embedding.c - RotaryEmbedding: pairs of a head's elements rotated by the angles of
+ * their position.
  *
  * The input is [batch, heads, sequence, head] or [batch, sequence, heads * head]. A pair is (i, i +
  * half) or, interleaved, (2i, 2i + 1). Elements after rotary_embedding_dim pass through. Without

@@ -1,5 +1,6 @@
-/* op_shape.c - Shape: the sizes of a tensor, or of some of its axes, as numbers of the graph. They are
- * followed as symbols, so shapes computed from them stay known. Source: ONNX Shape (opset 25). */
+/* op_shape.c - Shape: the sizes of a tensor, or of some of its axes, as numbers of the graph. They
+ * are followed as symbols, so shapes computed from them stay known. Source: ONNX Shape (opset 25).
+ */
 #include "engine/ops/shared/infer_shapes.h"
 
 static void shape_range(const pith__node *node, int rank, int *begin, int *end) {

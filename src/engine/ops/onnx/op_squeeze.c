@@ -1,6 +1,6 @@
-/* op_squeeze.c - Squeeze and Unsqueeze: axes of size 1 taken out or put in. Views, whose contents stay
- * known. Without axes, Squeeze takes out all that are 1, so every size must be known. Source: ONNX
- * Squeeze and Unsqueeze (opset 25). */
+/* op_squeeze.c - Squeeze and Unsqueeze: axes of size 1 taken out or put in. Views, whose contents
+ * stay known. Without axes, Squeeze takes out all that are 1, so every size must be known. Source:
+ * ONNX Squeeze and Unsqueeze (opset 25). */
 #include "engine/ops/shared/infer_shapes.h"
 
 static pith_status squeeze_upgrade_axes(pith__node *node, pith_error *err) {

@@ -1,5 +1,5 @@
-/* op_stft.c - STFT: the DFT of frames of a signal, each weighted by a window. Frames begin frame_step
- * apart; a last one that does not fit is left out. Source: ONNX STFT (opset 17). */
+/* op_stft.c - STFT: the DFT of frames of a signal, each weighted by a window. Frames begin
+ * frame_step apart; a last one that does not fit is left out. Source: ONNX STFT (opset 17). */
 #include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/fourier_transform.h"
 

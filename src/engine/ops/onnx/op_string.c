@@ -1,8 +1,8 @@
 /* op_string.c - StringConcat, StringSplit and StringNormalizer.
  *
- * Characters of results lie in the run's memory. Case is changed by Unicode's simple mappings whatever
- * the locale, and accents are not touched. Source: ONNX StringConcat and StringSplit (opset 20),
- * StringNormalizer (opset 10). */
+ * Characters of results lie in the run's memory. Case is changed by Unicode's simple mappings
+ * whatever the locale, and accents are not touched. Source: ONNX StringConcat and StringSplit
+ * (opset 20), StringNormalizer (opset 10). */
 #include <string.h>
 
 #include "base/unicode/character.h"

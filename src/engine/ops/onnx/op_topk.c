@@ -1,7 +1,7 @@
 /* op_topk.c - TopK: the k largest or smallest elements along an axis, in order, and their places.
  *
- * A few elements are selected with a heap; from an eighth of the axis on, all its indices are sorted.
- * Lines are shared among threads. Source: ONNX TopK (opset 24). */
+ * A few elements are selected with a heap; from an eighth of the axis on, all its indices are
+ * sorted. Lines are shared among threads. Source: ONNX TopK (opset 24). */
 #include <string.h>
 
 #include "base/checked.h"

@@ -1,5 +1,6 @@
-/* op_where.c - Where: elements of one of two operands, by a condition, for every type whose elements
- * are not packed. Elements are moved as integers of their size. Source: ONNX Where (opset 16). */
+/* op_where.c - Where: elements of one of two operands, by a condition, for every type whose
+ * elements are not packed. Elements are moved as integers of their size. Source: ONNX Where (opset
+ * 16). */
 #include "base/dtype.h"
 #include "engine/ops/shared/elementwise.h"
 

@@ -1,5 +1,5 @@
-/* op_window_functions.c - HannWindow, HammingWindow and BlackmanWindow: tables of a sum of cosines of
- * the place in the window. Source: ONNX operators of these names (opset 17). */
+/* op_window_functions.c - HannWindow, HammingWindow and BlackmanWindow: tables of a sum of cosines
+ * of the place in the window. Source: ONNX operators of these names (opset 17). */
 #include <math.h>
 
 #include "engine/ops/shared/as_doubles.h"

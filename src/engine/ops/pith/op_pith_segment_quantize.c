@@ -1,8 +1,8 @@
 /* op_pith_segment_quantize.c - pith.SegmentQuantize: DynamicQuantizeLinear for each text of packed
  * tokens.
  *
- *   inputs      x f32 [tokens, …]; offsets i64 [texts + 1], where each text begins (absent: each row is
- *               a text)
+ *   inputs      x f32 [tokens, …]; offsets i64 [texts + 1], where each text begins (absent: each
+ *               row is a text)
  *   outputs     y u8, as x; scale f32 and zero point u8 [tokens], the text's at each of its tokens
  *
  * The scale of a text is that of its own numbers, so its bits do not depend on the batch. */

@@ -1,6 +1,6 @@
-/* bind_operators.c - gives every node its operator. Model-local functions are inlined, older opsets are
- * upgraded to the newest form, and operators that this build does not have are listed, all in one
- * message.
+/* bind_operators.c - gives every node its operator. Model-local functions are inlined, older opsets
+ * are upgraded to the newest form, and operators that this build does not have are listed, all in
+ * one message.
  *
  * A walk is in node order; a node that was replaced is followed by its replacement. Functions may
  * call each other but not themselves. Their expansion is bounded, since a few lines of functions

@@ -1,5 +1,5 @@
-/* compose_f32.h - pieces of arithmetic in f32 between casts, for operators that are written out at load
- * (compose_ops.h). Each returns NULL if memory is out or an operand is NULL. */
+/* compose_f32.h - pieces of arithmetic in f32 between casts, for operators that are written out at
+ * load (compose_ops.h). Each returns NULL if memory is out or an operand is NULL. */
 #ifndef PITH_ENGINE_OPS_SHARED_COMPOSE_F32_H
 #define PITH_ENGINE_OPS_SHARED_COMPOSE_F32_H
 

@@ -1,5 +1,6 @@
-/* compose_fused_conv.h - for operators that end with an activation, which the attributes activation and
- * activation_params name: com.microsoft's FusedConv and FusedGemm, com.microsoft.nchwc's Conv. */
+/* compose_fused_conv.h - for operators that end with an activation, which the attributes activation
+ * and activation_params name: com.microsoft's FusedConv and FusedGemm, com.microsoft.nchwc's Conv.
+ */
 #ifndef PITH_ENGINE_OPS_SHARED_COMPOSE_FUSED_CONV_H
 #define PITH_ENGINE_OPS_SHARED_COMPOSE_FUSED_CONV_H
 

@@ -1,4 +1,5 @@
-/* operator_dtypes.c - the dtypes that operators take, one letter per set of dtypes (pith__op.types). */
+/* operator_dtypes.c - the dtypes that operators take, one letter per set of dtypes
+ * (pith__op.types). */
 #include <string.h>
 
 #include "base/dtype.h"

@@ -1,5 +1,5 @@
-/* quantize_loops.h - the kernels of the common case of quantising: f32 and 8 bits, with one scale and
- * one zero point. */
+/* quantize_loops.h - the kernels of the common case of quantising: f32 and 8 bits, with one scale
+ * and one zero point. */
 #ifndef PITH_ENGINE_OPS_SHARED_QUANTIZE_LOOPS_H
 #define PITH_ENGINE_OPS_SHARED_QUANTIZE_LOOPS_H
 

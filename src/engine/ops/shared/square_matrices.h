@@ -1,4 +1,5 @@
-/* square_matrices.h - elimination with partial pivoting in double, for determinants and inverses. */
+/* square_matrices.h - elimination with partial pivoting in double, for determinants and inverses.
+ */
 #ifndef PITH_ENGINE_OPS_SHARED_SQUARE_MATRICES_H
 #define PITH_ENGINE_OPS_SHARED_SQUARE_MATRICES_H
 

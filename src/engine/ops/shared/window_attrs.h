@@ -23,8 +23,8 @@ void pith__windows_complete(pith__window *w, const pith__node *node, const int64
 /* For operators whose windows do not fit a pith__window. Entry i of an attribute that is a list of
  * integers; fallback if it is absent or shorter. */
 int64_t pith__window_entry(const pith__node *node, const char *name, int i, int64_t fallback);
-/* Fails unless kernel_shape, strides, dilations and pads of these many axes are in range: sizes from
- * 1, pads from 0, all within 32 bits. */
+/* Fails unless kernel_shape, strides, dilations and pads of these many axes are in range: sizes
+ * from 1, pads from 0, all within 32 bits. */
 pith_status pith__windows_check(const pith__node *node, int axes, pith_error *err);
 
 #endif
