@@ -111,6 +111,36 @@ static void clusters(void **state) {
     }
 }
 
+/* Newer characters, as UnicodeData.txt of versions 15.1, 16 and 17 has them. */
+static void newer(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t c;
+        uint8_t in_16, in_17;
+    } rows[] = {
+        { 'A', PITH_CATEGORY_CN, PITH_CATEGORY_CN }, /* older */
+        { 0x896, PITH_CATEGORY_CN, PITH_CATEGORY_CN },
+        { 0x897, PITH_CATEGORY_MN, PITH_CATEGORY_MN },
+        { 0x1ACF, PITH_CATEGORY_CN, PITH_CATEGORY_MN },
+        { 0x1C89, PITH_CATEGORY_LU, PITH_CATEGORY_LU },
+        { 0x1C8A, PITH_CATEGORY_LL, PITH_CATEGORY_LL },
+        { 0x11B61, PITH_CATEGORY_CN, PITH_CATEGORY_MC },
+        { 0x11DE9, PITH_CATEGORY_CN, PITH_CATEGORY_ND },
+        { 0x143FA, PITH_CATEGORY_LO, PITH_CATEGORY_LO },
+        { 0x143FB, PITH_CATEGORY_CN, PITH_CATEGORY_CN },
+        { 0x16FF4, PITH_CATEGORY_CN, PITH_CATEGORY_NL },
+        { 0x1CCF9, PITH_CATEGORY_ND, PITH_CATEGORY_ND },
+        { 0x2EE5D, PITH_CATEGORY_LO, PITH_CATEGORY_LO }, /* of 15.1 */
+        { 0x2EE5E, PITH_CATEGORY_CN, PITH_CATEGORY_CN },
+        { 0x10FFFF, PITH_CATEGORY_CN, PITH_CATEGORY_CN },
+        { UINT32_MAX, PITH_CATEGORY_CN, PITH_CATEGORY_CN },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(pith__character_newer(rows[i].c, 16), rows[i].in_16);
+        assert_int_equal(pith__character_newer(rows[i].c, 17), rows[i].in_17);
+    }
+}
+
 /* UTF-8: the forms of all code points, and which bytes are a character: all first two, with those
  * behind them that matter. */
 static void utf8(void **state) {
@@ -148,6 +178,6 @@ int main(void) {
     if (strcmp(utf8proc_unicode_version(), "15.0.0")) return 0; /* it knows other characters */
     const struct CMUnitTest tests[] = { cmocka_unit_test(properties), cmocka_unit_test(forms),
                                         cmocka_unit_test(composites), cmocka_unit_test(clusters),
-                                        cmocka_unit_test(utf8) };
+                                        cmocka_unit_test(newer),      cmocka_unit_test(utf8) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  * Dtypes come from the descriptors. Which inner loops an operator takes is found by preparing it
  * for each dtype and watching what it asks of the kernel table: the linker gives pith__kernel_find
  * to this file (--wrap). */
+#include <ctype.h>
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <inttypes.h>
@@ -51,10 +53,11 @@ static asked watch(const pith__op *op) {
         pith__arena arena;
         pith_error err = PITH_ERROR_INIT;
         pith__graph *graph;
-        pith__value *values[16];
-        const pith__type *in[16];
+        pith__value *values[32];
+        const pith__type *in[32] = { NULL };
         pith__type out[8];
-        int inputs = op->max_inputs < 0 || op->max_inputs > 16 ? 2 : op->max_inputs;
+        int inputs = op->max_inputs;
+        if (inputs < 0 || inputs > 16) inputs = op->min_inputs > 2 ? op->min_inputs : 2;
         pith__arena_init(&arena, &pith__allocator_default);
         assert_int_equal(pith__graph_create(&graph, &arena, NULL, &err), PITH_OK);
         for (int i = 0; i < inputs; i++) {
@@ -82,6 +85,181 @@ static asked watch(const pith__op *op) {
         pith__arena_free(&arena);
     }
     return found;
+}
+
+/* ---- where an operator is defined ---- */
+
+#define OPERATORS PITH_SOURCE_DIR "/src/engine/ops/"
+
+/* Files that hold a family of operators. Every other file has the name of each operator that it
+ * defines, in snake case. */
+static const char *const families[] = {
+    "onnx/op_arg_max.c",             /* ArgMin */
+    "onnx/op_binary.c",              /* two operands, and Max, Mean, Min and Sum of any number */
+    "onnx/op_cast.c",                /* CastLike */
+    "onnx/op_conv.c",                /* all convolutions */
+    "onnx/op_cum_sum.c",             /* CumProd */
+    "onnx/op_depth_to_space.c",      /* SpaceToDepth */
+    "onnx/op_gather.c",              /* Gather… */
+    "onnx/op_group_normalization.c", /* InstanceNormalization: groups of one channel */
+    "onnx/op_layer_normalization.c", /* RMSNormalization and its older name */
+    "onnx/op_losses.c",
+    "onnx/op_matmul.c",              /* FusedMatMul and its older name */
+    "onnx/op_matmul_integer.c",      /* all matmuls of 8-bit matrices */
+    "onnx/op_optional.c",            /* Optional… */
+    "onnx/op_pad.c",                 /* CenterCropPad */
+    "onnx/op_pool.c",                /* …Pool */
+    "onnx/op_quantize_linear.c",     /* DequantizeLinear */
+    "onnx/op_random.c",              /* random numbers */
+    "onnx/op_recurrent.c",           /* RNN, GRU, LSTM */
+    "onnx/op_reduce.c",              /* Reduce… */
+    "onnx/op_scatter.c",             /* Scatter…, TensorScatter */
+    "onnx/op_sequence.c",            /* sequences of tensors */
+    "onnx/op_softmax.c",             /* LogSoftmax, Hardmax */
+    "onnx/op_squeeze.c",             /* Unsqueeze */
+    "onnx/op_string.c",              /* String… */
+    "onnx/op_training_optimisers.c", /* Adagrad, Adam, Momentum */
+    "onnx/op_transpose.c",           /* pith.MoveAxis */
+    "onnx/op_unary.c",               /* one operand */
+    "onnx/op_window_functions.c",    /* …Window */
+    "ml/op_ml_label_encoder.c",      /* CategoryMapper */
+    "ml/op_ml_linear_svm.c",         /* linear models, support vector machines */
+    "ml/op_ml_map.c",                /* rows to maps, maps to rows */
+    "ml/op_ml_preprocessing.c",      /* element- and column-wise */
+    "ml/op_ml_tree_ensemble.c",      /* TreeEnsemble… */
+    "microsoft/op_ms_attention.c",   /* …Attention */
+    "microsoft/op_ms_causal_conv_with_state.c",
+    "microsoft/op_ms_dynamic_quantize_lstm.c", /* pith.QuantizedLSTM, which it becomes */
+    "microsoft/op_ms_fused.c",                 /* FusedConv, FusedGemm */
+    "microsoft/op_ms_gates.c",
+    "microsoft/op_ms_gelu.c", /* BiasGelu, FastGelu */
+    "microsoft/op_ms_hyper_connection.c",
+    "microsoft/op_ms_matmul_nbits.c", /* MatMulBnb4 */
+    "microsoft/op_ms_moe.c",          /* QMoE */
+    "microsoft/op_ms_nchwc.c",        /* the domain com.microsoft.nchwc */
+    "microsoft/op_ms_ngram_hash_mapping.c",
+    "microsoft/op_ms_padding.c",   /* RemovePadding, RestorePadding */
+    "microsoft/op_ms_quantized.c", /* Q… */
+    "microsoft/op_ms_same_as_standard.c",
+    "microsoft/op_ms_skip_layer_normalization.c",
+    "pith/op_pith_segment.c", /* along the sequences of packed texts */
+};
+
+/* The operators' files and texts, of which each is read once. */
+typedef struct source {
+    char path[300], *text;
+} source;
+static source sources[256];
+static size_t source_count;
+
+static char *text_of(const char *path) {
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    long size = ftell(file);
+    assert_true(size >= 0);
+    rewind(file);
+    char *text = malloc((size_t)size + 1);
+    assert_non_null(text);
+    text[fread(text, 1, (size_t)size, file)] = '\0';
+    assert_int_equal(fclose(file), 0);
+    return text;
+}
+
+static void read_sources(void) {
+    static const char *const folders[] = { "microsoft", "ml", "onnx", "pith" };
+    if (source_count) return;
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, OPERATORS "%s", folders[i]);
+        DIR *folder = opendir(path);
+        assert_non_null(folder);
+        for (const struct dirent *entry; (entry = readdir(folder));) {
+            if (strncmp(entry->d_name, "op_", 3)) continue;
+            assert_true(source_count < sizeof sources / sizeof sources[0]);
+            source *s = &sources[source_count++];
+            snprintf(s->path, sizeof s->path, "%s/%s", folders[i], entry->d_name);
+            snprintf(path, sizeof path, OPERATORS "%s", s->path);
+            s->text = text_of(path);
+        }
+        closedir(folder);
+    }
+}
+
+/* Whether a line of the text is a descriptor of this symbol, written out or by a macro. */
+static bool defines(const char *text, const char *symbol) {
+    size_t size = strlen(symbol);
+    for (const char *at = text; (at = strstr(at, symbol)); at += size) {
+        if (isalnum((unsigned char)at[size]) || at[size] == '_') continue;
+        const char *line = at;
+        while (line > text && line[-1] != '\n') line--;
+        /* the first argument of a macro may stand on the next line */
+        if (line < at && strspn(line, " ") == (size_t)(at - line) && line > text + 1)
+            for (line--; line > text && line[-1] != '\n';) line--;
+        static const char plain[] = "const pith__op pith__op_";
+        if (!strncmp(line, plain, sizeof plain - 1) && line + sizeof plain - 1 == at) return true;
+        const char *after = line + strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        if (after > line && *after == '(' && after + 1 + strspn(after + 1, " \n") == at)
+            return true;
+    }
+    return false;
+}
+
+/* The symbols of ops.def, in the order of the operator table. */
+static char **symbols(void) {
+    static char **list;
+    if (list) return list;
+    char *text = text_of(PITH_SOURCE_DIR "/src/select/ops.def");
+    list = calloc(pith__op_table_count, sizeof *list);
+    assert_non_null(list);
+    size_t count = 0;
+    for (char *at = text; (at = strstr(at, "\nOP(")); count++) {
+        assert_true(count < pith__op_table_count);
+        list[count] = at + 4;
+        at = strchr(at, ')');
+        *at++ = '\0';
+    }
+    assert_int_equal(count, pith__op_table_count);
+    return list;
+}
+
+static const char *file_of(const pith__op *op) {
+    size_t i = 0;
+    read_sources();
+    while (pith__op_table[i] != op) i++;
+    for (size_t k = 0; k < source_count; k++)
+        if (defines(sources[k].text, symbols()[i])) return sources[k].path;
+    fail_msg("%s is in no file below src/engine/ops", symbols()[i]);
+    return NULL;
+}
+
+/* Whether a file's name is the operator's, but for capitals and underscores. */
+static bool has_name(const char *path, const char *name) {
+    const char *at = strrchr(path, '/') + 1 + strlen("op_");
+    static const char *const prefixes[] = { "ml_", "ms_", "pith_" };
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        size_t size = strlen(prefixes[i]);
+        if (!strncmp(at, prefixes[i], size)) at += size;
+    }
+    for (; *at && *at != '.'; at++) {
+        if (*at == '_') continue;
+        if (tolower((unsigned char)*name) != *at) return false;
+        name++;
+    }
+    return !*name;
+}
+
+static void operators_stand_in_their_files(void **state) {
+    (void)state;
+    for (size_t i = 0; i < pith__op_table_count; i++) {
+        const char *file = file_of(pith__op_table[i]);
+        bool found = has_name(file, pith__op_table[i]->name);
+        for (size_t k = 0; k < sizeof families / sizeof families[0]; k++)
+            found |= !strcmp(file, families[k]);
+        if (!found)
+            fail_msg("%s is in %s: give it a file of its name, or name that file a family here",
+                     pith__op_table[i]->name, file);
+    }
 }
 
 /* ---- the page ---- */
@@ -151,7 +329,7 @@ static void put_attributes(page *p, const pith__op *op) {
 
 static void put_operator(page *p, const pith__op *op) {
     bool composed = op->since == INT32_MAX;
-    put(p, "| %s | ", op->name);
+    put(p, "| %s | `%s` | ", op->name, file_of(op));
     if (composed)
         put(p, "written out | ");
     else
@@ -191,11 +369,12 @@ static void put_operators(page *p, const char *domain, const char *title) {
     }
     qsort(ops, count, sizeof *ops, by_name);
     put(p,
-        "\n## %s\n\n| operator | form of opset | follows version | inputs | dtypes | tuned for "
+        "\n## %s\n\n| operator | file | form of opset | follows version | inputs | dtypes | tuned "
+        "for "
         "each instruction set | "
         "attributes | notes |\n",
         title);
-    put(p, "|---|---|---|---|---|---|---|---|\n");
+    put(p, "|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < count; i++) put_operator(p, ops[i]);
     free(ops);
 }
@@ -222,40 +401,43 @@ static void put_kernels(page *p) {
 
 static page make_page(void) {
     page p = { NULL, 0 };
-    put(&p, "# Operators\n"
-            "\n"
-            "`make docs` makes this page from the tables of the build.\n"
-            "\n"
-            "- **Opsets.** Every opset from 1 on is accepted: older ones are upgraded at load to "
-            "the form named here. An "
-            "operator follows the\n"
-            "  standard up to the version named here. An opset that may have a later version of it "
-            "is refused by name.\n"
-            "- **Dtypes** are those of the inputs in their order; the last ones hold for all that "
-            "follow. A dtype that is "
-            "not listed is refused\n"
-            "  by name. An operator that is written out becomes other operators at load and takes "
-            "what they take.\n"
-            "- **Attributes** have a type, allowed values, a default, and opsets if they are not "
-            "in all of them. An "
-            "attribute that is not listed\n"
-            "  for the opset of the node, or a value of another type or range, is an error that "
-            "names both. If the "
-            "attribute belongs to another\n"
-            "  opset and has its default value, a warning says that it is ignored. An integer "
-            "without a range has 32 bits, "
-            "unless it is a label or\n"
-            "  a position (64 bits).\n"
-            "- **Tuned** loops have a form for each instruction set (scalar, AVX2, AVX-512, NEON), "
-            "all with the same bits. "
-            "float16 and bfloat16\n"
-            "  are computed in float32.\n"
-            "- The domain **`pith`** holds what fusion makes. It does not occur in files.\n"
-            "\n"
-            "numbers: floats and integers of 8 to 64 bits. floats: float16, bfloat16, float32, "
-            "float64. f8: the four kinds "
-            "with 4 or 5 exponent\n"
-            "bits.\n");
+    put(&p,
+        "# Operators\n"
+        "\n"
+        "`make docs` makes this page from the tables of the build.\n"
+        "\n"
+        "- **Files** are below `src/engine/ops`. An operator stands in the file of its name, or "
+        "in one of its family.\n"
+        "- **Opsets.** Every opset from 1 on is accepted: older ones are upgraded at load to "
+        "the form named here. An "
+        "operator follows the\n"
+        "  standard up to the version named here. An opset that may have a later version of it "
+        "is refused by name.\n"
+        "- **Dtypes** are those of the inputs in their order; the last ones hold for all that "
+        "follow. A dtype that is "
+        "not listed is refused\n"
+        "  by name. An operator that is written out becomes other operators at load and takes "
+        "what they take.\n"
+        "- **Attributes** have a type, allowed values, a default, and opsets if they are not "
+        "in all of them. An "
+        "attribute that is not listed\n"
+        "  for the opset of the node, or a value of another type or range, is an error that "
+        "names both. If the "
+        "attribute belongs to another\n"
+        "  opset and has its default value, a warning says that it is ignored. An integer "
+        "without a range has 32 bits, "
+        "unless it is a label or\n"
+        "  a position (64 bits).\n"
+        "- **Tuned** loops have a form for each instruction set (scalar, AVX2, AVX-512, NEON), "
+        "all with the same bits. "
+        "float16 and bfloat16\n"
+        "  are computed in float32.\n"
+        "- The domain **`pith`** holds what fusion makes. It does not occur in files.\n"
+        "\n"
+        "numbers: floats and integers of 8 to 64 bits. floats: float16, bfloat16, float32, "
+        "float64. f8: the four kinds "
+        "with 4 or 5 exponent\n"
+        "bits.\n");
     put_operators(&p, "", "ai.onnx");
     put_operators(&p, "ai.onnx.ml", "ai.onnx.ml");
     put_operators(&p, "ai.onnx.preview", "ai.onnx.preview");
@@ -287,7 +469,7 @@ static void page_is_current(void **state) {
     free(p.text);
 }
 
-/* Every letter is one that op_types.c knows: something is taken by each input. */
+/* Every letter is one that operator_dtypes.c knows: something is taken by each input. */
 static void every_dtype_letter_is_known(void **state) {
     (void)state;
     for (size_t i = 0; i < pith__op_table_count; i++) {
@@ -303,6 +485,7 @@ static void every_dtype_letter_is_known(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(page_is_current),
+                                        cmocka_unit_test(operators_stand_in_their_files),
                                         cmocka_unit_test(every_dtype_letter_is_known) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,10 @@ static inline const pith__character *pith__character_of(uint32_t c) {
     return &pith__character_kinds[pith__character_blocks[block * 16 + (c & 15)]];
 }
 
+/* The category that a newer version of Unicode, 16 or 17, gives a character that 15 does not know;
+ * PITH_CATEGORY_CN for others. Of version 17 only numbers and marks are known. */
+pith__category pith__character_newer(uint32_t c, int version);
+
 /* The simple mappings, of one character to one. */
 uint32_t pith__character_lower(uint32_t c);
 uint32_t pith__character_upper(uint32_t c);

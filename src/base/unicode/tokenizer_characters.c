@@ -1,5 +1,5 @@
 /* tokenizer_characters.c - the tables of base/unicode/character.h, corrected where Hugging Face's
- * are older or newer (see tokenizer_characters.h).
+ * are older or newer (see tokenizer_characters.h). Newer characters are in newer_characters.c.
  *
  * The ranges below were found by asking both for every code point. They change only when Hugging
  * Face tokenizers does. */
@@ -77,35 +77,10 @@ static const uint32_t not_punctuation[][2] = {
     { 0x12FF1, 0x12FF2 }, { 0x16E97, 0x16E9A }, { 0x16FE2, 0x16FE2 }, { 0x1E95E, 0x1E95F },
 };
 
-/* Numbers newer than Unicode 15. */
-static const uint32_t numeric_too[][2] = {
-    { 0x10D40, 0x10D49 }, { 0x116D0, 0x116E3 }, { 0x11BF0, 0x11BF9 },
-    { 0x11DE0, 0x11DE9 }, { 0x16130, 0x16139 }, { 0x16D70, 0x16D79 },
-    { 0x16FF4, 0x16FF6 }, { 0x1CCF0, 0x1CCF9 }, { 0x1E5F1, 0x1E5FA },
-};
-
-/* Characters of \w that are no letter, mark, decimal or connector of Unicode 15: joiners, circled
- * and newer letters. */
+/* Characters of \w that are no letter, mark, decimal or connector: joiners and circled letters. */
 static const uint32_t word_too[][2] = {
-    { 0x897, 0x897 },     { 0x1C89, 0x1C8A },   { 0x200C, 0x200D },   { 0x24B6, 0x24E9 },
-    { 0xA7CB, 0xA7CD },   { 0xA7DA, 0xA7DC },   { 0x105C0, 0x105F3 }, { 0x10D40, 0x10D65 },
-    { 0x10D69, 0x10D6D }, { 0x10D6F, 0x10D85 }, { 0x10EC2, 0x10EC4 }, { 0x10EFC, 0x10EFC },
-    { 0x11380, 0x11389 }, { 0x1138B, 0x1138B }, { 0x1138E, 0x1138E }, { 0x11390, 0x113B5 },
-    { 0x113B7, 0x113C0 }, { 0x113C2, 0x113C2 }, { 0x113C5, 0x113C5 }, { 0x113C7, 0x113CA },
-    { 0x113CC, 0x113D3 }, { 0x113E1, 0x113E2 }, { 0x116D0, 0x116E3 }, { 0x11BC0, 0x11BE0 },
-    { 0x11BF0, 0x11BF9 }, { 0x11F5A, 0x11F5A }, { 0x13460, 0x143FA }, { 0x16100, 0x16139 },
-    { 0x16D40, 0x16D6C }, { 0x16D70, 0x16D79 }, { 0x18CFF, 0x18CFF }, { 0x1CCF0, 0x1CCF9 },
-    { 0x1E5D0, 0x1E5FA }, { 0x1F130, 0x1F149 }, { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 },
-    { 0x2EBF0, 0x2EE5D },
-};
-
-/* Marks newer than Unicode 15. */
-static const uint32_t newer_mark[][2] = {
-    { 0x897, 0x897 },     { 0x1ACF, 0x1ADD },   { 0x1AE0, 0x1AEB },   { 0x10D69, 0x10D6D },
-    { 0x10EFA, 0x10EFC }, { 0x113B8, 0x113C0 }, { 0x113C2, 0x113C2 }, { 0x113C5, 0x113C5 },
-    { 0x113C7, 0x113CA }, { 0x113CC, 0x113D0 }, { 0x113D2, 0x113D2 }, { 0x113E1, 0x113E2 },
-    { 0x11B60, 0x11B67 }, { 0x11F5A, 0x11F5A }, { 0x1611E, 0x1612F }, { 0x1E5EE, 0x1E5EF },
-    { 0x1E6E3, 0x1E6E3 }, { 0x1E6E6, 0x1E6E6 }, { 0x1E6EE, 0x1E6EF }, { 0x1E6F5, 0x1E6F5 },
+    { 0x200C, 0x200D },   { 0x24B6, 0x24E9 },   { 0x1F130, 0x1F149 },
+    { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 },
 };
 
 /* Characters without decomposition and combining class in the normal forms. */
@@ -139,11 +114,17 @@ static bool in_ranges(const uint32_t (*ranges)[2], size_t count, uint32_t c) {
 
 #define BIT(category) (1u << PITH_CATEGORY_##category)
 #define LETTERS (BIT(LU) | BIT(LL) | BIT(LT) | BIT(LM) | BIT(LO))
+#define NUMBERS (BIT(ND) | BIT(NL) | BIT(NO))
 #define MARKS (BIT(MN) | BIT(MC) | BIT(ME))
 #define PUNCTUATION (BIT(PC) | BIT(PD) | BIT(PS) | BIT(PE) | BIT(PI) | BIT(PF) | BIT(PO))
 
 static bool has(uint32_t c, uint32_t categories) {
     return categories >> pith__character_of(c)->category & 1;
+}
+
+/* The same of characters that this version of Unicode brought after 15. */
+static bool newer_has(uint32_t c, int version, uint32_t categories) {
+    return categories >> pith__character_newer(c, version) & 1;
 }
 
 bool pith__char_is_space(uint32_t c) {
@@ -169,7 +150,7 @@ bool pith__char_is_mark(uint32_t c) {
     return c >= 0x300 && ((has(c, MARKS) && !IN(not_mark, c)) || c == 0x1CF2 || c == 0x1CF3);
 }
 
-bool pith__char_is_newer_mark(uint32_t c) { return c >= 0x897 && IN(newer_mark, c); }
+bool pith__char_is_newer_mark(uint32_t c) { return c >= 0x897 && newer_has(c, 17, MARKS); }
 
 /* U+166D and U+111C9 were punctuation in Unicode 8. */
 bool pith__char_is_punctuation(uint32_t c) {
@@ -181,14 +162,15 @@ bool pith__char_is_punctuation(uint32_t c) {
 
 bool pith__char_is_numeric(uint32_t c) {
     if (c < 0x80) return c >= '0' && c <= '9';
-    return has(c, BIT(ND) | BIT(NL) | BIT(NO)) || IN(numeric_too, c);
+    return has(c, NUMBERS) || newer_has(c, 17, NUMBERS);
 }
 
 bool pith__char_is_word(uint32_t c) {
     if (c < 0x80)
         return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' ||
                (c >= 'a' && c <= 'z');
-    return has(c, LETTERS | MARKS | BIT(ND) | BIT(NL) | BIT(PC)) || IN(word_too, c);
+    const uint32_t word = LETTERS | MARKS | BIT(ND) | BIT(NL) | BIT(PC);
+    return has(c, word) || newer_has(c, 16, word) || IN(word_too, c);
 }
 
 size_t pith__char_lower(uint32_t c, uint32_t out[2]) {

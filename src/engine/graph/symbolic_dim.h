@@ -8,9 +8,9 @@
  *
  * An integer from a file or a caller may be in the range of the handles, so never assign one to a
  * pith__dim. Read contents of tensors with pith__type_elem, which makes such a number unknown.
- * Integers of attributes are checked when the node gets its operator (engine/ops/shared/op_bind.c),
- * so their getters never return a handle. The functions here treat a handle that is not in their
- * table as unknown. */
+ * Integers of attributes are checked when the node gets its operator
+ * (engine/ops/shared/bind_operators.c), so their getters never return a handle. The functions here
+ * treat a handle that is not in their table as unknown. */
 #ifndef PITH_ENGINE_GRAPH_SYMBOLIC_DIM_H
 #define PITH_ENGINE_GRAPH_SYMBOLIC_DIM_H
 

@@ -34,7 +34,7 @@ const char *pith__op_types_text(const pith__op *op, int input) {
 
 /* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not
  * known yet. */
-static bool broadcast_dim(pith__dim a, pith__dim b, pith__dim *out) {
+static bool op_broadcast_dim(pith__dim a, pith__dim b, pith__dim *out) {
     if (a == 1 || b == 1)
         *out = a == 1 ? b : a;
     else if (pith__dim_known(a) && pith__dim_known(b))
@@ -56,8 +56,8 @@ pith_status pith__infer_broadcast(pith__infer *c, const pith__type *a, const pit
     pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         int from_a = i - (rank - a->rank), from_b = i - (rank - b->rank);
-        if (broadcast_dim(from_a < 0 ? 1 : a->dims[from_a], from_b < 0 ? 1 : b->dims[from_b],
-                          &dims[i]))
+        if (op_broadcast_dim(from_a < 0 ? 1 : a->dims[from_a], from_b < 0 ? 1 : b->dims[from_b],
+                             &dims[i]))
             continue;
         char text_a[256], text_b[256];
         return pith__op_fail(c, "shapes %s and %s do not broadcast",
@@ -87,17 +87,17 @@ pith__kernel_fn *pith__prepare_find(pith__prepare *c, const char *family, int dt
                              c->lacks);
 }
 
-static size_t room(int32_t own, int32_t least, int32_t most) {
+static size_t op_room(int32_t own, int32_t least, int32_t most) {
     int32_t entries = own > least ? own : least;
     return (size_t)(entries > most ? entries : most);
 }
 
 size_t pith__node_in_room(const pith__node *node) {
-    return room(node->input_count, node->op->min_inputs, node->op->max_inputs);
+    return op_room(node->input_count, node->op->min_inputs, node->op->max_inputs);
 }
 
 size_t pith__node_out_room(const pith__node *node) {
-    return room(node->output_count, 1, node->op->max_outputs);
+    return op_room(node->output_count, 1, node->op->max_outputs);
 }
 
 pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const int64_t *dims) {
@@ -147,12 +147,12 @@ pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__al
     return PITH_OK;
 }
 
-static void *run_memory(void *context, size_t bytes) {
+static void *op_run_memory(void *context, size_t bytes) {
     return ((pith__exec *)context)->alloc(context, bytes);
 }
 
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from) {
-    return pith__tensor_copy(to, from, run_memory, r->exec, r->err);
+    return pith__tensor_copy(to, from, op_run_memory, r->exec, r->err);
 }
 
 void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t parts) {

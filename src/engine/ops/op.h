@@ -150,8 +150,8 @@ typedef struct pith__op {
     int32_t min_inputs, max_inputs; /* -1: any number, none absent (but see GAPS) */
     int32_t max_outputs;
     uint32_t flags;
-    /* Supported dtypes: one letter of op_types.c per input, the last one also for all further
-     * inputs; * and NULL mean any. infer, prepare and run never receive other dtypes. */
+    /* Supported dtypes: one letter of operator_dtypes.c per input, the last one also for all
+     * further inputs; * and NULL mean any. infer, prepare and run never receive other dtypes. */
     const char *types;
     /* The attributes it has, in all opsets: "axis int = -1; mode string linear|cubic = linear"
      * (engine/ops/shared/attrs.h). Nodes are checked against it before upgrade, so no other value

@@ -63,8 +63,8 @@ pith__value *pith__back_odd_conv(pith__back *b, pith__node *node) {
 
 /* ---- pith.QuantizedLSTM ---- */
 
-/* Inputs of a direction, as in engine/ops/microsoft/op_ms_lstm.c; all but these two have an axis of
- * directions in the file. */
+/* Inputs of a direction, as in engine/ops/microsoft/op_ms_dynamic_quantize_lstm.c; all but these
+ * two have an axis of directions in the file. */
 enum { LSTM_X = 0, LSTM_LENGTHS = 4, LSTM_INPUTS = 12 };
 
 /* Constants of one shape as one constant, with an axis for them in front; NULL: they are none. */

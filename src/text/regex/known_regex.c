@@ -4,7 +4,7 @@
  * characters, white space. A scanner says which form of each it has; a few only look for white
  * space. Matching is leftmost-first as in a backtracking engine, but every form looks at each
  * character a bounded number of times. Character classes are those of Oniguruma 6.9.10 (Unicode
- * 16): those of base/unicode/character.h, and the characters that are new in Unicode 16. */
+ * 16). */
 #include "text/regex/known_regex.h"
 
 #include <string.h>
@@ -62,51 +62,6 @@ struct pith__scan {
     bool breaks; /* … or a single tab or newline */
 };
 
-/* Characters Unicode 16 added, by class. */
-static const struct {
-    uint32_t first, last;
-    uint16_t class;
-} newer[] = {
-    { 0x0897, 0x0897, MARK },     { 0x1B4E, 0x1B4F, PUNCT },    { 0x1B7F, 0x1B7F, PUNCT },
-    { 0x1C89, 0x1C89, LU },       { 0x1C8A, 0x1C8A, LL },       { 0x2427, 0x2429, SYMBOL },
-    { 0x2FFC, 0x2FFF, SYMBOL },   { 0x31E4, 0x31E5, SYMBOL },   { 0x31EF, 0x31EF, SYMBOL },
-    { 0xA7CB, 0xA7CC, LU },       { 0xA7CD, 0xA7CD, LL },       { 0xA7DA, 0xA7DA, LU },
-    { 0xA7DB, 0xA7DB, LL },       { 0xA7DC, 0xA7DC, LU },       { 0x105C0, 0x105F3, LO },
-    { 0x10D40, 0x10D49, NUMBER }, { 0x10D4A, 0x10D4D, LO },     { 0x10D4E, 0x10D4E, LM },
-    { 0x10D4F, 0x10D4F, LO },     { 0x10D50, 0x10D65, LU },     { 0x10D69, 0x10D6D, MARK },
-    { 0x10D6E, 0x10D6E, PUNCT },  { 0x10D6F, 0x10D6F, LM },     { 0x10D70, 0x10D85, LL },
-    { 0x10D8E, 0x10D8F, SYMBOL }, { 0x10EC2, 0x10EC4, LO },     { 0x10EFC, 0x10EFC, MARK },
-    { 0x11380, 0x11389, LO },     { 0x1138B, 0x1138B, LO },     { 0x1138E, 0x1138E, LO },
-    { 0x11390, 0x113B5, LO },     { 0x113B7, 0x113B7, LO },     { 0x113B8, 0x113C0, MARK },
-    { 0x113C2, 0x113C2, MARK },   { 0x113C5, 0x113C5, MARK },   { 0x113C7, 0x113CA, MARK },
-    { 0x113CC, 0x113D0, MARK },   { 0x113D1, 0x113D1, LO },     { 0x113D2, 0x113D2, MARK },
-    { 0x113D3, 0x113D3, LO },     { 0x113D4, 0x113D5, PUNCT },  { 0x113D7, 0x113D8, PUNCT },
-    { 0x113E1, 0x113E2, MARK },   { 0x116D0, 0x116E3, NUMBER }, { 0x11BC0, 0x11BE0, LO },
-    { 0x11BE1, 0x11BE1, PUNCT },  { 0x11BF0, 0x11BF9, NUMBER }, { 0x11F5A, 0x11F5A, MARK },
-    { 0x13460, 0x143FA, LO },     { 0x16100, 0x1611D, LO },     { 0x1611E, 0x1612F, MARK },
-    { 0x16130, 0x16139, NUMBER }, { 0x16D40, 0x16D42, LM },     { 0x16D43, 0x16D6A, LO },
-    { 0x16D6B, 0x16D6C, LM },     { 0x16D6D, 0x16D6F, PUNCT },  { 0x16D70, 0x16D79, NUMBER },
-    { 0x18CFF, 0x18CFF, LO },     { 0x1CC00, 0x1CCEF, SYMBOL }, { 0x1CCF0, 0x1CCF9, NUMBER },
-    { 0x1CD00, 0x1CEB3, SYMBOL }, { 0x1E5D0, 0x1E5ED, LO },     { 0x1E5EE, 0x1E5EF, MARK },
-    { 0x1E5F0, 0x1E5F0, LO },     { 0x1E5F1, 0x1E5FA, NUMBER }, { 0x1E5FF, 0x1E5FF, PUNCT },
-    { 0x1F8B2, 0x1F8BB, SYMBOL }, { 0x1F8C0, 0x1F8C1, SYMBOL }, { 0x1FA89, 0x1FA89, SYMBOL },
-    { 0x1FA8F, 0x1FA8F, SYMBOL }, { 0x1FABE, 0x1FABE, SYMBOL }, { 0x1FAC6, 0x1FAC6, SYMBOL },
-    { 0x1FADC, 0x1FADC, SYMBOL }, { 0x1FADF, 0x1FADF, SYMBOL }, { 0x1FAE9, 0x1FAE9, SYMBOL },
-    { 0x1FBCB, 0x1FBEF, SYMBOL }, { 0x2EBF0, 0x2EE5D, LO },
-};
-
-static unsigned class_of_newer(uint32_t c) {
-    size_t low = 0, high = sizeof newer / sizeof newer[0];
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (c > newer[middle].last)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < sizeof newer / sizeof newer[0] && c >= newer[low].first ? newer[low].class : REST;
-}
-
 static unsigned class_of(uint32_t c) {
 #define CATEGORY(name) [PITH_CATEGORY_##name]
     static const uint16_t by_category[PITH_CATEGORY_CO + 1] = {
@@ -117,7 +72,7 @@ static unsigned class_of(uint32_t c) {
         CATEGORY(PS) = PUNCT,  CATEGORY(PE) = PUNCT,  CATEGORY(PI) = PUNCT,  CATEGORY(PF) = PUNCT,
         CATEGORY(PO) = PUNCT,  CATEGORY(SM) = SYMBOL, CATEGORY(SC) = SYMBOL, CATEGORY(SK) = SYMBOL,
         CATEGORY(SO) = SYMBOL, CATEGORY(CC) = REST,   CATEGORY(CF) = REST,   CATEGORY(CS) = REST,
-        CATEGORY(CO) = REST,
+        CATEGORY(CO) = REST,   CATEGORY(CN) = REST,
     };
 #undef CATEGORY
     /* The most frequent ones at once: ideographs, Hangul, kana, Cyrillic. */
@@ -125,7 +80,7 @@ static unsigned class_of(uint32_t c) {
     if ((c >= 0x3041 && c < 0x3097) || (c >= 0x30A1 && c < 0x30FB)) return LO;
     if (c >= 0x410 && c < 0x460) return c < 0x430 ? LU : LL;
     const uint8_t category = pith__character_of(c)->category;
-    if (category == PITH_CATEGORY_CN) return class_of_newer(c);
+    if (category == PITH_CATEGORY_CN) return by_category[pith__character_newer(c, 16)];
     return c == 0x85 ? SPACE : by_category[category];
 }
 

@@ -1,5 +1,5 @@
-/* op_ms_attention.c - com.microsoft's Attention, MultiHeadAttention, PackedAttention,
- * PackedMultiHeadAttention and RotaryEmbedding, written out at load.
+/* op_ms_attention.c - com.microsoft's Attention, MultiHeadAttention, PackedAttention and
+ * PackedMultiHeadAttention, written out at load.
  *
  * The forms that encoders use become pith.Attention. Past or present keys, or scores as an output,
  * need Attention of ai.onnx. Masks of keys by length, by start and end, by position or by pair of
@@ -13,7 +13,7 @@
 
 /* What is known of axis `axis`, as a number, from the type, the declaration or constant operands of
  * the producer; 0. */
-static int64_t width_of(const pith__value *v, int axis, int depth) {
+static int64_t ms_attention_width_of(const pith__value *v, int axis, int depth) {
     const pith__type *types[] = { &v->type, v->hint };
     for (int i = 0; i < 2; i++) {
         if (types[i] && types[i]->rank > axis && types[i]->dims[axis] > 0)
@@ -21,7 +21,7 @@ static int64_t width_of(const pith__value *v, int axis, int depth) {
     }
     const pith__node *p = v->producer;
     if (p && depth < 4 && pith__str_is(p->op_type, "Cast") && pith__node_input(p, 0))
-        return width_of(pith__node_input(p, 0), axis, depth + 1);
+        return ms_attention_width_of(pith__node_input(p, 0), axis, depth + 1);
     for (int i = 0; p && depth < 4 && i < p->input_count && i < 2; i++) {
         bool sum = pith__str_is(p->op_type, "Add"),
              product = i == 1 && pith__str_is(p->op_type, "MatMul");
@@ -29,15 +29,17 @@ static int64_t width_of(const pith__value *v, int axis, int depth) {
         if (!x || !(sum || product)) continue;
         const pith_tensor *t = x->type.data;
         if (t && t->rank > 0) return t->dims[t->rank - 1];
-        if (sum && !t && width_of(x, axis, depth + 1)) return width_of(x, axis, depth + 1);
+        if (sum && !t && ms_attention_width_of(x, axis, depth + 1))
+            return ms_attention_width_of(x, axis, depth + 1);
     }
     return 0;
 }
 
 /* ---- pith.Attention ---- */
 
-static pith__value *with_sizes(pith__value *v, int64_t heads, const int64_t columns[3],
-                               int64_t size, int64_t v_size, float scale, bool causal) {
+static pith__value *ms_attention_with_sizes(pith__value *v, int64_t heads, const int64_t columns[3],
+                                            int64_t size, int64_t v_size, float scale,
+                                            bool causal) {
     v = pith__with_int(pith__with_int(v, "heads", heads), "kv_heads", heads);
     v = pith__with_int(pith__with_int(v, "size", size), "v_size", v_size);
     v = pith__with_int(v, "window_right", causal ? 0 : -1);
@@ -47,15 +49,15 @@ static pith__value *with_sizes(pith__value *v, int64_t heads, const int64_t colu
 
 /* Masked keys have a number added to their scores, so a query with none but those attends to them.
  */
-static pith__value *with_skipped(pith__value *v, float filter) {
+static pith__value *ms_attention_with_skipped(pith__value *v, float filter) {
     const float skipped[3] = { filter, -FLT_MAX, -FLT_MAX };
     v = pith__with_int(v, "none_left", PITH_NONE_LEFT_SCORES);
     return v && !pith__node_set_floats(v->producer, "skipped", skipped, 3) ? v : NULL;
 }
 
 /* Numbers to be added to scores, from a mask of any form and a bias that may be NULL. */
-static pith__value *score_mask(pith__node *node, pith__value *mask, pith__value *q, pith__value *k,
-                               pith__value *past, pith__value *bias) {
+static pith__value *ms_attention_score_mask(pith__node *node, pith__value *mask, pith__value *q,
+                                            pith__value *k, pith__value *past, pith__value *bias) {
     pith__value *y =
         pith__compose(node, "pith", "ScoreMask", (pith__value *[]){ mask, q, k, past }, 4, 1);
     y = pith__with_float(y, "filter", pith__node_float(node, "mask_filter_value", -10000.0f));
@@ -65,9 +67,9 @@ static pith__value *score_mask(pith__node *node, pith__value *mask, pith__value 
 /* ---- Attention, PackedAttention ---- */
 
 /* Sizes of q, k and v in the weight's columns. */
-static pith_status split_sizes(const pith__node *node, int64_t heads, int64_t sizes[3],
-                               pith_error *err) {
-    int64_t columns = width_of(pith__node_input(node, 1), 1, 0);
+static pith_status ms_attention_split_sizes(const pith__node *node, int64_t heads, int64_t sizes[3],
+                                            pith_error *err) {
+    int64_t columns = ms_attention_width_of(pith__node_input(node, 1), 1, 0);
     if (heads < 1 || columns < 1)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the weight's size is not known, or there are no heads");
@@ -85,14 +87,14 @@ static pith_status split_sizes(const pith__node *node, int64_t heads, int64_t si
     return PITH_OK;
 }
 
-static pith__value *half_of(pith__node *at, pith__value *past, int64_t which) {
+static pith__value *ms_attention_half_of(pith__node *at, pith__value *past, int64_t which) {
     pith__value *v = pith__compose_list(at, "Gather", past, &which, 1);
     return pith__compose_list(at, "Squeeze", v, (int64_t[]){ 0 }, 1);
 }
 
 /* With past or present keys and values, which are one tensor [2, batch, heads, keys, size]. */
-static pith_status with_past(pith__node *node, pith__value *rows, int64_t heads,
-                             const int64_t sizes[3], pith_error *err) {
+static pith_status ms_attention_with_past(pith__node *node, pith__value *rows, int64_t heads,
+                                          const int64_t sizes[3], pith_error *err) {
     enum { MASK = 3, PAST, BIAS };
     pith__value *past = pith__node_input(node, PAST), *mask = pith__node_input(node, MASK),
                 *bias = pith__node_input(node, BIAS), *parts[3], *halves[2] = { NULL, NULL };
@@ -101,10 +103,10 @@ static pith_status with_past(pith__node *node, pith__value *rows, int64_t heads,
     if (!counts || !pith__with_int(split, "axis", -1)) return pith__fail_memory(err, 0);
     for (int i = 0; i < 3; i++) parts[i] = pith__node_output(split->producer, i);
     for (int i = 0; past && i < 2; i++) {
-        halves[i] = half_of(node, past, i);
+        halves[i] = ms_attention_half_of(node, past, i);
         if (!halves[i]) return pith__fail_memory(err, 0);
     }
-    if (mask) bias = score_mask(node, mask, parts[0], parts[1], halves[0], bias);
+    if (mask) bias = ms_attention_score_mask(node, mask, parts[0], parts[1], halves[0], bias);
     if (mask && !bias) return pith__fail_memory(err, 0);
     pith__value *y = pith__compose(
         node, "", "Attention",
@@ -126,13 +128,13 @@ static pith_status with_past(pith__node *node, pith__value *rows, int64_t heads,
 }
 
 /* x times the weights plus the bias. */
-static pith__value *projected(pith__node *node, pith__value *bias) {
+static pith__value *ms_attention_projected(pith__node *node, pith__value *bias) {
     pith__value *rows =
         pith__compose2(node, "MatMul", pith__node_input(node, 0), pith__node_input(node, 1));
     return bias ? pith__compose2(node, "Add", rows, bias) : rows;
 }
 
-static int dtype_of(const pith__value *v) {
+static int ms_attention_dtype_of(const pith__value *v) {
     return v->type.dtype ? v->type.dtype : v->hint ? v->hint->dtype : PITH_F32;
 }
 
@@ -151,9 +153,10 @@ static pith__value *ms_attention_attention(pith__node *node, pith__value *in[6],
         if (in[i] && !own[i]) return NULL;
     }
     pith__value *y = pith__compose(node, "pith", "Attention", own, 6, 1);
-    y = with_sizes(y, heads, columns, size, v_size, pith__node_float(node, "scale", 0.0f),
-                   pith__node_int(node, "unidirectional", 0) != 0);
-    y = with_skipped(y, pith__node_float(node, "mask_filter_value", -10000.0f));
+    y = ms_attention_with_sizes(y, heads, columns, size, v_size,
+                                pith__node_float(node, "scale", 0.0f),
+                                pith__node_int(node, "unidirectional", 0) != 0);
+    y = ms_attention_with_skipped(y, pith__node_float(node, "mask_filter_value", -10000.0f));
     return wide ? pith__compose_cast(node, y, dtype) : y;
 }
 
@@ -164,36 +167,38 @@ static pith_status ms_attention_upgrade_attention(pith__node *node, pith_error *
     if (pith__node_int(node, "do_rotary", 0))
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "do_rotary is not supported");
     int64_t heads = pith__node_int(node, "num_heads", 0), sizes[3];
-    PITH_TRY(split_sizes(node, heads, sizes, err));
-    pith__value *rows = projected(node, pith__node_input(node, INPUT_BIAS)),
+    PITH_TRY(ms_attention_split_sizes(node, heads, sizes, err));
+    pith__value *rows = ms_attention_projected(node, pith__node_input(node, INPUT_BIAS)),
                 *mask = pith__node_input(node, MASK), *bias = pith__node_input(node, BIAS);
     if (!rows) return pith__fail_memory(err, 0);
     if (pith__node_input(node, PAST) || pith__compose_wanted(node, 1))
-        return with_past(node, rows, heads, sizes, err);
+        return ms_attention_with_past(node, rows, heads, sizes, err);
     if (mask && pith__compose_rank(mask) > 2) {
-        bias = score_mask(node, mask, rows, rows, NULL, bias);
+        bias = ms_attention_score_mask(node, mask, rows, rows, NULL, bias);
         mask = NULL;
         if (!bias) return pith__fail_memory(err, 0);
     }
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith__value *in[6] = { rows, rows, rows, bias, mask, NULL };
-    pith__value *y = ms_attention_attention(node, in, dtype_of(pith__node_input(node, WEIGHT)),
-                                            heads, columns, sizes[0] / heads, sizes[2] / heads);
+    pith__value *y =
+        ms_attention_attention(node, in, ms_attention_dtype_of(pith__node_input(node, WEIGHT)),
+                               heads, columns, sizes[0] / heads, sizes[2] / heads);
     return pith__compose_become(node, y, err);
 }
 
-static pith_status upgrade_packed(pith__node *node, pith_error *err) {
+static pith_status ms_attention_upgrade_packed(pith__node *node, pith_error *err) {
     enum { X, WEIGHT, INPUT_BIAS, TOKENS, CUMULATIVE, BIAS };
     PITH_TRY(pith__compose_require(node, 1u << X | 1u << WEIGHT | 1u << CUMULATIVE, 1, err));
     int64_t heads = pith__node_int(node, "num_heads", 0), sizes[3];
-    PITH_TRY(split_sizes(node, heads, sizes, err));
-    pith__value *rows = projected(node, pith__node_input(node, INPUT_BIAS));
+    PITH_TRY(ms_attention_split_sizes(node, heads, sizes, err));
+    pith__value *rows = ms_attention_projected(node, pith__node_input(node, INPUT_BIAS));
     pith__value *offsets = pith__compose_cast(node, pith__node_input(node, CUMULATIVE), PITH_I64);
     if (!rows || !offsets) return pith__fail_memory(err, 0);
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith__value *in[6] = { rows, rows, rows, pith__node_input(node, BIAS), NULL, offsets };
-    pith__value *y = ms_attention_attention(node, in, dtype_of(pith__node_input(node, WEIGHT)),
-                                            heads, columns, sizes[0] / heads, sizes[2] / heads);
+    pith__value *y =
+        ms_attention_attention(node, in, ms_attention_dtype_of(pith__node_input(node, WEIGHT)),
+                               heads, columns, sizes[0] / heads, sizes[2] / heads);
     return pith__compose_become(node, y, err);
 }
 
@@ -236,11 +241,12 @@ static pith_status ms_attention_unpack(pith__node *node, pith__value *packed, in
 enum { QUERY, KEY, VALUE, HEADS_BIAS, KEY_MASK, SCORE_BIAS, PAST_KEY, PAST_VALUE };
 
 /* A mask of keys by position in the form that exporters write, any other as pith.ScoreMask. */
-static pith__value *heads_mask(pith__node *node, pith__value *const v[3]) {
+static pith__value *ms_attention_heads_mask(pith__node *node, pith__value *const v[3]) {
     pith__value *keys = pith__node_input(node, KEY_MASK),
                 *bias = pith__node_input(node, SCORE_BIAS);
     if (pith__compose_rank(keys) != 2)
-        return score_mask(node, keys, v[0], v[1], pith__node_input(node, PAST_KEY), bias);
+        return ms_attention_score_mask(node, keys, v[0], v[1], pith__node_input(node, PAST_KEY),
+                                       bias);
     pith__value *wide = pith__compose_list(
         node, "Unsqueeze", pith__compose_cast(node, keys, PITH_BOOL), (int64_t[]){ 1, 2 }, 2);
     pith__value *kept = pith__graph_add_f32(node->graph, PITH_STR(""), 0);
@@ -251,7 +257,7 @@ static pith__value *heads_mask(pith__node *node, pith__value *const v[3]) {
                 : added;
 }
 
-static pith_status upgrade_heads(pith__node *node, pith_error *err) {
+static pith_status ms_attention_upgrade_heads(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 1u << QUERY, 4, err));
     for (int i = PAST_VALUE + 1; i < node->input_count; i++)
         PITH_TRY(pith__compose_refuse(node, i, err));
@@ -266,8 +272,8 @@ static pith_status upgrade_heads(pith__node *node, pith_error *err) {
     if (!v[2]) PITH_TRY(ms_attention_unpack(node, v[1], 2, v + 1, err));
     PITH_TRY(
         ms_attention_add_bias(node, v, pith__node_input(node, HEADS_BIAS), ready ? 1 : 3, 2, err));
-    pith__value *mask =
-        pith__node_input(node, KEY_MASK) ? heads_mask(node, v) : pith__node_input(node, SCORE_BIAS);
+    pith__value *mask = pith__node_input(node, KEY_MASK) ? ms_attention_heads_mask(node, v)
+                                                         : pith__node_input(node, SCORE_BIAS);
     if (!mask && pith__node_input(node, KEY_MASK)) return pith__fail_memory(err, 0);
     pith__value *in[] = {
         v[0], v[1], v[2], mask, pith__node_input(node, PAST_KEY), pith__node_input(node, PAST_VALUE)
@@ -286,16 +292,18 @@ static pith_status upgrade_heads(pith__node *node, pith_error *err) {
     return pith__compose_become(node, y, err);
 }
 
-static pith_status upgrade_packed_heads(pith__node *node, pith_error *err) {
+static pith_status ms_attention_upgrade_packed_heads(pith__node *node, pith_error *err) {
     enum { TOKENS = 4, CUMULATIVE, BIAS };
     PITH_TRY(pith__compose_require(node, 1u << QUERY | 1u << CUMULATIVE, 1, err));
     pith__value *v[3] = { pith__node_input(node, QUERY), pith__node_input(node, KEY),
                           pith__node_input(node, VALUE) };
     int64_t heads = pith__node_int(node, "num_heads", 0), columns[3] = { 0, 0, 0 };
     bool packed = !v[1] || !v[2];
-    int dtype = dtype_of(v[0]);
-    int64_t size = packed ? width_of(v[0], 3, 0) : heads > 0 ? width_of(v[0], 1, 0) / heads : 0;
-    int64_t v_size = packed ? size : heads > 0 ? width_of(v[2], 1, 0) / heads : 0;
+    int dtype = ms_attention_dtype_of(v[0]);
+    int64_t size = packed      ? ms_attention_width_of(v[0], 3, 0)
+                   : heads > 0 ? ms_attention_width_of(v[0], 1, 0) / heads
+                               : 0;
+    int64_t v_size = packed ? size : heads > 0 ? ms_attention_width_of(v[2], 1, 0) / heads : 0;
     if (heads < 1 || size < 1 || v_size < 1 || size > INT32_MAX / heads)
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "the size of a head is not known");
     if (packed) { /* [tokens, heads, 3, size] */
@@ -315,40 +323,6 @@ static pith_status upgrade_packed_heads(pith__node *node, pith_error *err) {
         node, ms_attention_attention(node, in, dtype, heads, columns, size, v_size), err);
 }
 
-/* ---- RotaryEmbedding ---- */
-
-/* Positions that begin at a number, one for all rows: that number + 0, 1, … of the sequence. */
-static pith__value *counted(pith__node *node, pith__value *x, pith__value *first) {
-    static int64_t numbers[] = { 0, 1 };
-    pith__value *constants[2];
-    for (int i = 0; i < 2; i++) {
-        pith_tensor scalar = { .data = &numbers[i], .bytes = sizeof numbers[i], .dtype = PITH_I64 };
-        constants[i] = pith__graph_add_const(node->graph, PITH_STR(""), &scalar);
-        if (!constants[i]) return NULL;
-    }
-    pith__value *shape = pith__compose1(node, "Shape", x);
-    pith__value *batch = pith__compose_list(node, "Gather", shape, (int64_t[]){ 0 }, 1);
-    pith__value *length = pith__compose_list(node, "Gather", shape, (int64_t[]){ -2 }, 1);
-    pith__value *scalar = pith__compose_list(node, "Squeeze", length, (int64_t[]){ 0 }, 1);
-    pith__value *row =
-        scalar ? pith__compose3(node, "Range", constants[0], scalar, constants[1]) : NULL;
-    pith__value *both = pith__with_int(pith__compose2(node, "Concat", batch, length), "axis", 0);
-    return pith__compose2(node, "Expand", pith__compose2(node, "Add", row, first), both);
-}
-
-static pith_status upgrade_rotary(pith__node *node, pith_error *err) {
-    static const char *const kept[] = { "interleaved", "num_heads", "rotary_embedding_dim", NULL };
-    PITH_TRY(pith__compose_require(node, 15u, 1, err));
-    if (pith__node_float(node, "scale", 1.0f) != 1.0f)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "attribute scale is not supported");
-    pith__value *x = pith__node_input(node, 0), *positions = pith__node_input(node, 1);
-    if (pith__compose_rank(positions) == 1) positions = counted(node, x, positions);
-    pith__value *in[] = { x, pith__node_input(node, 2), pith__node_input(node, 3), positions };
-    pith__value *y = positions ? pith__compose(node, "", "RotaryEmbedding", in, 4, 1) : NULL;
-    y = pith__with_attributes(y, node, kept);
-    return pith__compose_become(node, y, err);
-}
-
 PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2,
                  ms_attention_upgrade_attention,
                  "no do_rotary, no buffer shared by past and present",
@@ -356,15 +330,12 @@ PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2,
                           "past_present_share_buffer int 0; qkv_hidden_sizes ints 0..; "
                           "rotary_embedding_dim int 0..; scale float; unidirectional bool = 0")
 PITH_OP_COMPOSED(MultiHeadAttention_ms, "com.microsoft", "MultiHeadAttention", 1, 10, 4,
-                 upgrade_heads, "no buffer shared by past and present",
+                 ms_attention_upgrade_heads, "no buffer shared by past and present",
                  .attrs = "mask_filter_value float; num_heads int! 1..; scale float; "
                           "unidirectional bool = 0")
-PITH_OP_COMPOSED(PackedAttention_ms, "com.microsoft", "PackedAttention", 5, 6, 1, upgrade_packed,
-                 NULL, .attrs = "num_heads int! 1..; qkv_hidden_sizes ints 0..; scale float")
+PITH_OP_COMPOSED(PackedAttention_ms, "com.microsoft", "PackedAttention", 5, 6, 1,
+                 ms_attention_upgrade_packed, NULL,
+                 .attrs = "num_heads int! 1..; qkv_hidden_sizes ints 0..; scale float")
 PITH_OP_COMPOSED(PackedMultiHeadAttention_ms, "com.microsoft", "PackedMultiHeadAttention", 6, 7, 1,
-                 upgrade_packed_heads, NULL,
+                 ms_attention_upgrade_packed_heads, NULL,
                  .attrs = "mask_filter_value float; num_heads int! 1..; scale float")
-PITH_OP_COMPOSED(RotaryEmbedding_ms, "com.microsoft", "RotaryEmbedding", 4, 4, 1, upgrade_rotary,
-                 "no scale",
-                 .attrs = "interleaved bool; is_packed_batching bool; num_heads int 0..; "
-                          "rotary_embedding_dim int 0..; scale float")

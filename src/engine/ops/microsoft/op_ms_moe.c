@@ -374,10 +374,10 @@ static pith_status experts_run(pith__run *r) {
     return PITH_OK;
 }
 
-#define EXPERTS(name_, min, max, types_, attrs_)                                                   \
-    const pith__op pith__op_##name_##_ms = {                                                       \
+#define EXPERTS(symbol, name_, min, max, types_, attrs_)                                           \
+    const pith__op pith__op_##symbol = {                                                           \
         .domain = "com.microsoft",                                                                 \
-        .name = #name_,                                                                            \
+        .name = name_,                                                                             \
         .since = 1,                                                                                \
         .newest = 1,                                                                               \
         .min_inputs = min,                                                                         \
@@ -395,8 +395,8 @@ static pith_status experts_run(pith__run *r) {
         .scratch = experts_scratch,                                                                \
         .run = experts_run                                                                         \
     };
-EXPERTS(MoE, 3, 8, "e", "")
-EXPERTS(QMoE, 4, 21, "hhBhhBhhBhhBBBh",
+EXPERTS(MoE_ms, "MoE", 3, 8, "e", "")
+EXPERTS(QMoE_ms, "QMoE", 4, 21, "hhBhhBhhBhhBBBh",
         "; accuracy_level int = 0; block_size int 0..; expert_weight_bits int 2|3|4|8 = 4; "
         "fc1_expert_weight_bits int 2|3|4|8; fc2_expert_weight_bits int 2|3|4|8; "
         "fc3_expert_weight_bits int 2|3|4|8; "

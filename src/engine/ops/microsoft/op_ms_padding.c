@@ -7,11 +7,11 @@
 
 #include "engine/ops/shared/infer_shapes.h"
 
-static pith_status ms_padding_prepare(pith__prepare *c) { return pith__prepare_movable(c); }
+static pith_status padding_prepare(pith__prepare *c) { return pith__prepare_movable(c); }
 
 /* ---- RemovePadding ---- */
 
-static pith_status infer_remove(pith__infer *c) {
+static pith_status padding_infer_remove(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3)
         return pith__op_fail(c, "input has %d dimensions, not 3", x->rank);
@@ -29,7 +29,7 @@ static pith_status infer_remove(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_remove(pith__run *r) {
+static pith_status padding_run_remove(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int64_t batch = x->dims[0], rows = x->dims[1], total = 0, longest = 0;
     const int32_t *counts = r->in[1]->data;
@@ -69,7 +69,7 @@ static pith_status run_remove(pith__run *r) {
 
 /* ---- RestorePadding ---- */
 
-static pith_status infer_restore(pith__infer *c) {
+static pith_status padding_infer_restore(pith__infer *c) {
     const pith__type *x = c->in[0], *places = c->in[1];
     if (x->rank >= 0 && x->rank != 2)
         return pith__op_fail(c, "input has %d dimensions, not 2", x->rank);
@@ -83,7 +83,7 @@ static pith_status infer_restore(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_restore(pith__run *r) {
+static pith_status padding_run_restore(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int64_t total = x->dims[0], rows = pith__tensor_count(r->in[1]);
     const int32_t *places = r->in[1]->data;
@@ -113,9 +113,9 @@ const pith__op pith__op_RemovePadding_ms = {
     .types = "mw",
     .attrs = "",
     .flags = PITH_OP_LATE,
-    .infer = infer_remove,
-    .prepare = ms_padding_prepare,
-    .run = run_remove,
+    .infer = padding_infer_remove,
+    .prepare = padding_prepare,
+    .run = padding_run_remove,
 };
 const pith__op pith__op_RestorePadding_ms = {
     .domain = "com.microsoft",
@@ -127,7 +127,7 @@ const pith__op pith__op_RestorePadding_ms = {
     .max_outputs = 1,
     .types = "mw",
     .attrs = "",
-    .infer = infer_restore,
-    .prepare = ms_padding_prepare,
-    .run = run_restore,
+    .infer = padding_infer_restore,
+    .prepare = padding_prepare,
+    .run = padding_run_restore,
 };

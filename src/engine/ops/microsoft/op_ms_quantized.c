@@ -6,33 +6,36 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/compose_ops.h"
 
-static pith__value *real(pith__node *at, pith__value *x, pith__value *scale, pith__value *zero) {
+static pith__value *quantized_real(pith__node *at, pith__value *x, pith__value *scale,
+                                   pith__value *zero) {
     return pith__compose(at, "", "DequantizeLinear", (pith__value *[]){ x, scale, zero }, 3, 1);
 }
 
 /* Real values of inputs i, i + 1, i + 2. */
-static pith__value *real_at(pith__node *at, int i) {
-    return real(at, pith__node_input(at, i), pith__node_input(at, i + 1),
-                pith__node_input(at, i + 2));
+static pith__value *quantized_real_at(pith__node *at, int i) {
+    return quantized_real(at, pith__node_input(at, i), pith__node_input(at, i + 1),
+                          pith__node_input(at, i + 2));
 }
 
 /* The real result v, quantised with the scale and zero point at input i on, becomes the node. */
-static pith_status become_quantized(pith__node *node, pith__value *v, int i, pith_error *err) {
+static pith_status quantized_become(pith__node *node, pith__value *v, int i, pith_error *err) {
     pith__value *y = pith__compose(
         node, "", "QuantizeLinear",
         (pith__value *[]){ v, pith__node_input(node, i), pith__node_input(node, i + 1) }, 3, 1);
     return pith__compose_become(node, y, err);
 }
 
-static pith_status upgrade_two(pith__node *node, pith_error *err) { /* QLinearAdd, QLinearMul */
+static pith_status quantized_upgrade_two(pith__node *node,
+                                         pith_error *err) { /* QLinearAdd, QLinearMul */
     PITH_TRY(pith__compose_require(node, 0x5B, 1, err));
     const char *plain = node->op_type.data[7] == 'A' ? "Add" : "Mul";
-    return become_quantized(node, pith__compose2(node, plain, real_at(node, 0), real_at(node, 3)),
-                            6, err);
+    return quantized_become(
+        node, pith__compose2(node, plain, quantized_real_at(node, 0), quantized_real_at(node, 3)),
+        6, err);
 }
 
 /* One input: x, scale, zero, then the result's scale and zero point. */
-static pith_status upgrade_one(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_one(pith__node *node, pith_error *err) {
     static const char *const kept[] = {
         "alpha",    "axis",      "kernel_shape",      "strides", "pads",
         "auto_pad", "ceil_mode", "count_include_pad", "axes",    "keepdims",
@@ -54,7 +57,7 @@ static pith_status upgrade_one(pith__node *node, pith_error *err) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (pith__str_is(node->op_type, names[i].name)) plain = names[i].plain;
     }
-    pith__value *x = real_at(node, 0);
+    pith__value *x = quantized_real_at(node, 0);
     if (last) x = pith__compose_move(node, x, -1, 1);
     pith__value *y = pith__with_attributes(pith__compose1(node, plain, x), node, kept);
     if (!y) return pith__fail_memory(err, 0);
@@ -63,11 +66,11 @@ static pith_status upgrade_one(pith__node *node, pith_error *err) {
     /* axes are an attribute */
     if (pith__str_is(node->op_type, "QLinearReduceMean")) y->producer->opset = 13;
     if (last) y = pith__compose_move(node, y, 1, -1);
-    return become_quantized(node, y, 3, err);
+    return quantized_become(node, y, 3, err);
 }
 
 /* ai.onnx's by the same name, of the channels at axis 1; NhwcMaxPool is MaxPool. */
-static pith_status upgrade_windows(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_windows(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "auto_pad",     "ceil_mode", "dilations", "group",
                                         "kernel_shape", "pads",      "strides",   NULL };
     bool conv = pith__str_is(node->op_type, "QLinearConv"),
@@ -83,14 +86,14 @@ static pith_status upgrade_windows(pith__node *node, pith_error *err) {
     return pith__compose_become(node, last ? pith__compose_move(node, y, 1, -1) : y, err);
 }
 
-static pith_status upgrade_where(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_where(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 0xB7, 1, err));
-    pith__value *z = pith__compose3(node, "Where", pith__node_input(node, 0), real_at(node, 1),
-                                    real_at(node, 4));
-    return become_quantized(node, z, 7, err);
+    pith__value *z = pith__compose3(node, "Where", pith__node_input(node, 0),
+                                    quantized_real_at(node, 1), quantized_real_at(node, 4));
+    return quantized_become(node, z, 7, err);
 }
 
-static pith_status ms_quantized_upgrade_concat(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_concat(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 0x1F, 1, err));
     int count = (node->input_count - 2) / 3;
     pith__value **items = pith__arena_array(node->graph->arena, (size_t)count, sizeof *items);
@@ -99,20 +102,21 @@ static pith_status ms_quantized_upgrade_concat(pith__node *node, pith_error *err
         for (int k = 2 + 3 * i; k < 4 + 3 * i; k++)
             if (!pith__node_input(node, k))
                 return pith__fail(err, PITH_ERR_FORMAT, "input %d is missing", k);
-        items[i] = real_at(node, 2 + 3 * i);
+        items[i] = quantized_real_at(node, 2 + 3 * i);
         if (!items[i]) return pith__fail_memory(err, 0);
     }
     pith__value *y = pith__compose(node, "", "Concat", items, count, 1);
-    return become_quantized(node, pith__with_int(y, "axis", pith__node_int(node, "axis", 0)), 0,
+    return quantized_become(node, pith__with_int(y, "axis", pith__node_int(node, "axis", 0)), 0,
                             err);
 }
 
 /* a, its scale and zero point, b's three, c in units of both scales, the result's two or none. */
-static pith_status upgrade_gemm(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_gemm(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "transA", "transB", NULL };
     PITH_TRY(pith__compose_require(node, 0x1B, 1, err));
     float alpha = pith__node_float(node, "alpha", 1.0f);
-    pith__value *a = real_at(node, 0), *b = real_at(node, 3), *c = pith__node_input(node, 6);
+    pith__value *a = quantized_real_at(node, 0), *b = quantized_real_at(node, 3),
+                *c = pith__node_input(node, 6);
     b = pith__with_int(b, "axis", pith__node_int(node, "transB", 0) ? 0 : 1);
     if (c) {
         c = pith__compose_cast(node, c, PITH_F32);
@@ -124,13 +128,14 @@ static pith_status upgrade_gemm(pith__node *node, pith_error *err) {
     }
     pith__value *y = b ? pith__compose(node, "", "Gemm", (pith__value *[]){ a, b, c }, 3, 1) : NULL;
     y = pith__with_attributes(y, node, kept);
-    return pith__node_input(node, 7) ? become_quantized(node, y, 7, err)
+    return pith__node_input(node, 7) ? quantized_become(node, y, 7, err)
                                      : pith__compose_become(node, y, err);
 }
 
 /* Constant weights [rows, columns] as real numbers, scaled as a whole or by columns; Attention
  * wants to see them. */
-static pith_status real_weights(pith__node *node, pith__value **weights, pith_error *err) {
+static pith_status quantized_real_weights(pith__node *node, pith__value **weights,
+                                          pith_error *err) {
     const pith__value *w = pith__node_input(node, 1), *scale = pith__node_input(node, 4),
                       *zero = pith__node_input(node, 7);
     const pith_tensor *t = w->type.data, *s = scale->type.data, *z = zero ? zero->type.data : NULL;
@@ -162,14 +167,14 @@ static pith_status real_weights(pith__node *node, pith__value **weights, pith_er
     return *weights ? PITH_OK : pith__fail_memory(err, sizeof out);
 }
 
-static pith_status ms_quantized_upgrade_attention(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_attention(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "num_heads",         "unidirectional", "do_rotary",
                                         "mask_filter_value", "scale",          NULL };
     PITH_TRY(pith__compose_require(node, 0x1B, 2, err));
-    pith__value *x = real(node, pith__node_input(node, 0), pith__node_input(node, 3),
-                          pith__node_input(node, 6)),
+    pith__value *x = quantized_real(node, pith__node_input(node, 0), pith__node_input(node, 3),
+                                    pith__node_input(node, 6)),
                 *weights = NULL;
-    PITH_TRY(real_weights(node, &weights, err));
+    PITH_TRY(quantized_real_weights(node, &weights, err));
     pith__value *inputs[] = { x, weights, pith__node_input(node, 2), pith__node_input(node, 5),
                               pith__node_input(node, 8) };
     pith__value *y =
@@ -184,7 +189,7 @@ static pith_status ms_quantized_upgrade_attention(pith__node *node, pith_error *
 
 /* A constant of bytes that hold 8 / bits numbers each along the last axis, low bits first, as
  * numbers; last: how many there are along it. */
-static pith__value *spread(pith__node *at, const pith_tensor *t, int bits, int64_t last) {
+static pith__value *quantized_spread(pith__node *at, const pith_tensor *t, int bits, int64_t last) {
     pith_tensor out = *t;
     int64_t bytes = t->dims[t->rank - 1], rows = bytes ? pith__tensor_count(t) / bytes : 0;
     out.dims[out.rank - 1] = last;
@@ -201,7 +206,7 @@ static pith__value *spread(pith__node *at, const pith_tensor *t, int bits, int64
 }
 
 /* The middle of the range for every scale. */
-static pith__value *middle(pith__node *at, const pith_tensor *scales, int bits) {
+static pith__value *quantized_middle(pith__node *at, const pith_tensor *scales, int bits) {
     pith_tensor out = *scales;
     out.dtype = PITH_U8;
     out.bytes = (size_t)pith__tensor_count(scales);
@@ -211,7 +216,7 @@ static pith__value *middle(pith__node *at, const pith_tensor *scales, int bits) 
 }
 
 /* Dequantised rows along blocks, then picked; constants are folded once. */
-static pith_status upgrade_gather(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_gather(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 0x7, 1, err));
     pith__value *data = pith__node_input(node, 0), *zeros = pith__node_input(node, 3);
     const pith_tensor *t = data->type.data, *scales = pith__node_input(node, 2)->type.data;
@@ -224,13 +229,14 @@ static pith_status upgrade_gather(pith__node *node, pith_error *err) {
             return pith__fail(err, PITH_ERR_UNSUPPORTED,
                               "%d-bit data in uint8 must be constants that fit", bits);
         int64_t last = t->dims[t->rank - 1];
-        if (bits < 8) data = last < INT64_MAX / 8 ? spread(node, t, bits, last * (8 / bits)) : NULL;
+        if (bits < 8)
+            data = last < INT64_MAX / 8 ? quantized_spread(node, t, bits, last * (8 / bits)) : NULL;
         if (bits < 8 && zeros)
-            zeros = spread(node, zeros->type.data, bits, scales->dims[scales->rank - 1]);
-        if (!pith__node_input(node, 3)) zeros = middle(node, scales, bits);
+            zeros = quantized_spread(node, zeros->type.data, bits, scales->dims[scales->rank - 1]);
+        if (!pith__node_input(node, 3)) zeros = quantized_middle(node, scales, bits);
         if (!data || !zeros) return pith__fail_memory(err, 0);
     }
-    pith__value *x = real(node, data, pith__node_input(node, 2), zeros);
+    pith__value *x = quantized_real(node, data, pith__node_input(node, 2), zeros);
     x = pith__with_int(x, "axis", pith__node_int(node, "quantize_axis", 1));
     x = pith__with_int(x, "block_size", pith__node_int(node, "block_size", 128));
     pith__value *y = pith__compose2(node, "Gather", x, pith__node_input(node, 1));
@@ -241,12 +247,12 @@ static pith_status upgrade_gather(pith__node *node, pith_error *err) {
 /* ---- QEmbedLayerNormalization ---- */
 
 /* The real values of a table or vector, its scale and zero point. */
-static pith__value *real_part(pith__node *at, int part) {
-    return real(at, pith__node_input(at, part), pith__node_input(at, part + 6),
-                pith__node_input(at, part + 11));
+static pith__value *quantized_real_part(pith__node *at, int part) {
+    return quantized_real(at, pith__node_input(at, part), pith__node_input(at, part + 6),
+                          pith__node_input(at, part + 11));
 }
 
-static pith_status ms_quantized_upgrade_embed_norm(pith__node *node, pith_error *err) {
+static pith_status quantized_upgrade_embed_norm(pith__node *node, pith_error *err) {
     enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK };
     static const char *const kept[] = { "epsilon", NULL };
     PITH_TRY(pith__compose_require(
@@ -255,11 +261,11 @@ static pith_status ms_quantized_upgrade_embed_norm(pith__node *node, pith_error 
     bool segments = pith__node_input(node, SEGMENTS) != NULL;
     pith__value *inputs[] = { pith__node_input(node, IDS),
                               pith__node_input(node, SEGMENTS),
-                              real_part(node, WORD),
-                              real_part(node, POSITION),
-                              segments ? real_part(node, SEGMENT) : NULL,
-                              real_part(node, GAMMA),
-                              real_part(node, BETA),
+                              quantized_real_part(node, WORD),
+                              quantized_real_part(node, POSITION),
+                              segments ? quantized_real_part(node, SEGMENT) : NULL,
+                              quantized_real_part(node, GAMMA),
+                              quantized_real_part(node, BETA),
                               pith__node_input(node, MASK) };
     for (int i = WORD; i <= BETA; i++) {
         if (!inputs[i] && (i != SEGMENT || segments)) return pith__fail_memory(err, 0);
@@ -275,47 +281,48 @@ static pith_status ms_quantized_upgrade_embed_norm(pith__node *node, pith_error 
 }
 
 PITH_OP_COMPOSED(GatherBlockQuantized_ms, "com.microsoft", "GatherBlockQuantized", 3, 4, 1,
-                 upgrade_gather, "data of 2, 4 or 8 bits in uint8 must be constant",
+                 quantized_upgrade_gather, "data of 2, 4 or 8 bits in uint8 must be constant",
                  .attrs = "bits int 2..8 = 4; block_size int 0.. = 128; gather_axis int = 0; "
                           "quantize_axis int = 1")
-PITH_OP_COMPOSED(NhwcMaxPool_ms, "com.microsoft", "NhwcMaxPool", 1, 1, 1, upgrade_windows, NULL,
+PITH_OP_COMPOSED(NhwcMaxPool_ms, "com.microsoft", "NhwcMaxPool", 1, 1, 1, quantized_upgrade_windows,
+                 NULL,
                  .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
                           "ceil_mode bool = 0; dilations ints 1..; kernel_shape ints! 1..; pads "
                           "ints; strides ints 1..")
-PITH_OP_COMPOSED(QAttention_ms, "com.microsoft", "QAttention", 5, 9, 2,
-                 ms_quantized_upgrade_attention, "computed on dequantised weights",
+PITH_OP_COMPOSED(QAttention_ms, "com.microsoft", "QAttention", 5, 9, 2, quantized_upgrade_attention,
+                 "computed on dequantised weights",
                  .attrs = "do_rotary bool; mask_filter_value float; num_heads int! 1..; "
                           "past_present_share_buffer int 0; scale float; unidirectional bool = 0")
 PITH_OP_COMPOSED(QEmbedLayerNormalization_ms, "com.microsoft", "QEmbedLayerNormalization", 18, 18,
-                 2, ms_quantized_upgrade_embed_norm, NULL, .attrs = "epsilon float = 1e-12")
-PITH_OP_COMPOSED(QGemm_ms, "com.microsoft", "QGemm", 6, 9, 1, upgrade_gemm, NULL,
+                 2, quantized_upgrade_embed_norm, NULL, .attrs = "epsilon float = 1e-12")
+PITH_OP_COMPOSED(QGemm_ms, "com.microsoft", "QGemm", 6, 9, 1, quantized_upgrade_gemm, NULL,
                  .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")
-PITH_OP_COMPOSED(QLinearAdd_ms, "com.microsoft", "QLinearAdd", 7, 8, 1, upgrade_two, NULL,
+PITH_OP_COMPOSED(QLinearAdd_ms, "com.microsoft", "QLinearAdd", 7, 8, 1, quantized_upgrade_two, NULL,
                  .attrs = "")
-PITH_OP_COMPOSED(QLinearAveragePool_ms, "com.microsoft", "QLinearAveragePool", 4, 5, 1, upgrade_one,
-                 NULL,
+PITH_OP_COMPOSED(QLinearAveragePool_ms, "com.microsoft", "QLinearAveragePool", 4, 5, 1,
+                 quantized_upgrade_one, NULL,
                  .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
                           "ceil_mode bool = 0; channels_last bool = 0; count_include_pad bool = 0; "
                           "kernel_shape ints! 1..; pads ints; strides ints 1..")
 PITH_OP_COMPOSED(QLinearConcat_ms, "com.microsoft", "QLinearConcat", 5, -1, 1,
-                 ms_quantized_upgrade_concat, NULL, .attrs = "axis int!")
+                 quantized_upgrade_concat, NULL, .attrs = "axis int!")
 PITH_OP_COMPOSED(
-    QLinearConv_ms, "com.microsoft", "QLinearConv", 8, 9, 1, upgrade_windows, NULL,
+    QLinearConv_ms, "com.microsoft", "QLinearConv", 8, 9, 1, quantized_upgrade_windows, NULL,
     .attrs =
         "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
         "channels_last bool = 0; dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; "
         "pads ints; strides ints 1..")
 PITH_OP_COMPOSED(QLinearGlobalAveragePool_ms, "com.microsoft", "QLinearGlobalAveragePool", 5, 5, 1,
-                 upgrade_one, NULL, .attrs = "channels_last bool = 0")
-PITH_OP_COMPOSED(QLinearLeakyRelu_ms, "com.microsoft", "QLinearLeakyRelu", 4, 5, 1, upgrade_one,
-                 NULL, .attrs = "alpha float = 0.01")
-PITH_OP_COMPOSED(QLinearMul_ms, "com.microsoft", "QLinearMul", 7, 8, 1, upgrade_two, NULL,
+                 quantized_upgrade_one, NULL, .attrs = "channels_last bool = 0")
+PITH_OP_COMPOSED(QLinearLeakyRelu_ms, "com.microsoft", "QLinearLeakyRelu", 4, 5, 1,
+                 quantized_upgrade_one, NULL, .attrs = "alpha float = 0.01")
+PITH_OP_COMPOSED(QLinearMul_ms, "com.microsoft", "QLinearMul", 7, 8, 1, quantized_upgrade_two, NULL,
                  .attrs = "")
-PITH_OP_COMPOSED(QLinearReduceMean_ms, "com.microsoft", "QLinearReduceMean", 4, 5, 1, upgrade_one,
-                 NULL, .attrs = "axes ints!; keepdims bool!")
-PITH_OP_COMPOSED(QLinearSigmoid_ms, "com.microsoft", "QLinearSigmoid", 4, 5, 1, upgrade_one, NULL,
-                 .attrs = "")
-PITH_OP_COMPOSED(QLinearSoftmax_ms, "com.microsoft", "QLinearSoftmax", 5, 5, 1, upgrade_one, NULL,
-                 .attrs = "axis int = -1; opset int! 1..")
-PITH_OP_COMPOSED(QLinearWhere_ms, "com.microsoft", "QLinearWhere", 9, 9, 1, upgrade_where, NULL,
-                 .attrs = "")
+PITH_OP_COMPOSED(QLinearReduceMean_ms, "com.microsoft", "QLinearReduceMean", 4, 5, 1,
+                 quantized_upgrade_one, NULL, .attrs = "axes ints!; keepdims bool!")
+PITH_OP_COMPOSED(QLinearSigmoid_ms, "com.microsoft", "QLinearSigmoid", 4, 5, 1,
+                 quantized_upgrade_one, NULL, .attrs = "")
+PITH_OP_COMPOSED(QLinearSoftmax_ms, "com.microsoft", "QLinearSoftmax", 5, 5, 1,
+                 quantized_upgrade_one, NULL, .attrs = "axis int = -1; opset int! 1..")
+PITH_OP_COMPOSED(QLinearWhere_ms, "com.microsoft", "QLinearWhere", 9, 9, 1, quantized_upgrade_where,
+                 NULL, .attrs = "")

@@ -9,14 +9,14 @@
 #include "base/dtype.h"
 #include "engine/ops/shared/ml_scores.h"
 
-static void ml_map_set_sequence(pith__type *type, int item_dtype) {
+static void map_set_sequence(pith__type *type, int item_dtype) {
     pith__type_init(type);
     type->dtype = PITH_SEQUENCE;
     type->item_dtype = item_dtype;
 }
 
 /* Keys and values of a map. */
-static pith_status open_map(pith__run *r, const pith_tensor **keys, const pith_tensor **values) {
+static pith_status map_open(pith__run *r, const pith_tensor **keys, const pith_tensor **values) {
     const pith_tensor *map = r->in[0], *items = map->data;
     if (map->dtype != PITH_SEQUENCE || map->dims[0] != 2 ||
         pith__tensor_count(&items[0]) != pith__tensor_count(&items[1]) ||
@@ -30,7 +30,7 @@ static pith_status open_map(pith__run *r, const pith_tensor **keys, const pith_t
 
 /* ---- ZipMap ---- */
 
-static pith_status infer_zip(pith__infer *c) {
+static pith_status map_infer_zip(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__labels labels = pith__labels_read(c->node, "classlabels_strings", "classlabels_int64s");
     if (!labels.count) return pith__op_fail(c, "there are no class labels");
@@ -38,11 +38,11 @@ static pith_status infer_zip(pith__infer *c) {
         return pith__op_fail(c, "an input of %s is not supported", pith__dtype_name(x->dtype));
     if (x->rank == 0 || x->rank > 2)
         return pith__op_fail(c, "the input has %d dimensions", x->rank);
-    ml_map_set_sequence(&c->out[0], labels.strings ? PITH_MAP_STRING : PITH_MAP_I64);
+    map_set_sequence(&c->out[0], labels.strings ? PITH_MAP_STRING : PITH_MAP_I64);
     return PITH_OK;
 }
 
-static pith_status run_zip(pith__run *r) {
+static pith_status map_run_zip(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith__labels labels = pith__labels_read(r->node, "classlabels_strings", "classlabels_int64s");
     int64_t rows = x->rank == 2 ? x->dims[0] : 1, columns = x->dims[x->rank - 1];
@@ -83,8 +83,8 @@ const pith__op pith__op_ml_ZipMap = {
     .types = "e",
     .attrs = "classlabels_int64s ints any; classlabels_strings strings",
     .flags = PITH_OP_LATE,
-    .infer = infer_zip,
-    .run = run_zip,
+    .infer = map_infer_zip,
+    .run = map_run_zip,
     .note = "a map is a sequence of keys and values",
 };
 
@@ -93,7 +93,7 @@ const pith__op pith__op_ml_ZipMap = {
 /* Bytes for a number as text, more than "%g" writes. */
 enum { ROOM_OF_NUMBER = 32 };
 
-static int cast_dtype(const pith__node *node) {
+static int map_cast_dtype(const pith__node *node) {
     pith_str to = pith__node_str(node, "cast_to", "TO_FLOAT");
     return pith__str_is(to, "TO_FLOAT")    ? PITH_F32
            : pith__str_is(to, "TO_INT64")  ? PITH_I64
@@ -101,20 +101,20 @@ static int cast_dtype(const pith__node *node) {
                                            : PITH_UNDEFINED;
 }
 
-static pith_status ml_map_infer_cast(pith__infer *c) {
+static pith_status map_infer_cast(pith__infer *c) {
     pith_str form = pith__node_str(c->node, "map_form", "DENSE");
     bool sparse = pith__str_is(form, "SPARSE");
-    if (!cast_dtype(c->node) || (!sparse && !pith__str_is(form, "DENSE")) ||
+    if (!map_cast_dtype(c->node) || (!sparse && !pith__str_is(form, "DENSE")) ||
         (sparse && pith__node_int(c->node, "max_map", 1) < 1))
         return pith__op_fail(c, "cast_to, map_form or max_map is out of range");
     pith__dim dims[2] = { 1, sparse ? pith__node_int(c->node, "max_map", 1) : PITH_DIM_UNKNOWN };
-    pith__type_set(&c->out[0], cast_dtype(c->node), 2, dims);
+    pith__type_set(&c->out[0], map_cast_dtype(c->node), 2, dims);
     return PITH_OK;
 }
 
 /* Value `from` of a map, or nothing (from < 0), as element `to` of y. */
-static pith_status cast_one(pith__run *r, pith_tensor *y, int64_t to, const pith_tensor *values,
-                            int64_t from) {
+static pith_status map_cast_one(pith__run *r, pith_tensor *y, int64_t to, const pith_tensor *values,
+                                int64_t from) {
     if (y->dtype != PITH_STRING && values->dtype != PITH_STRING) {
         pith__wide_put(y, to, from < 0 ? 0 : pith__wide_get(values, from));
         return PITH_OK;
@@ -146,23 +146,24 @@ static pith_status cast_one(pith__run *r, pith_tensor *y, int64_t to, const pith
     return PITH_OK;
 }
 
-static pith_status run_cast(pith__run *r) {
+static pith_status map_run_cast(pith__run *r) {
     const pith_tensor *keys, *values;
-    PITH_TRY(open_map(r, &keys, &values));
+    PITH_TRY(map_open(r, &keys, &values));
     if (keys->dtype != PITH_I64)
         return pith__op_fail(r, "the keys are %s, not int64", pith__dtype_name(keys->dtype));
     int64_t n = pith__tensor_count(keys), size = n, last = INT64_MIN;
     bool sparse = pith__str_is(pith__node_str(r->node, "map_form", "DENSE"), "SPARSE");
     if (sparse) size = pith__node_int(r->node, "max_map", 1);
-    PITH_TRY(pith__run_alloc(r, 0, cast_dtype(r->node), 2, (int64_t[]){ 1, size }));
+    PITH_TRY(pith__run_alloc(r, 0, map_cast_dtype(r->node), 2, (int64_t[]){ 1, size }));
     const int64_t *key = keys->data;
-    for (int64_t i = 0; sparse && i < size; i++) PITH_TRY(cast_one(r, r->out[0], i, values, -1));
+    for (int64_t i = 0; sparse && i < size; i++)
+        PITH_TRY(map_cast_one(r, r->out[0], i, values, -1));
     for (int64_t i = 0; i < n; i++) {
         if (sparse) {
             if (key[i] < 0 || key[i] >= size)
                 return pith__op_fail(r, "key %lld is outside of %lld", (long long)key[i],
                                      (long long)size);
-            PITH_TRY(cast_one(r, r->out[0], key[i], values, i));
+            PITH_TRY(map_cast_one(r, r->out[0], key[i], values, i));
             continue;
         }
         int64_t next = -1; /* by ascending keys */
@@ -170,7 +171,7 @@ static pith_status run_cast(pith__run *r) {
             if (key[k] > last && (next < 0 || key[k] < key[next])) next = k;
         }
         if (next < 0) return pith__op_fail(r, "a key occurs twice");
-        PITH_TRY(cast_one(r, r->out[0], i, values, next));
+        PITH_TRY(map_cast_one(r, r->out[0], i, values, next));
         last = key[next];
     }
     return PITH_OK;
@@ -187,21 +188,21 @@ const pith__op pith__op_ml_CastMap = {
     .attrs = "cast_to string TO_FLOAT|TO_STRING|TO_INT64 = TO_FLOAT; "
              "map_form string DENSE|SPARSE = DENSE; max_map int 1.. = 1",
     .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-    .infer = ml_map_infer_cast,
-    .run = run_cast,
+    .infer = map_infer_cast,
+    .run = map_run_cast,
     .note = "a map is a sequence of keys and values",
 };
 
 /* ---- DictVectorizer ---- */
 
-static pith_status infer_dict(pith__infer *c) {
+static pith_status map_infer_dict(pith__infer *c) {
     pith__labels words = pith__labels_read(c->node, "string_vocabulary", "int64_vocabulary");
     if (!words.count) return pith__op_fail(c, "the vocabulary is missing");
     pith__type_set(&c->out[0], PITH_UNDEFINED, 2, (pith__dim[]){ 1, words.count });
     return PITH_OK;
 }
 
-static int64_t ml_map_find(const pith_tensor *keys, const pith__labels *words, int64_t word) {
+static int64_t map_find(const pith_tensor *keys, const pith__labels *words, int64_t word) {
     for (int64_t i = 0; i < pith__tensor_count(keys); i++) {
         if (words->strings ? pith__str_eq(((const pith_str *)keys->data)[i], words->strings[word])
                            : ((const int64_t *)keys->data)[i] == words->ints[word])
@@ -210,17 +211,17 @@ static int64_t ml_map_find(const pith_tensor *keys, const pith__labels *words, i
     return -1;
 }
 
-static pith_status run_dict(pith__run *r) {
+static pith_status map_run_dict(pith__run *r) {
     const pith_tensor *keys, *values;
     pith__labels words = pith__labels_read(r->node, "string_vocabulary", "int64_vocabulary");
-    PITH_TRY(open_map(r, &keys, &values));
+    PITH_TRY(map_open(r, &keys, &values));
     if (keys->dtype != (words.strings ? PITH_STRING : PITH_I64))
         return pith__op_fail(r, "the keys are %s", pith__dtype_name(keys->dtype));
     size_t size = (size_t)pith__dtype_bits(values->dtype) / 8;
     PITH_TRY(pith__run_alloc(r, 0, values->dtype, 2, (int64_t[]){ 1, words.count }));
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int64_t i = 0; i < words.count; i++) {
-        int64_t at = ml_map_find(keys, &words, i);
+        int64_t at = map_find(keys, &words, i);
         if (at >= 0 && size)
             memcpy((char *)r->out[0]->data + (size_t)i * size,
                    (const char *)values->data + (size_t)at * size, size);
@@ -238,7 +239,7 @@ const pith__op pith__op_ml_DictVectorizer = {
     .max_outputs = 1,
     .attrs = "int64_vocabulary ints any; string_vocabulary strings",
     .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-    .infer = infer_dict,
-    .run = run_dict,
+    .infer = map_infer_dict,
+    .run = map_run_dict,
     .note = "a map is a sequence of keys and values",
 };

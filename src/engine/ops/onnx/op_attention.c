@@ -22,7 +22,7 @@ typedef struct shape {
     pith__dim batch, heads, rows, size;
 } shape;
 
-static pith_status shape_of(pith__infer *c, int input, const char *attribute, shape *s) {
+static pith_status attention_shape_of(pith__infer *c, int input, const char *attribute, shape *s) {
     const pith__type *t = c->in[input];
     *s = (shape){ PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN };
     if (t->rank < 0) return PITH_OK;
@@ -48,7 +48,7 @@ static bool attention_differ(pith__dim a, pith__dim b) {
     return pith__dim_known(a) && pith__dim_known(b) && a != b;
 }
 
-static pith_status check_precision(pith__infer *c) {
+static pith_status attention_check_precision(pith__infer *c) {
     int64_t precision = pith__node_int(c->node, "softmax_precision", PITH_F32);
     if (precision == PITH_F32 || precision == PITH_F16 || precision == PITH_F64 ||
         precision == PITH_BF16)
@@ -110,7 +110,7 @@ static pith_status attention_check_lengths(pith__infer *c, const shape *q) {
 static pith_status attention_infer(pith__infer *c) {
     shape q, k, v;
     pith__dim past;
-    PITH_TRY(check_precision(c));
+    PITH_TRY(attention_check_precision(c));
     PITH_TRY(pith__infer_equal_dtypes(c, Q, K));
     for (int i = PAST_K; i <= PAST_V; i++) { /* like the keys and values that they are joined
                                                 with */
@@ -119,9 +119,9 @@ static pith_status attention_infer(pith__infer *c) {
         if (dtype && own && pith__compute_dtype(dtype) != pith__compute_dtype(own))
             return pith__fail_dtype(c->err, dtype);
     }
-    PITH_TRY(shape_of(c, Q, "q_num_heads", &q));
-    PITH_TRY(shape_of(c, K, "kv_num_heads", &k));
-    PITH_TRY(shape_of(c, V, "kv_num_heads", &v));
+    PITH_TRY(attention_shape_of(c, Q, "q_num_heads", &q));
+    PITH_TRY(attention_shape_of(c, K, "kv_num_heads", &k));
+    PITH_TRY(attention_shape_of(c, V, "kv_num_heads", &v));
     if (attention_differ(q.batch, k.batch) || attention_differ(q.batch, v.batch) ||
         attention_differ(k.heads, v.heads) || attention_differ(k.rows, v.rows) ||
         attention_differ(q.size, k.size) ||
@@ -178,12 +178,12 @@ static pith__attend attention_sizes_of(const pith__attend_kernels *kernels, cons
 
 /* The dtype that softmax_precision rounds to where that is less than what is computed in; 0: none.
  */
-static int precision_of(const pith__attend_kernels *s, const pith__node *node) {
+static int attention_precision(const pith__attend_kernels *s, const pith__node *node) {
     int precision = (int)pith__node_int(node, "softmax_precision", s->dtype);
     return precision == PITH_F64 || precision == s->dtype ? 0 : precision;
 }
 
-static pith_status check_lengths(const pith__run *r, const pith__attend *a) {
+static pith_status attention_check_given_lengths(const pith__run *r, const pith__attend *a) {
     for (int64_t b = 0; a->lengths && b < a->batch; b++) {
         if (a->lengths[b] < 0 || a->lengths[b] > a->keys)
             return pith__op_fail(r, "nonpad_kv_seqlen[%lld] is %lld, and there are %lld keys",
@@ -239,11 +239,11 @@ static pith_status attention_run_plain(pith__run *r) {
     a.left = pith__node_int(r->node, "left_window_size", -1);
     a.right = pith__node_int(r->node, "right_window_size", -1);
     a.mode = pith__node_choice(r->node, "qk_matmul_output_mode", 0);
-    a.precision = precision_of(s, r->node);
+    a.precision = attention_precision(s, r->node);
     a.mask = pith__has_input(r, MASK) ? r->in[MASK] : NULL;
     a.lengths = pith__has_input(r, LENGTHS) ? r->in[LENGTHS]->data : NULL;
     a.at_end = a.lengths && !past;
-    PITH_TRY(check_lengths(r, &a));
+    PITH_TRY(attention_check_given_lengths(r, &a));
     if (r->out_count > 3 && r->out[3]) a.scores = r->out[3]->data;
     char *rest = r->scratch;
     size_t element = s->product.element;

@@ -34,7 +34,7 @@ static bool binary_is_size(pith__dims *dims, pith__dim x) {
 
 /* The operator truncates, symbols divide with floor: the same where both sides are sizes, or
  * nothing is left over. */
-static pith__dim elem_div(pith__dims *dims, const pith__dim *x, int count) {
+static pith__dim binary_elem_div(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
     if (pith__dim_known(x[0]) && pith__dim_known(x[1]))
         return x[1] == 0 ? PITH_DIM_UNKNOWN : x[0] / x[1];
@@ -44,7 +44,7 @@ static pith__dim elem_div(pith__dims *dims, const pith__dim *x, int count) {
                                                                                : PITH_DIM_UNKNOWN;
 }
 
-static pith__dim elem_mod(pith__dims *dims, const pith__dim *x, int count) {
+static pith__dim binary_elem_mod(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
     if (!pith__dim_known(x[0]) || !pith__dim_known(x[1]) || x[1] == 0 || x[1] == -1)
@@ -54,7 +54,7 @@ static pith__dim elem_mod(pith__dims *dims, const pith__dim *x, int count) {
 }
 
 /* A size is never negative, so it differs from a negative number whatever it is. */
-static pith__dim elem_equal(pith__dims *dims, const pith__dim *x, int count) {
+static pith__dim binary_elem_equal(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
     if (pith__dim_equal(x[0], x[1])) return 1;
     if (pith__dim_known(x[0]) && pith__dim_known(x[1])) return 0;
@@ -78,7 +78,7 @@ COMPARE(elem_and, &&)
 COMPARE(elem_or, ||)
 
 /* With fmod the sign is the dividend's. */
-static pith__dim elem_fmod(pith__dims *dims, const pith__dim *x, int count) {
+static pith__dim binary_elem_fmod(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
     bool known = pith__dim_known(x[0]) && pith__dim_known(x[1]) && x[1] != 0 && x[1] != -1;
@@ -91,8 +91,8 @@ static const row rows[] = {
     { "BitwiseAnd", "bit_and", NULL },
     { "BitwiseOr", "bit_or", NULL },
     { "BitwiseXor", "bit_xor", NULL },
-    { "Div", "div", elem_div },
-    { "Equal", "equal", elem_equal },
+    { "Div", "div", binary_elem_div },
+    { "Equal", "equal", binary_elem_equal },
     { "Greater", "less", elem_greater },
     { "GreaterOrEqual", "less_equal", elem_greater_equal },
     { "Less", "less", elem_less },
@@ -117,7 +117,7 @@ static const row *binary_find_row(const pith__node *node) {
 }
 
 /* Rank that b is padded to at its end, for the old attribute; b's own rank otherwise. */
-static int padded_rank(const pith__node *node, int a_rank, int b_rank) {
+static int binary_padded_rank(const pith__node *node, int a_rank, int b_rank) {
     bool per_channel = pith__str_is(node->op_type, "PRelu");
     if (node->opset >= 7 || !(per_channel || pith__node_attr(node, "axis")) || a_rank < b_rank)
         return b_rank;
@@ -130,7 +130,7 @@ static pith_status binary_infer_shape(pith__infer *c, int dtype) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
     pith__type b = *c->in[1], out;
     if (b.rank >= 0 && c->in[0]->rank >= 0) {
-        int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
+        int rank = binary_padded_rank(c->node, c->in[0]->rank, b.rank);
         while (b.rank < rank) b.dims[b.rank++] = 1;
     }
     /* as the rows' functions have it */
@@ -147,15 +147,16 @@ static pith_status binary_infer(pith__infer *c) {
     return binary_infer_shape(c, dtype);
 }
 
-static pith_status infer_mod(pith__infer *c) {
+static pith_status binary_infer_mod(pith__infer *c) {
     bool fmod = pith__node_int(c->node, "fmod", 0) != 0;
     PITH_TRY(binary_infer(c));
-    return pith__infer_elems(c, fmod ? elem_fmod : elem_mod);
+    return pith__infer_elems(c, fmod ? binary_elem_fmod : binary_elem_mod);
 }
 
 static pith_status binary_infer_test(pith__infer *c) { return binary_infer_shape(c, PITH_BOOL); }
 
-static pith_status prepare_family(pith__prepare *c, const char *family, int dtype, int result) {
+static pith_status binary_prepare_family(pith__prepare *c, const char *family, int dtype,
+                                         int result) {
     pith__map_state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     PITH_TRY(pith__map_find(s, family, dtype, c));
@@ -165,14 +166,14 @@ static pith_status prepare_family(pith__prepare *c, const char *family, int dtyp
 }
 
 static pith_status binary_prepare(pith__prepare *c) {
-    return prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, 0);
+    return binary_prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, 0);
 }
 
 static pith_status binary_prepare_test(pith__prepare *c) {
-    return prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, PITH_BOOL);
+    return binary_prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, PITH_BOOL);
 }
 
-static pith_status prepare_as_unsigned(pith__prepare *c, const char *family) {
+static pith_status binary_prepare_as_unsigned(pith__prepare *c, const char *family) {
     static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = {
         [PITH_U8] = PITH_U8,   [PITH_I8] = PITH_U8,   [PITH_U16] = PITH_U16, [PITH_I16] = PITH_U16,
         [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
@@ -180,40 +181,40 @@ static pith_status prepare_as_unsigned(pith__prepare *c, const char *family) {
     int dtype = c->in[0]->dtype;
     if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype])
         return pith__fail_dtype(c->err, dtype);
-    PITH_TRY(prepare_family(c, family, unsigned_of[dtype], dtype));
+    PITH_TRY(binary_prepare_family(c, family, unsigned_of[dtype], dtype));
     ((pith__map_state *)c->state)->compute = dtype;
     return PITH_OK;
 }
 
 static pith_status binary_prepare_bits(pith__prepare *c) {
-    return prepare_as_unsigned(c, binary_find_row(c->node)->family);
+    return binary_prepare_as_unsigned(c, binary_find_row(c->node)->family);
 }
 
-static pith_status prepare_shift(pith__prepare *c) {
+static pith_status binary_prepare_shift(pith__prepare *c) {
     pith_str direction = pith__node_str(c->node, "direction", "");
     bool left = pith__str_is(direction, "LEFT");
     if (!left && !pith__str_is(direction, "RIGHT")) {
         return pith__op_fail(c, "attribute direction is '" PITH_STR_FMT "', expected LEFT or RIGHT",
                              PITH_STR_ARG(direction));
     }
-    return left ? prepare_as_unsigned(c, "shift_left")
-                : prepare_family(c, "shift_right", c->in[0]->dtype, 0);
+    return left ? binary_prepare_as_unsigned(c, "shift_left")
+                : binary_prepare_family(c, "shift_right", c->in[0]->dtype, 0);
 }
 
-static pith_status prepare_mod(pith__prepare *c) {
-    return prepare_family(c, pith__node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype,
-                          0);
+static pith_status binary_prepare_mod(pith__prepare *c) {
+    return binary_prepare_family(c, pith__node_int(c->node, "fmod", 0) ? "fmod" : "mod",
+                                 c->in[0]->dtype, 0);
 }
 
 /* Only where no rank has to be made equal. */
 static bool binary_elementwise(const pith__run *r, pith__elementwise *e) {
     *e = pith__map2_of(r->state, r->out[0], r->in[0], r->in[1]);
-    return padded_rank(r->node, r->in[0]->rank, r->in[1]->rank) == r->in[1]->rank;
+    return binary_padded_rank(r->node, r->in[0]->rank, r->in[1]->rank) == r->in[1]->rank;
 }
 
 static pith_status binary_apply(pith__run *r, const pith_tensor *a, const pith_tensor *b) {
     pith_tensor padded = *r->in[1];
-    int rank = padded_rank(r->node, r->in[0]->rank, padded.rank);
+    int rank = binary_padded_rank(r->node, r->in[0]->rank, padded.rank);
     while (padded.rank < rank) padded.dims[padded.rank++] = 1;
     if (a == r->in[1]) a = &padded;
     if (b == r->in[1]) b = &padded;
@@ -222,16 +223,16 @@ static pith_status binary_apply(pith__run *r, const pith_tensor *a, const pith_t
 }
 
 static pith_status binary_run(pith__run *r) { return binary_apply(r, r->in[0], r->in[1]); }
-static pith_status run_swapped(pith__run *r) { return binary_apply(r, r->in[1], r->in[0]); }
+static pith_status binary_run_swapped(pith__run *r) { return binary_apply(r, r->in[1], r->in[0]); }
 
 /* ---- Pow: the exponent may have a type of its own ---- */
 
-static pith_status infer_pow(pith__infer *c) {
+static pith_status binary_infer_pow(pith__infer *c) {
     pith__type out;
     pith__type_init(&out);
     pith__type b = *c->in[1];
     if (b.rank >= 0 && c->in[0]->rank >= 0) {
-        int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
+        int rank = binary_padded_rank(c->node, c->in[0]->rank, b.rank);
         while (b.rank < rank) b.dims[b.rank++] = 1;
     }
     PITH_TRY(pith__infer_broadcast(c, c->in[0], &b, &out));
@@ -239,16 +240,16 @@ static pith_status infer_pow(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare_pow(pith__prepare *c) {
+static pith_status binary_prepare_pow(pith__prepare *c) {
     int base = c->in[0]->dtype, exponent = c->in[1]->dtype;
     if (!pith__convert_known(exponent, PITH_F64)) return pith__fail_dtype(c->err, exponent);
     bool mixed = !pith__dtype_is_float(base) && pith__dtype_is_float(exponent);
-    return prepare_family(c, "pow", mixed ? PITH_F64 : base, 0);
+    return binary_prepare_family(c, "pow", mixed ? PITH_F64 : base, 0);
 }
 
 /* ---- Sum, Mean, Max, Min ---- */
 
-static pith_status infer_many(pith__infer *c) {
+static pith_status binary_infer_many(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
     pith__type out = *c->in[0];
     for (int i = 1; i < c->in_count; i++) {
@@ -263,8 +264,8 @@ static pith_status infer_many(pith__infer *c) {
     return found->elem ? pith__infer_elems(c, found->elem) : PITH_OK;
 }
 
-static void scale_loop(const void *context, void *y, const void *const *x, const int *strides,
-                       int64_t n) {
+static void binary_scale_loop(const void *context, void *y, const void *const *x,
+                              const int *strides, int64_t n) {
     double count = *(const double *)context;
     const double *p = x[0];
     double *q = y;
@@ -272,7 +273,7 @@ static void scale_loop(const void *context, void *y, const void *const *x, const
     for (int64_t i = 0; i < n; i++) q[i] = p[i] / count;
 }
 
-static pith_status run_many(pith__run *r) {
+static pith_status binary_run_many(pith__run *r) {
     pith_tensor *out = r->out[0];
     const pith_tensor *sum = r->in[0];
     if (r->in_count == 1 && sum->bytes) memcpy(out->data, sum->data, sum->bytes);
@@ -287,7 +288,7 @@ static pith_status run_many(pith__run *r) {
                             .out = out,
                             .compute = { PITH_F64 },
                             .result = PITH_F64,
-                            .loop = scale_loop,
+                            .loop = binary_scale_loop,
                             .context = &count };
     pith__elementwise_run(r, &e);
     return PITH_OK;
@@ -315,7 +316,7 @@ BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs i
 BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
 BINARY(BitShift, "z", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, binary_infer,
-       prepare_shift, binary_run)
+       binary_prepare_shift, binary_run)
 BINARY(BitwiseAnd, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
 BINARY(BitwiseOr, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
 BINARY(BitwiseXor, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
@@ -324,20 +325,21 @@ BINARY(Div, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs i
 BINARY(Equal, "c", 1, 19, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE,
        binary_infer_test, binary_prepare_test, binary_run)
 BINARY(Greater, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE,
-       binary_infer_test, binary_prepare_test, run_swapped)
+       binary_infer_test, binary_prepare_test, binary_run_swapped)
 BINARY(GreaterOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test,
-       run_swapped)
+       binary_run_swapped)
 BINARY(Less, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE,
        binary_infer_test, binary_prepare_test, binary_run)
 BINARY(LessOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test,
        binary_run)
-BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, infer_mod, prepare_mod, binary_run)
+BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, binary_infer_mod, binary_prepare_mod,
+       binary_run)
 BINARY(Mul, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS,
        binary_infer, binary_prepare, binary_run)
 BINARY(Or, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
-BINARY(Pow, "jn", 1, 15, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer_pow, prepare_pow,
-       binary_run)
+BINARY(Pow, "jn", 1, 15, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer_pow,
+       binary_prepare_pow, binary_run)
 BINARY(PRelu, "r", 1, 16, "consumed_inputs ints @-5", MAP_FLAGS, binary_infer, binary_prepare,
        binary_run)
 BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS,
@@ -356,9 +358,9 @@ BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary
                                          .newest = newest_,                                        \
                                          .attrs = "consumed_inputs ints @-5",                      \
                                          .flags = PITH_OP_ELEMENTWISE,                             \
-                                         .infer = infer_many,                                      \
+                                         .infer = binary_infer_many,                               \
                                          .prepare = binary_prepare,                                \
-                                         .run = run_many };
+                                         .run = binary_run_many };
 MANY(Max, "n", 13)
 MANY(Mean, "f", 13)
 MANY(Min, "n", 13)

@@ -1,7 +1,8 @@
-/* op_cast.c - Cast, CastLike and BitCast: one element type into another.
+/* op_cast.c - Cast and CastLike: one element type into another.
  *
  * Numbers go through engine/kernels/convert.h. Strings are read by strtod, and numbers are written
- * with the fewest digits that read back as the same value; the bytes belong to the run. */
+ * with the fewest digits that read back as the same value; the bytes belong to the run. CastLike
+ * takes the dtype from its second input. Source: ONNX Cast (opset 28). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ static void cast_run_part(void *context, size_t part, int worker) {
     pith__convert(j->y->data, j->y->dtype, first, j->x->data, j->x->dtype, first, n, j->saturate);
 }
 
-static pith_status from_string(pith__run *r, const pith_tensor *x, pith_tensor *y, int64_t total) {
+static pith_status cast_from_string(pith__run *r, const pith_tensor *x, pith_tensor *y,
+                                    int64_t total) {
     const pith_str *p = x->data;
     for (int64_t i = 0; i < total; i++) {
         char text[TEXT_MAX * 4];
@@ -67,7 +69,7 @@ static pith_status from_string(pith__run *r, const pith_tensor *x, pith_tensor *
     return PITH_OK;
 }
 
-static int print_float(char *text, double v, int dtype) {
+static int cast_print_float(char *text, double v, int dtype) {
     if (isnan(v)) return snprintf(text, TEXT_MAX, "NaN");
     if (isinf(v)) return snprintf(text, TEXT_MAX, v > 0 ? "INF" : "-INF");
     int most = dtype == PITH_F64 ? 17 : dtype == PITH_F32 ? 9 : 5;
@@ -82,7 +84,8 @@ static int print_float(char *text, double v, int dtype) {
     }
 }
 
-static pith_status to_string(pith__run *r, const pith_tensor *x, pith_tensor *y, int64_t total) {
+static pith_status cast_to_string(pith__run *r, const pith_tensor *x, pith_tensor *y,
+                                  int64_t total) {
     size_t bytes;
     if (pith__mul_overflows((size_t)total, (size_t)TEXT_MAX, &bytes))
         return pith__fail_memory(r->err, SIZE_MAX);
@@ -97,7 +100,7 @@ static pith_status to_string(pith__run *r, const pith_tensor *x, pith_tensor *y,
         } else if (pith__dtype_is_float(x->dtype)) {
             double v;
             pith__convert(&v, PITH_F64, 0, x->data, x->dtype, i, 1, true);
-            n = print_float(text, v, x->dtype);
+            n = cast_print_float(text, v, x->dtype);
         } else {
             int64_t v;
             pith__convert(&v, PITH_I64, 0, x->data, x->dtype, i, 1, true);
@@ -119,8 +122,8 @@ static pith_status cast_run(pith__run *r) {
         return PITH_OK;
     }
     if (x->data != y->data) pith__tensor_clear_tail(y);
-    if (x->dtype == PITH_STRING) return from_string(r, x, y, total);
-    if (y->dtype == PITH_STRING) return to_string(r, x, y, total);
+    if (x->dtype == PITH_STRING) return cast_from_string(r, x, y, total);
+    if (y->dtype == PITH_STRING) return cast_to_string(r, x, y, total);
     pith_str mode = pith__node_str(r->node, "round_mode", "up");
     job j = { x,
               y,
@@ -136,7 +139,7 @@ static pith_status cast_run(pith__run *r) {
     return PITH_OK;
 }
 
-static pith_status infer_to(pith__infer *c, int to) {
+static pith_status cast_infer_to(pith__infer *c, int to) {
     const pith__type *x = c->in[0];
     pith__infer_set(c, 0, to, x->rank, x->dims);
     bool kept = to == PITH_I64 || (to == PITH_I32 && x->data == NULL) || to == x->dtype;
@@ -179,10 +182,10 @@ static pith_status cast_infer_cast(pith__infer *c) {
         return pith__op_fail(c, "attribute to is missing or not an element type: %lld",
                              (long long)to);
     }
-    return infer_to(c, (int)to);
+    return cast_infer_to(c, (int)to);
 }
 
-static pith_status cast_infer_like(pith__infer *c) { return infer_to(c, c->in[1]->dtype); }
+static pith_status cast_infer_like(pith__infer *c) { return cast_infer_to(c, c->in[1]->dtype); }
 
 static pith_status cast_prepare(pith__prepare *c) {
     int from = c->in[0]->dtype, to = c->out[0].dtype;
@@ -224,36 +227,3 @@ const pith__op pith__op_CastLike = {
     .prepare = cast_prepare,
     .run = cast_run
 };
-
-/* ---- BitCast: the same bytes ---- */
-
-static pith_status infer_bits(pith__infer *c) {
-    int64_t to = pith__node_int(c->node, "to", 0);
-    const pith__type *x = c->in[0];
-    if (to <= 0 || to >= PITH_DTYPE_COUNT || to == PITH_STRING || x->dtype == PITH_STRING ||
-        (x->dtype && pith__dtype_bits(x->dtype) != pith__dtype_bits((int)to))) {
-        return pith__op_fail(c, "cannot see the bits of %s as type %lld",
-                             pith__dtype_name(x->dtype), (long long)to);
-    }
-    pith__infer_set(c, 0, (int)to, x->rank, x->dims);
-    return PITH_OK;
-}
-
-static pith_status run_bits(pith__run *r) {
-    if (r->in[0]->bytes && r->out[0]->data != r->in[0]->data)
-        memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
-    return PITH_OK;
-}
-
-const pith__op pith__op_BitCast = { .domain = "",
-                                    .name = "BitCast",
-                                    .since = 26,
-                                    .newest = 26,
-                                    .min_inputs = 1,
-                                    .max_inputs = 1,
-                                    .max_outputs = 1,
-                                    .types = "a",
-                                    .attrs = "to dtype!",
-                                    .flags = PITH_OP_IN_PLACE,
-                                    .infer = infer_bits,
-                                    .run = run_bits };

@@ -76,8 +76,9 @@ static void conv_dims(int64_t *to, const pith__node *node, const char *last, con
 }
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
-static pith_status transposed_output(pith__dim *out, pith__window *w, pith__dims *dims,
-                                     const pith__node *node, const pith__dim *in, pith_error *err) {
+static pith_status conv_transposed_output(pith__dim *out, pith__window *w, pith__dims *dims,
+                                          const pith__node *node, const pith__dim *in,
+                                          pith_error *err) {
     size_t extra_count, shape_count;
     const int64_t *extra = pith__node_ints(node, "output_padding", &extra_count),
                   *shape = pith__node_ints(node, "output_shape", &shape_count);
@@ -115,12 +116,12 @@ static pith_status transposed_output(pith__dim *out, pith__window *w, pith__dims
 }
 
 /* The window of a transposed convolution walks the output, once per input place. */
-static pith_status transposed_window(pith__window *w, const pith__node *node, const int64_t *x,
-                                     const int64_t *weights, const int64_t *y, int rank,
-                                     pith_error *err) {
+static pith_status conv_transposed_window(pith__window *w, const pith__node *node, const int64_t *x,
+                                          const int64_t *weights, const int64_t *y, int rank,
+                                          pith_error *err) {
     pith__dim out[PITH_WINDOW_RANK];
     PITH_TRY(pith__windows_attributes(w, node, rank, weights + 2, err));
-    PITH_TRY(transposed_output(out, w, NULL, node, x + 2, err));
+    PITH_TRY(conv_transposed_output(out, w, NULL, node, x + 2, err));
     for (int i = 0; i < rank; i++) {
         w->in[i] = y[i + 2];
         w->out[i] = x[i + 2];
@@ -187,7 +188,7 @@ static pith_status conv_infer(pith__infer *c) {
         pith__window window;
         PITH_TRY(pith__windows_attributes(&window, c->node, x->rank - 2, w->dims + 2, c->err));
         if (transposed)
-            PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, in + 2, c->err));
+            PITH_TRY(conv_transposed_output(dims + 2, &window, c->dims, c->node, in + 2, c->err));
         else
             PITH_TRY(pith__windows_output(dims + 2, c->dims, &window, c->node, in + 2, 1, c->err));
     }
@@ -255,8 +256,8 @@ static sizes conv_sizes_of(const pith__node *node, const int64_t *x, const int64
 
 /* Elements of the columns of one part, their packed form (f32) and the result; false on overflow.
  */
-static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_t windows,
-                          int64_t places[3]) {
+static bool conv_part_elements(const state *s, const sizes *z, int64_t kernel, int64_t windows,
+                               int64_t places[3]) {
     int64_t tile = windows < TILE ? windows : TILE, rows;
     if (s->transposed) { /* the whole input plane, transposed weights, columns */
         return !pith__mul_overflows(z->maps, kernel, &rows) &&
@@ -306,14 +307,14 @@ static pith_status conv_scratch(const pith__infer *c, const void *state_, int th
     }
     if (s->phases) {
         pith__window window;
-        PITH_TRY(transposed_window(&window, c->node, in, w->dims, out, rank, c->err));
+        PITH_TRY(conv_transposed_window(&window, c->node, in, w->dims, out, rank, c->err));
         if (pith__conv_transpose_fits(&z, &window)) {
             if (!pith__conv_transpose_scratch(&z, &window, threads, bytes))
                 return pith__fail_memory(c->err, SIZE_MAX);
             return pith__widen_scratch(c, 0, bytes);
         }
     }
-    bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
+    bool fits = windows >= 0 && conv_part_elements(s, &z, kernel, windows, places);
     for (int i = 0; fits && i < 3; i++) fits = conv_add_bytes(&part, places[i], s->size);
     fits = fits && !pith__mul_overflows(part, (size_t)threads, bytes);
     if (l->x_zero >= 0) { /* everything in f64 */
@@ -387,7 +388,7 @@ static void conv_run_tile(void *context, size_t part, int worker) {
                  j->windows, dense);
 }
 
-static void run_transposed(void *context, size_t part, int worker) {
+static void conv_run_transposed(void *context, size_t part, int worker) {
     const job *j = context;
     const sizes *z = &j->z;
     size_t size = j->s->size;
@@ -410,7 +411,8 @@ static void run_transposed(void *context, size_t part, int worker) {
 }
 
 /* t - zero as doubles; zero: one number, or one per row of `row` elements. */
-static void widen_integers(double *to, const pith_tensor *t, const pith_tensor *zero, int64_t row) {
+static void conv_widen_integers(double *to, const pith_tensor *t, const pith_tensor *zero,
+                                int64_t row) {
     int64_t total = pith__tensor_count(t), zeros = zero ? pith__tensor_count(zero) : 0;
     pith__convert(to, PITH_F64, 0, t->data, t->dtype, 0, total, true);
     for (int64_t i = 0; zeros && i < total; i++) {
@@ -429,8 +431,8 @@ static float conv_number(const pith__run *r, int input, int64_t i) {
 }
 
 /* Exact sums into the output's type: as they are, or scaled and rounded. */
-static void finish_integers(const pith__run *r, const layout *l, const double *sums, int64_t maps,
-                            int64_t plane) {
+static void conv_finish_integers(const pith__run *r, const layout *l, const double *sums,
+                                 int64_t maps, int64_t plane) {
     pith_tensor *y = r->out[0];
     double low = y->dtype == PITH_I8 ? -128 : 0, high = y->dtype == PITH_I8 ? 127 : 255;
     for (int64_t i = 0; i < pith__tensor_count(y); i++) {
@@ -474,7 +476,7 @@ static pith_status conv_job_begin(job *j, const pith__run *r) {
     conv_dims(out, r->node, "y_last", y->dims, y->rank);
     j->z = conv_sizes_of(r->node, in, w->dims, s->transposed);
     if (s->transposed)
-        return transposed_window(&j->w, r->node, in, w->dims, out, x->rank - 2, r->err);
+        return conv_transposed_window(&j->w, r->node, in, w->dims, out, x->rank - 2, r->err);
     PITH_TRY(pith__windows_attributes(&j->w, r->node, x->rank - 2, w->dims + 2, r->err));
     pith__windows_complete(&j->w, r->node, in + 2, out + 2);
     return PITH_OK;
@@ -503,7 +505,7 @@ static pith_status conv_run_plain(pith__run *r) {
     j.kernel = pith__window_count(j.w.kernel, j.w.rank);
     j.windows = pith__window_count(j.w.out, j.w.rank);
     j.plane = pith__window_count(j.w.in, j.w.rank);
-    part_elements(s, &j.z, j.kernel, j.windows, j.places);
+    conv_part_elements(s, &j.z, j.kernel, j.windows, j.places);
     for (int i = 0; i < 3; i++) j.worker_bytes += pith__round64((size_t)j.places[i] * s->size);
     char *rest = r->scratch;
     double *sums = NULL;
@@ -525,7 +527,7 @@ static pith_status conv_run_plain(pith__run *r) {
     j.workers = rest;
     j.tiles = (j.windows + TILE - 1) / TILE;
     if (s->transposed)
-        pith__run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
+        pith__run_parallel(r, conv_run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
     else
         pith__run_parallel(r, conv_run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
     int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;
@@ -559,8 +561,8 @@ static void conv_cost(const pith__run *r, pith__cost *cost) {
 static pith_status conv_prepare(pith__prepare *c) { return conv_prepare_any(c, NULL); }
 
 static const conv_integers conv_integers_all = { pith__conv_int_prepare, pith__conv_int_scratch,
-                                                 pith__conv_int_run, widen_integers,
-                                                 finish_integers };
+                                                 pith__conv_int_run, conv_widen_integers,
+                                                 conv_finish_integers };
 
 static pith_status conv_prepare_integers(pith__prepare *c) {
     return conv_prepare_any(c, &conv_integers_all);

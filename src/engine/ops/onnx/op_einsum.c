@@ -29,19 +29,19 @@ typedef struct einsum {
     bool seen[MAX_LABELS];
 } einsum;
 
-static int letter(char ch) {
+static int einsum_letter(char ch) {
     return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1;
 }
 
 /* One term ("ij...k") for a tensor of this rank (-1: the result, whose "..." has `dots`
  * dimensions). */
-static pith_status read_term(pith_error *err, pith_str term, int rank, int dots, int8_t *labels,
-                             int *count) {
+static pith_status einsum_read_term(pith_error *err, pith_str term, int rank, int dots,
+                                    int8_t *labels, int *count) {
     int letters = 0, n = 0;
-    for (size_t i = 0; i < term.size; i++) letters += letter(term.data[i]) >= 0;
+    for (size_t i = 0; i < term.size; i++) letters += einsum_letter(term.data[i]) >= 0;
     if (rank >= 0) dots = rank - letters;
     for (size_t i = 0; i < term.size; i++) {
-        int label = letter(term.data[i]);
+        int label = einsum_letter(term.data[i]);
         if (term.data[i] == ' ') continue;
         if (label < 0) {
             if (term.size - i < 3 || memcmp(term.data + i, "...", 3) != 0)
@@ -66,7 +66,7 @@ static pith_status read_term(pith_error *err, pith_str term, int rank, int dots,
     return PITH_OK;
 }
 
-static pith_status note_size(einsum *e, int label, pith__dim size, pith_error *err) {
+static pith_status einsum_note_size(einsum *e, int label, pith__dim size, pith_error *err) {
     pith__dim *known = &e->sizes[label];
     if (!e->seen[label] || *known == 1)
         *known = size;
@@ -81,8 +81,9 @@ static pith_status note_size(einsum *e, int label, pith__dim size, pith_error *e
 }
 
 /* Reads the equation against ranks and sizes; an operand of unknown rank makes *known false. */
-static pith_status read_equation(einsum *e, const pith__node *node, const pith__type *const *in,
-                                 int count, bool *known, pith_error *err) {
+static pith_status einsum_read_equation(einsum *e, const pith__node *node,
+                                        const pith__type *const *in, int count, bool *known,
+                                        pith_error *err) {
     pith_str equation = pith__node_str(node, "equation", ""), left = equation, right = { NULL, 0 };
     memset(e, 0, sizeof *e);
     *known = true;
@@ -104,13 +105,13 @@ static pith_status read_equation(einsum *e, const pith__node *node, const pith__
         const pith__type *t = in[operand];
         if (t->rank < 0) return *known = false, PITH_OK;
         int n;
-        PITH_TRY(read_term(err, (pith_str){ left.data + begin, i - begin }, t->rank, 0,
-                           e->in[operand], &n));
+        PITH_TRY(einsum_read_term(err, (pith_str){ left.data + begin, i - begin }, t->rank, 0,
+                                  e->in[operand], &n));
         for (int d = 0; d < n; d++) {
             int label = e->in[operand][d];
             uses[label]++;
             if (label >= ELLIPSIS && label - ELLIPSIS + 1 > dots) dots = label - ELLIPSIS + 1;
-            PITH_TRY(note_size(e, label, t->dims[d], err));
+            PITH_TRY(einsum_note_size(e, label, t->dims[d], err));
         }
         operand++;
         begin = i + 1;
@@ -119,7 +120,7 @@ static pith_status read_equation(einsum *e, const pith__node *node, const pith__
         return pith__fail(err, PITH_ERR_ARGUMENT, "equation: %d terms for %d operands", operand,
                           count);
     if (right.data) {
-        PITH_TRY(read_term(err, right, -1, dots, e->out, &e->out_rank));
+        PITH_TRY(einsum_read_term(err, right, -1, dots, e->out, &e->out_rank));
         for (int d = 0; d < e->out_rank; d++)
             if (!e->seen[(int)e->out[d]])
                 return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -145,7 +146,7 @@ static pith_status einsum_infer(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
     if (dtype && !pith__dtype_is_float(dtype) && !pith__dtype_is_int(dtype))
         return pith__fail_dtype(c->err, dtype);
-    PITH_TRY(read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
+    PITH_TRY(einsum_read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
     pith__dim dims[PITH_MAX_RANK];
     for (int d = 0; known && d < e.out_rank; d++) dims[d] = e.sizes[(int)e.out[d]];
     pith__type_set(&c->out[0], c->in[0]->dtype, known ? e.out_rank : -1, dims);
@@ -177,8 +178,8 @@ static int einsum_kind(bool left, bool right, bool out) {
 }
 
 /* Adds the labels of one kind, in the order of `order`, to a side whose tensor has these labels. */
-static void side_add(side *s, const einsum *e, const int *kinds, int kind, const int8_t *order,
-                     int count, const int64_t *strides) {
+static void einsum_side_add(side *s, const einsum *e, const int *kinds, int kind,
+                            const int8_t *order, int count, const int64_t *strides) {
     for (int i = 0; i < count; i++) {
         int label = order[i];
         if (kinds[label] != kind) continue;
@@ -187,7 +188,7 @@ static void side_add(side *s, const einsum *e, const int *kinds, int kind, const
     }
 }
 
-static int64_t side_finish(side *s) {
+static int64_t einsum_side_finish(side *s) {
     int64_t count = 1;
     s->as_it_is = true;
     for (int d = s->rank - 1; d >= 0; d--) {
@@ -212,43 +213,45 @@ static bool einsum_strides(const einsum *e, const int8_t *labels, const int64_t 
 }
 
 /* The sides for the left operand `first`; in[] are the shapes. */
-static void matmuls_lay_out(matmuls *m, const einsum *e, const int64_t strides[3][MAX_LABELS],
-                            const int *kinds, int first, int ranks[3]) {
+static void einsum_matmuls_lay_out(matmuls *m, const einsum *e,
+                                   const int64_t strides[3][MAX_LABELS], const int *kinds,
+                                   int first, int ranks[3]) {
     const int8_t *order[3] = { e->in[first], e->in[!first], e->out };
     const int64_t *own[3] = { strides[first], strides[!first], strides[2] };
     int row = first ? COLUMN : ROW, column = first ? ROW : COLUMN;
     int left_rank = ranks[first];
     side *l = &m->left, *r = &m->right, *o = &m->out, turned = { 0 };
     *l = *r = *o = turned;
-    side_add(l, e, kinds, BATCH, order[2], ranks[2], own[0]);
-    side_add(l, e, kinds, row, order[2], ranks[2], own[0]);
-    side_add(l, e, kinds, SUMMED, order[0], left_rank, own[0]);
-    side_add(r, e, kinds, BATCH, order[2], ranks[2], own[1]);
+    einsum_side_add(l, e, kinds, BATCH, order[2], ranks[2], own[0]);
+    einsum_side_add(l, e, kinds, row, order[2], ranks[2], own[0]);
+    einsum_side_add(l, e, kinds, SUMMED, order[0], left_rank, own[0]);
+    einsum_side_add(r, e, kinds, BATCH, order[2], ranks[2], own[1]);
     turned = *r;
-    side_add(r, e, kinds, SUMMED, order[0], left_rank, own[1]);
-    side_add(r, e, kinds, column, order[2], ranks[2], own[1]);
-    side_add(&turned, e, kinds, column, order[2], ranks[2], own[1]);
-    side_add(&turned, e, kinds, SUMMED, order[0], left_rank, own[1]);
-    side_add(o, e, kinds, BATCH, order[2], ranks[2], own[2]);
-    side_add(o, e, kinds, row, order[2], ranks[2], own[2]);
-    side_add(o, e, kinds, column, order[2], ranks[2], own[2]);
-    m->left_count = side_finish(l);
-    m->right_count = side_finish(r);
-    side_finish(&turned);
+    einsum_side_add(r, e, kinds, SUMMED, order[0], left_rank, own[1]);
+    einsum_side_add(r, e, kinds, column, order[2], ranks[2], own[1]);
+    einsum_side_add(&turned, e, kinds, column, order[2], ranks[2], own[1]);
+    einsum_side_add(&turned, e, kinds, SUMMED, order[0], left_rank, own[1]);
+    einsum_side_add(o, e, kinds, BATCH, order[2], ranks[2], own[2]);
+    einsum_side_add(o, e, kinds, row, order[2], ranks[2], own[2]);
+    einsum_side_add(o, e, kinds, column, order[2], ranks[2], own[2]);
+    m->left_count = einsum_side_finish(l);
+    m->right_count = einsum_side_finish(r);
+    einsum_side_finish(&turned);
     m->turned = !r->as_it_is && turned.as_it_is;
     if (m->turned) *r = turned;
-    m->out_count = side_finish(o);
+    m->out_count = einsum_side_finish(o);
     m->swapped = first;
 }
 
 /* How many elements would have to be moved, and packed as a right side. */
-static double matmuls_moved(const matmuls *m) {
+static double einsum_matmuls_moved(const matmuls *m) {
     return (m->left.as_it_is ? 0 : (double)m->left_count) +
            (m->out.as_it_is ? 0 : (double)m->out_count) +
            (double)m->right_count * (m->right.as_it_is ? 1 : 2);
 }
 
-static void matmuls_plan(matmuls *m, const einsum *e, const pith__type *const *in, int count) {
+static void einsum_matmuls_plan(matmuls *m, const einsum *e, const pith__type *const *in,
+                                int count) {
     bool has[3][MAX_LABELS] = { { false } };
     int64_t strides[3][MAX_LABELS] = { { 0 } }, out_dims[PITH_MAX_RANK];
     int kinds[MAX_LABELS];
@@ -274,10 +277,10 @@ static void matmuls_plan(matmuls *m, const einsum *e, const pith__type *const *i
     int64_t sizes[KINDS];
     memcpy(sizes, m->sizes, sizeof sizes);
     matmuls other = *m;
-    matmuls_lay_out(m, e, (const int64_t(*)[MAX_LABELS])strides, kinds, 0, ranks);
-    matmuls_lay_out(&other, e, (const int64_t(*)[MAX_LABELS])strides, kinds, 1, ranks);
+    einsum_matmuls_lay_out(m, e, (const int64_t(*)[MAX_LABELS])strides, kinds, 0, ranks);
+    einsum_matmuls_lay_out(&other, e, (const int64_t(*)[MAX_LABELS])strides, kinds, 1, ranks);
     other.sizes[ROW] = sizes[COLUMN], other.sizes[COLUMN] = sizes[ROW];
-    if (matmuls_moved(&other) < matmuls_moved(m)) *m = other;
+    if (einsum_matmuls_moved(&other) < einsum_matmuls_moved(m)) *m = other;
     m->possible = true;
 }
 
@@ -309,8 +312,8 @@ static pith_status einsum_scratch(const pith__infer *c, const void *state_, int 
     einsum e;
     bool known;
     matmuls m;
-    PITH_TRY(read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
-    if (s->floats) matmuls_plan(&m, &e, c->in, c->in_count);
+    PITH_TRY(einsum_read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
+    if (s->floats) einsum_matmuls_plan(&m, &e, c->in, c->in_count);
     if (!s->floats || !m.possible) return pith__wide_scratch(c, s, threads, bytes);
     size_t element = s->product.element, offsets;
     bool fits = pith__product_scratch(&s->product, m.sizes[BATCH], m.sizes[COLUMN], m.sizes[SUMMED],
@@ -324,7 +327,7 @@ static pith_status einsum_scratch(const pith__infer *c, const void *state_, int 
 }
 
 /* Row-major strides of a side's own order. */
-static void side_strides(const side *s, int64_t *strides) {
+static void einsum_side_strides(const side *s, int64_t *strides) {
     int64_t stride = 1;
     for (int d = s->rank - 1; d >= 0; d--) {
         strides[d] = stride;
@@ -333,12 +336,12 @@ static void side_strides(const side *s, int64_t *strides) {
 }
 
 /* An operand in the order of the side. */
-static const void *side_take(pith__run *r, const side *s, const void *data, int64_t count,
-                             size_t element, char **at) {
+static const void *einsum_side_take(pith__run *r, const side *s, const void *data, int64_t count,
+                                    size_t element, char **at) {
     int64_t to[MAX_LABELS];
     if (s->as_it_is) return data;
     void *moved = *at;
-    side_strides(s, to);
+    einsum_side_strides(s, to);
     pith__run_move(r, moved, to, data, s->strides, s->dims, s->rank, element);
     *at += pith__round64((size_t)count * element);
     return moved;
@@ -351,9 +354,10 @@ static pith_status einsum_run_matmuls(pith__run *r, const matmuls *m) {
             k = m->sizes[SUMMED];
     int64_t *b_at = r->scratch, own[MAX_LABELS];
     char *at = (char *)r->scratch + pith__round64((size_t)count * sizeof *b_at);
-    const void *left = side_take(r, &m->left, r->in[m->swapped]->data, m->left_count, element, &at);
+    const void *left =
+        einsum_side_take(r, &m->left, r->in[m->swapped]->data, m->left_count, element, &at);
     const void *right =
-        side_take(r, &m->right, r->in[!m->swapped]->data, m->right_count, element, &at);
+        einsum_side_take(r, &m->right, r->in[!m->swapped]->data, m->right_count, element, &at);
     void *out = r->out[0]->data;
     if (!m->out.as_it_is) {
         out = at;
@@ -375,7 +379,7 @@ static pith_status einsum_run_matmuls(pith__run *r, const matmuls *m) {
                             .b_at = b_at };
     pith__product_run(r, at, &j);
     if (m->out.as_it_is) return PITH_OK;
-    side_strides(&m->out, own);
+    einsum_side_strides(&m->out, own);
     pith__run_move(r, r->out[0]->data, m->out.strides, out, own, m->out.dims, m->out.rank, element);
     return PITH_OK;
 }
@@ -388,8 +392,8 @@ static pith_status einsum_read(const pith__run *r, einsum *e, matmuls *m) {
         pith__type_of_tensor(&types[i], r->in[i]);
         in[i] = &types[i];
     }
-    PITH_TRY(read_equation(e, r->node, in, r->in_count, &known, r->err));
-    matmuls_plan(m, e, in, r->in_count);
+    PITH_TRY(einsum_read_equation(e, r->node, in, r->in_count, &known, r->err));
+    einsum_matmuls_plan(m, e, in, r->in_count);
     return PITH_OK;
 }
 

@@ -11,23 +11,23 @@ static int64_t gather_index_at(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
-static pith_status check_index_dtype(pith__infer *c, int input) {
+static pith_status gather_check_index_dtype(pith__infer *c, int input) {
     int dtype = c->in[input]->dtype;
     if (dtype == PITH_UNDEFINED || dtype == PITH_I64 || dtype == PITH_I32) return PITH_OK;
     return pith__op_fail(c, "indices have dtype %s, expected int64 or int32",
                          pith__dtype_name(dtype));
 }
 
-static pith_status fail_index(pith__run *r, int64_t index, int64_t size) {
+static pith_status gather_fail_index(pith__run *r, int64_t index, int64_t size) {
     return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
                       (long long)index, (long long)size);
 }
 
 /* ---- Gather ---- */
 
-static pith_status infer_gather(pith__infer *c) {
+static pith_status gather_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1];
-    PITH_TRY(check_index_dtype(c, 1));
+    PITH_TRY(gather_check_index_dtype(c, 1));
     if (x->rank < 0 || indices->rank < 0) {
         pith__infer_set(c, 0, x->dtype, -1, NULL);
         return PITH_OK;
@@ -78,7 +78,7 @@ static void gather_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status run_gather(pith__run *r) {
+static pith_status gather_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     int axis;
@@ -92,7 +92,7 @@ static pith_status run_gather(pith__run *r) {
     if (!pith__tensor_count(y)) return PITH_OK;
     for (int64_t i = 0; i < j.count; i++) {
         int64_t at = gather_index_at(j.indices, i);
-        if (at < -j.n || at >= j.n) return fail_index(r, at, j.n);
+        if (at < -j.n || at >= j.n) return gather_fail_index(r, at, j.n);
     }
     for (int i = axis + 1; i < x->rank; i++) j.bytes *= (size_t)x->dims[i];
     j.total = j.count;
@@ -118,15 +118,15 @@ const pith__op pith__op_Gather = { .domain = "",
                                    .types = "mi",
                                    .attrs = "axis int = 0",
                                    .unaligned = 1u << 0,
-                                   .infer = infer_gather,
+                                   .infer = gather_infer,
                                    .prepare = pith__prepare_movable,
-                                   .run = run_gather,
+                                   .run = gather_run,
                                    .cost = gather_cost };
 
 /* ---- GatherElements ---- */
 
 static pith_status gather_infer_elements(pith__infer *c) {
-    PITH_TRY(check_index_dtype(c, 1));
+    PITH_TRY(gather_check_index_dtype(c, 1));
     if (c->in[0]->rank >= 0 && c->in[1]->rank >= 0) {
         int axis;
         if (c->in[0]->rank != c->in[1]->rank) {
@@ -157,7 +157,8 @@ static pith_status gather_run_elements(pith__run *r) {
     pith__strides(strides, x->dims, x->rank);
     for (int64_t i = 0; i < total; i++) {
         int64_t at = gather_index_at(indices, i), from = 0;
-        if (at < -x->dims[axis] || at >= x->dims[axis]) return fail_index(r, at, x->dims[axis]);
+        if (at < -x->dims[axis] || at >= x->dims[axis])
+            return gather_fail_index(r, at, x->dims[axis]);
         for (int k = 0; k < x->rank; k++)
             from += (k == axis ? (at < 0 ? at + x->dims[axis] : at) : place[k]) * strides[k];
         memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
@@ -185,7 +186,7 @@ const pith__op pith__op_GatherElements = { .domain = "",
 
 static pith_status gather_infer_nd(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1];
-    PITH_TRY(check_index_dtype(c, 1));
+    PITH_TRY(gather_check_index_dtype(c, 1));
     int64_t batch = pith__node_int(c->node, "batch_dims", 0);
     pith__dim last = indices->rank > 0 ? indices->dims[indices->rank - 1] : PITH_DIM_UNKNOWN;
     if (indices->rank == 0 || x->rank == 0)
@@ -233,7 +234,7 @@ static pith_status gather_run_nd(pith__run *r) {
         int64_t from = i / rows * batch_stride;
         for (int64_t k = 0; k < length; k++) {
             int64_t at = gather_index_at(indices, i * length + k), n = x->dims[batch + k];
-            if (at < -n || at >= n) return fail_index(r, at, n);
+            if (at < -n || at >= n) return gather_fail_index(r, at, n);
             from += (at < 0 ? at + n : at) * strides[batch + k];
         }
         memcpy((char *)y->data + (size_t)i * bytes, (const char *)x->data + (size_t)from * element,

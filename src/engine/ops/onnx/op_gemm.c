@@ -77,8 +77,8 @@ static pith_status gemm_scratch(const pith__infer *c, const void *state_, int th
         for (int64_t i = 0; i < n; i++)                                                            \
             r[i] = alpha * p[i * strides[0]] + beta * q[i * strides[1]];                           \
     } while (0)
-static void blend_loop(const void *context, void *y, const void *const *x, const int *strides,
-                       int64_t n) {
+static void gemm_blend_loop(const void *context, void *y, const void *const *x, const int *strides,
+                            int64_t n) {
     const state *s = context;
     if (s->compute == PITH_F32)
         BLEND(float);
@@ -126,7 +126,7 @@ static pith_status gemm_run_plain(pith__run *r) {
                             .out = y,
                             .compute = { y->dtype, s->compute },
                             .result = y->dtype,
-                            .loop = blend_loop,
+                            .loop = gemm_blend_loop,
                             .context = s };
     if (s->compute != PITH_F32) e.compute[0] = e.compute[1] = e.result = PITH_F64;
     pith__elementwise_run(r, &e);

@@ -88,7 +88,7 @@ static pith_status grid_sample_scratch(const pith__infer *c, const void *state, 
     return ((const sampler *)state)->fn ? PITH_OK : pith__wide_scratch(c, state, threads, bytes);
 }
 
-static double reflect(double x, double low, double high) {
+static double grid_sample_reflect(double x, double low, double high) {
     double range = high - low;
     if (range <= 0 || (x >= low && x <= high)) return range <= 0 ? low : x;
     double over = x < low ? low - x : x - high, turns = trunc(over / range),
@@ -112,11 +112,11 @@ static double grid_sample_round(double x) {
 }
 
 /* Index of pixel i under the padding; -1: it counts as zero. */
-static int64_t pixel(const sampler *s, double i, int64_t n) {
+static int64_t grid_sample_pixel(const sampler *s, double i, int64_t n) {
     double last = (double)(n - 1);
     if (s->padding == ZEROS) return i >= 0 && i <= last ? (int64_t)i : -1;
     if (s->padding == REFLECTION)
-        i = reflect(i, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
+        i = grid_sample_reflect(i, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
     return (int64_t)grid_sample_within(i, 0, last);
 }
 
@@ -139,13 +139,13 @@ static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t 
     bool move = s->mode != CUBIC; /* cubic taps meet the padding one by one */
     if (move && s->padding == BORDER) x = grid_sample_within(x, 0, last);
     if (move && s->padding == REFLECTION)
-        x = reflect(x, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
-    if (s->mode == NEAREST) return index[0] = pixel(s, x, n), weight[0] = 1, 1;
+        x = grid_sample_reflect(x, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
+    if (s->mode == NEAREST) return index[0] = grid_sample_pixel(s, x, n), weight[0] = 1, 1;
     double base = grid_sample_floor(x);
     int taps = s->mode == LINEAR ? 2 : 4;
     for (int k = 0; k < taps; k++) {
         double at = base + k - (taps / 2 - 1);
-        index[k] = pixel(s, at, n);
+        index[k] = grid_sample_pixel(s, at, n);
         weight[k] = s->mode == LINEAR ? 1 - fabs(x - at) : grid_sample_cubic(x - at);
     }
     return taps;

@@ -13,7 +13,8 @@
  * condition. */
 enum { OWN = 2 };
 
-static pith_status counts(const pith__node *node, int *carried, int *stacked, pith_error *err) {
+static pith_status loop_counts(const pith__node *node, int *carried, int *stacked,
+                               pith_error *err) {
     *carried = node->input_count - node->capture_count - OWN;
     *stacked = node->output_count - *carried;
     const pith__graph *body = pith__node_graph(node, "body");
@@ -28,7 +29,7 @@ static pith_status counts(const pith__node *node, int *carried, int *stacked, pi
     return PITH_OK;
 }
 
-static void only_dtype(pith__type *type, const pith__type *from) {
+static void loop_only_dtype(pith__type *type, const pith__type *from) {
     pith__type_init(type);
     if (!from) return;
     type->dtype = from->dtype;
@@ -37,14 +38,14 @@ static void only_dtype(pith__type *type, const pith__type *from) {
 
 static pith_status loop_infer(pith__infer *c) {
     int carried, stacked;
-    PITH_TRY(counts(c->node, &carried, &stacked, c->err));
+    PITH_TRY(loop_counts(c->node, &carried, &stacked, c->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
     pith__type *in = pith__arena_array(c->arena, in_count, sizeof *in);
     pith__type *out = pith__arena_array(c->arena, out_count, sizeof *out);
     if (!in || !out) return pith__fail_memory(c->err, (in_count + out_count) * sizeof *in);
     pith__type_set(&in[0], PITH_I64, 0, NULL);
     pith__type_set(&in[1], PITH_BOOL, 0, NULL);
-    for (int i = 0; i < carried; i++) only_dtype(&in[OWN + i], c->in[OWN + i]);
+    for (int i = 0; i < carried; i++) loop_only_dtype(&in[OWN + i], c->in[OWN + i]);
     PITH_TRY(pith__infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < carried && i < c->out_count; i++) {
         int before = in[OWN + i].dtype, after = out[1 + i].dtype;
@@ -53,7 +54,7 @@ static pith_status loop_infer(pith__infer *c) {
             return pith__op_fail(c, "value %d begins as %s and goes on as %s", i,
                                  pith__dtype_name(before), pith__dtype_name(after));
         }
-        only_dtype(&c->out[i], &out[1 + i]);
+        loop_only_dtype(&c->out[i], &out[1 + i]);
         if (before != after) c->out[i].dtype = PITH_UNDEFINED;
     }
     for (int i = carried; i < c->out_count; i++) {
@@ -67,14 +68,14 @@ static pith_status loop_infer(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status read_bool(pith__run *r, const pith_tensor *t, bool *value) {
+static pith_status loop_read_bool(pith__run *r, const pith_tensor *t, bool *value) {
     if (t->dtype != PITH_BOOL || pith__tensor_count(t) != 1)
         return pith__op_fail(r, "the condition is not one bool");
     *value = *(const uint8_t *)t->data;
     return PITH_OK;
 }
 
-static pith_status read_limit(pith__run *r, int64_t *limit) {
+static pith_status loop_read_limit(pith__run *r, int64_t *limit) {
     *limit = INT64_MAX;
     if (!r->in[0]) return PITH_OK;
     if (r->in[0]->dtype != PITH_I64 || pith__tensor_count(r->in[0]) != 1) {
@@ -86,7 +87,7 @@ static pith_status read_limit(pith__run *r, int64_t *limit) {
 
 static pith_status loop_run(pith__run *r) {
     int carried, stacked;
-    PITH_TRY(counts(r->node, &carried, &stacked, r->err));
+    PITH_TRY(loop_counts(r->node, &carried, &stacked, r->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
     pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in);
     pith_tensor *out = r->exec->alloc(r->exec, out_count * sizeof *out);
@@ -97,8 +98,8 @@ static pith_status loop_run(pith__run *r) {
     int64_t limit, iteration = 0;
     bool going = true;
     uint8_t condition = 1;
-    PITH_TRY(read_limit(r, &limit));
-    if (r->in[1]) PITH_TRY(read_bool(r, r->in[1], &going));
+    PITH_TRY(loop_read_limit(r, &limit));
+    if (r->in[1]) PITH_TRY(loop_read_bool(r, r->in[1], &going));
     in[0] = (pith_tensor){ .data = &iteration, .bytes = sizeof iteration, .dtype = PITH_I64 };
     in[1] = (pith_tensor){ .data = &condition, .bytes = sizeof condition, .dtype = PITH_BOOL };
     for (int i = 0; i < carried; i++) {
@@ -115,7 +116,7 @@ static pith_status loop_run(pith__run *r) {
         if (pith__is_cancelled(r->exec->cancel))
             return pith__fail(r->err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, in_count, out, out_count));
-        PITH_TRY(read_bool(r, &out[0], &going));
+        PITH_TRY(loop_read_bool(r, &out[0], &going));
         for (int i = 0; i < carried; i++) in[OWN + i] = out[1 + i];
         for (int i = 0; i < stacked; i++)
             PITH_TRY(pith__stack_push(r, &stacks[i], &out[1 + carried + i]));

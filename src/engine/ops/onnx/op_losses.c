@@ -15,7 +15,7 @@ typedef struct loss {
     int64_t ignored;
 } loss;
 
-static pith_status read_reduction(const pith__node *node, int *reduction, pith_error *err) {
+static pith_status losses_read_reduction(const pith__node *node, int *reduction, pith_error *err) {
     pith_str name = pith__node_str(node, "reduction", "mean");
     if (pith__str_is(name, "mean"))
         *reduction = MEAN;
@@ -31,7 +31,7 @@ static pith_status read_reduction(const pith__node *node, int *reduction, pith_e
 
 static pith_status losses_infer(pith__infer *c) {
     int reduction;
-    PITH_TRY(read_reduction(c->node, &reduction, c->err));
+    PITH_TRY(losses_read_reduction(c->node, &reduction, c->err));
     const pith__type *x = c->in[0], *labels = c->in[1];
     if (x->rank >= 0 && x->rank < 2)
         return pith__op_fail(c, "scores have %d dimensions, at least 2 are needed", x->rank);
@@ -51,7 +51,7 @@ static pith_status losses_infer(pith__infer *c) {
 static pith_status losses_prepare(pith__prepare *c, bool softmax) {
     loss *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
-    PITH_TRY(read_reduction(c->node, &s->reduction, c->err));
+    PITH_TRY(losses_read_reduction(c->node, &s->reduction, c->err));
     s->softmax = softmax;
     s->ignores = pith__node_attr(c->node, "ignore_index") != NULL;
     s->ignored = pith__node_int(c->node, "ignore_index", 0);
@@ -59,11 +59,11 @@ static pith_status losses_prepare(pith__prepare *c, bool softmax) {
     return PITH_OK;
 }
 
-static pith_status prepare_nll(pith__prepare *c) { return losses_prepare(c, false); }
-static pith_status prepare_softmax(pith__prepare *c) { return losses_prepare(c, true); }
+static pith_status losses_prepare_nll(pith__prepare *c) { return losses_prepare(c, false); }
+static pith_status losses_prepare_softmax(pith__prepare *c) { return losses_prepare(c, true); }
 
 /* x[c * inner] for c < classes becomes its log-softmax. */
-static void log_softmax(double *x, int64_t classes, int64_t inner) {
+static void losses_log_softmax(double *x, int64_t classes, int64_t inner) {
     double most = -INFINITY, sum = 0;
     for (int64_t i = 0; i < classes; i++) most = fmax(most, x[i * inner]);
     for (int64_t i = 0; i < classes; i++) sum += exp(x[i * inner] - most);
@@ -88,7 +88,7 @@ static pith_status losses_run(pith__run *r) {
     double sum = 0, weight_sum = 0;
     for (int64_t i = 0; i < batch * inner; i++) {
         double *column = w.in[0] + i / inner * classes * inner + i % inner;
-        if (s->softmax) log_softmax(column, classes, inner);
+        if (s->softmax) losses_log_softmax(column, classes, inner);
         int64_t label = labels->dtype == PITH_I64 ? ((const int64_t *)labels->data)[i]
                                                   : ((const int32_t *)labels->data)[i];
         bool ignored = s->ignores && label == s->ignored;
@@ -120,7 +120,7 @@ const pith__op pith__op_NegativeLogLikelihoodLoss = {
     .types = "fif",
     .attrs = "ignore_index int any; reduction string none|sum|mean = mean",
     .infer = losses_infer,
-    .prepare = prepare_nll,
+    .prepare = losses_prepare_nll,
     .scratch = pith__wide_scratch,
     .run = losses_run,
 };
@@ -136,7 +136,7 @@ const pith__op pith__op_SoftmaxCrossEntropyLoss = {
     .types = "fif",
     .attrs = "ignore_index int any; reduction string none|sum|mean = mean",
     .infer = losses_infer,
-    .prepare = prepare_softmax,
+    .prepare = losses_prepare_softmax,
     .scratch = pith__wide_scratch,
     .run = losses_run,
 };

@@ -21,7 +21,7 @@ static bool matmul_is_transposed(const pith__node *node, int side, int rank) {
 }
 
 /* The operands as matrices, vectors completed; false if ranks are unknown. */
-static bool as_matrices(pith__type *a, pith__type *b, const pith__node *node) {
+static bool matmul_as_matrices(pith__type *a, pith__type *b, const pith__node *node) {
     if (a->rank < 0 || b->rank < 0) return false;
     const bool transposed[2] = { matmul_is_transposed(node, 0, a->rank),
                                  matmul_is_transposed(node, 1, b->rank) };
@@ -49,7 +49,7 @@ static pith_status matmul_infer(pith__infer *c) {
     pith__type a = *c->in[0], b = *c->in[1], out;
     int dtype = a.dtype ? a.dtype : b.dtype;
     if (a.rank == 0 || b.rank == 0) return pith__op_fail(c, "an operand is a scalar");
-    if (!as_matrices(&a, &b, c->node)) {
+    if (!matmul_as_matrices(&a, &b, c->node)) {
         pith__infer_set(c, 0, dtype, -1, NULL);
         return PITH_OK;
     }
@@ -81,7 +81,7 @@ static pith_status matmul_prepare(pith__prepare *c) {
     return PITH_OK;
 }
 
-static int64_t batches_of(const pith__type *a, const pith__type *b) {
+static int64_t matmul_batches_of(const pith__type *a, const pith__type *b) {
     int64_t count = 1;
     int rank = a->rank > b->rank ? a->rank : b->rank;
     for (int i = 3; i <= rank; i++) {
@@ -97,8 +97,8 @@ static pith_status matmul_scratch(const pith__infer *c, const void *state_, int 
     const state *s = state_;
     pith__type a = *c->in[0], b = *c->in[1];
     size_t product, moved = 0;
-    as_matrices(&a, &b, c->node);
-    int64_t batches = batches_of(&a, &b);
+    matmul_as_matrices(&a, &b, c->node);
+    int64_t batches = matmul_batches_of(&a, &b);
     bool fits = pith__product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2],
                                       threads, &product) &&
                 (!matmul_is_transposed(c->node, 0, c->in[0]->rank) ||
@@ -110,7 +110,7 @@ static pith_status matmul_scratch(const pith__infer *c, const void *state_, int 
                 : pith__fail_memory(c->err, SIZE_MAX);
 }
 
-static void scale_result(pith_tensor *y, float alpha) {
+static void matmul_scale_result(pith_tensor *y, float alpha) {
     int64_t count = pith__tensor_count(y);
     if (y->dtype == PITH_F64) {
         double *p = y->data;
@@ -127,10 +127,10 @@ static pith_status matmul_run_plain(pith__run *r) {
     pith__type a, b;
     pith__type_of_tensor(&a, r->in[0]);
     pith__type_of_tensor(&b, r->in[1]);
-    as_matrices(&a, &b, r->node);
+    matmul_as_matrices(&a, &b, r->node);
     if (!pith__tensor_count(y)) return PITH_OK;
     int64_t m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], n = b.dims[b.rank - 1],
-            count = batches_of(&a, &b);
+            count = matmul_batches_of(&a, &b);
     int64_t *a_at = r->scratch, *b_at = a_at + count;
     char *rest = (char *)r->scratch + pith__round64((size_t)count * 2 * sizeof(int64_t));
     int rank = a.rank > b.rank ? a.rank : b.rank;
@@ -178,7 +178,7 @@ static pith_status matmul_run_plain(pith__run *r) {
         rest += pith__round64((size_t)(matrices * m * k) * s->product.element);
     }
     pith__product_run(r, rest, &j);
-    if (s->alpha != 1.0f) scale_result(y, s->alpha);
+    if (s->alpha != 1.0f) matmul_scale_result(y, s->alpha);
     return PITH_OK;
 }
 
@@ -210,7 +210,7 @@ const pith__op pith__op_MatMul = { .domain = "",
 
 /* transBatchA and transBatchB: the first axis of a side stands after its batches; put there by a
  * node of its own. The older name is TransposeMatMul. */
-static pith_status upgrade_fused(pith__node *node, pith_error *err) {
+static pith_status matmul_upgrade_fused(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "transA", "transB", NULL };
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
     pith__value *a = pith__node_input(node, 0), *b = pith__node_input(node, 1);
@@ -233,12 +233,13 @@ const pith__op pith__op_FusedMatMul_ms = {
     .types = "f",
     .attrs = "alpha float = 1; transA bool = 0; transB bool = 0; transBatchA bool = 0; "
              "transBatchB bool = 0",
-    .upgrade = upgrade_fused,
+    .upgrade = matmul_upgrade_fused,
     .infer = matmul_infer,
     .prepare = matmul_prepare,
     .scratch = matmul_scratch,
     .run = matmul_run,
     .cost = matmul_cost
 };
-PITH_OP_COMPOSED(TransposeMatMul_ms, "com.microsoft", "TransposeMatMul", 2, 2, 1, upgrade_fused,
-                 NULL, .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")
+PITH_OP_COMPOSED(TransposeMatMul_ms, "com.microsoft", "TransposeMatMul", 2, 2, 1,
+                 matmul_upgrade_fused, NULL,
+                 .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")

@@ -243,8 +243,8 @@ static void matmul_integer_finish(pith__run *r, const state *s, const int32_t *s
 }
 
 /* Where matrix i of the result takes its matrices from. */
-static void find_matrices(int64_t at[2], const sizes *z, const pith_tensor *a, const pith_tensor *b,
-                          int64_t i) {
+static void matmul_integer_find_matrices(int64_t at[2], const sizes *z, const pith_tensor *a,
+                                         const pith_tensor *b, int64_t i) {
     int64_t stride[2] = { z->m * z->k, z->k * z->n };
     at[0] = at[1] = 0;
     for (int d = 3; z->count > 1 && d <= z->rank; d++) {
@@ -260,24 +260,26 @@ static void find_matrices(int64_t at[2], const sizes *z, const pith_tensor *a, c
 }
 
 /* Of a's row or b's column i: the scale, and the zero point. */
-static double scale_at(const double *scales, const pith_tensor *t, int64_t i) {
+static double matmul_integer_scale_at(const double *scales, const pith_tensor *t, int64_t i) {
     return scales[pith__tensor_count(t) == 1 ? 0 : i];
 }
 
-static pith_status run_floats(pith__run *r, const layout *l, const sizes *z, int64_t m) {
+static pith_status matmul_integer_run_floats(pith__run *r, const layout *l, const sizes *z,
+                                             int64_t m) {
     const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
     pith__wide w;
     pith__wide_open(&w, r);
     for (int64_t i = 0; i < z->count * z->m * z->n; i++) {
         int64_t at[2], row = i / z->n % z->m, column = i % z->n, own = row % m;
-        find_matrices(at, z, a, b, i / (z->m * z->n));
-        double sum = 0, a_zero = scale_at(w.in[l->a_zero], r->in[l->a_zero], own),
-               b_zero = scale_at(w.in[l->b_zero], r->in[l->b_zero], column);
+        matmul_integer_find_matrices(at, z, a, b, i / (z->m * z->n));
+        double sum = 0, a_zero = matmul_integer_scale_at(w.in[l->a_zero], r->in[l->a_zero], own),
+               b_zero = matmul_integer_scale_at(w.in[l->b_zero], r->in[l->b_zero], column);
         for (int64_t k = 0; k < z->k; k++)
             sum += (w.in[l->a][at[0] + row * z->k + k] - a_zero) *
                    (w.in[l->b][at[1] + k * z->n + column] - b_zero);
-        sum *= scale_at(w.in[l->a_scale], r->in[l->a_scale], own) *
-               scale_at(w.in[l->b_scale], r->in[l->b_scale], column) / w.in[l->y_scale][0];
+        sum *= matmul_integer_scale_at(w.in[l->a_scale], r->in[l->a_scale], own) *
+               matmul_integer_scale_at(w.in[l->b_scale], r->in[l->b_scale], column) /
+               w.in[l->y_scale][0];
         bool integer = pith__dtype_is_int(r->out[0]->dtype);
         double low = r->out[0]->dtype == PITH_I8 ? -128 : 0;
         sum = (integer ? rint(sum) : sum) + w.in[l->y_zero][0];
@@ -296,7 +298,7 @@ static pith_status matmul_integer_run(pith__run *r) {
     if (!total) return PITH_OK;
     sizes z = matmul_integer_sizes_of(a->dims, a->rank, b->dims, b->rank);
     int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
-    if (s->floats) return run_floats(r, l, &z, m);
+    if (s->floats) return matmul_integer_run_floats(r, l, &z, m);
     char *rest = r->scratch;
     float a_scale = 1;
     uint8_t a_zero_byte = 0;
@@ -325,7 +327,7 @@ static pith_status matmul_integer_run(pith__run *r) {
     }
     for (int64_t i = 0; i < z.count; i++) {
         int64_t at[2];
-        find_matrices(at, &z, a, b, i);
+        matmul_integer_find_matrices(at, &z, a, b, i);
         pith__int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1],
                               a_zero, b_zero, z.m, z.n, z.k);
     }

@@ -25,8 +25,8 @@ static pith_status max_roi_pool_infer(pith__infer *c) {
 }
 
 /* The pixels [*begin, *end) of part `part` of a side that begins at `from`. */
-static void part_of(double from, double to, int64_t parts, int64_t part, int64_t size,
-                    int64_t *begin, int64_t *end) {
+static void max_roi_pool_part_of(double from, double to, int64_t parts, int64_t part, int64_t size,
+                                 int64_t *begin, int64_t *end) {
     double each = fmax(to - from + 1, 1) / (double)parts;
     *begin = (int64_t)fmin(fmax(floor((double)part * each) + from, 0), (double)size);
     *end = (int64_t)fmin(fmax(ceil((double)(part + 1) * each) + from, 0), (double)size);
@@ -55,8 +55,10 @@ static pith_status max_roi_pool_run(pith__run *r) {
             const double *plane =
                 w.in[0] + ((int64_t)roi[0] * channels + i / (parts_h * parts_w)) * height * width;
             int64_t top, bottom, left, right;
-            part_of(corners[1], corners[3], parts_h, i / parts_w % parts_h, height, &top, &bottom);
-            part_of(corners[0], corners[2], parts_w, i % parts_w, width, &left, &right);
+            max_roi_pool_part_of(corners[1], corners[3], parts_h, i / parts_w % parts_h, height,
+                                 &top, &bottom);
+            max_roi_pool_part_of(corners[0], corners[2], parts_w, i % parts_w, width, &left,
+                                 &right);
             double most = top < bottom && left < right ? -INFINITY : 0;
             for (int64_t row = top; row < bottom; row++) {
                 for (int64_t column = left; column < right; column++)

@@ -10,7 +10,7 @@ static pith_status optional_infer_same(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_optional(pith__run *r) {
+static pith_status optional_run(pith__run *r) {
     if (!r->out[0]) return PITH_OK;
     if (r->in_count && r->in[0]) return pith__run_copy(r, r->out[0], r->in[0]);
     *r->out[0] = (pith_tensor){ .dtype = PITH_NONE };
@@ -27,9 +27,9 @@ const pith__op pith__op_Optional = { .domain = "",
                                      .attrs = "type type",
                                      .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                      .infer = optional_infer_same,
-                                     .run = run_optional };
+                                     .run = optional_run };
 
-static pith_status run_get(pith__run *r) {
+static pith_status optional_run_get(pith__run *r) {
     if (r->in[0]->dtype == PITH_NONE)
         return pith__fail(r->err, PITH_ERR_RUN, "the optional has no element");
     return r->out[0] ? pith__run_copy(r, r->out[0], r->in[0]) : PITH_OK;
@@ -45,14 +45,14 @@ const pith__op pith__op_OptionalGetElement = { .domain = "",
                                                .attrs = "",
                                                .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                                .infer = optional_infer_same,
-                                               .run = run_get };
+                                               .run = optional_run_get };
 
-static pith_status infer_has(pith__infer *c) {
+static pith_status optional_infer_has(pith__infer *c) {
     pith__type_set(&c->out[0], PITH_BOOL, 0, NULL);
     return PITH_OK;
 }
 
-static pith_status run_has(pith__run *r) {
+static pith_status optional_run_has(pith__run *r) {
     *(uint8_t *)r->out[0]->data = r->in_count && r->in[0] && r->in[0]->dtype != PITH_NONE;
     return PITH_OK;
 }
@@ -66,5 +66,5 @@ const pith__op pith__op_OptionalHasElement = { .domain = "",
                                                .max_outputs = 1,
                                                .attrs = "",
                                                .flags = PITH_OP_SEQUENCES,
-                                               .infer = infer_has,
-                                               .run = run_has };
+                                               .infer = optional_infer_has,
+                                               .run = optional_run_has };

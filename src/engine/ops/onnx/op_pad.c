@@ -36,7 +36,7 @@ static pith_status pad_resolve(pith__dim begin[], pith__dim end[], bool *known, 
     return PITH_OK;
 }
 
-static pith_status infer_pad(pith__infer *c) {
+static pith_status pad_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers pads, axes;
     pith__dim begin[PITH_MAX_RANK], end[PITH_MAX_RANK], dims[PITH_MAX_RANK];
@@ -65,7 +65,7 @@ static pith_status infer_pad(pith__infer *c) {
 enum { CONSTANT, EDGE, REFLECT, WRAP };
 
 /* Input index of output index i; -1 for none. */
-static int64_t source_of(int64_t i, int64_t begin, int64_t end, int64_t n, int mode) {
+static int64_t pad_source_of(int64_t i, int64_t begin, int64_t end, int64_t n, int mode) {
     /* what a negative pad crops is gone before the border is made */
     int64_t low = begin < 0 ? -begin : 0, size = n - low + (end < 0 ? end : 0);
     int64_t at = i - (begin > 0 ? begin : 0);
@@ -79,7 +79,7 @@ static int64_t source_of(int64_t i, int64_t begin, int64_t end, int64_t n, int m
     return low + (at < size ? at : period - at);
 }
 
-static size_t table_bytes(const int64_t *dims, int rank) {
+static size_t pad_table_bytes(const int64_t *dims, int rank) {
     int64_t sum = 0;
     for (int i = 0; i < rank; i++) {
         if (pith__add_overflows(sum, dims[i], &sum)) return SIZE_MAX / 2;
@@ -91,7 +91,7 @@ static pith_status pad_scratch(const pith__infer *c, const void *state, int thre
                                size_t *bytes) {
     (void)state;
     (void)threads;
-    *bytes = table_bytes(c->out[0].dims, c->out[0].rank) + 64;
+    *bytes = pad_table_bytes(c->out[0].dims, c->out[0].rank) + 64;
     return pith__unpack_scratch(c, bytes);
 }
 
@@ -174,7 +174,7 @@ static pith_status pad_apply(pith__run *r, const pith__dim *begin, const pith__d
     for (int i = 0; i < y->rank; i++) {
         j.table[i] = table;
         for (int64_t k = 0; k < y->dims[i]; k++) {
-            table[k] = source_of(k, begin[i], end[i], x->dims[i], mode);
+            table[k] = pad_source_of(k, begin[i], end[i], x->dims[i], mode);
             if (table[k] < 0 && mode != CONSTANT)
                 return pith__op_fail(r, "axis %d has no element to fill its border with", i);
         }
@@ -204,7 +204,7 @@ static pith_status pad_run_plain(pith__run *r) {
     return pad_apply(r, begin, end, mode, value ? r->in[2]->data : NULL);
 }
 
-static pith_status run_pad(pith__run *r) { return pith__unpack_run(r, pad_run_plain); }
+static pith_status pad_run(pith__run *r) { return pith__unpack_run(r, pad_run_plain); }
 
 const pith__op pith__op_Pad = {
     .domain = "",
@@ -219,15 +219,15 @@ const pith__op pith__op_Pad = {
              "pads ints! @2-10; value float = 0 @-10",
     .upgrade = pad_upgrade,
     .shape_inputs = 1u << 1 | 1u << 3,
-    .infer = infer_pad,
+    .infer = pad_infer,
     .scratch = pad_scratch,
-    .run = run_pad
+    .run = pad_run
 };
 
 /* ---- CenterCropPad ---- */
 
-static pith_status center_axes(const pith__node *node, int rank, pith__dim *axes, int *count,
-                               pith_error *err) {
+static pith_status pad_center_axes(const pith__node *node, int rank, pith__dim *axes, int *count,
+                                   pith_error *err) {
     size_t n;
     const int64_t *items = pith__node_ints(node, "axes", &n);
     if (n > (size_t)rank) return pith__fail(err, PITH_ERR_ARGUMENT, "more axes than the input has");
@@ -236,13 +236,13 @@ static pith_status center_axes(const pith__node *node, int rank, pith__dim *axes
     return pith__axes_normalize(axes, *count, rank, err);
 }
 
-static pith_status infer_center(pith__infer *c) {
+static pith_status pad_infer_center(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers shape;
     pith__dim axes[PITH_MAX_RANK], dims[PITH_MAX_RANK];
     int count = 0;
     PITH_TRY(pith__infer_numbers(c, 1, &shape));
-    if (x->rank >= 0) PITH_TRY(center_axes(c->node, x->rank, axes, &count, c->err));
+    if (x->rank >= 0) PITH_TRY(pad_center_axes(c->node, x->rank, axes, &count, c->err));
     if (x->rank >= 0 && shape.count >= 0 && shape.count != count)
         return pith__op_fail(c, "%d sizes for %d axes", shape.count, count);
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
@@ -256,7 +256,7 @@ static pith_status infer_center(pith__infer *c) {
 }
 
 /* The smaller half of an odd border comes first; of an odd crop as well. */
-static pith_status run_center(pith__run *r) {
+static pith_status pad_run_center(pith__run *r) {
     pith__dim begin[PITH_MAX_RANK], end[PITH_MAX_RANK];
     for (int i = 0; i < r->in[0]->rank; i++) {
         int64_t more = r->out[0]->dims[i] - r->in[0]->dims[i];
@@ -276,7 +276,7 @@ const pith__op pith__op_CenterCropPad = { .domain = "",
                                           .types = "mi",
                                           .attrs = "axes ints",
                                           .shape_inputs = 1u << 1,
-                                          .infer = infer_center,
+                                          .infer = pad_infer_center,
                                           .prepare = pith__prepare_movable,
                                           .scratch = pad_scratch,
-                                          .run = run_center };
+                                          .run = pad_run_center };

@@ -25,7 +25,7 @@ typedef struct state {
     bool global;
 } state;
 
-static bool is_global(const pith__node *node) { return node->op_type.data[0] == 'G'; }
+static bool pool_is_global(const pith__node *node) { return node->op_type.data[0] == 'G'; }
 
 static pith_status pool_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
@@ -33,7 +33,7 @@ static pith_status pool_infer(pith__infer *c) {
     if (x->rank >= 0 && x->rank < 3)
         return pith__op_fail(c, "input has rank %d, expected 3 or more", x->rank);
     for (int i = 0; i < x->rank; i++) dims[i] = i < 2 ? x->dims[i] : 1;
-    if (x->rank >= 0 && !is_global(c->node)) {
+    if (x->rank >= 0 && !pool_is_global(c->node)) {
         pith__window w;
         PITH_TRY(pith__windows_attributes(&w, c->node, x->rank - 2, NULL, c->err));
         PITH_TRY(pith__windows_output(dims + 2, c->dims, &w, c->node, x->dims + 2, 0, c->err));
@@ -47,7 +47,7 @@ static pith_status pool_prepare(pith__prepare *c) {
     pith__kernel_fn *fn;
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
-    s->global = is_global(c->node);
+    s->global = pool_is_global(c->node);
     pith_str name = c->node->op_type;
     if (s->global) name = (pith_str){ name.data + 6, name.size - 6 };
     bool max = pith__str_is(name, "MaxPool"), lp = pith__str_is(name, "LpPool");

@@ -12,7 +12,7 @@
 #include "engine/ops/shared/random_numbers.h"
 
 /* The attribute is a float; its integral part counts, as in the reference. */
-static void seed(pith__random *g, const pith__node *node) {
+static void random_seed(pith__random *g, const pith__node *node) {
     const pith__attr *given = pith__node_attr(node, "seed");
     uint64_t now = pith__clock_ns();
     uint32_t s = (uint32_t)now * 2654435761u + (uint32_t)(now >> 32);
@@ -21,7 +21,7 @@ static void seed(pith__random *g, const pith__node *node) {
     pith__random_seed(g, s);
 }
 
-static pith_status check_dtype(const pith__infer *c, int dtype) {
+static pith_status random_check_dtype(const pith__infer *c, int dtype) {
     if (dtype == PITH_F64 || pith__convert_known(PITH_F64, dtype)) return PITH_OK;
     return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith__dtype_name(dtype));
 }
@@ -34,16 +34,16 @@ static pith_status random_infer_shape(pith__infer *c) {
     for (size_t i = 0; i < rank; i++)
         if (shape[i] < 0) return pith__op_fail(c, "shape[%zu] is negative", i);
     pith__type_set(&c->out[0], pith__node_choice(c->node, "dtype", PITH_F32), (int)rank, shape);
-    return check_dtype(c, c->out[0].dtype);
+    return random_check_dtype(c, c->out[0].dtype);
 }
 
 static pith_status random_infer_like(pith__infer *c) {
     pith__type_set(&c->out[0], pith__node_choice(c->node, "dtype", c->in[0]->dtype), c->in[0]->rank,
                    c->in[0]->dims);
-    return check_dtype(c, c->out[0].dtype);
+    return random_check_dtype(c, c->out[0].dtype);
 }
 
-static pith_status infer_multinomial(pith__infer *c) {
+static pith_status random_infer_multinomial(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t samples = pith__node_int(c->node, "sample_size", 1);
     if (x->rank >= 0 && x->rank != 2)
@@ -51,12 +51,12 @@ static pith_status infer_multinomial(pith__infer *c) {
     if (samples < 0) return pith__op_fail(c, "sample_size is negative");
     pith__type_set(&c->out[0], pith__node_choice(c->node, "dtype", PITH_I32), 2,
                    (pith__dim[]){ x->rank == 2 ? x->dims[0] : PITH_DIM_UNKNOWN, samples });
-    return check_dtype(c, c->out[0].dtype);
+    return random_check_dtype(c, c->out[0].dtype);
 }
 
-static pith_status run_normal(pith__run *r) {
+static pith_status random_run_normal(pith__run *r) {
     pith__random g;
-    seed(&g, r->node);
+    random_seed(&g, r->node);
     double mean = pith__node_float(r->node, "mean", 0),
            scale = pith__node_float(r->node, "scale", 1);
     for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++)
@@ -64,18 +64,18 @@ static pith_status run_normal(pith__run *r) {
     return PITH_OK;
 }
 
-static pith_status run_uniform(pith__run *r) {
+static pith_status random_run_uniform(pith__run *r) {
     pith__random g;
-    seed(&g, r->node);
+    random_seed(&g, r->node);
     double low = pith__node_float(r->node, "low", 0), high = pith__node_float(r->node, "high", 1);
     for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++)
         pith__wide_put(r->out[0], i, low + (high - low) * pith__random_uniform(&g));
     return PITH_OK;
 }
 
-static pith_status run_bernoulli(pith__run *r) {
+static pith_status random_run_bernoulli(pith__run *r) {
     pith__random g;
-    seed(&g, r->node);
+    random_seed(&g, r->node);
     for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) {
         double p = pith__wide_get(r->in[0], i);
         pith__wide_put(r->out[0], i, pith__random_uniform(&g) < p);
@@ -83,9 +83,9 @@ static pith_status run_bernoulli(pith__run *r) {
     return PITH_OK;
 }
 
-static pith_status run_multinomial(pith__run *r) {
+static pith_status random_run_multinomial(pith__run *r) {
     pith__random g;
-    seed(&g, r->node);
+    random_seed(&g, r->node);
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int64_t classes = x->dims[1], samples = y->dims[1];
     if (!classes && pith__tensor_count(y)) return pith__op_fail(r, "there are no classes");
@@ -124,17 +124,18 @@ static pith_status run_multinomial(pith__run *r) {
         .note = "own generator",                                                                   \
     }
 
-RANDOM_OP(Bernoulli, "f", 15, "dtype dtype; seed float", 1, random_infer_like, run_bernoulli);
+RANDOM_OP(Bernoulli, "f", 15, "dtype dtype; seed float", 1, random_infer_like,
+          random_run_bernoulli);
 RANDOM_OP(Multinomial, "f", 7, "dtype dtype = 6; sample_size int 0.. = 1; seed float", 1,
-          infer_multinomial, run_multinomial);
+          random_infer_multinomial, random_run_multinomial);
 RANDOM_OP(RandomNormal, "*", 1,
           "dtype dtype = 1; mean float = 0; scale float = 1; seed float; "
           "shape ints! 0..",
-          0, random_infer_shape, run_normal);
+          0, random_infer_shape, random_run_normal);
 RANDOM_OP(RandomNormalLike, "*", 1, "dtype dtype; mean float = 0; scale float = 1; seed float", 1,
-          random_infer_like, run_normal);
+          random_infer_like, random_run_normal);
 RANDOM_OP(RandomUniform, "*", 1,
           "dtype dtype = 1; high float = 1; low float = 0; seed float; shape ints! 0..", 0,
-          random_infer_shape, run_uniform);
+          random_infer_shape, random_run_uniform);
 RANDOM_OP(RandomUniformLike, "*", 1, "dtype dtype; high float = 1; low float = 0; seed float", 1,
-          random_infer_like, run_uniform);
+          random_infer_like, random_run_uniform);

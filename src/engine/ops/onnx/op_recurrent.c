@@ -28,10 +28,10 @@ typedef struct recurrent {
     pith__recur fast;             /* if it is possible */
 } recurrent;
 
-static int64_t gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
-static int activations_of(kind k) { return k == RNN ? 1 : k == GRU ? 2 : 3; }
+static int64_t recurrent_gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
+static int recurrent_activations_of(kind k) { return k == RNN ? 1 : k == GRU ? 2 : 3; }
 
-static pith_status infer_kind(pith__infer *c, kind k) {
+static pith_status recurrent_infer_kind(pith__infer *c, kind k) {
     const pith__type *x = c->in[0], *w = c->in[1], *r = c->in[2];
     if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 3) ||
         (r->rank >= 0 && r->rank != 3))
@@ -42,9 +42,9 @@ static pith_status infer_kind(pith__infer *c, kind k) {
     pith__dim seq = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[batch_first],
               batch = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[!batch_first];
     if (w->rank == 3 && r->rank == 3 && pith__dim_known(hidden) && pith__dim_known(w->dims[1]) &&
-        w->dims[1] != gates_of(k) * hidden)
+        w->dims[1] != recurrent_gates_of(k) * hidden)
         return pith__op_fail(c, "W has %lld rows, %lld are needed", (long long)w->dims[1],
-                             (long long)(gates_of(k) * hidden));
+                             (long long)(recurrent_gates_of(k) * hidden));
     if (pith__dim_known(hidden) && pith__node_int(c->node, "hidden_size", hidden) != hidden)
         return pith__op_fail(c, "attribute hidden_size is %lld, the weights are for %lld",
                              (long long)pith__node_int(c->node, "hidden_size", hidden),
@@ -58,18 +58,20 @@ static pith_status infer_kind(pith__infer *c, kind k) {
     return PITH_OK;
 }
 
-static pith_status infer_rnn(pith__infer *c) { return infer_kind(c, RNN); }
-static pith_status infer_gru(pith__infer *c) { return infer_kind(c, GRU); }
-static pith_status infer_lstm(pith__infer *c) { return infer_kind(c, LSTM); }
+static pith_status recurrent_infer_rnn(pith__infer *c) { return recurrent_infer_kind(c, RNN); }
+static pith_status recurrent_infer_gru(pith__infer *c) { return recurrent_infer_kind(c, GRU); }
+static pith_status recurrent_infer_lstm(pith__infer *c) { return recurrent_infer_kind(c, LSTM); }
 
 /* Whether every direction has these functions. */
 static bool recurrent_has(const recurrent *s, const char *const *names) {
-    for (int64_t i = 0; i < s->directions.count * activations_of(s->kind); i++)
-        if (!pith__cell_fn_is(&s->activations[i], names[i % activations_of(s->kind)])) return false;
+    for (int64_t i = 0; i < s->directions.count * recurrent_activations_of(s->kind); i++)
+        if (!pith__cell_fn_is(&s->activations[i], names[i % recurrent_activations_of(s->kind)]))
+            return false;
     return true;
 }
 
-static pith_status prepare_fast(recurrent *s, pith__prepare *c, const char *const *defaults) {
+static pith_status recurrent_prepare_fast(recurrent *s, pith__prepare *c,
+                                          const char *const *defaults) {
     static const char *const relu[] = { "Relu" };
     bool usual = recurrent_has(s, defaults), rectified = s->kind == RNN && recurrent_has(s, relu);
     if ((!usual && !rectified) || s->clip > 0 || s->input_forget || (c->in_count > 7 && c->in[7]))
@@ -82,7 +84,7 @@ static pith_status prepare_fast(recurrent *s, pith__prepare *c, const char *cons
     return pith__recur_prepare(&s->fast, c, rectified ? "relu" : "tanh");
 }
 
-static pith_status prepare_kind(pith__prepare *c, kind k) {
+static pith_status recurrent_prepare_kind(pith__prepare *c, kind k) {
     recurrent *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     *s = (recurrent){ .kind = k,
@@ -94,16 +96,22 @@ static pith_status prepare_kind(pith__prepare *c, kind k) {
                                                 { "Sigmoid", "Tanh" },
                                                 { "Sigmoid", "Tanh", "Tanh" } };
     PITH_TRY(pith__directions_read(&s->directions, c->node, c->err));
-    size_t own = (size_t)activations_of(k);
+    size_t own = (size_t)recurrent_activations_of(k);
     PITH_TRY(pith__cell_fns_read(s->activations, own * (size_t)s->directions.count, defaults[k],
                                  own, c->node, c->err));
     c->state = s;
-    return prepare_fast(s, c, defaults[k]);
+    return recurrent_prepare_fast(s, c, defaults[k]);
 }
 
-static pith_status prepare_rnn(pith__prepare *c) { return prepare_kind(c, RNN); }
-static pith_status prepare_gru(pith__prepare *c) { return prepare_kind(c, GRU); }
-static pith_status prepare_lstm(pith__prepare *c) { return prepare_kind(c, LSTM); }
+static pith_status recurrent_prepare_rnn(pith__prepare *c) {
+    return recurrent_prepare_kind(c, RNN);
+}
+static pith_status recurrent_prepare_gru(pith__prepare *c) {
+    return recurrent_prepare_kind(c, GRU);
+}
+static pith_status recurrent_prepare_lstm(pith__prepare *c) {
+    return recurrent_prepare_kind(c, LSTM);
+}
 
 /* Besides the wide copies: gates from x and from h, h, c, a row each. */
 static pith_status recurrent_scratch(const pith__infer *c, const void *state, int threads,
@@ -134,62 +142,67 @@ typedef struct row {
     double *x_gates, *h_gates, *h, *c;
 } row;
 
-static double act(const row *t, int which, double x) {
+static double recurrent_act(const row *t, int which, double x) {
     return pith__cell_apply(&t->f[which], t->s->clip, x);
 }
 
-static double dot(const double *a, const double *b, int64_t n) {
+static double recurrent_dot(const double *a, const double *b, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
     return sum;
 }
 
 /* x_gates = W x + Wb, h_gates = R h + Rb, for gates [from, to). */
-static void project(const row *t, const double *x, int64_t from, int64_t to) {
-    int64_t all = gates_of(t->s->kind) * t->hidden;
+static void recurrent_project(const row *t, const double *x, int64_t from, int64_t to) {
+    int64_t all = recurrent_gates_of(t->s->kind) * t->hidden;
     for (int64_t g = from * t->hidden; g < to * t->hidden; g++) {
-        if (x) t->x_gates[g] = dot(t->w + g * t->inputs, x, t->inputs) + (t->b ? t->b[g] : 0);
-        t->h_gates[g] = dot(t->r + g * t->hidden, t->h, t->hidden) + (t->b ? t->b[all + g] : 0);
+        if (x)
+            t->x_gates[g] =
+                recurrent_dot(t->w + g * t->inputs, x, t->inputs) + (t->b ? t->b[g] : 0);
+        t->h_gates[g] =
+            recurrent_dot(t->r + g * t->hidden, t->h, t->hidden) + (t->b ? t->b[all + g] : 0);
     }
 }
 
-static void step_rnn(const row *t, const double *x) {
-    project(t, x, 0, 1);
-    for (int64_t i = 0; i < t->hidden; i++) t->h[i] = act(t, 0, t->x_gates[i] + t->h_gates[i]);
+static void recurrent_step_rnn(const row *t, const double *x) {
+    recurrent_project(t, x, 0, 1);
+    for (int64_t i = 0; i < t->hidden; i++)
+        t->h[i] = recurrent_act(t, 0, t->x_gates[i] + t->h_gates[i]);
 }
 
-static void step_gru(const row *t, const double *x) {
+static void recurrent_step_gru(const row *t, const double *x) {
     int64_t n = t->hidden;
-    project(t, x, 0, 3);
+    recurrent_project(t, x, 0, 3);
     double *z = t->x_gates, *reset = t->x_gates + n, *candidate = t->x_gates + 2 * n, *old = t->c;
     for (int64_t i = 0; i < n; i++) {
-        z[i] = act(t, 0, z[i] + t->h_gates[i]);
-        reset[i] = act(t, 0, reset[i] + t->h_gates[n + i]);
+        z[i] = recurrent_act(t, 0, z[i] + t->h_gates[i]);
+        reset[i] = recurrent_act(t, 0, reset[i] + t->h_gates[n + i]);
     }
     memcpy(old, t->h, (size_t)n * sizeof *old);
     if (!t->s->linear_before_reset) { /* R (r ∘ h) + Rb instead of r ∘ (R h + Rb) */
         for (int64_t i = 0; i < n; i++) t->h[i] *= reset[i];
-        project(t, NULL, 2, 3);
+        recurrent_project(t, NULL, 2, 3);
     }
     for (int64_t i = 0; i < n; i++) {
         double from_h = t->h_gates[2 * n + i] * (t->s->linear_before_reset ? reset[i] : 1);
-        t->h[i] = (1 - z[i]) * act(t, 1, candidate[i] + from_h) + z[i] * old[i];
+        t->h[i] = (1 - z[i]) * recurrent_act(t, 1, candidate[i] + from_h) + z[i] * old[i];
     }
 }
 
-static void step_lstm(const row *t, const double *x) {
+static void recurrent_step_lstm(const row *t, const double *x) {
     int64_t n = t->hidden;
-    project(t, x, 0, 4);
+    recurrent_project(t, x, 0, 4);
     for (int64_t i = 0; i < n; i++) {
         double in = t->x_gates[i] + t->h_gates[i], out = t->x_gates[n + i] + t->h_gates[n + i];
         double forget = t->x_gates[2 * n + i] + t->h_gates[2 * n + i],
                cell = t->x_gates[3 * n + i] + t->h_gates[3 * n + i];
-        in = act(t, 0, in + (t->p ? t->p[i] * t->c[i] : 0));
-        forget = t->s->input_forget ? 1 - in
-                                    : act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
-        t->c[i] = forget * t->c[i] + in * act(t, 1, cell);
-        out = act(t, 0, out + (t->p ? t->p[n + i] * t->c[i] : 0));
-        t->h[i] = out * act(t, 2, t->c[i]);
+        in = recurrent_act(t, 0, in + (t->p ? t->p[i] * t->c[i] : 0));
+        forget = t->s->input_forget
+                     ? 1 - in
+                     : recurrent_act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
+        t->c[i] = forget * t->c[i] + in * recurrent_act(t, 1, cell);
+        out = recurrent_act(t, 0, out + (t->p ? t->p[n + i] * t->c[i] : 0));
+        t->h[i] = out * recurrent_act(t, 2, t->c[i]);
     }
 }
 
@@ -198,21 +211,21 @@ static const double *recurrent_optional(const pith__wide *w, const pith__run *r,
 }
 
 /* Absent, or exactly this many elements. */
-static pith_status check_size(const pith__run *r, int i, int64_t wanted) {
+static pith_status recurrent_check_size(const pith__run *r, int i, int64_t wanted) {
     if (i >= r->in_count || !r->in[i] || pith__tensor_count(r->in[i]) == wanted) return PITH_OK;
     return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
                       (long long)pith__tensor_count(r->in[i]), (long long)wanted);
 }
 
-static pith_status check_sizes(const pith__run *r, int64_t directions, int64_t batch, int64_t gates,
-                               int64_t hidden) {
-    PITH_TRY(check_size(r, 1, directions * gates * r->in[0]->dims[2]));
-    PITH_TRY(check_size(r, 2, directions * gates * hidden));
-    PITH_TRY(check_size(r, 3, directions * 2 * gates));
-    PITH_TRY(check_size(r, 4, batch));
-    PITH_TRY(check_size(r, 5, directions * batch * hidden));
-    PITH_TRY(check_size(r, 6, directions * batch * hidden));
-    return check_size(r, 7, directions * 3 * hidden);
+static pith_status recurrent_check_sizes(const pith__run *r, int64_t directions, int64_t batch,
+                                         int64_t gates, int64_t hidden) {
+    PITH_TRY(recurrent_check_size(r, 1, directions * gates * r->in[0]->dims[2]));
+    PITH_TRY(recurrent_check_size(r, 2, directions * gates * hidden));
+    PITH_TRY(recurrent_check_size(r, 3, directions * 2 * gates));
+    PITH_TRY(recurrent_check_size(r, 4, batch));
+    PITH_TRY(recurrent_check_size(r, 5, directions * batch * hidden));
+    PITH_TRY(recurrent_check_size(r, 6, directions * batch * hidden));
+    return recurrent_check_size(r, 7, directions * 3 * hidden);
 }
 
 static pith_status recurrent_run_fast(pith__run *r) {
@@ -225,8 +238,8 @@ static pith_status recurrent_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int64_t seq = x->dims[s->batch_first], batch = x->dims[!s->batch_first], inputs = x->dims[2],
             hidden = r->in[2]->dims[2];
-    int64_t gates = gates_of(s->kind) * hidden, directions = s->directions.count;
-    PITH_TRY(check_sizes(r, directions, batch, gates, hidden));
+    int64_t gates = recurrent_gates_of(s->kind) * hidden, directions = s->directions.count;
+    PITH_TRY(recurrent_check_sizes(r, directions, batch, gates, hidden));
     if (s->fast.possible) return pith__widen_run(r, PACKED, recurrent_run_fast);
     pith__wide w;
     pith__wide_open(&w, r);
@@ -236,13 +249,13 @@ static pith_status recurrent_run(pith__run *r) {
     double *y = r->out_count > 0 ? w.out[0] : NULL, *y_h = r->out_count > 1 ? w.out[1] : NULL;
     double *y_c = r->out_count > 2 ? w.out[2] : NULL;
     double *rows = w.rest;
-    void (*step)(const row *, const double *) = s->kind == RNN   ? step_rnn
-                                                : s->kind == GRU ? step_gru
-                                                                 : step_lstm;
+    void (*step)(const row *, const double *) = s->kind == RNN   ? recurrent_step_rnn
+                                                : s->kind == GRU ? recurrent_step_gru
+                                                                 : recurrent_step_lstm;
     for (int64_t d = 0; d < directions; d++) {
         bool reverse = s->directions.first_is_reverse || d == 1;
         row t = { .s = s,
-                  .f = s->activations + d * activations_of(s->kind),
+                  .f = s->activations + d * recurrent_activations_of(s->kind),
                   .w = w.in[1] + d * gates * inputs,
                   .r = w.in[2] + d * gates * hidden,
                   .b = bias ? bias + d * 2 * gates : NULL,
@@ -302,8 +315,8 @@ const pith__op pith__op_GRU = {
              "hidden_size int 1..; layout bool = 0 @14; linear_before_reset bool = 0 @3; "
              "output_sequence bool = 0 @-6",
     .flags = PITH_OP_FIRST_OPTIONAL,
-    .infer = infer_gru,
-    .prepare = prepare_gru,
+    .infer = recurrent_infer_gru,
+    .prepare = recurrent_prepare_gru,
     .scratch = recurrent_scratch,
     .run = recurrent_run,
     .cost = recurrent_cost,
@@ -323,8 +336,8 @@ const pith__op pith__op_LSTM = {
              "hidden_size int 1..; input_forget bool = 0; layout bool = 0 @14; "
              "output_sequence bool = 0 @-6",
     .flags = PITH_OP_FIRST_OPTIONAL,
-    .infer = infer_lstm,
-    .prepare = prepare_lstm,
+    .infer = recurrent_infer_lstm,
+    .prepare = recurrent_prepare_lstm,
     .scratch = recurrent_scratch,
     .run = recurrent_run,
     .cost = recurrent_cost,
@@ -344,8 +357,8 @@ const pith__op pith__op_RNN = {
              "direction string forward|reverse|bidirectional = forward; "
              "hidden_size int 1..; layout bool = 0 @14; output_sequence bool = 0 @-6",
     .flags = PITH_OP_FIRST_OPTIONAL,
-    .infer = infer_rnn,
-    .prepare = prepare_rnn,
+    .infer = recurrent_infer_rnn,
+    .prepare = recurrent_prepare_rnn,
     .scratch = recurrent_scratch,
     .run = recurrent_run,
     .cost = recurrent_cost,

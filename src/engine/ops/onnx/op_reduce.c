@@ -63,8 +63,8 @@ static pith_status reduce_upgrade(pith__node *node, pith_error *err) {
 }
 
 /* Marks the reduced axes; *known is false if they are not known. */
-static pith_status mark_axes(bool *reduced, bool *known, const pith__node *node,
-                             pith__numbers *axes, int rank, pith_error *err) {
+static pith_status reduce_mark_axes(bool *reduced, bool *known, const pith__node *node,
+                                    pith__numbers *axes, int rank, pith_error *err) {
     bool all = axes->count == 0 && !pith__node_int(node, "noop_with_empty_axes", 0);
     *known = axes->count >= 0;
     for (int i = 0; i < axes->count; i++) *known &= pith__dim_known(axes->items[i]);
@@ -85,7 +85,7 @@ static pith_status reduce_infer(pith__infer *c) {
         pith__infer_set(c, 0, x->dtype, -1, NULL);
         return PITH_OK;
     }
-    PITH_TRY(mark_axes(reduced, &known, c->node, &axes, x->rank, c->err));
+    PITH_TRY(reduce_mark_axes(reduced, &known, c->node, &axes, x->rank, c->err));
     int rank = 0;
     for (int i = 0; i < x->rank; i++) {
         if (!known)
@@ -144,7 +144,7 @@ typedef struct form {
     int order[PITH_MAX_RANK];
 } form;
 
-static void find_form(form *f, const bool *reduced, const int64_t *dims, int rank) {
+static void reduce_find_form(form *f, const bool *reduced, const int64_t *dims, int rank) {
     int groups = 0, at = 0;
     *f = (form){ .outer = 1, .reduced = 1, .inner = 1 };
     bool inside = false;
@@ -236,8 +236,8 @@ static pith_status reduce_run(pith__run *r) {
     int64_t total = pith__tensor_count(x), results = pith__tensor_count(y);
     if (results == 0) return PITH_OK;
     PITH_TRY(pith__run_numbers(r, 1, &axes));
-    PITH_TRY(mark_axes(reduced, &known, r->node, &axes, x->rank, r->err));
-    find_form(&j.f, reduced, x->dims, x->rank);
+    PITH_TRY(reduce_mark_axes(reduced, &known, r->node, &axes, x->rank, r->err));
+    reduce_find_form(&j.f, reduced, x->dims, x->rank);
     char *next = r->scratch;
     if (s->compute != x->dtype) {
         pith__convert(next, s->compute, 0, x->data, x->dtype, 0, total, true);

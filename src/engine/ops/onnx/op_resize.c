@@ -1,4 +1,4 @@
-/* op_resize.c - Resize, and Upsample, its older form.
+/* op_resize.c - Resize: a tensor resampled along any of its axes.
  *
  * Interpolation is separable: for every output index, each axis has a list of taps (input index,
  * weight). Axes are applied one after another: f32 as it is (resample.c), other types and cropping
@@ -12,7 +12,6 @@
 #include "base/dtype.h"
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/as_doubles.h"
-#include "engine/ops/shared/compose_ops.h"
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/resample.h"
 
@@ -50,8 +49,6 @@ typedef struct resize {
     bool f32;
 } resize;
 
-/* ---- attributes ---- */
-
 static pith_status resize_choose(const pith__node *node, const char *name, const char *const *names,
                                  int count, int *choice, pith_error *err) {
     pith_str text = pith__node_str(node, name, names[0]);
@@ -80,8 +77,6 @@ static pith_status resize_read_attributes(resize *s, const pith__node *node, pit
     return PITH_OK;
 }
 
-/* ---- sizes ---- */
-
 /* What is asked of every axis of the input; axes that are not named stay. */
 typedef struct target {
     bool known;
@@ -91,15 +86,16 @@ typedef struct target {
 
 /* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there
  * but not yet known. */
-static const pith_tensor *contents(const pith__type *const *in, int count, int i, bool *known) {
+static const pith_tensor *resize_contents(const pith__type *const *in, int count, int i,
+                                          bool *known) {
     if (i >= count || !in[i]) return NULL;
     if (pith__type_count(in[i]) == 0) return NULL;
     if (!in[i]->data) *known = false;
     return in[i]->data;
 }
 
-static pith_status keep_aspect(const resize *s, target *t, const int *axes, int count,
-                               const int64_t *dims, pith_error *err) {
+static pith_status resize_keep_aspect(const resize *s, target *t, const int *axes, int count,
+                                      const int64_t *dims, pith_error *err) {
     double scale = s->aspect == NOT_LARGER ? INFINITY : 0;
     for (int k = 0; k < count; k++) {
         double own = (double)t->size[axes[k]] / (double)dims[axes[k]];
@@ -116,13 +112,13 @@ static pith_status keep_aspect(const resize *s, target *t, const int *axes, int 
     return PITH_OK;
 }
 
-static pith_status read_target(target *t, const resize *s, const pith__type *const *in, int count,
-                               pith_error *err) {
+static pith_status resize_read_target(target *t, const resize *s, const pith__type *const *in,
+                                      int count, pith_error *err) {
     const pith__type *x = in[0];
     *t = (target){ .known = true };
-    const pith_tensor *roi = contents(in, count, 1, &t->known),
-                      *scales = contents(in, count, 2, &t->known);
-    const pith_tensor *sizes = contents(in, count, 3, &t->known);
+    const pith_tensor *roi = resize_contents(in, count, 1, &t->known),
+                      *scales = resize_contents(in, count, 2, &t->known);
+    const pith_tensor *sizes = resize_contents(in, count, 3, &t->known);
     if (!t->known || !pith__type_concrete(x)) return t->known = false, PITH_OK;
     int axes[PITH_MAX_RANK], n = s->axes ? (int)s->axis_count : x->rank;
     if (n > x->rank) return pith__fail(err, PITH_ERR_ARGUMENT, "%d axes for rank %d", n, x->rank);
@@ -153,14 +149,15 @@ static pith_status read_target(target *t, const resize *s, const pith__type *con
         if (s->coordinates == TF_CROP_AND_RESIZE)
             t->roi_begin[d] = pith__wide_get(roi, k), t->roi_end[d] = pith__wide_get(roi, k + n);
     }
-    return sizes && s->aspect != STRETCH ? keep_aspect(s, t, axes, n, x->dims, err) : PITH_OK;
+    return sizes && s->aspect != STRETCH ? resize_keep_aspect(s, t, axes, n, x->dims, err)
+                                         : PITH_OK;
 }
 
 static pith_status resize_infer(pith__infer *c) {
     resize s;
     target t;
     PITH_TRY(resize_read_attributes(&s, c->node, c->err));
-    PITH_TRY(read_target(&t, &s, c->in, c->in_count, c->err));
+    PITH_TRY(resize_read_target(&t, &s, c->in, c->in_count, c->err));
     pith__type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     /* sizes may be symbolic */
     bool whole = c->in_count > 3 && c->in[3] && !s.axes && s.aspect == STRETCH;
@@ -191,10 +188,9 @@ static pith_status resize_prepare(pith__prepare *c) {
     return PITH_OK;
 }
 
-/* ---- taps ---- */
-
 /* Where output index i of an axis lies in the input. */
-static double source_place(const resize *s, const target *t, int d, int64_t length, int64_t i) {
+static double resize_source_place(const resize *s, const target *t, int d, int64_t length,
+                                  int64_t i) {
     double n = (double)length, scale = t->scale[d], out = scale * n, at = (double)i;
     switch (s->coordinates) {
     case ALIGN_CORNERS: return out == 1 ? 0 : at * (n - 1) / (out - 1);
@@ -218,7 +214,7 @@ static double resize_cubic(double x, double a) {
 
 /* Half the taps of an output index: it reaches as far as the kernel, widened when shrinking with
  * antialias, though not beyond the input's `length` on either side. */
-static int64_t half_taps(const resize *s, double scale, int64_t length) {
+static int64_t resize_half_taps(const resize *s, double scale, int64_t length) {
     if (s->mode == NEAREST) return 1;
     double reach = s->mode == LINEAR ? 1 : 2;
     if (s->antialias && scale < 1) reach = fmin(reach / scale, reach * (double)length + 1);
@@ -249,14 +245,12 @@ static void resize_make_taps(const resize *s, double x, double scale, int64_t le
     for (int64_t k = 0; (s->antialias || s->exclude_outside) && k < 2 * half; k++) weight[k] /= sum;
 }
 
-/* ---- running ---- */
-
 static void resize_sizes_of(const pith__type *x, const target *t, int64_t *widest, int64_t *taps,
                             const resize *s) {
     *widest = 1, *taps = 0;
     for (int d = 0; d < x->rank; d++) {
         *widest *= t->size[d] > x->dims[d] ? t->size[d] : x->dims[d];
-        int64_t n = 2 * half_taps(s, t->scale[d], x->dims[d]);
+        int64_t n = 2 * resize_half_taps(s, t->scale[d], x->dims[d]);
         if (n > *taps) *taps = n;
     }
 }
@@ -274,7 +268,7 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
         pith__resample_axis *a = &axes[count++];
         int64_t result = 1;
         *a = (pith__resample_axis){ .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1 };
-        a->taps = 2 * half_taps(s, t->scale[d], dims[d]);
+        a->taps = 2 * resize_half_taps(s, t->scale[d], dims[d]);
         if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
         for (int i = 0; i < rank; i++)
             *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
@@ -292,7 +286,7 @@ static pith_status resize_scratch(const pith__infer *c, const void *state, int t
     (void)threads;
     const resize *s = state;
     target t;
-    PITH_TRY(read_target(&t, s, c->in, c->in_count, c->err));
+    PITH_TRY(resize_read_target(&t, s, c->in, c->in_count, c->err));
     if (!t.known) return PITH_OK;
     size_t more = 64;
     if (s->mode == NEAREST) {
@@ -322,7 +316,7 @@ static pith_status resize_scratch(const pith__infer *c, const void *state, int t
 }
 
 /* The empty string, or x without an imaginary part. */
-static void put_outside(void *to, int dtype, double x) {
+static void resize_put_outside(void *to, int dtype, double x) {
     static const double nothing = 0;
     int part = pith__part_dtype(dtype);
     if (dtype == PITH_STRING) *(pith_str *)to = PITH_STR("");
@@ -340,7 +334,7 @@ typedef struct nearest {
     size_t item;
 } nearest;
 
-static void nearest_look(nearest *j) {
+static void resize_nearest_look(nearest *j) {
     int last = j->r->in[0]->rank - 1;
     const int64_t *index = last >= 0 ? j->index[last] : NULL;
     j->inside = true;
@@ -359,7 +353,7 @@ typedef uint32_t four __attribute__((vector_size(16)));
 #endif
 
 /* Each of n elements of 4 bytes twice. */
-static void nearest_double(char *to, const char *from, int64_t n) {
+static void resize_nearest_double(char *to, const char *from, int64_t n) {
     for (; n >= 4; n -= 4, from += 16, to += 32) {
         four v, low, high;
         memcpy(&v, from, sizeof v);
@@ -377,10 +371,10 @@ static void nearest_double(char *to, const char *from, int64_t n) {
 #define NEAREST_ROW(T)                                                                             \
     for (int64_t k = 0; k < n; k++) ((T *)to)[k] = ((const T *)from)[index[k]]
 
-static void nearest_row(const nearest *j, void *to, const void *from) {
+static void resize_nearest_row(const nearest *j, void *to, const void *from) {
     const int64_t *index = j->index[j->r->in[0]->rank - 1], n = j->row;
     if (j->doubled && j->item == 4) {
-        nearest_double(to, from, n / 2);
+        resize_nearest_double(to, from, n / 2);
         return;
     }
     switch (j->item) {
@@ -396,12 +390,12 @@ static void nearest_row(const nearest *j, void *to, const void *from) {
 }
 
 /* A row some of whose places are outside. */
-static void nearest_row_outside(const nearest *j, char *to, const char *from, bool outside) {
+static void resize_nearest_row_outside(const nearest *j, char *to, const char *from, bool outside) {
     int last = j->r->in[0]->rank - 1;
     for (int64_t k = 0; k < j->row; k++) {
         int64_t at = last >= 0 ? j->index[last][k] : 0;
         if (outside || at < 0)
-            put_outside(to + (size_t)k * j->item, j->r->out[0]->dtype, j->s->extrapolation);
+            resize_put_outside(to + (size_t)k * j->item, j->r->out[0]->dtype, j->s->extrapolation);
         else
             memcpy(to + (size_t)k * j->item, from + (size_t)at * j->item, j->item);
     }
@@ -409,8 +403,8 @@ static void nearest_row_outside(const nearest *j, char *to, const char *from, bo
 
 /* Rows [first, end) of the output that have the same places along all axes but the one before the
  * last, from `base` on (NULL: outside). Rows next to each other that have one source are copies. */
-static void nearest_run_plane(const nearest *j, char *to, const char *base, int64_t first,
-                              int64_t end) {
+static void resize_nearest_run_plane(const nearest *j, char *to, const char *base, int64_t first,
+                                     int64_t end) {
     const int rank = j->r->in[0]->rank;
     const int64_t *index = rank > 1 ? j->index[rank - 2] : &(int64_t){ 0 };
     const size_t bytes = (size_t)j->row * j->item;
@@ -418,18 +412,18 @@ static void nearest_run_plane(const nearest *j, char *to, const char *base, int6
         const bool outside = !base || index[i] < 0;
         const char *from = outside ? j->r->in[0]->data : base + (size_t)index[i] * j->item;
         if (outside || !j->inside || rank == 0) {
-            nearest_row_outside(j, to, from, outside);
+            resize_nearest_row_outside(j, to, from, outside);
             before = -1;
         } else if (index[i] == before) {
             memcpy(to, to - bytes, bytes);
         } else {
-            nearest_row(j, to, from);
+            resize_nearest_row(j, to, from);
             before = index[i];
         }
     }
 }
 
-static void nearest_run_part(void *context, size_t part, int worker) {
+static void resize_nearest_run_part(void *context, size_t part, int worker) {
     const nearest *j = context;
     const int rank = j->r->in[0]->rank;
     const int64_t height = rank > 1 ? j->t->size[rank - 2] : 1;
@@ -446,13 +440,14 @@ static void nearest_run_part(void *context, size_t part, int worker) {
             outside |= own < 0;
             base += own;
         }
-        nearest_run_plane(j, (char *)j->r->out[0]->data + (size_t)(i * j->row) * j->item,
-                          outside ? NULL : (const char *)j->r->in[0]->data + (size_t)base * j->item,
-                          row, row + next - i);
+        resize_nearest_run_plane(j, (char *)j->r->out[0]->data + (size_t)(i * j->row) * j->item,
+                                 outside ? NULL
+                                         : (const char *)j->r->in[0]->data + (size_t)base * j->item,
+                                 row, row + next - i);
     }
 }
 
-static void run_nearest(pith__run *r, const resize *s, const target *t) {
+static void resize_run_nearest(pith__run *r, const resize *s, const target *t) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int rank = x->rank;
     int64_t *index[PITH_MAX_RANK], *at = r->scratch, in_stride[PITH_MAX_RANK];
@@ -463,7 +458,7 @@ static void run_nearest(pith__run *r, const resize *s, const target *t) {
         index[d] = at;
         for (int64_t i = 0; i < t->size[d]; i++) {
             int64_t near[2];
-            double weight[2], from = source_place(s, t, d, x->dims[d], i);
+            double weight[2], from = resize_source_place(s, t, d, x->dims[d], i);
             bool outside = s->coordinates == TF_CROP_AND_RESIZE &&
                            (from < 0 || from > (double)(x->dims[d] - 1));
             resize_make_taps(s, from, t->scale[d], x->dims[d], 1, near, weight);
@@ -473,20 +468,21 @@ static void run_nearest(pith__run *r, const resize *s, const target *t) {
     }
     nearest j = { .r = r, .s = s, .t = t, .item = item, .row = rank ? t->size[rank - 1] : 1 };
     for (int d = 0; d < rank; d++) j.index[d] = index[d];
-    nearest_look(&j);
+    resize_nearest_look(&j);
     j.rows = total / j.row;
     j.per_part = pith__run_chunk(r, j.rows, j.row, 8192);
-    pith__run_parallel(r, nearest_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+    pith__run_parallel(r, resize_nearest_run_part, &j,
+                       (size_t)((j.rows + j.per_part - 1) / j.per_part));
 }
 
 /* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of
  * parts. */
-static void run_axis(const resize *s, const target *t, int d, const double *from, double *to,
-                     int64_t outer, int64_t length, int64_t inner, int parts, void *memory) {
-    int64_t half = half_taps(s, t->scale[d], length), *index = memory, size = t->size[d];
+static void resize_run_axis(const resize *s, const target *t, int d, const double *from, double *to,
+                            int64_t outer, int64_t length, int64_t inner, int parts, void *memory) {
+    int64_t half = resize_half_taps(s, t->scale[d], length), *index = memory, size = t->size[d];
     double *weight = (double *)(index + 2 * half);
     for (int64_t i = 0; i < size; i++) {
-        double x = source_place(s, t, d, length, i);
+        double x = resize_source_place(s, t, d, length, i);
         bool outside = s->coordinates == TF_CROP_AND_RESIZE && (x < 0 || x > (double)(length - 1));
         resize_make_taps(s, x, t->scale[d], length, half, index, weight);
         for (int64_t o = 0; o < outer; o++) {
@@ -524,7 +520,7 @@ static bool resize_run_f32(pith__run *r, const resize *s, const target *t) {
         a->weights = (float *)(void *)at;
         at += pith__round64((size_t)(a->taps * a->size) * sizeof *a->weights);
         for (int64_t i = 0; i < a->size; i++) {
-            resize_make_taps(s, source_place(s, t, d, a->length, i), t->scale[d], a->length,
+            resize_make_taps(s, resize_source_place(s, t, d, a->length, i), t->scale[d], a->length,
                              a->taps / 2, index, weight);
             for (int64_t k = 0; k < a->taps; k++) {
                 a->index[k * a->size + i] = (int32_t)index[k];
@@ -547,9 +543,9 @@ static pith_status resize_run(pith__run *r) {
         in[i] = &types[i];
     }
     target t;
-    PITH_TRY(read_target(&t, s, in, r->in_count < 4 ? r->in_count : 4, r->err));
+    PITH_TRY(resize_read_target(&t, s, in, r->in_count < 4 ? r->in_count : 4, r->err));
     if (!pith__tensor_count(r->out[0])) return PITH_OK;
-    if (s->mode == NEAREST) return run_nearest(r, s, &t), PITH_OK;
+    if (s->mode == NEAREST) return resize_run_nearest(r, s, &t), PITH_OK;
     if (resize_run_f32(r, s, &t)) return PITH_OK;
     const pith_tensor *x = r->in[0];
     int parts = pith__parts(x->dtype), part = pith__part_dtype(x->dtype);
@@ -563,7 +559,7 @@ static pith_status resize_run(pith__run *r) {
         bool same =
             t.size[d] == x->dims[d] && t.scale[d] == 1 && s->coordinates != TF_CROP_AND_RESIZE;
         if (!same) {
-            run_axis(s, &t, d, from, to, outer, x->dims[d], inner, parts, memory);
+            resize_run_axis(s, &t, d, from, to, outer, x->dims[d], inner, parts, memory);
             double *swap = from;
             from = to, to = swap;
         }
@@ -574,8 +570,6 @@ static pith_status resize_run(pith__run *r) {
     pith__convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
     return PITH_OK;
 }
-
-/* ---- older spellings ---- */
 
 /* Up to opset 10 the inputs were X and scales, and places were those of Upsample. */
 static pith_status resize_upgrade(pith__node *node, pith_error *err) {
@@ -621,54 +615,4 @@ const pith__op pith__op_Resize = {
     .scratch = resize_scratch,
     .run = resize_run,
     .note = "strings: nearest only",
-};
-
-/* Upsample ended with opset 9; its scales were an attribute before. It becomes Resize. */
-static pith_status resize_upgrade_upsample(pith__node *node, pith_error *err) {
-    size_t count;
-    const float *scales = pith__node_floats(node, "scales", &count);
-    pith__value *inputs[3] = { pith__node_input(node, 0), NULL, pith__node_input(node, 1) };
-    if (!inputs[2]) {
-        float *copy = pith__arena_array(node->graph->arena, count + 1, sizeof *copy);
-        if (!copy) return pith__fail_memory(err, count * sizeof *copy);
-        for (size_t i = 0; i < count; i++) copy[i] = scales[i];
-        pith_tensor t = { .data = copy,
-                          .bytes = count * sizeof *copy,
-                          .dtype = PITH_F32,
-                          .rank = 1,
-                          .dims = { (int64_t)count } };
-        inputs[2] = pith__graph_add_const(node->graph, PITH_STR(""), &t);
-        if (!inputs[2]) return pith__fail_memory(err, sizeof t);
-    }
-    pith_str kind = pith__node_str(node, "mode", "nearest");
-    PITH_TRY(pith__compose_require(node, 0x1, 1, err));
-    pith__value *y = pith__compose(node, "", "Resize", inputs, 3, 1);
-    if (!y) return pith__fail_memory(err, sizeof *y);
-    pith__node *by = y->producer;
-    by->opset = 13;
-    PITH_TRY(
-        pith__node_set_str(by, "mode", pith__str_is(kind, "bilinear") ? PITH_STR("linear") : kind));
-    PITH_TRY(pith__node_set_str(by, "coordinate_transformation_mode", PITH_STR("asymmetric")));
-    PITH_TRY(pith__node_set_str(by, "nearest_mode", PITH_STR("floor")));
-    PITH_TRY(pith__op_bind_node(by, err));
-    PITH_TRY(pith__value_replace(pith__node_output(node, 0), y));
-    pith__node_remove(node);
-    return PITH_OK;
-}
-
-const pith__op pith__op_Upsample = {
-    .domain = "",
-    .name = "Upsample",
-    .since = INT32_MAX,
-    .newest = 10,
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .max_outputs = 1,
-    .types = "Zf",
-    .attrs = "height_scale float! @-6; mode string nearest|bilinear = nearest @-6; "
-             "mode string nearest|linear = nearest @7; scales floats! @7-8; "
-             "width_scale float! @-6",
-    .upgrade = resize_upgrade_upsample,
-    .infer = pith__infer_same,
-    .note = "becomes Resize",
 };

@@ -50,7 +50,7 @@ static pith_status scan_read_list(const pith__node *node, const char *name, int 
     return PITH_OK;
 }
 
-static pith_status read_layout(const pith__node *node, layout *l, pith_error *err) {
+static pith_status scan_read_layout(const pith__node *node, layout *l, pith_error *err) {
     const pith__graph *body = pith__node_graph(node, "body");
     l->lengths = pith__node_int(node, "lengths", 0);
     int given = node->input_count - node->capture_count - l->lengths;
@@ -74,9 +74,9 @@ static pith_status read_layout(const pith__node *node, layout *l, pith_error *er
     return scan_read_list(node, "scan_output_directions", l->results, &l->out_backward, err);
 }
 
-static pith_status op_scan_infer(pith__infer *c) {
+static pith_status scan_infer(pith__infer *c) {
     layout l;
-    PITH_TRY(read_layout(c->node, &l, c->err));
+    PITH_TRY(scan_read_layout(c->node, &l, c->err));
     size_t in_count = (size_t)(l.states + l.scans), out_count = (size_t)c->out_count;
     pith__type *in = pith__arena_array(c->arena, in_count, sizeof *in),
                *out = pith__arena_array(c->arena, out_count, sizeof *out);
@@ -107,7 +107,7 @@ typedef struct scan {
 } scan;
 
 /* From the states in s->in to those after the last slice; results are on the stacks. */
-static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most) {
+static pith_status scan_run_slices(scan *s, const pith_tensor *scanned, int64_t most) {
     pith__run *r = s->r;
     const layout *l = &s->l;
     int64_t length = -1;
@@ -159,7 +159,7 @@ static pith_status scan_run_plain(scan *s) {
     if (!scanned) return pith__fail_memory(r->err, (size_t)l->scans * sizeof *scanned);
     for (int i = 0; i < l->scans; i++) scanned[i] = *r->in[l->states + i];
     for (int i = 0; i < l->states; i++) PITH_TRY(pith__run_copy(r, &s->in[i], r->in[i]));
-    PITH_TRY(run_slices(s, scanned, -1));
+    PITH_TRY(scan_run_slices(s, scanned, -1));
     for (int i = 0; i < l->states; i++)
         if (r->out[i]) *r->out[i] = s->in[i];
     for (int i = 0; i < l->results; i++) {
@@ -172,7 +172,7 @@ static pith_status scan_run_plain(scan *s) {
 }
 
 /* Inputs and outputs have the batch as their first axis; the slices are along the second. */
-static pith_status run_batched(scan *s) {
+static pith_status scan_run_batched(scan *s) {
     pith__run *r = s->r;
     const layout *l = &s->l;
     const pith__graph *body = pith__node_graph(r->node, "body");
@@ -202,7 +202,7 @@ static pith_status run_batched(scan *s) {
         int64_t most = lengths ? ((const int64_t *)lengths->data)[b] : -1;
         if (lengths && most < 1)
             return pith__op_fail(r, "sequence_lens[%lld] is %lld", (long long)b, (long long)most);
-        PITH_TRY(run_slices(s, scanned, most));
+        PITH_TRY(scan_run_slices(s, scanned, most));
         for (int i = 0; i < l->states; i++) PITH_TRY(pith__stack_push(r, &whole[i], &s->in[i]));
         for (int i = 0; i < l->results; i++) {
             pith_tensor *kept = r->out[l->states + i], one;
@@ -218,9 +218,9 @@ static pith_status run_batched(scan *s) {
     return PITH_OK;
 }
 
-static pith_status op_scan_run(pith__run *r) {
+static pith_status scan_run(pith__run *r) {
     scan s = { .r = r };
-    PITH_TRY(read_layout(r->node, &s.l, r->err));
+    PITH_TRY(scan_read_layout(r->node, &s.l, r->err));
     size_t in = (size_t)(s.l.states + s.l.scans), out = (size_t)(s.l.states + s.l.results);
     s.in = r->exec->alloc(r->exec, in * sizeof *s.in);
     s.out = r->exec->alloc(r->exec, out * sizeof *s.out);
@@ -230,7 +230,7 @@ static pith_status op_scan_run(pith__run *r) {
         return pith__fail_memory(r->err, (in + out) * sizeof *s.in);
     memset(s.stacks, 0, (size_t)s.l.results * sizeof *s.stacks);
     memset(s.buffers, 0, (size_t)s.l.scans * sizeof *s.buffers);
-    return s.l.batched ? run_batched(&s) : scan_run_plain(&s);
+    return s.l.batched ? scan_run_batched(&s) : scan_run_plain(&s);
 }
 
 const pith__op pith__op_Scan = {
@@ -247,6 +247,6 @@ const pith__op pith__op_Scan = {
         "scan_output_axes ints @9; scan_output_directions ints 0|1 @9",
     .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE,
     .upgrade = scan_upgrade,
-    .infer = op_scan_infer,
-    .run = op_scan_run
+    .infer = scan_infer,
+    .run = scan_run
 };

@@ -16,7 +16,7 @@ static int64_t scatter_index_at(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
-static pith_status infer_same_shape(pith__infer *c) {
+static pith_status scatter_infer_same_shape(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));
     const pith__type *indices = c->in[1];
     if (indices->dtype && indices->dtype != PITH_I64 && indices->dtype != PITH_I32) {
@@ -74,7 +74,7 @@ static void scatter_put(const pith__run *r, int64_t at, int64_t from, int64_t n)
         memcpy(y, u, (size_t)n * size);
 }
 
-static void copy_data(const pith__run *r) {
+static void scatter_copy_data(const pith__run *r) {
     if (r->in[0]->bytes && r->in[0]->data != r->out[0]->data)
         memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
 }
@@ -84,7 +84,7 @@ static void copy_data(const pith__run *r) {
 static pith_status scatter_infer_elements(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     int axis;
-    PITH_TRY(infer_same_shape(c));
+    PITH_TRY(scatter_infer_same_shape(c));
     if (x->rank < 0 || indices->rank < 0 || updates->rank < 0) return PITH_OK;
     if (x->rank != indices->rank || x->rank != updates->rank || x->rank == 0) {
         return pith__op_fail(c, "data, indices and updates have ranks %d, %d and %d", x->rank,
@@ -101,14 +101,14 @@ static pith_status scatter_infer_elements(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_elements_plain(pith__run *r) {
+static pith_status scatter_run_elements_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 },
                                     total = pith__tensor_count(indices);
     int axis;
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     pith__strides(strides, x->dims, x->rank);
-    copy_data(r);
+    scatter_copy_data(r);
     for (int64_t i = 0; i < total; i++) {
         int64_t at = scatter_index_at(indices, i), n = x->dims[axis], to = 0;
         if (at < -n || at >= n) {
@@ -125,7 +125,8 @@ static pith_status run_elements_plain(pith__run *r) {
 
 static pith_status scatter_run_elements(pith__run *r) {
     const state *s = r->state;
-    return s->reduce.fn ? pith__widen_run(r, 0, run_elements_plain) : run_elements_plain(r);
+    return s->reduce.fn ? pith__widen_run(r, 0, scatter_run_elements_plain)
+                        : scatter_run_elements_plain(r);
 }
 
 #define ELEMENTS(symbol, since_, newest_, attrs_)                                                  \
@@ -151,7 +152,7 @@ ELEMENTS(ScatterElements, 11, 18,
 
 static pith_status scatter_infer_nd(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
-    PITH_TRY(infer_same_shape(c));
+    PITH_TRY(scatter_infer_same_shape(c));
     if (x->rank < 0 || indices->rank < 0 || updates->rank < 0) return PITH_OK;
     if (x->rank == 0 || indices->rank == 0)
         return pith__op_fail(c, "inputs must have rank 1 or more");
@@ -174,13 +175,13 @@ static pith_status scatter_infer_nd(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_nd_plain(pith__run *r) {
+static pith_status scatter_run_nd_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     int64_t length = indices->dims[indices->rank - 1], strides[PITH_MAX_RANK], rows = 1, n = 1;
     pith__strides(strides, x->dims, x->rank);
     for (int i = 0; i < indices->rank - 1; i++) rows *= indices->dims[i];
     for (int i = (int)length; i < x->rank; i++) n *= x->dims[i];
-    copy_data(r);
+    scatter_copy_data(r);
     for (int64_t i = 0; i < rows && n > 0; i++) {
         int64_t to = 0;
         for (int64_t k = 0; k < length; k++) {
@@ -198,7 +199,7 @@ static pith_status run_nd_plain(pith__run *r) {
 
 static pith_status scatter_run_nd(pith__run *r) {
     const state *s = r->state;
-    return s->reduce.fn ? pith__widen_run(r, 0, run_nd_plain) : run_nd_plain(r);
+    return s->reduce.fn ? pith__widen_run(r, 0, scatter_run_nd_plain) : scatter_run_nd_plain(r);
 }
 
 const pith__op pith__op_ScatterND = { .domain = "",
@@ -219,7 +220,7 @@ const pith__op pith__op_ScatterND = { .domain = "",
 
 /* ---- TensorScatter: new rows of a cache, from a place per batch on ---- */
 
-static pith_status infer_cache(pith__infer *c) {
+static pith_status scatter_infer_cache(pith__infer *c) {
     const pith__type *x = c->in[0], *u = c->in[1];
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 1));
     if (x->rank >= 0 && u->rank >= 0) {
@@ -245,7 +246,7 @@ static pith_status infer_cache(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_cache_plain(pith__run *r) {
+static pith_status scatter_run_cache_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *u = r->in[1],
                       *first = pith__has_input(r, 2) ? r->in[2] : NULL;
     bool circular = pith__str_is(pith__node_str(r->node, "mode", "linear"), "circular");
@@ -255,7 +256,7 @@ static pith_status run_cache_plain(pith__run *r) {
     size_t bytes = pith__element_size(x->dtype);
     for (int i = 0; i < axis; i++) outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank; i++) bytes *= (size_t)x->dims[i];
-    copy_data(r);
+    scatter_copy_data(r);
     if (bytes == 0) return PITH_OK;
     for (int64_t o = 0; o < outer; o++) {
         int64_t begin = first ? ((const int64_t *)first->data)[o / (outer / x->dims[0])] : 0;
@@ -273,10 +274,12 @@ static pith_status run_cache_plain(pith__run *r) {
     return PITH_OK;
 }
 
-static pith_status run_cache(pith__run *r) { return pith__unpack_run(r, run_cache_plain); }
+static pith_status scatter_run_cache(pith__run *r) {
+    return pith__unpack_run(r, scatter_run_cache_plain);
+}
 
-static pith_status scratch_cache(const pith__infer *c, const void *state_, int threads,
-                                 size_t *bytes) {
+static pith_status scatter_scratch_cache(const pith__infer *c, const void *state_, int threads,
+                                         size_t *bytes) {
     (void)state_, (void)threads;
     *bytes = 0;
     return pith__unpack_scratch(c, bytes);
@@ -293,6 +296,6 @@ const pith__op pith__op_TensorScatter = { .domain = "",
                                           .attrs =
                                               "axis int = -2; mode string linear|circular = linear",
                                           .flags = PITH_OP_IN_PLACE,
-                                          .infer = infer_cache,
-                                          .scratch = scratch_cache,
-                                          .run = run_cache };
+                                          .infer = scatter_infer_cache,
+                                          .scratch = scatter_scratch_cache,
+                                          .run = scatter_run_cache };

@@ -14,13 +14,13 @@ static void sequence_set_sequence(pith__type *type, int item_dtype) {
     type->item_dtype = item_dtype;
 }
 
-static pith_status check_sequence(const pith__infer *c, int input) {
+static pith_status sequence_check(const pith__infer *c, int input) {
     const pith__type *type = c->in[input];
     if (!type->dtype || type->dtype == PITH_SEQUENCE || type->dtype == PITH_NONE) return PITH_OK;
     return pith__op_fail(c, "input %d is %s, not a sequence", input, pith__dtype_name(type->dtype));
 }
 
-static pith_status run_sequence(pith__run *r, int input, const pith_tensor **items,
+static pith_status sequence_run(pith__run *r, int input, const pith_tensor **items,
                                 int64_t *count) {
     const pith_tensor *t = r->in[input];
     bool is_sequence = t->dtype == PITH_SEQUENCE;
@@ -31,8 +31,8 @@ static pith_status run_sequence(pith__run *r, int input, const pith_tensor **ite
 
 /* A position from an optional scalar input, negative counted from the end; from 0 to count - 1, or
  * to count if end. */
-static pith_status run_position(pith__run *r, int input, int64_t fallback, int64_t count, bool end,
-                                int64_t *position) {
+static pith_status sequence_run_position(pith__run *r, int input, int64_t fallback, int64_t count,
+                                         bool end, int64_t *position) {
     *position = fallback;
     const pith_tensor *t = input < r->in_count ? r->in[input] : NULL;
     if (t) {
@@ -57,7 +57,7 @@ static pith_status run_position(pith__run *r, int input, int64_t fallback, int64
 
 /* ---- SequenceConstruct, SequenceEmpty ---- */
 
-static pith_status infer_construct(pith__infer *c) {
+static pith_status sequence_infer_construct(pith__infer *c) {
     for (int i = 0; i < c->in_count; i++) {
         if (c->in[i]->dtype != c->in[0]->dtype) return pith__op_fail(c, "inputs differ in type");
     }
@@ -65,7 +65,7 @@ static pith_status infer_construct(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_construct(pith__run *r) {
+static pith_status sequence_run_construct(pith__run *r) {
     if (!r->out[0]) return PITH_OK;
     PITH_TRY(pith__run_alloc(r, 0, PITH_SEQUENCE, 1, (int64_t[]){ r->in_count }));
     pith_tensor *items = r->out[0]->data;
@@ -82,15 +82,15 @@ const pith__op pith__op_SequenceConstruct = { .domain = "",
                                               .max_outputs = 1,
                                               .attrs = "",
                                               .flags = PITH_OP_LATE,
-                                              .infer = infer_construct,
-                                              .run = run_construct };
+                                              .infer = sequence_infer_construct,
+                                              .run = sequence_run_construct };
 
-static pith_status infer_empty(pith__infer *c) {
+static pith_status sequence_infer_empty(pith__infer *c) {
     sequence_set_sequence(&c->out[0], pith__node_choice(c->node, "dtype", PITH_F32));
     return PITH_OK;
 }
 
-static pith_status run_empty(pith__run *r) {
+static pith_status sequence_run_empty(pith__run *r) {
     return r->out[0] ? pith__run_alloc(r, 0, PITH_SEQUENCE, 1, (int64_t[]){ 0 }) : PITH_OK;
 }
 
@@ -103,23 +103,23 @@ const pith__op pith__op_SequenceEmpty = { .domain = "",
                                           .max_outputs = 1,
                                           .attrs = "dtype dtype",
                                           .flags = PITH_OP_LATE,
-                                          .infer = infer_empty,
-                                          .run = run_empty };
+                                          .infer = sequence_infer_empty,
+                                          .run = sequence_run_empty };
 
 /* ---- SequenceAt, SequenceLength ---- */
 
-static pith_status infer_at(pith__infer *c) {
-    PITH_TRY(check_sequence(c, 0));
+static pith_status sequence_infer_at(pith__infer *c) {
+    PITH_TRY(sequence_check(c, 0));
     const int item = c->in[0]->item_dtype;
     c->out[0].dtype = item == PITH_MAP_I64 || item == PITH_MAP_STRING ? PITH_SEQUENCE : item;
     return PITH_OK;
 }
 
-static pith_status run_at(pith__run *r) {
+static pith_status sequence_run_at(pith__run *r) {
     const pith_tensor *items;
     int64_t count, at;
-    PITH_TRY(run_sequence(r, 0, &items, &count));
-    PITH_TRY(run_position(r, 1, 0, count, false, &at));
+    PITH_TRY(sequence_run(r, 0, &items, &count));
+    PITH_TRY(sequence_run_position(r, 1, 0, count, false, &at));
     return r->out[0] ? pith__run_copy(r, r->out[0], &items[at]) : PITH_OK;
 }
 
@@ -132,18 +132,18 @@ const pith__op pith__op_SequenceAt = { .domain = "",
                                        .max_outputs = 1,
                                        .attrs = "",
                                        .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-                                       .infer = infer_at,
-                                       .run = run_at };
+                                       .infer = sequence_infer_at,
+                                       .run = sequence_run_at };
 
-static pith_status infer_length(pith__infer *c) {
-    PITH_TRY(check_sequence(c, 0));
+static pith_status sequence_infer_length(pith__infer *c) {
+    PITH_TRY(sequence_check(c, 0));
     pith__type_set(&c->out[0], PITH_I64, 0, NULL);
     return PITH_OK;
 }
 
-static pith_status run_length(pith__run *r) {
+static pith_status sequence_run_length(pith__run *r) {
     const pith_tensor *items;
-    return run_sequence(r, 0, &items, r->out[0]->data);
+    return sequence_run(r, 0, &items, r->out[0]->data);
 }
 
 const pith__op pith__op_SequenceLength = { .domain = "",
@@ -155,13 +155,13 @@ const pith__op pith__op_SequenceLength = { .domain = "",
                                            .max_outputs = 1,
                                            .attrs = "",
                                            .flags = PITH_OP_SEQUENCES,
-                                           .infer = infer_length,
-                                           .run = run_length };
+                                           .infer = sequence_infer_length,
+                                           .run = sequence_run_length };
 
 /* ---- SequenceInsert, SequenceErase ---- */
 
-static pith_status infer_insert(pith__infer *c) {
-    PITH_TRY(check_sequence(c, 0));
+static pith_status sequence_infer_insert(pith__infer *c) {
+    PITH_TRY(sequence_check(c, 0));
     int item = c->in[0]->item_dtype, given = c->node->op->max_inputs == 3 ? c->in[1]->dtype : 0;
     if (given >= PITH_DTYPE_COUNT)
         return pith__op_fail(c, "input 1 is %s, not a tensor", pith__dtype_name(given));
@@ -173,11 +173,11 @@ static pith_status infer_insert(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_insert(pith__run *r) {
+static pith_status sequence_run_insert(pith__run *r) {
     const pith_tensor *items;
     int64_t count, at;
-    PITH_TRY(run_sequence(r, 0, &items, &count));
-    PITH_TRY(run_position(r, 2, count, count, true, &at));
+    PITH_TRY(sequence_run(r, 0, &items, &count));
+    PITH_TRY(sequence_run_position(r, 2, count, count, true, &at));
     if (!r->out[0]) return PITH_OK;
     PITH_TRY(pith__run_alloc(r, 0, PITH_SEQUENCE, 1, (int64_t[]){ count + 1 }));
     pith_tensor *out = r->out[0]->data;
@@ -194,14 +194,14 @@ const pith__op pith__op_SequenceInsert = { .domain = "",
                                            .max_outputs = 1,
                                            .attrs = "",
                                            .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-                                           .infer = infer_insert,
-                                           .run = run_insert };
+                                           .infer = sequence_infer_insert,
+                                           .run = sequence_run_insert };
 
-static pith_status run_erase(pith__run *r) {
+static pith_status sequence_run_erase(pith__run *r) {
     const pith_tensor *items;
     int64_t count, at;
-    PITH_TRY(run_sequence(r, 0, &items, &count));
-    PITH_TRY(run_position(r, 1, count - 1, count, false, &at));
+    PITH_TRY(sequence_run(r, 0, &items, &count));
+    PITH_TRY(sequence_run_position(r, 1, count - 1, count, false, &at));
     if (!r->out[0]) return PITH_OK;
     PITH_TRY(pith__run_alloc(r, 0, PITH_SEQUENCE, 1, (int64_t[]){ count - 1 }));
     pith_tensor *out = r->out[0]->data;
@@ -218,13 +218,13 @@ const pith__op pith__op_SequenceErase = { .domain = "",
                                           .max_outputs = 1,
                                           .attrs = "",
                                           .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-                                          .infer = infer_insert,
-                                          .run = run_erase };
+                                          .infer = sequence_infer_insert,
+                                          .run = sequence_run_erase };
 
 /* ---- ConcatFromSequence ---- */
 
-static pith_status check_joinable(pith__run *r, const pith_tensor *items, int64_t count, int axis,
-                                  bool stack) {
+static pith_status sequence_check_joinable(pith__run *r, const pith_tensor *items, int64_t count,
+                                           int axis, bool stack) {
     for (int64_t i = 0; i < count; i++) {
         bool fits = items[i].dtype == items[0].dtype && items[i].rank == items[0].rank &&
                     pith__dtype_bits(items[i].dtype) >= 8;
@@ -237,16 +237,16 @@ static pith_status check_joinable(pith__run *r, const pith_tensor *items, int64_
     return PITH_OK;
 }
 
-static pith_status run_join(pith__run *r) {
+static pith_status sequence_run_join(pith__run *r) {
     const pith_tensor *items;
     int64_t count, dims[PITH_MAX_RANK], outer = 1, length = 0;
-    PITH_TRY(run_sequence(r, 0, &items, &count));
+    PITH_TRY(sequence_run(r, 0, &items, &count));
     if (!count) return pith__fail(r->err, PITH_ERR_RUN, "the sequence is empty");
     bool stack = pith__node_int(r->node, "new_axis", 0);
     int axis, rank = items[0].rank + stack;
     if (rank > PITH_MAX_RANK) return pith__op_fail(r, "rank %d is too large", rank);
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), rank, &axis, r->err));
-    PITH_TRY(check_joinable(r, items, count, axis, stack));
+    PITH_TRY(sequence_check_joinable(r, items, count, axis, stack));
     if (!r->out[0]) return PITH_OK;
     for (int64_t i = 0; i < count; i++) length += stack ? 1 : items[i].dims[axis];
     for (int k = 0; k < rank; k++)
@@ -274,8 +274,8 @@ const pith__op pith__op_ConcatFromSequence = { .domain = "",
                                                .max_outputs = 1,
                                                .attrs = "axis int!; new_axis bool = 0",
                                                .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-                                               .infer = infer_at,
-                                               .run = run_join };
+                                               .infer = sequence_infer_at,
+                                               .run = sequence_run_join };
 
 /* ---- SplitToSequence ---- */
 
@@ -285,7 +285,7 @@ static pith_status sequence_infer_split(pith__infer *c) {
 }
 
 /* Piece i of the axis: its length, from a list, an equal length, or 1. */
-static pith_status piece_length(pith__run *r, int64_t i, int64_t left, int64_t *length) {
+static pith_status sequence_piece_length(pith__run *r, int64_t i, int64_t left, int64_t *length) {
     const pith_tensor *split = r->in_count > 1 ? r->in[1] : NULL;
     *length = 1;
     if (split && split->dtype != PITH_I64 && split->dtype != PITH_I32) {
@@ -335,18 +335,18 @@ static pith_status sequence_run_split(pith__run *r) {
     int64_t pieces = 0, length;
     bool listed = r->in_count > 1 && r->in[1] && r->in[1]->rank;
     for (int64_t left = x->dims[axis]; left > 0; left -= length, pieces++) {
-        PITH_TRY(piece_length(r, pieces, left, &length));
+        PITH_TRY(sequence_piece_length(r, pieces, left, &length));
     }
     if (listed && pieces != pith__tensor_count(r->in[1])) {
         while (pieces < pith__tensor_count(r->in[1]))
-            PITH_TRY(piece_length(r, pieces++, 0, &length));
+            PITH_TRY(sequence_piece_length(r, pieces++, 0, &length));
     }
     if (!r->out[0]) return PITH_OK;
     PITH_TRY(pith__run_alloc(r, 0, PITH_SEQUENCE, 1, &pieces));
     pith_tensor *items = r->out[0]->data;
     int64_t at = 0;
     for (int64_t i = 0; i < pieces; i++, at += length) {
-        PITH_TRY(piece_length(r, i, x->dims[axis] - at, &length));
+        PITH_TRY(sequence_piece_length(r, i, x->dims[axis] - at, &length));
         PITH_TRY(sequence_cut(r, &items[i], x, axis, at, length));
     }
     return PITH_OK;

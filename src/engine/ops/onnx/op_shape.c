@@ -1,4 +1,6 @@
-/* op_shape.c - Shape and Size: the sizes of a tensor as numbers of the graph. */
+/* op_shape.c - Shape: the sizes of a tensor, or of some of its axes, as numbers of the graph. They
+ * are followed as symbols, so shapes computed from them stay known. Source: ONNX Shape (opset 25).
+ */
 #include "engine/ops/shared/infer_shapes.h"
 
 static void shape_range(const pith__node *node, int rank, int *begin, int *end) {
@@ -10,7 +12,7 @@ static void shape_range(const pith__node *node, int rank, int *begin, int *end) 
     if (*end < *begin) *end = *begin;
 }
 
-static pith_status shape_infer_shape(pith__infer *c) {
+static pith_status shape_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim count = PITH_DIM_UNKNOWN;
     int begin = 0, end = 0;
@@ -27,7 +29,7 @@ static pith_status shape_infer_shape(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_shape(pith__run *r) {
+static pith_status shape_run(pith__run *r) {
     int begin, end;
     shape_range(r->node, r->in[0]->rank, &begin, &end);
     int64_t *y = r->out[0]->data;
@@ -45,34 +47,5 @@ const pith__op pith__op_Shape = { .domain = "",
                                   .types = "a",
                                   .attrs = "end int any @15; start int any = 0 @15",
                                   .flags = PITH_OP_SHAPE_ONLY,
-                                  .infer = shape_infer_shape,
-                                  .run = run_shape };
-
-static pith_status infer_size(pith__infer *c) {
-    const pith__type *x = c->in[0];
-    pith__infer_set(c, 0, PITH_I64, 0, NULL);
-    int64_t n;
-    pith__dim *elems = x->rank >= 0 ? pith__infer_new_elems(c, &n) : NULL;
-    if (!elems) return PITH_OK;
-    elems[0] = pith__dim_product(c->dims, x->dims, x->rank);
-    c->out[0].elems = elems;
-    return PITH_OK;
-}
-
-static pith_status run_size(pith__run *r) {
-    *(int64_t *)r->out[0]->data = pith__tensor_count(r->in[0]);
-    return PITH_OK;
-}
-
-const pith__op pith__op_Size = { .domain = "",
-                                 .name = "Size",
-                                 .since = 1,
-                                 .newest = 25,
-                                 .min_inputs = 1,
-                                 .max_inputs = 1,
-                                 .max_outputs = 1,
-                                 .types = "a",
-                                 .attrs = "",
-                                 .flags = PITH_OP_SHAPE_ONLY,
-                                 .infer = infer_size,
-                                 .run = run_size };
+                                  .infer = shape_infer,
+                                  .run = shape_run };

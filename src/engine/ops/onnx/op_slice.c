@@ -16,8 +16,8 @@ typedef struct box {
 } box;
 
 /* start and end clamped into an axis of n as the standard says; everything known. */
-static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim *first,
-                  pith__dim *size) {
+static void slice_clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim *first,
+                        pith__dim *size) {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
     start = start < -n ? 0 : start < 0 ? start + n : start;
     end = end < -n ? low : end < 0 ? end + n : end;
@@ -32,8 +32,8 @@ static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim
 /* The size of a box along a symbolic axis: an `end` past every size means the axis' end; a symbolic
  * end within an axis of fixed length (a table of positions) is taken at its word, binding checks
  * it. */
-static pith__dim symbolic_size(pith__dims *dims, pith__dim n, pith__dim start, pith__dim end,
-                               pith__dim step) {
+static pith__dim slice_symbolic_size(pith__dims *dims, pith__dim n, pith__dim start, pith__dim end,
+                                     pith__dim step) {
     if (!pith__dim_known(step) || start == PITH_DIM_UNKNOWN || end == PITH_DIM_UNKNOWN)
         return PITH_DIM_UNKNOWN;
     if (step == -1 && pith__dim_known(start) && start == -1 && pith__dim_known(end) &&
@@ -82,9 +82,9 @@ static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pi
         b->start[axis] = start;
         if (pith__dim_known(dims[axis]) && pith__dim_known(start) && pith__dim_known(end) &&
             pith__dim_known(step)) {
-            clamp(dims[axis], start, end, step, &b->start[axis], &b->size[axis]);
+            slice_clamp(dims[axis], start, end, step, &b->start[axis], &b->size[axis]);
         } else {
-            b->size[axis] = symbolic_size(symbols, dims[axis], start, end, step);
+            b->size[axis] = slice_symbolic_size(symbols, dims[axis], start, end, step);
         }
     }
     return PITH_OK;

@@ -1,32 +1,21 @@
-/* op_string.c - StringConcat, StringSplit, StringNormalizer and RegexFullMatch.
+/* op_string.c - StringConcat, StringSplit and StringNormalizer.
  *
  * Characters of results lie in the run's memory. Case is changed by Unicode's simple mappings
- * whatever the locale, and accents are not touched. Regular expressions are PCRE2's with UTF,
- * matched within a step limit; the standard names RE2, whose syntax is nearly a subset. Source:
- * ONNX operators of these names. */
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
+ * whatever the locale, and accents are not touched. Source: ONNX StringConcat and StringSplit
+ * (opset 20), StringNormalizer (opset 10). */
 #include <string.h>
 
 #include "base/unicode/character.h"
 #include "base/unicode/utf8.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-/* ---- StringConcat ---- */
-
-static pith_status check_text(const pith__infer *c, int input) {
-    int dtype = c->in[input]->dtype;
-    return dtype && dtype != PITH_STRING ? pith__fail_dtype(c->err, dtype) : PITH_OK;
-}
-
 static pith_status string_infer_concat(pith__infer *c) {
-    for (int i = 0; i < 2; i++) PITH_TRY(check_text(c, i));
     c->out[0].dtype = PITH_STRING;
     return pith__infer_broadcast(c, c->in[0], c->in[1], &c->out[0]);
 }
 
 /* Index into a tensor broadcast to out, for the i-th element of out. */
-static int64_t broadcast_index(const pith_tensor *t, const pith_tensor *out, int64_t i) {
+static int64_t string_broadcast_index(const pith_tensor *t, const pith_tensor *out, int64_t i) {
     int64_t index = 0, step = 1;
     for (int d = out->rank - 1, k = t->rank - 1; k >= 0; d--, k--) {
         if (t->dims[k] != 1) index += i % out->dims[d] * step;
@@ -40,8 +29,8 @@ static pith_status string_run_concat(pith__run *r) {
     const pith_tensor *a = r->in[0], *b = r->in[1];
     pith_str *y = r->out[0]->data;
     for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) {
-        pith_str left = ((const pith_str *)a->data)[broadcast_index(a, r->out[0], i)];
-        pith_str right = ((const pith_str *)b->data)[broadcast_index(b, r->out[0], i)];
+        pith_str left = ((const pith_str *)a->data)[string_broadcast_index(a, r->out[0], i)];
+        pith_str right = ((const pith_str *)b->data)[string_broadcast_index(b, r->out[0], i)];
         char *text = r->exec->alloc(r->exec, left.size + right.size + 1);
         if (!text) return pith__fail_memory(r->err, left.size + right.size);
         if (left.size) memcpy(text, left.data, left.size);
@@ -65,12 +54,9 @@ const pith__op pith__op_StringConcat = {
     .run = string_run_concat,
 };
 
-/* ---- StringSplit ---- */
-
 static pith_status string_infer_split(pith__infer *c) {
     pith__dim dims[PITH_MAX_RANK];
     int rank = c->in[0]->rank;
-    PITH_TRY(check_text(c, 0));
     if (rank >= PITH_MAX_RANK) return pith__op_fail(c, "rank %d is too large", rank);
     for (int i = 0; i < rank; i++) dims[i] = c->in[0]->dims[i];
     if (rank >= 0) dims[rank] = PITH_DIM_UNKNOWN;
@@ -79,16 +65,17 @@ static pith_status string_infer_split(pith__infer *c) {
     return PITH_OK;
 }
 
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static bool string_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* The next part of *rest, which it shortens; false at the end. An empty delimiter means runs of
  * white space. */
-static bool next_part(pith_str *rest, pith_str delimiter, bool last, pith_str *part, bool *more) {
+static bool string_next_part(pith_str *rest, pith_str delimiter, bool last, pith_str *part,
+                             bool *more) {
     if (!delimiter.size) {
-        while (rest->size && is_space(*rest->data)) rest->data++, rest->size--;
+        while (rest->size && string_is_space(*rest->data)) rest->data++, rest->size--;
         if (!rest->size) return false;
         size_t n = 0;
-        while (n < rest->size && (last || !is_space(rest->data[n]))) n++;
+        while (n < rest->size && (last || !string_is_space(rest->data[n]))) n++;
         *part = (pith_str){ rest->data, n };
         rest->data += n, rest->size -= n;
         return true;
@@ -111,7 +98,7 @@ static int64_t string_split(pith_str text, pith_str delimiter, int64_t most, pit
     pith_str part;
     bool more = true;
     int64_t count = 0;
-    while (next_part(&text, delimiter, count == most, &part, &more)) {
+    while (string_next_part(&text, delimiter, count == most, &part, &more)) {
         if (count < room) parts[count] = part;
         count++;
     }
@@ -158,13 +145,10 @@ const pith__op pith__op_StringSplit = {
     .run = string_run_split,
 };
 
-/* ---- StringNormalizer ---- */
-
 typedef enum letter_case { AS_IS, LOWER, UPPER } letter_case;
 
-static pith_status infer_normalizer(pith__infer *c) {
+static pith_status string_infer_normalizer(pith__infer *c) {
     const pith__type *x = c->in[0];
-    PITH_TRY(check_text(c, 0));
     if (x->rank >= 0 && x->rank != 1 &&
         !(x->rank == 2 && (!pith__dim_known(x->dims[0]) || x->dims[0] == 1)))
         return pith__op_fail(c, "input must be [C] or [1, C]");
@@ -175,7 +159,7 @@ static pith_status infer_normalizer(pith__infer *c) {
 }
 
 /* A code point takes at most twice its bytes under the simple mappings. */
-static pith_status change_case(pith__run *r, pith_str *text, letter_case to) {
+static pith_status string_change_case(pith__run *r, pith_str *text, letter_case to) {
     if (to == AS_IS) return PITH_OK;
     if (pith__utf8_valid_prefix(text->data, text->size) != text->size)
         return pith__op_fail(r, "a string is not UTF-8");
@@ -205,15 +189,15 @@ static pith_status string_run_normalizer(pith__run *r) {
     if (!texts) return pith__fail_memory(r->err, (size_t)count * sizeof *texts);
     for (int64_t i = 0; i < count; i++) {
         pith_str text = ((const pith_str *)x->data)[i], compared = text;
-        if (!sensitive) PITH_TRY(change_case(r, &compared, LOWER));
+        if (!sensitive) PITH_TRY(string_change_case(r, &compared, LOWER));
         bool stop = false;
         for (size_t k = 0; k < stop_count && !stop; k++) {
             pith_str word = stops[k];
-            if (!sensitive) PITH_TRY(change_case(r, &word, LOWER));
+            if (!sensitive) PITH_TRY(string_change_case(r, &word, LOWER));
             stop = pith__str_eq(word, compared);
         }
         if (stop) continue;
-        PITH_TRY(change_case(r, &text, to));
+        PITH_TRY(string_change_case(r, &text, to));
         texts[kept++] = text;
     }
     if (!kept) texts[kept++] = PITH_STR("");
@@ -235,80 +219,7 @@ const pith__op pith__op_StringNormalizer = {
     .attrs = "case_change_action string LOWER|UPPER|NONE = NONE; "
              "is_case_sensitive bool = 0; locale string; stopwords strings",
     .flags = PITH_OP_LATE,
-    .infer = infer_normalizer,
+    .infer = string_infer_normalizer,
     .run = string_run_normalizer,
     .note = "simple case mappings, no locale",
-};
-
-/* ---- RegexFullMatch ---- */
-
-/* Steps of one match before it is an error, so that an expression cannot run without end. */
-enum { STEP_LIMIT = 1000000 };
-
-static pith_status infer_regex(pith__infer *c) {
-    if (!pith__node_attr(c->node, "pattern"))
-        return pith__op_fail(c, "attribute 'pattern' is missing");
-    PITH_TRY(check_text(c, 0));
-    pith__type_set(&c->out[0], PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
-    return PITH_OK;
-}
-
-static pith_status match_all(pith__run *r, pcre2_code *code, pcre2_match_data *match,
-                             pcre2_match_context *limits) {
-    const pith_str *texts = r->in[0]->data;
-    uint8_t *y = r->out[0]->data;
-    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
-        int found = pcre2_match(code, (PCRE2_SPTR)(texts[i].data ? texts[i].data : ""),
-                                texts[i].size, 0, 0, match, limits);
-        if (found < 0 && found != PCRE2_ERROR_NOMATCH) {
-            char message[128] = "";
-            pcre2_get_error_message(found, (PCRE2_UCHAR *)message, sizeof message);
-            return pith__fail(r->err, PITH_ERR_RUN, "string %lld: %s", (long long)i, message);
-        }
-        y[i] = found >= 0;
-    }
-    return PITH_OK;
-}
-
-static pith_status run_regex(pith__run *r) {
-    pith_str pattern = pith__node_str(r->node, "pattern", "");
-    int error;
-    PCRE2_SIZE at;
-    pcre2_code *code =
-        pcre2_compile((PCRE2_SPTR)pattern.data, pattern.size,
-                      PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, NULL);
-    if (!code) {
-        char message[128] = "";
-        pcre2_get_error_message(error, (PCRE2_UCHAR *)message, sizeof message);
-        return pith__fail(r->err, PITH_ERR_FORMAT, "pattern: %s at byte %zu", message, (size_t)at);
-    }
-    pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
-    pcre2_match_context *limits = pcre2_match_context_create(NULL);
-    pith_status status = PITH_OK;
-    if (!match || !limits) {
-        status = pith__fail_memory(r->err, pattern.size);
-    } else {
-        pcre2_set_match_limit(limits, STEP_LIMIT);
-        pcre2_set_depth_limit(limits, STEP_LIMIT);
-        status = match_all(r, code, match, limits);
-    }
-    pcre2_match_context_free(limits);
-    pcre2_match_data_free(match);
-    pcre2_code_free(code);
-    return status;
-}
-
-const pith__op pith__op_RegexFullMatch = {
-    .domain = "",
-    .name = "RegexFullMatch",
-    .since = 20,
-    .newest = 20,
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .max_outputs = 1,
-    .types = "s",
-    .attrs = "pattern string",
-    .infer = infer_regex,
-    .run = run_regex,
-    .note = "PCRE2 syntax",
 };

@@ -5,7 +5,8 @@
 #include "engine/ops/shared/widen_types.h"
 
 /* perm[rank], reversed axes if the attribute is absent. */
-static pith_status get_perm(const pith__node *node, int rank, int *perm, pith_error *err) {
+static pith_status transpose_get_perm(const pith__node *node, int rank, int *perm,
+                                      pith_error *err) {
     size_t count;
     const int64_t *items = pith__node_ints(node, "perm", &count);
     if (pith__str_is(node->op_type, "MoveAxis")) {
@@ -35,7 +36,7 @@ static pith_status transpose_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim dims[PITH_MAX_RANK];
     int perm[PITH_MAX_RANK];
-    if (x->rank >= 0) PITH_TRY(get_perm(c->node, x->rank, perm, c->err));
+    if (x->rank >= 0) PITH_TRY(transpose_get_perm(c->node, x->rank, perm, c->err));
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[perm[i]];
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     if (x->rank == 0 || x->rank == 1) pith__infer_keep_elems(c);
@@ -47,7 +48,7 @@ static pith_status transpose_run_plain(pith__run *r) {
     pith_tensor *y = r->out[0];
     int perm[PITH_MAX_RANK];
     int64_t own[PITH_MAX_RANK], from[PITH_MAX_RANK], to[PITH_MAX_RANK];
-    PITH_TRY(get_perm(r->node, x->rank, perm, r->err));
+    PITH_TRY(transpose_get_perm(r->node, x->rank, perm, r->err));
     pith__strides(own, x->dims, x->rank);
     pith__strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) from[i] = own[perm[i]];

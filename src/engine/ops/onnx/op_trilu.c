@@ -3,14 +3,14 @@
 
 #include "engine/ops/shared/infer_shapes.h"
 
-static pith_status infer_trilu(pith__infer *c) {
+static pith_status trilu_infer(pith__infer *c) {
     if (c->in[0]->rank >= 0 && c->in[0]->rank < 2)
         return pith__op_fail(c, "input has rank %d, expected 2 or more", c->in[0]->rank);
     pith__infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status run_trilu(pith__run *r) {
+static pith_status trilu_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     pith__numbers k;
@@ -49,6 +49,6 @@ const pith__op pith__op_Trilu = { .domain = "",
                                   .types = "ml",
                                   .attrs = "upper bool = 1",
                                   .flags = PITH_OP_IN_PLACE,
-                                  .infer = infer_trilu,
+                                  .infer = trilu_infer,
                                   .prepare = pith__prepare_movable,
-                                  .run = run_trilu };
+                                  .run = trilu_run };

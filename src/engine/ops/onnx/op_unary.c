@@ -57,14 +57,14 @@ static const row rows[] = {
     { "ThresholdedRelu", "thresholded_relu", "alpha", NULL, 1, 0 },
 };
 
-static double parameter(const pith__node *node, const char *name, double fallback) {
+static double unary_parameter(const pith__node *node, const char *name, double fallback) {
     const pith__attr *attr = name ? pith__node_attr(node, name) : NULL;
     if (!attr) return fallback;
     return attr->kind == PITH_ATTR_INT ? (double)attr->i
                                        : (double)pith__node_float(node, name, (float)fallback);
 }
 
-static pith_status prepare_as(pith__prepare *c, const char *family, int dtype, int result) {
+static pith_status unary_prepare_as(pith__prepare *c, const char *family, int dtype, int result) {
     pith__map_state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     PITH_TRY(pith__map_find(s, family, dtype, c));
@@ -73,23 +73,25 @@ static pith_status prepare_as(pith__prepare *c, const char *family, int dtype, i
     return PITH_OK;
 }
 
-static pith_status prepare_result(pith__prepare *c, int dtype, int result) {
+static pith_status unary_prepare_result(pith__prepare *c, int dtype, int result) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!pith__str_is(c->node->op_type, rows[i].name)) continue;
-        PITH_TRY(prepare_as(c, rows[i].family, dtype, result));
+        PITH_TRY(unary_prepare_as(c, rows[i].family, dtype, result));
         pith__map_state *s = c->state;
-        s->p[0] = parameter(c->node, rows[i].p0, rows[i].d0);
-        s->p[1] = parameter(c->node, rows[i].p1, rows[i].d1);
+        s->p[0] = unary_parameter(c->node, rows[i].p0, rows[i].d0);
+        s->p[1] = unary_parameter(c->node, rows[i].p1, rows[i].d1);
         return PITH_OK;
     }
     return pith__op_fail(c, "no loop for this operator");
 }
 
-static pith_status unary_prepare(pith__prepare *c) { return prepare_result(c, c->in[0]->dtype, 0); }
+static pith_status unary_prepare(pith__prepare *c) {
+    return unary_prepare_result(c, c->in[0]->dtype, 0);
+}
 static pith_status unary_prepare_test(pith__prepare *c) {
     int dtype = c->in[0]->dtype;
     bool bits_8 = pith__dtype_is_float(dtype) && pith__dtype_bits(dtype) == 8;
-    return prepare_result(c, bits_8 ? PITH_F32 : dtype, PITH_BOOL);
+    return unary_prepare_result(c, bits_8 ? PITH_F32 : dtype, PITH_BOOL);
 }
 
 /* Patterns of bits have no sign. */
@@ -101,14 +103,14 @@ static pith_status unary_prepare_bits(pith__prepare *c) {
     int dtype = c->in[0]->dtype;
     if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype])
         return pith__fail_dtype(c->err, dtype);
-    PITH_TRY(prepare_result(c, unsigned_of[dtype], dtype));
+    PITH_TRY(unary_prepare_result(c, unsigned_of[dtype], dtype));
     ((pith__map_state *)c->state)->compute = dtype;
     return PITH_OK;
 }
 
-static pith_status prepare_gelu(pith__prepare *c) {
+static pith_status unary_prepare_gelu(pith__prepare *c) {
     bool tanh = pith__str_is(pith__node_str(c->node, "approximate", "none"), "tanh");
-    return prepare_as(c, tanh ? "gelu_tanh" : "gelu", c->in[0]->dtype, 0);
+    return unary_prepare_as(c, tanh ? "gelu_tanh" : "gelu", c->in[0]->dtype, 0);
 }
 
 static pith_status unary_infer_test(pith__infer *c) {
@@ -116,37 +118,37 @@ static pith_status unary_infer_test(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status infer_plain(pith__infer *c) {
+static pith_status unary_infer_plain(pith__infer *c) {
     pith__infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith__dim elem_neg(pith__dims *dims, const pith__dim *x, int count) {
+static pith__dim unary_elem_neg(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
     return pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]);
 }
-static pith__dim elem_abs(pith__dims *dims, const pith__dim *x, int count) {
+static pith__dim unary_elem_abs(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
     return pith__dim_known(x[0]) ? (x[0] < 0 ? -x[0] : x[0])
                                  : pith__dim_apply(dims, PITH_DIM_MAX, x[0],
                                                    pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
 }
-static pith__dim elem_not(pith__dims *dims, const pith__dim *x, int count) {
+static pith__dim unary_elem_not(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
     return pith__dim_known(x[0]) ? x[0] == 0 : PITH_DIM_UNKNOWN;
 }
-static pith_status infer_neg(pith__infer *c) {
-    PITH_TRY(infer_plain(c));
-    return pith__infer_elems(c, elem_neg);
+static pith_status unary_infer_neg(pith__infer *c) {
+    PITH_TRY(unary_infer_plain(c));
+    return pith__infer_elems(c, unary_elem_neg);
 }
-static pith_status infer_abs(pith__infer *c) {
-    PITH_TRY(infer_plain(c));
-    return pith__infer_elems(c, elem_abs);
+static pith_status unary_infer_abs(pith__infer *c) {
+    PITH_TRY(unary_infer_plain(c));
+    return pith__infer_elems(c, unary_elem_abs);
 }
-static pith_status infer_not(pith__infer *c) {
-    PITH_TRY(infer_plain(c));
-    return pith__infer_elems(c, elem_not);
+static pith_status unary_infer_not(pith__infer *c) {
+    PITH_TRY(unary_infer_plain(c));
+    return pith__infer_elems(c, unary_elem_not);
 }
 
 /* Opsets with attributes that mean nothing ("consumed_inputs"), and no other difference. */
@@ -168,10 +170,10 @@ static pith_status infer_not(pith__infer *c) {
                                          .run = pith__elementwise_op_run,                          \
                                          .elementwise = pith__map1_elementwise };
 #define UNARY_SINCE(name, types_, since_, newest_, attrs_)                                         \
-    UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, MAP_FLAGS, infer_plain,             \
+    UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, MAP_FLAGS, unary_infer_plain,       \
              unary_prepare)
 #define UNARY(name, types_, newest_, attrs_) UNARY_SINCE(name, types_, 1, newest_, attrs_)
-UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_abs,
+UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, unary_infer_abs,
          unary_prepare)
 UNARY(Acos, "f", 22, "")
 UNARY(Acosh, "f", 22, "")
@@ -179,7 +181,8 @@ UNARY(Asin, "f", 22, "")
 UNARY(Asinh, "f", 22, "")
 UNARY(Atan, "f", 22, "")
 UNARY(Atanh, "f", 22, "")
-UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, 18, "", MAP_FLAGS, infer_plain, unary_prepare_bits)
+UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, 18, "", MAP_FLAGS, unary_infer_plain,
+         unary_prepare_bits)
 UNARY(Ceil, "f", 13, "consumed_inputs ints @-5")
 UNARY(Celu, "f", 28, "alpha float = 1")
 UNARY(Cos, "f", 22, "")
@@ -189,8 +192,9 @@ UNARY(Erf, "n", 13, "")
 UNARY(Exp, "f", 13, "consumed_inputs ints @-5")
 UNARY(Floor, "f", 13, "consumed_inputs ints @-5")
 UNARY_AS(Gelu, "f", "", "Gelu", 20, 20, "approximate string none|tanh = none", MAP_FLAGS,
-         infer_plain, prepare_gelu)
-UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", MAP_FLAGS, infer_plain, prepare_gelu)
+         unary_infer_plain, unary_prepare_gelu)
+UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", MAP_FLAGS, unary_infer_plain,
+         unary_prepare_gelu)
 UNARY(HardSigmoid, "f", 22, "alpha float = 0.2; beta float = 0.5; consumed_inputs ints @-5")
 UNARY_SINCE(HardSwish, "f", 14, 22, "")
 UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_positive bool = 1",
@@ -200,11 +204,11 @@ UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, unary_infer_te
 UNARY(LeakyRelu, "f", 16, "alpha float = 0.01; consumed_inputs ints @-5")
 UNARY(Log, "f", 13, "consumed_inputs ints @-5")
 UNARY_SINCE(Mish, "f", 18, 22, "")
-UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_neg,
+UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, unary_infer_neg,
          unary_prepare)
-UNARY_AS(Not, "b", "", "Not", 1, 1, "", MAP_FLAGS, infer_not, unary_prepare)
+UNARY_AS(Not, "b", "", "Not", 1, 1, "", MAP_FLAGS, unary_infer_not, unary_prepare)
 UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, 1, "alpha float = 1.702", MAP_FLAGS,
-         infer_plain, unary_prepare)
+         unary_infer_plain, unary_prepare)
 UNARY(Reciprocal, "f", 13, "consumed_inputs ints @-5")
 UNARY(Relu, "o", 14, "consumed_inputs ints @-5")
 UNARY(Round, "f", 22, "")

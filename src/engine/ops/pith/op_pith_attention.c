@@ -72,7 +72,7 @@ static pith_status attention_check_extras(const pith__infer *c) {
 }
 
 /* From head to head in a row. */
-static bool read_pitches(const pith__node *node, int64_t *pitches) {
+static bool attention_read_pitches(const pith__node *node, int64_t *pitches) {
     size_t count;
     const int64_t *given = pith__node_ints(node, "pitches", &count);
     int64_t size = pith__node_int(node, "size", 0);
@@ -86,7 +86,7 @@ static bool read_pitches(const pith__node *node, int64_t *pitches) {
     return true;
 }
 
-static pith_status op_pith_attention_infer(pith__infer *c) {
+static pith_status attention_infer(pith__infer *c) {
     static const char *const names[] = { "q", "k", "v" };
     bool ragged = attention_input(c, OFFSETS) != NULL;
     int64_t heads = pith__node_int(c->node, "heads", 0),
@@ -107,7 +107,7 @@ static pith_status op_pith_attention_infer(pith__infer *c) {
             return pith__op_fail(c, "columns[%zu] is impossible", i);
     }
     int64_t pitches[3];
-    if (!read_pitches(c->node, pitches))
+    if (!attention_read_pitches(c->node, pitches))
         return pith__op_fail(c, "pitches are not three possible numbers");
     PITH_TRY(attention_check_extras(c));
     count = heads * size[2];
@@ -145,7 +145,7 @@ static pith_status op_pith_attention_infer(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status op_pith_attention_prepare(pith__prepare *c) {
+static pith_status attention_prepare(pith__prepare *c) {
     attention *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     const int64_t precision = pith__node_int(c->node, "precision", PITH_PRECISION_AUTO);
@@ -173,29 +173,29 @@ static pith_status op_pith_attention_prepare(pith__prepare *c) {
     for (size_t i = 0; columns && i < 3 && i < count; i++) s->columns[i] = columns[i];
     const float *skipped = pith__node_floats(c->node, "skipped", &count);
     for (size_t i = 0; skipped && i < 3 && i < count; i++) s->skipped[i] = skipped[i];
-    if (!read_pitches(c->node, s->pitches))
+    if (!attention_read_pitches(c->node, s->pitches))
         return pith__fail(c->err, PITH_ERR_FORMAT, "pitches are impossible");
     c->state = s;
     return PITH_OK;
 }
 
 /* The longest run of keys a part may meet, from the dims of k. */
-static int64_t keys_max(const attention *s, const int64_t *dims, bool ragged) {
+static int64_t attention_keys_max(const attention *s, const int64_t *dims, bool ragged) {
     return ragged ? dims[0] : dims[s->head_major >> K & 1 ? 2 : 1];
 }
 
 /* Floats per worker, rounded so that the next worker's part is aligned: the kernel's, and what is
  * added to a row of scores. */
-static int64_t worker_floats(const attention *s, int64_t keys) {
+static int64_t attention_worker_floats(const attention *s, int64_t keys) {
     return (pith__attention_f32_scratch(keys, s->size, s->v_size) + keys + 15) / 16 * 16;
 }
 
-static pith_status op_pith_attention_scratch(const pith__infer *c, const void *state, int threads,
-                                             size_t *bytes) {
+static pith_status attention_scratch(const pith__infer *c, const void *state, int threads,
+                                     size_t *bytes) {
     const attention *s = state;
     bool ragged = attention_input(c, OFFSETS) != NULL;
-    int64_t keys = keys_max(s, c->in[K]->dims, ragged), floats, total;
-    if (pith__mul_overflows(worker_floats(s, keys), (int64_t)threads, &floats) ||
+    int64_t keys = attention_keys_max(s, c->in[K]->dims, ragged), floats, total;
+    if (pith__mul_overflows(attention_worker_floats(s, keys), (int64_t)threads, &floats) ||
         pith__mul_overflows(floats, (int64_t)sizeof(float), &total))
         return pith__fail_memory(c->err, SIZE_MAX);
     int64_t mask = attention_input(c, KEY_MASK) ? c->in[K]->dims[0] * keys : 0;
@@ -232,7 +232,7 @@ static bool attention_in_window(const attention *s, int64_t query, int64_t key) 
            (s->window_right < 0 || key - query <= s->window_right);
 }
 
-static double mask_number(const pith_tensor *t, int64_t i) {
+static double attention_mask_number(const pith_tensor *t, int64_t i) {
     switch (t->dtype) {
     case PITH_F32: return (double)((const float *)t->data)[i];
     case PITH_I64: return (double)((const int64_t *)t->data)[i];
@@ -242,12 +242,12 @@ static double mask_number(const pith_tensor *t, int64_t i) {
 }
 
 /* What the mask and the window add to the score of a key, as numbers. */
-static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
+static float attention_skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
     const float *skipped = w->s->skipped;
     float outside = attention_in_window(w->s, query, key) ? 0.0f : skipped[1];
     int64_t at = b * w->keys + key;
     bool numbers = w->mask && w->r->in[KEY_MASK]->rank == 2;
-    double number = numbers                   ? mask_number(w->r->in[KEY_MASK], at)
+    double number = numbers                   ? attention_mask_number(w->r->in[KEY_MASK], at)
                     : !w->mask || w->mask[at] ? 1.0
                                               : 0.0;
     if (number == 1.0) return outside;
@@ -259,8 +259,8 @@ static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
 
 /* One row with numbers added to all its scores, in row: of a query that has no key left, or of an
  * odd mask. Where the largest number absorbs the scores, the keys that have it count alike. */
-static void redo_row(const work *w, const pith__attention *a, int64_t i, float *row,
-                     float *scratch) {
+static void attention_redo_row(const work *w, const pith__attention *a, int64_t i, float *row,
+                               float *scratch) {
     float largest = -INFINITY;
     for (int64_t j = 0; j < a->keys; j++) largest = row[j] > largest ? row[j] : largest;
     pith__attention one = *a;
@@ -279,8 +279,8 @@ static void redo_row(const work *w, const pith__attention *a, int64_t i, float *
     w->s->plain(&one, scratch);
 }
 
-static void redo_rows(const work *w, const pith__attention *a, int64_t b, int64_t first,
-                      float *scratch) {
+static void attention_redo_rows(const work *w, const pith__attention *a, int64_t b, int64_t first,
+                                float *scratch) {
     float *row = scratch + w->worker_floats - a->keys;
     for (int64_t i = 0; i < a->queries; i++) {
         bool redo = true;
@@ -289,13 +289,13 @@ static void redo_rows(const work *w, const pith__attention *a, int64_t b, int64_
         if (!redo) continue;
         for (int64_t j = 0; j < a->keys; j++)
             row[j] = (a->bias ? a->bias[i * a->bias_stride + j] : 0.0f) +
-                     skip_number(w, b, first + i, j);
-        redo_row(w, a, i, row, scratch);
+                     attention_skip_number(w, b, first + i, j);
+        attention_redo_row(w, a, i, row, scratch);
     }
 }
 
 /* A bias may leave a query without a key too. */
-static void clear_nan_rows(const pith__attention *a) {
+static void attention_clear_nan_rows(const pith__attention *a) {
     for (int64_t i = 0; i < a->queries; i++) {
         float *o = a->o + i * a->o_stride;
         if (isnan(o[0])) memset(o, 0, (size_t)a->dv * sizeof *o);
@@ -346,12 +346,13 @@ static void attention_part(void *context, size_t index, int worker) {
     if (w->mask) a.key_mask = w->mask + b * w->keys;
     float *scratch = (float *)w->r->scratch + worker * w->worker_floats;
     s->fn(&a, scratch);
-    if (s->none_left == PITH_NONE_LEFT_SCORES || w->odd) redo_rows(w, &a, b, first, scratch);
-    if (s->none_left == PITH_NONE_LEFT_ZERO && w->bias) clear_nan_rows(&a);
+    if (s->none_left == PITH_NONE_LEFT_SCORES || w->odd)
+        attention_redo_rows(w, &a, b, first, scratch);
+    if (s->none_left == PITH_NONE_LEFT_ZERO && w->bias) attention_clear_nan_rows(&a);
 }
 
 /* The mask as bytes; *odd: rows must be done with its numbers. */
-static pith_status fill_mask(work *w, const pith__run *r, const pith_tensor *t) {
+static pith_status attention_fill_mask(work *w, const pith__run *r, const pith_tensor *t) {
     bool lengths = t->rank == 1, starts = lengths && w->batch && t->dims[0] == 2 * w->batch;
     bool fits = lengths ? starts || t->dims[0] == w->batch || t->dims[0] == 3 * w->batch + 2
                         : t->rank == 2 && t->dims[0] == w->batch && t->dims[1] == w->keys;
@@ -359,10 +360,11 @@ static pith_status fill_mask(work *w, const pith__run *r, const pith_tensor *t) 
         return pith__op_fail(r, "the key mask does not have the shape of the keys");
     for (int64_t i = 0; i < w->batch * w->keys; i++) {
         int64_t b = i / w->keys, key = i % w->keys;
-        double number = mask_number(t, lengths ? b : i);
-        w->mask[i] = !lengths ? number != 0.0
-                              : (double)key < number &&
-                                    (!starts || (double)key >= mask_number(t, w->batch + b));
+        double number = attention_mask_number(t, lengths ? b : i);
+        w->mask[i] = !lengths
+                         ? number != 0.0
+                         : (double)key < number &&
+                               (!starts || (double)key >= attention_mask_number(t, w->batch + b));
         if (lengths || number == 0.0 || number == 1.0 || w->s->mask_numbers == PITH_MASK_ANY_KEEPS)
             continue;
         if (w->s->mask_numbers == PITH_MASK_BINARY)
@@ -377,7 +379,7 @@ static pith_status fill_mask(work *w, const pith__run *r, const pith_tensor *t) 
 }
 
 /* Strides of the bias along batch, heads and queries; 0 where it broadcasts. */
-static pith_status bias_strides(work *w, const pith__run *r) {
+static pith_status attention_bias_strides(work *w, const pith__run *r) {
     const pith_tensor *t = w->bias;
     int64_t want[4] = { w->batch, w->s->heads, w->queries, w->keys }, stride = 1;
     for (int d = 3; d >= 0; d--) {
@@ -404,7 +406,7 @@ static pith_status attention_check_offsets(const pith__run *r, const int64_t *of
 
 /* Cuts the queries so that there are PARTS_PER_THREAD parts per thread: enough for all threads to
  * end at about the same time. */
-static void split_queries(work *w, int threads) {
+static void attention_split_queries(work *w, int threads) {
     enum { PARTS_PER_THREAD = 6 };
     int64_t pairs = w->batch * w->s->heads,
             wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1;
@@ -419,7 +421,7 @@ static const pith_tensor *attention_optional(const pith__run *r, int i) {
     return i < r->in_count ? r->in[i] : NULL;
 }
 
-static pith_status op_pith_attention_run(pith__run *r) {
+static pith_status attention_run(pith__run *r) {
     const attention *s = r->state;
     const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V],
                       *offsets = attention_optional(r, OFFSETS);
@@ -436,7 +438,7 @@ static pith_status op_pith_attention_run(pith__run *r) {
         }
     } else {
         w.queries = q->dims[s->head_major & 1 ? 2 : 1];
-        w.keys = keys_max(s, k->dims, false);
+        w.keys = attention_keys_max(s, k->dims, false);
         int64_t v_keys = v->dims[s->head_major >> V & 1 ? 2 : 1];
         if (k->dims[0] != w.batch || v->dims[0] != w.batch || v_keys != w.keys) {
             return pith__op_fail(r, "q, k and v differ in batch or length");
@@ -449,23 +451,24 @@ static pith_status op_pith_attention_run(pith__run *r) {
         w.row_floats[i] = head_major ? (i == V ? s->v_size : s->size)
                                      : pith__tensor_count(r->in[i]) / (rows ? rows : 1);
     }
-    if (w.bias) PITH_TRY(bias_strides(&w, r));
-    w.worker_floats = worker_floats(s, offsets ? k->dims[0] : w.keys);
+    if (w.bias) PITH_TRY(attention_bias_strides(&w, r));
+    w.worker_floats = attention_worker_floats(s, offsets ? k->dims[0] : w.keys);
     if (attention_optional(r, KEY_MASK) && !offsets) {
         w.mask = (uint8_t *)((float *)r->scratch + w.worker_floats * r->exec->threads);
-        PITH_TRY(fill_mask(&w, r, r->in[KEY_MASK]));
+        PITH_TRY(attention_fill_mask(&w, r, r->in[KEY_MASK]));
     }
-    split_queries(&w, r->exec->threads);
+    attention_split_queries(&w, r->exec->threads);
     pith__run_parallel(r, attention_part, &w, (size_t)(w.batch * s->heads * w.blocks));
     return PITH_OK;
 }
 
 /* Every query with every key of its text: what masks and windows leave out is counted as well. */
-static void op_pith_attention_cost(const pith__run *r, pith__cost *cost) {
+static void attention_cost(const pith__run *r, pith__cost *cost) {
     const attention *s = r->state;
     const pith_tensor *q = r->in[Q], *offsets = attention_optional(r, OFFSETS);
     int64_t rows = pith__tensor_count(r->out[0]) / (s->heads * s->v_size);
-    double pairs = offsets ? 0 : (double)rows * (double)keys_max(s, r->in[K]->dims, false);
+    double pairs =
+        offsets ? 0 : (double)rows * (double)attention_keys_max(s, r->in[K]->dims, false);
     for (int64_t b = 0; offsets && offsets->data && b + 1 < offsets->dims[0]; b++) {
         const int64_t *at = (const int64_t *)offsets->data + b;
         pairs += (double)(at[1] - at[0]) * (double)(at[1] - at[0]);
@@ -491,9 +494,9 @@ const pith__op pith__op_Attention_pith = {
         "none_left int 0..3 = 1; pitches ints 0..; precision int 0..3 = 0; scale float = 1; size "
         "int! 1..; "
         "skipped floats; v_size int! 1..; window_left int -1.. = -1; window_right int -1.. = -1",
-    .infer = op_pith_attention_infer,
-    .prepare = op_pith_attention_prepare,
-    .scratch = op_pith_attention_scratch,
-    .run = op_pith_attention_run,
-    .cost = op_pith_attention_cost,
+    .infer = attention_infer,
+    .prepare = attention_prepare,
+    .scratch = attention_scratch,
+    .run = attention_run,
+    .cost = attention_cost,
 };

@@ -94,7 +94,7 @@ typedef struct table_pack {
     size_t scales_at;
 } table_pack;
 
-static void fill_table(void *packed, const void *context, size_t part, void *scratch) {
+static void embed_norm_fill_table(void *packed, const void *context, size_t part, void *scratch) {
     const table_pack *t = context;
     int64_t first = (int64_t)part * PACK_ROWS,
             rows = t->rows - first < PACK_ROWS ? t->rows - first : PACK_ROWS;
@@ -106,7 +106,7 @@ static void fill_table(void *packed, const void *context, size_t part, void *scr
     t->quantize(scratch, (int8_t *)packed + skip, scales, rows, t->n);
 }
 
-static pith_status pack_table(small_table *small, pith__prepare *c, int input) {
+static pith_status embed_norm_pack_table(small_table *small, pith__prepare *c, int input) {
     table_pack *t = pith__arena_array(c->arena, 1, sizeof *t);
     if (!t) return pith__fail_memory(c->err, sizeof *t);
     *t = (table_pack){ .quantize = PITH_PREPARE_KERNEL(pith__quantize_table_fn, "quantize_table",
@@ -118,7 +118,7 @@ static pith_status pack_table(small_table *small, pith__prepare *c, int input) {
         return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
                           "this build has no kernels for int8 tables");
     pith__pack pack = {
-        .layout = "i8rows32", .inputs = 1u << input, .fill = fill_table, .context = t
+        .layout = "i8rows32", .inputs = 1u << input, .fill = embed_norm_fill_table, .context = t
     };
     if (pith__mul_overflows((size_t)t->rows, (size_t)t->n, &t->scales_at) ||
         pith__add_overflows(t->scales_at, (size_t)63, &t->scales_at) ||
@@ -134,7 +134,7 @@ static pith_status pack_table(small_table *small, pith__prepare *c, int input) {
     return pith__prepare_pack(c, &small->rows, &pack);
 }
 
-static pith_status pack_tables(embed_norm *s, pith__prepare *c) {
+static pith_status embed_norm_pack_tables(embed_norm *s, pith__prepare *c) {
     if (pith__node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8)
         return PITH_OK;
     s->dequantize = PITH_PREPARE_KERNEL(pith__dequantize_row_fn, "dequantize_row", PITH_I8, c);
@@ -144,7 +144,7 @@ static pith_status pack_tables(embed_norm *s, pith__prepare *c) {
     for (int t = 0; t < (c->in_count - 2) / 2; t++) {
         int input = 2 + 2 * t;
         if (c->in[input]->dims[0] >= QUANTIZED_ROWS && pith__pack_can(c, input))
-            PITH_TRY(pack_table(&s->small[t], c, input));
+            PITH_TRY(embed_norm_pack_table(&s->small[t], c, input));
     }
     return PITH_OK;
 }
@@ -158,7 +158,7 @@ static pith_status embed_norm_prepare(pith__prepare *c) {
         return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
     s->epsilon = pith__node_float(c->node, "epsilon", 1e-5f);
     c->state = s;
-    return pack_tables(s, c);
+    return embed_norm_pack_tables(s, c);
 }
 
 /* A row of floats for each table that is not f32, and one more, for each worker. */
@@ -186,18 +186,18 @@ typedef struct work {
     float *wide; /* [threads, TABLES_MAX + 1, n], for rows of tables that are not f32 */
 } work;
 
-static int64_t id_at(const pith_tensor *ids, int64_t i) {
+static int64_t embed_norm_id_at(const pith_tensor *ids, int64_t i) {
     return ids->dtype == PITH_I64 ? ((const int64_t *)ids->data)[i]
                                   : ((const int32_t *)ids->data)[i];
 }
 
-static const float *table_row(const work *w, int t, int64_t row, int worker) {
+static const float *embed_norm_table_row(const work *w, int t, int64_t row, int worker) {
     int64_t at = 0;
     for (int d = w->out->rank - 2; d >= 0; d--) {
         at += row % w->out->dims[d] * w->strides[t][d];
         row /= w->out->dims[d];
     }
-    int64_t id = id_at(w->ids[t], at);
+    int64_t id = embed_norm_id_at(w->ids[t], at);
     if (id < 0) id += w->table[t]->dims[0];
     const small_table *small = &w->s->small[t];
     float *own = w->wide ? w->wide + worker * (TABLES_MAX + 1) * w->row.n : NULL,
@@ -223,21 +223,21 @@ static void embed_norm_part(void *context, size_t index, int worker) {
             last = first + w->chunk < w->rows ? first + w->chunk : w->rows;
     for (int64_t row = first; row < last; row++) {
         pith__layer_norm a = w->row;
-        a.x = table_row(w, 0, row, worker);
+        a.x = embed_norm_table_row(w, 0, row, worker);
         a.y += row * a.n;
         if ((uintptr_t)a.x % sizeof(float)) a.x = memcpy(a.y, a.x, (size_t)a.n * sizeof(float));
         /* The kernel computes (x + bias) + residual. */
-        if (w->tables == 3) a.bias = table_row(w, 1, row, worker);
-        if (w->tables > 1) a.residual = table_row(w, w->tables - 1, row, worker);
+        if (w->tables == 3) a.bias = embed_norm_table_row(w, 1, row, worker);
+        if (w->tables > 1) a.residual = embed_norm_table_row(w, w->tables - 1, row, worker);
         w->s->norm(&a);
     }
 }
 
-static pith_status check_ids(const pith__run *r, const work *w) {
+static pith_status embed_norm_check_ids(const pith__run *r, const work *w) {
     for (int t = 0; t < w->tables; t++) {
         int64_t count = pith__tensor_count(w->ids[t]), rows = w->table[t]->dims[0];
         for (int64_t i = 0; i < count; i++) {
-            int64_t id = id_at(w->ids[t], i);
+            int64_t id = embed_norm_id_at(w->ids[t], i);
             if (id < -rows || id >= rows) {
                 return pith__fail(r->err, PITH_ERR_RUN,
                                   "id %lld is outside the table of %lld rows (ids %d)",
@@ -273,7 +273,7 @@ static pith_status embed_norm_run(pith__run *r) {
         }
     }
     if (count == 0) return PITH_OK;
-    PITH_TRY(check_ids(r, &w));
+    PITH_TRY(embed_norm_check_ids(r, &w));
     w.rows = count / n;
     w.chunk = pith__run_chunk(r, w.rows, n, EMBED_GRAIN);
     pith__run_parallel(r, embed_norm_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));

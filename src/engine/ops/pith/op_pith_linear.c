@@ -67,7 +67,7 @@ static float linear_element(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_F16 ? pith__f32_of_f16(h) : pith__f32_of_bf16(h);
 }
 
-static pith_status check_constants(const pith__prepare *c) {
+static pith_status linear_check_constants(const pith__prepare *c) {
     for (int i = 1; i < c->in_count; i++) {
         if (!c->in[i]) continue;
         int dtype = c->in[i]->dtype;
@@ -90,7 +90,7 @@ static const pith__linear_way *const ways[] = {
     [PITH_PRECISION_BF16] = &pith__linear_bf16,
 };
 
-static pith_status find_way(pith__linear *s, const pith__prepare *c) {
+static pith_status linear_find_way(pith__linear *s, const pith__prepare *c) {
     int64_t precision = pith__node_int(c->node, "precision", PITH_PRECISION_F32);
     if (precision < 1 || (size_t)precision >= sizeof ways / sizeof ways[0])
         return pith__op_fail(c, "precision %lld is unknown", (long long)precision);
@@ -106,13 +106,13 @@ static pith_status find_way(pith__linear *s, const pith__prepare *c) {
 }
 
 static pith_status linear_prepare(pith__prepare *c) {
-    PITH_TRY(check_constants(c));
+    PITH_TRY(linear_check_constants(c));
     pith__linear *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     s->activation = (pith_activation)pith__node_int(c->node, "activation", PITH_ACT_NONE);
     s->k = c->in[1]->dims[linear_is_transposed(c->node, 0)];
     s->repeats = pith__node_int(c->node, "repeats", 0) != 0 && s->k > 0;
-    PITH_TRY(find_way(s, c));
+    PITH_TRY(linear_find_way(s, c));
     bool has_bias = false;
     for (int i = 1; i < c->in_count; i += 2) {
         const pith__type *bias = i + 1 < c->in_count ? c->in[i + 1] : NULL;
@@ -147,7 +147,7 @@ static pith_status linear_prepare(pith__prepare *c) {
 }
 
 /* Of scratch, before converted rows: what finds equal ones. */
-static size_t distinct_bytes(const pith__linear *s, int64_t m) {
+static size_t linear_distinct_bytes(const pith__linear *s, int64_t m) {
     return s->repeats ? pith__distinct_rows_bytes(m, s->k) : 0;
 }
 
@@ -158,7 +158,7 @@ static pith_status linear_scratch(const pith__infer *c, const void *state, int t
     int64_t m = s->k > 0 ? pith__type_count(c->in[0]) / s->k : 0;
     *bytes = 0;
     if ((s->way->row_bytes && pith__mul_overflows((size_t)m, s->way->row_bytes(s), bytes)) ||
-        pith__add_overflows(*bytes, distinct_bytes(s, m), bytes))
+        pith__add_overflows(*bytes, linear_distinct_bytes(s, m), bytes))
         return pith__fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
@@ -172,7 +172,7 @@ typedef struct work {
 } work;
 
 /* Where part i of `parts` begins, in multiples of unit. */
-static int64_t begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
+static int64_t linear_begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
     int64_t begin = (size + unit - 1) / unit * i / parts * unit;
     return begin < size ? begin : size;
 }
@@ -180,7 +180,7 @@ static int64_t begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
 /* What the thread that takes part `index`, whose columns end at n1, probably reads next: the
  * columns that follow, or of the next matmul those it begins with, which are the first if it goes
  * by rows. */
-static const void *next_of(const work *w, int64_t index, int64_t n1) {
+static const void *linear_next_of(const work *w, int64_t index, int64_t n1) {
     if ((index + 1) % w->streak && n1 < w->s->n) return NULL;
     int64_t first = w->row_parts > 1 ? 0 : index / w->streak * w->streak;
     int64_t lines = (int64_t)(w->upcoming.bytes / 64);
@@ -192,12 +192,12 @@ static void linear_part(void *context, size_t index, int worker) {
     const pith__linear *s = w->s;
     (void)worker;
     int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts;
-    int64_t n0 = begin_of(j, w->column_parts, s->n, COLUMNS),
-            n1 = begin_of(j + 1, w->column_parts, s->n, COLUMNS);
-    int64_t m0 = begin_of(i, w->row_parts, w->rows.m, 1),
-            m1 = begin_of(i + 1, w->row_parts, w->rows.m, 1);
+    int64_t n0 = linear_begin_of(j, w->column_parts, s->n, COLUMNS),
+            n1 = linear_begin_of(j + 1, w->column_parts, s->n, COLUMNS);
+    int64_t m0 = linear_begin_of(i, w->row_parts, w->rows.m, 1),
+            m1 = linear_begin_of(i + 1, w->row_parts, w->rows.m, 1);
     pith__linear_rows rows = w->rows;
-    rows.next = next_of(w, (int64_t)index, n1);
+    rows.next = linear_next_of(w, (int64_t)index, n1);
     if (w->column_parts == 1 && s->way->convert) s->way->convert(s, &rows, m0, m1);
     s->way->multiply(s, &rows, m0, m1, n0, n1);
 }
@@ -234,7 +234,7 @@ static pith_status linear_run(pith__run *r) {
         .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
         .upcoming = r->upcoming
     };
-    const size_t before = distinct_bytes(s, m);
+    const size_t before = linear_distinct_bytes(s, m);
     const pith__distinct_rows *distinct =
         before ? pith__distinct_rows_find(r->scratch, w.rows.x, m, s->k) : NULL;
     if (distinct) {
@@ -251,8 +251,8 @@ static pith_status linear_run(pith__run *r) {
 
 /* ---- f32 ---- */
 
-static pith_status prepare_f32(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights,
-                               size_t count) {
+static pith_status linear_prepare_f32(pith__linear *s, pith__prepare *c,
+                                      const pith__pack_matrix *weights, size_t count) {
     s->gemm = pith__prepare_find(c, "gemm", PITH_F32);
     /* so that a message names both */
     if (!s->gemm) (void)pith__prepare_find(c, "gemm_pack", PITH_F32);
@@ -263,8 +263,8 @@ static pith_status prepare_f32(pith__linear *s, pith__prepare *c, const pith__pa
     return pith__prepare_pack_f32(c, &s->packed, weights, count, s->k, floats);
 }
 
-static void multiply_f32(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1,
-                         int64_t n0, int64_t n1) {
+static void linear_multiply_f32(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
+                                int64_t m1, int64_t n0, int64_t n1) {
     pith__gemm g = { .a = r->x,
                      .b = s->packed,
                      .c = r->y,
@@ -281,15 +281,15 @@ static void multiply_f32(const pith__linear *s, const pith__linear_rows *r, int6
 
 const pith__linear_way pith__linear_f32 = {
     .kernel = "gemm f32",
-    .prepare = prepare_f32,
-    .multiply = multiply_f32,
+    .prepare = linear_prepare_f32,
+    .multiply = linear_multiply_f32,
 };
 
 static void linear_cost(const pith__run *r, pith__cost *cost) {
     const pith__linear *s = r->state;
     const int64_t m = linear_rows_of(s, r);
     pith__cost_product(cost, s->k, s->way->kernel);
-    if (r->scratch && distinct_bytes(s, m))
+    if (r->scratch && linear_distinct_bytes(s, m))
         cost->operations *= (double)((const pith__distinct_rows *)r->scratch)->count / (double)m;
 }
 

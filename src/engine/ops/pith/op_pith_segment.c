@@ -16,7 +16,7 @@
 #include "engine/kernels/reduce.h"
 #include "engine/ops/op.h"
 
-static pith_status infer_offsets(const pith__infer *c, const pith__type *offsets) {
+static pith_status segment_infer_offsets(const pith__infer *c, const pith__type *offsets) {
     if (offsets->dtype != PITH_I64 || offsets->rank != 1)
         return pith__op_fail(c, "offsets must be an int64 vector");
     return PITH_OK;
@@ -43,7 +43,7 @@ typedef struct segment {
 
 static pith_status segment_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
-    PITH_TRY(infer_offsets(c, c->in[1]));
+    PITH_TRY(segment_infer_offsets(c, c->in[1]));
     if (x->rank == 0) return pith__op_fail(c, "x is a scalar");
     if (x->dtype != PITH_UNDEFINED && pith__dtype_bits(x->dtype) < 8)
         return pith__op_fail(c, "x has no whole bytes");
@@ -72,8 +72,8 @@ static pith_status segment_prepare(pith__prepare *c) {
     return PITH_OK;
 }
 
-static void sum_integers(const pith_tensor *x, pith_tensor *y, int64_t text, int64_t from,
-                         int64_t to, int64_t n) {
+static void segment_sum_integers(const pith_tensor *x, pith_tensor *y, int64_t text, int64_t from,
+                                 int64_t to, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
         uint64_t sum = 0; /* wraps, as the padded sum does */
         for (int64_t i = from; i < to; i++) {
@@ -104,7 +104,7 @@ static void segment_part(void *context, size_t text, int worker) {
         w->s->reduce((const float *)w->x->data + from * w->n, (float *)(void *)row, to - from, w->n,
                      w->n);
     } else if (!w->s->first && !w->s->last) {
-        sum_integers(w->x, (pith_tensor *)w->y, t, from, to, w->n);
+        segment_sum_integers(w->x, (pith_tensor *)w->y, t, from, to, w->n);
     } else if (from == to) {
         memset(row, 0, w->row_bytes);
     } else {
@@ -145,16 +145,16 @@ const pith__op pith__op_Segment_pith = {
 
 /* ---- SegmentScan ---- */
 
-static pith_status scan_infer(pith__infer *c) {
+static pith_status segment_scan_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
-    PITH_TRY(infer_offsets(c, c->in[1]));
+    PITH_TRY(segment_infer_offsets(c, c->in[1]));
     if (x->rank == 0 || (x->dtype != PITH_I64 && x->dtype != PITH_I32))
         return pith__op_fail(c, "x must hold integers by token");
     pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
 
-static pith_status scan_run(pith__run *r) {
+static pith_status segment_scan_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     const int64_t *at = offsets->data;
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
@@ -191,15 +191,15 @@ const pith__op pith__op_SegmentScan_pith = {
     .max_inputs = 2,
     .max_outputs = 1,
     .attrs = "exclusive bool = 0; reverse bool = 0",
-    .infer = scan_infer,
-    .run = scan_run,
+    .infer = segment_scan_infer,
+    .run = segment_scan_run,
 };
 
 /* ---- SegmentTop ---- */
 
-static pith_status top_infer(pith__infer *c) {
+static pith_status segment_top_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
-    PITH_TRY(infer_offsets(c, c->in[1]));
+    PITH_TRY(segment_infer_offsets(c, c->in[1]));
     if (x->rank != 1 || (x->dtype != PITH_I64 && x->dtype != PITH_I32))
         return pith__op_fail(c, "x must hold one integer per token");
     pith__type_set(&c->out[0], PITH_I64, 1,
@@ -207,7 +207,7 @@ static pith_status top_infer(pith__infer *c) {
     return PITH_OK;
 }
 
-static pith_status top_run(pith__run *r) {
+static pith_status segment_top_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
     const int64_t *at = offsets->data;
@@ -232,19 +232,19 @@ const pith__op pith__op_SegmentTop_pith = {
     .max_inputs = 2,
     .max_outputs = 1,
     .attrs = "",
-    .infer = top_infer,
-    .run = top_run,
+    .infer = segment_top_infer,
+    .run = segment_top_run,
 };
 
 /* ---- Longest ---- */
 
-static pith_status longest_infer(pith__infer *c) {
-    PITH_TRY(infer_offsets(c, c->in[0]));
+static pith_status segment_longest_infer(pith__infer *c) {
+    PITH_TRY(segment_infer_offsets(c, c->in[0]));
     pith__type_set(&c->out[0], PITH_I64, 1, (pith__dim[]){ 1 });
     return PITH_OK;
 }
 
-static pith_status longest_run(pith__run *r) {
+static pith_status segment_longest_run(pith__run *r) {
     const int64_t *at = r->in[0]->data;
     PITH_TRY(segment_check_offsets(r, r->in[0], -1));
     int64_t longest = 0;
@@ -264,6 +264,6 @@ const pith__op pith__op_Longest_pith = {
     .max_inputs = 1,
     .max_outputs = 1,
     .attrs = "",
-    .infer = longest_infer,
-    .run = longest_run,
+    .infer = segment_longest_infer,
+    .run = segment_longest_run,
 };

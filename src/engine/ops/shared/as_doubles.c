@@ -7,13 +7,13 @@
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-static bool is_number(int dtype) {
+static bool wide_is_number(int dtype) {
     int part = pith__part_dtype(dtype);
     return part == PITH_F64 || pith__convert_known(part, PITH_F64);
 }
 
 static pith_status wide_add_type(const pith__infer *c, const pith__type *type, size_t *bytes) {
-    if (!type || !pith__type_concrete(type) || !is_number(type->dtype)) return PITH_OK;
+    if (!type || !pith__type_concrete(type) || !wide_is_number(type->dtype)) return PITH_OK;
     size_t more;
     if (!pith__dtype_bytes(pith__parts(type->dtype) > 1 ? PITH_C128 : PITH_F64,
                            pith__type_count(type), &more) ||
@@ -33,14 +33,14 @@ pith_status pith__wide_scratch(const pith__infer *c, const void *state, int thre
     return PITH_OK;
 }
 
-static int64_t count_parts(const pith_tensor *t) {
+static int64_t wide_count_parts(const pith_tensor *t) {
     return pith__tensor_count(t) * pith__parts(t->dtype);
 }
 
 static double *wide_take(char **at, const pith_tensor *t) {
-    if (!t || !is_number(t->dtype)) return NULL;
+    if (!t || !wide_is_number(t->dtype)) return NULL;
     double *array = (double *)*at;
-    *at += pith__round64((size_t)count_parts(t) * sizeof *array);
+    *at += pith__round64((size_t)wide_count_parts(t) * sizeof *array);
     return array;
 }
 
@@ -51,11 +51,11 @@ void pith__wide_open(pith__wide *w, const pith__run *r) {
         w->in[i] = wide_take(&at, r->in[i]);
         if (w->in[i])
             pith__convert(w->in[i], PITH_F64, 0, r->in[i]->data, pith__part_dtype(r->in[i]->dtype),
-                          0, count_parts(r->in[i]), true);
+                          0, wide_count_parts(r->in[i]), true);
     }
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++) {
         w->out[i] = wide_take(&at, r->out[i]);
-        if (w->out[i]) memset(w->out[i], 0, (size_t)count_parts(r->out[i]) * sizeof(double));
+        if (w->out[i]) memset(w->out[i], 0, (size_t)wide_count_parts(r->out[i]) * sizeof(double));
     }
     w->rest = at;
 }
@@ -64,5 +64,5 @@ void pith__wide_close(const pith__wide *w, const pith__run *r) {
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++)
         if (w->out[i])
             pith__convert(r->out[i]->data, pith__part_dtype(r->out[i]->dtype), 0, w->out[i],
-                          PITH_F64, 0, count_parts(r->out[i]), true);
+                          PITH_F64, 0, wide_count_parts(r->out[i]), true);
 }

@@ -28,7 +28,7 @@ static const struct {
 
 /* The characters up to the first of `stops` or the end; moves *p after them and the blanks that
  * follow. */
-static pith_str rule_word(const char **p, const char *stops) {
+static pith_str attr_rule_word(const char **p, const char *stops) {
     pith_str word = { *p, strcspn(*p, stops) };
     *p += word.size;
     *p += strspn(*p, " ");
@@ -37,7 +37,7 @@ static pith_str rule_word(const char **p, const char *stops) {
 }
 
 /* A whole number, or `missing` where there is none. */
-static bool rule_int(const char **p, int64_t missing, int64_t *value) {
+static bool attr_rule_int(const char **p, int64_t missing, int64_t *value) {
     bool negative = **p == '-';
     const char *digits = *p + negative;
     uint64_t n = 0;
@@ -51,7 +51,7 @@ static bool rule_int(const char **p, int64_t missing, int64_t *value) {
     return true;
 }
 
-static bool rule_kind(pith__attr_rule *rule, pith_str word) {
+static bool attr_rule_kind(pith__attr_rule *rule, pith_str word) {
     rule->required = word.size && word.data[word.size - 1] == '!';
     word.size -= rule->required;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -65,7 +65,7 @@ static bool rule_kind(pith__attr_rule *rule, pith_str word) {
     return false;
 }
 
-static bool rule_allowed(pith__attr_rule *rule, pith_str word) {
+static bool attr_rule_allowed(pith__attr_rule *rule, pith_str word) {
     const char *p = word.data, *end = word.data + word.size;
     int64_t low;
     if (pith__str_is(word, "any")) {
@@ -73,24 +73,24 @@ static bool rule_allowed(pith__attr_rule *rule, pith_str word) {
         rule->high = INT64_MAX;
         return true;
     }
-    if (!rule_int(&p, rule->low, &low) || end - p < 2 || p[0] != '.' || p[1] != '.') {
+    if (!attr_rule_int(&p, rule->low, &low) || end - p < 2 || p[0] != '.' || p[1] != '.') {
         rule->allowed = word;
         return word.size > 0;
     }
     p += 2;
     rule->ranged = true;
     rule->low = low;
-    return rule_int(&p, rule->high, &rule->high) && p == end;
+    return attr_rule_int(&p, rule->high, &rule->high) && p == end;
 }
 
-static bool rule_opsets(pith__attr_rule *rule, const char **p) {
+static bool attr_rule_opsets(pith__attr_rule *rule, const char **p) {
     int64_t since, until;
     rule->own = !strncmp(*p, "own", 3);
     if (rule->own) {
         *p += 3;
         return true;
     }
-    if (!rule_int(p, 0, &since)) return false;
+    if (!attr_rule_int(p, 0, &since)) return false;
     if (since < 0) { /* "-12": the dash was taken for a sign */
         rule->until = (int32_t)-since;
         return true;
@@ -98,7 +98,7 @@ static bool rule_opsets(pith__attr_rule *rule, const char **p) {
     until = INT32_MAX;
     if (**p == '-') {
         ++*p;
-        if (!rule_int(p, -1, &until) || until < 0) return false;
+        if (!attr_rule_int(p, -1, &until) || until < 0) return false;
     }
     rule->since = (int32_t)since;
     rule->until = (int32_t)until;
@@ -109,16 +109,17 @@ bool pith__attr_rule_next(const char **text, pith__attr_rule *rule) {
     const char *p = *text + strspn(*text, " ");
     *rule = (pith__attr_rule){ .until = INT32_MAX };
     if (!*p) return false;
-    rule->name = rule_word(&p, " ;");
-    if (!rule_kind(rule, rule_word(&p, " ;"))) return false;
-    if (*p && !strchr("=@;", *p) && !rule_allowed(rule, rule_word(&p, " ;"))) return false;
+    rule->name = attr_rule_word(&p, " ;");
+    if (!attr_rule_kind(rule, attr_rule_word(&p, " ;"))) return false;
+    if (*p && !strchr("=@;", *p) && !attr_rule_allowed(rule, attr_rule_word(&p, " ;")))
+        return false;
     if (*p == '=') {
         p += 1 + strspn(p + 1, " ");
-        rule->fallback = rule_word(&p, ";@");
+        rule->fallback = attr_rule_word(&p, ";@");
     }
     if (*p == '@') {
         p++;
-        if (!rule_opsets(rule, &p)) return false;
+        if (!attr_rule_opsets(rule, &p)) return false;
         p += strspn(p, " ");
     }
     if (*p && *p != ';') return false;
@@ -126,11 +127,11 @@ bool pith__attr_rule_next(const char **text, pith__attr_rule *rule) {
     return true;
 }
 
-static bool rule_holds(const pith__attr_rule *rule, int32_t opset) {
+static bool attr_rule_holds(const pith__attr_rule *rule, int32_t opset) {
     return opset >= rule->since && opset <= rule->until;
 }
 
-static size_t read_rules(const pith__op *op, bool own, pith__attr_rule *rules) {
+static size_t attr_read_rules(const pith__op *op, bool own, pith__attr_rule *rules) {
     const char *text = op->attrs;
     size_t count = 0;
     while (count < PITH_ATTR_RULES_MAX && pith__attr_rule_next(&text, &rules[count]))
@@ -146,7 +147,7 @@ const char *pith__attr_kind_name(pith__attr_kind kind) {
     return kind == PITH_ATTR_TENSORS ? "tensors" : "graphs";
 }
 
-static bool is_alternative(pith_str alternatives, pith_str value) {
+static bool attr_is_alternative(pith_str alternatives, pith_str value) {
     const char *p = alternatives.data, *end = p + alternatives.size;
     for (;;) {
         const char *bar = memchr(p, '|', (size_t)(end - p));
@@ -157,7 +158,7 @@ static bool is_alternative(pith_str alternatives, pith_str value) {
 }
 
 /* "expected 1 to 5", "expected a, b or c". */
-static const char *expected_text(const pith__attr_rule *rule, char *text, size_t size) {
+static const char *attr_expected_text(const pith__attr_rule *rule, char *text, size_t size) {
     const char *p = rule->allowed.data, *end = p ? p + rule->allowed.size : NULL, *between = "";
     pith__text_out out = pith__text_begin(text, size);
     pith__text_put(&out, "expected ");
@@ -180,52 +181,52 @@ static const char *expected_text(const pith__attr_rule *rule, char *text, size_t
     }
 }
 
-static pith_status fail_value(const pith__attr *attr, const pith__attr_rule *rule, size_t item,
-                              const char *value, pith_error *err) {
+static pith_status attr_fail_value(const pith__attr *attr, const pith__attr_rule *rule, size_t item,
+                                   const char *value, pith_error *err) {
     char expected[512], place[48] = "";
     if (attr->kind >= PITH_ATTR_FLOATS) snprintf(place, sizeof place, " at index %zu", item);
     return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is %s%s, %s",
                       PITH_STR_ARG(attr->name), value, place,
-                      expected_text(rule, expected, sizeof expected));
+                      attr_expected_text(rule, expected, sizeof expected));
 }
 
-static pith_status check_ints(const pith__attr *attr, const pith__attr_rule *rule,
-                              const int64_t *items, size_t count, pith_error *err) {
+static pith_status attr_check_ints(const pith__attr *attr, const pith__attr_rule *rule,
+                                   const int64_t *items, size_t count, pith_error *err) {
     char value[24];
     for (size_t i = 0; i < count; i++) {
         bool good = items[i] >= rule->low && items[i] <= rule->high;
         if (good && !rule->allowed.size) continue;
         snprintf(value, sizeof value, "%" PRId64, items[i]);
-        if (!good || !is_alternative(rule->allowed, pith__str_of(value)))
-            return fail_value(attr, rule, i, value, err);
+        if (!good || !attr_is_alternative(rule->allowed, pith__str_of(value)))
+            return attr_fail_value(attr, rule, i, value, err);
     }
     return PITH_OK;
 }
 
-static pith_status check_floats(const pith__attr *attr, const pith__attr_rule *rule,
-                                const float *items, size_t count, pith_error *err) {
+static pith_status attr_check_floats(const pith__attr *attr, const pith__attr_rule *rule,
+                                     const float *items, size_t count, pith_error *err) {
     char value[32];
     for (size_t i = 0; i < count && rule->ranged; i++) {
         if (items[i] >= (float)rule->low && items[i] <= (float)rule->high) continue;
         snprintf(value, sizeof value, "%.9g", (double)items[i]);
-        return fail_value(attr, rule, i, value, err);
+        return attr_fail_value(attr, rule, i, value, err);
     }
     return PITH_OK;
 }
 
-static pith_status check_strings(const pith__attr *attr, const pith__attr_rule *rule,
-                                 const pith_str *items, size_t count, pith_error *err) {
+static pith_status attr_check_strings(const pith__attr *attr, const pith__attr_rule *rule,
+                                      const pith_str *items, size_t count, pith_error *err) {
     char value[208];
     for (size_t i = 0; i < count && rule->allowed.size; i++) {
-        if (is_alternative(rule->allowed, items[i])) continue;
+        if (attr_is_alternative(rule->allowed, items[i])) continue;
         snprintf(value, sizeof value, "'" PITH_STR_FMT "'", PITH_STR_ARG(items[i]));
-        return fail_value(attr, rule, i, value, err);
+        return attr_fail_value(attr, rule, i, value, err);
     }
     return PITH_OK;
 }
 
-static pith_status attrs_check_value(const pith__attr *attr, const pith__attr_rule *rule,
-                                     pith_error *err) {
+static pith_status attr_attrs_check_value(const pith__attr *attr, const pith__attr_rule *rule,
+                                          pith_error *err) {
     if (attr->kind != rule->kind) {
         const char *is = pith__attr_kind_name(attr->kind),
                    *wanted = pith__attr_kind_name(rule->kind);
@@ -234,12 +235,12 @@ static pith_status attrs_check_value(const pith__attr *attr, const pith__attr_ru
                           PITH_STR_ARG(attr->name), is, wanted);
     }
     switch (attr->kind) {
-    case PITH_ATTR_INT: return check_ints(attr, rule, &attr->i, 1, err);
-    case PITH_ATTR_INTS: return check_ints(attr, rule, attr->ints, attr->count, err);
-    case PITH_ATTR_FLOAT: return check_floats(attr, rule, &attr->f, 1, err);
-    case PITH_ATTR_FLOATS: return check_floats(attr, rule, attr->floats, attr->count, err);
-    case PITH_ATTR_STRING: return check_strings(attr, rule, &attr->s, 1, err);
-    case PITH_ATTR_STRINGS: return check_strings(attr, rule, attr->strings, attr->count, err);
+    case PITH_ATTR_INT: return attr_check_ints(attr, rule, &attr->i, 1, err);
+    case PITH_ATTR_INTS: return attr_check_ints(attr, rule, attr->ints, attr->count, err);
+    case PITH_ATTR_FLOAT: return attr_check_floats(attr, rule, &attr->f, 1, err);
+    case PITH_ATTR_FLOATS: return attr_check_floats(attr, rule, attr->floats, attr->count, err);
+    case PITH_ATTR_STRING: return attr_check_strings(attr, rule, &attr->s, 1, err);
+    case PITH_ATTR_STRINGS: return attr_check_strings(attr, rule, attr->strings, attr->count, err);
     default: return PITH_OK;
     }
 }
@@ -259,7 +260,7 @@ float pith__attr_number(const char *text) {
     }
     if (*p == 'e') {
         p += 1 + (p[1] == '+');
-        rule_int(&p, 0, &written);
+        attr_rule_int(&p, 0, &written);
     }
     power += written;
     for (int64_t i = power < 0 ? -power : power; i > 0 && i <= 100; i--) factor *= 10;
@@ -268,22 +269,22 @@ float pith__attr_number(const char *text) {
 }
 
 /* The attribute says what is done without it. Lists are not compared. */
-static bool is_default(const pith__attr *attr, const pith__attr_rule *rule) {
+static bool attr_is_default(const pith__attr *attr, const pith__attr_rule *rule) {
     const char *p = rule->fallback.data;
     int64_t number;
     if (!p || attr->kind != rule->kind) return false;
-    if (attr->kind == PITH_ATTR_INT) return rule_int(&p, 0, &number) && number == attr->i;
+    if (attr->kind == PITH_ATTR_INT) return attr_rule_int(&p, 0, &number) && number == attr->i;
     if (attr->kind == PITH_ATTR_STRING) return pith__str_eq(rule->fallback, attr->s);
     if (attr->kind != PITH_ATTR_FLOAT) return false;
     return pith__attr_number(p) == attr->f;
 }
 
 /* "it has axis, keepdims", of the node's opset. */
-static void list_names(const pith__attr_rule *rules, size_t count, int32_t opset, char *text,
-                       size_t size) {
+static void attr_list_names(const pith__attr_rule *rules, size_t count, int32_t opset, char *text,
+                            size_t size) {
     pith__text_out out = pith__text_begin(text, size);
     for (size_t i = 0; i < count; i++) {
-        if (!rule_holds(&rules[i], opset)) continue;
+        if (!attr_rule_holds(&rules[i], opset)) continue;
         pith__text_put(&out, "%s" PITH_STR_FMT, out.used ? ", " : "it has ",
                        PITH_STR_ARG(rules[i].name));
     }
@@ -291,13 +292,13 @@ static void list_names(const pith__attr_rule *rules, size_t count, int32_t opset
 }
 
 /* The node's operator has no such attribute in the node's opset. */
-static pith_status check_unknown(const pith__node *node, const pith__attr *attr,
-                                 const pith__attr_rule *rules, size_t count, pith_error *err) {
+static pith_status attr_check_unknown(const pith__node *node, const pith__attr *attr,
+                                      const pith__attr_rule *rules, size_t count, pith_error *err) {
     char names[512], place[256], opset[32] = "";
     if (node->opset != PITH_OPSET_NEWEST)
         snprintf(opset, sizeof opset, " of opset %" PRId32, node->opset);
     for (size_t i = 0; i < count; i++) {
-        if (!pith__str_eq(rules[i].name, attr->name) || !is_default(attr, &rules[i])) continue;
+        if (!pith__str_eq(rules[i].name, attr->name) || !attr_is_default(attr, &rules[i])) continue;
         pith__log_write(node->graph->log, PITH_LOG_WARNING,
                         "%s: attribute '" PITH_STR_FMT "' is not one of " PITH_STR_FMT
                         "%s; it is ignored, since its value is the default",
@@ -305,42 +306,44 @@ static pith_status check_unknown(const pith__node *node, const pith__attr *attr,
                         PITH_STR_ARG(node->op_type), opset);
         return PITH_OK;
     }
-    list_names(rules, count, node->opset, names, sizeof names);
+    attr_list_names(rules, count, node->opset, names, sizeof names);
     return pith__fail(err, PITH_ERR_ARGUMENT,
                       PITH_STR_FMT "%s has no attribute '" PITH_STR_FMT "'; %s",
                       PITH_STR_ARG(node->op_type), opset, PITH_STR_ARG(attr->name), names);
 }
 
-static size_t find_rule(const pith__attr_rule *rules, size_t count, pith_str name, int32_t opset) {
+static size_t attr_find_rule(const pith__attr_rule *rules, size_t count, pith_str name,
+                             int32_t opset) {
     size_t i = 0;
-    while (i < count && !(pith__str_eq(rules[i].name, name) && rule_holds(&rules[i], opset))) i++;
+    while (i < count && !(pith__str_eq(rules[i].name, name) && attr_rule_holds(&rules[i], opset)))
+        i++;
     return i;
 }
 
 /* The standard's checker passes over names that begin with two underscores. */
-static bool is_internal(pith_str name) {
+static bool attr_is_internal(pith_str name) {
     return name.size > 1 && name.data[0] == '_' && name.data[1] == '_';
 }
 
-static pith_status attrs_check_node(const pith__node *node, const pith__attr_rule *rules,
-                                    size_t count, pith_error *err) {
+static pith_status attr_attrs_check_node(const pith__node *node, const pith__attr_rule *rules,
+                                         size_t count, pith_error *err) {
     bool given[PITH_ATTR_RULES_MAX] = { false };
     for (size_t i = 0; i < node->attr_count; i++) {
         const pith__attr *attr = &node->attrs[i];
-        if (is_internal(attr->name)) continue;
-        size_t k = find_rule(rules, count, attr->name, node->opset);
+        if (attr_is_internal(attr->name)) continue;
+        size_t k = attr_find_rule(rules, count, attr->name, node->opset);
         if (k == count) {
-            PITH_TRY(check_unknown(node, attr, rules, count, err));
+            PITH_TRY(attr_check_unknown(node, attr, rules, count, err));
             continue;
         }
         if (given[k])
             return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is given twice",
                               PITH_STR_ARG(attr->name));
         given[k] = true;
-        PITH_TRY(attrs_check_value(attr, &rules[k], err));
+        PITH_TRY(attr_attrs_check_value(attr, &rules[k], err));
     }
     for (size_t k = 0; k < count; k++) {
-        if (!rules[k].required || given[k] || !rule_holds(&rules[k], node->opset)) continue;
+        if (!rules[k].required || given[k] || !attr_rule_holds(&rules[k], node->opset)) continue;
         return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is missing",
                           PITH_STR_ARG(rules[k].name));
     }
@@ -352,7 +355,7 @@ pith_status pith__attrs_check(const pith__node *node, const pith__op *op, bool o
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     char place[256];
     if (!op->attrs) return PITH_OK;
-    pith_status status = attrs_check_node(node, rules, read_rules(op, own, rules), err);
+    pith_status status = attr_attrs_check_node(node, rules, attr_read_rules(op, own, rules), err);
     return status ? pith__fail_at(err, status, "%s: ", pith__node_place(node, place, sizeof place))
                   : PITH_OK;
 }
@@ -360,11 +363,12 @@ pith_status pith__attrs_check(const pith__node *node, const pith__op *op, bool o
 bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset, char *why,
                       size_t size) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
-    const size_t count = op->attrs ? read_rules(op, false, rules) : 0;
+    const size_t count = op->attrs ? attr_read_rules(op, false, rules) : 0;
     for (size_t i = 0; op->attrs && i < node->attr_count; i++) {
         const pith__attr *attr = &node->attrs[i];
-        const size_t k = find_rule(rules, count, attr->name, opset);
-        if (is_internal(attr->name) || (k < count && !attrs_check_value(attr, &rules[k], NULL)))
+        const size_t k = attr_find_rule(rules, count, attr->name, opset);
+        if (attr_is_internal(attr->name) ||
+            (k < count && !attr_attrs_check_value(attr, &rules[k], NULL)))
             continue;
         snprintf(why, size, "attribute '" PITH_STR_FMT "'%s", PITH_STR_ARG(attr->name),
                  k < count ? " with its value" : "");
@@ -375,9 +379,9 @@ bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset,
 
 void pith__attrs_prune(pith__node *node, const pith__op *op) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
-    size_t count = op->attrs ? read_rules(op, true, rules) : 0, kept = 0;
+    size_t count = op->attrs ? attr_read_rules(op, true, rules) : 0, kept = 0;
     for (size_t i = 0; op->attrs && i < node->attr_count; i++)
-        if (find_rule(rules, count, node->attrs[i].name, node->opset) < count)
+        if (attr_find_rule(rules, count, node->attrs[i].name, node->opset) < count)
             node->attrs[kept++] = node->attrs[i];
     if (op->attrs) node->attr_count = kept;
 }

@@ -15,8 +15,8 @@ pith__infer pith__invoke_infer(const pith__node *node, const pith__type *const *
 }
 
 /* Tells that the operator is about to run, and on which dtypes. */
-static void invoke_tell(const pith__node *node, const pith__type *const *in,
-                        const pith__type *out) {
+static void call_op_invoke_tell(const pith__node *node, const pith__type *const *in,
+                                const pith__type *out) {
     uint32_t facts = 0;
     for (int i = 0; i < node->input_count; i++)
         if (in[i] && in[i]->dtype > PITH_UNDEFINED && in[i]->dtype < PITH_DTYPE_COUNT)
@@ -30,7 +30,7 @@ static void invoke_tell(const pith__node *node, const pith__type *const *in,
 pith__prepare pith__invoke_prepare(const pith__node *node, const pith__type *const *in,
                                    const pith__type *out, pith__isa isa, pith__arena *arena,
                                    pith_error *err) {
-    if (pith__piece_heard()) invoke_tell(node, in, out);
+    if (pith__piece_heard()) call_op_invoke_tell(node, in, out);
     return (pith__prepare){ .node = node,
                             .in = in,
                             .out = out,
@@ -53,13 +53,14 @@ pith__run pith__invoke_run(const pith__node *node, const void *state, const pith
                         .err = err };
 }
 
-static void *lone_alloc(pith__exec *exec, size_t bytes) {
+static void *call_op_lone_alloc(pith__exec *exec, size_t bytes) {
     return pith__arena_alloc64(((pith__lone_exec *)(void *)exec)->arena, bytes);
 }
 
-static pith_status lone_subgraph(pith__exec *exec, const pith__run *run, const char *attribute,
-                                 const pith_tensor *inputs, size_t input_count,
-                                 pith_tensor *outputs, size_t output_count) {
+static pith_status call_op_lone_subgraph(pith__exec *exec, const pith__run *run,
+                                         const char *attribute, const pith_tensor *inputs,
+                                         size_t input_count, pith_tensor *outputs,
+                                         size_t output_count) {
     (void)exec, (void)attribute, (void)inputs, (void)input_count, (void)outputs, (void)output_count;
     return pith__fail(run->err, PITH_ERR_UNSUPPORTED,
                       "a subgraph cannot run while the graph is being optimised");
@@ -69,7 +70,7 @@ pith__lone_exec pith__lone_exec_on(pith__arena *arena, pith__isa isa) {
     return (pith__lone_exec){ .exec = { .threads = 1,
                                         .isa = isa,
                                         .loop_limit = 1,
-                                        .alloc = lone_alloc,
-                                        .subgraph = lone_subgraph },
+                                        .alloc = call_op_lone_alloc,
+                                        .subgraph = call_op_lone_subgraph },
                               .arena = arena };
 }

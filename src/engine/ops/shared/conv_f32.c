@@ -45,7 +45,7 @@ typedef struct job {
 
 /* Windows of one place each, one beside the other, over all of the input: the input is its own
  * plane. */
-static bool is_plain(const pith__window *w) {
+static bool conv_f32_is_plain(const pith__window *w) {
     for (int d = 0; d < w->rank; d++)
         if (w->kernel[d] != 1 || w->stride[d] != 1 || w->begin[d] || w->in[d] != w->out[d])
             return false;
@@ -62,7 +62,7 @@ static pith__window conv_flat(const pith__window *w) {
     return flat;
 }
 
-static bool is_depthwise(const pith__conv_sizes *z) {
+static bool conv_f32_is_depthwise(const pith__conv_sizes *z) {
     return z->channels == 1 && z->maps < DEPTHWISE;
 }
 
@@ -110,7 +110,8 @@ static int64_t conv_rows_floats(const pith__conv_sizes *z, const pith__window *w
 /* The rows of a part; 0: planes are copied as a whole. */
 static int64_t conv_part_rows(const pith__conv_sizes *z, const pith__window *w) {
     int64_t rows = ROWS, all;
-    if (w->rank != 2 || z->groups != 1 || is_depthwise(z) || is_plain(w)) return 0;
+    if (w->rank != 2 || z->groups != 1 || conv_f32_is_depthwise(z) || conv_f32_is_plain(w))
+        return 0;
     if (z->channels <= FEW_CHANNELS) return w->out[0] >= 4 * ROWS ? ROWS : 0;
     if (!pith__mul_overflows(pith__taps_floats(w), z->channels, &all) && all <= KEPT) return 0;
     for (rows = MOST_ROWS; rows >= LEAST_ROWS && conv_rows_floats(z, w, rows) > KEPT;) rows--;
@@ -136,7 +137,7 @@ static pith_status conv_prepare_weights(pith__conv_f32 *s, pith__prepare *c) {
     const pith__conv_sizes z = { .groups = groups, .channels = w->dims[1], .maps = maps };
     const int64_t floats = conv_packed_floats(&z, steps / z.channels);
     int64_t all;
-    if (is_depthwise(&z)) return PITH_OK;
+    if (conv_f32_is_depthwise(&z)) return PITH_OK;
     if (floats < 0 || pith__mul_overflows(floats, groups, &all))
         return pith__fail_memory(c->err, SIZE_MAX);
     pith__pack_matrix *list = pith__arena_array(c->arena, (size_t)groups, sizeof *list);
@@ -174,7 +175,7 @@ static bool conv_weights_bytes(const pith__conv_f32 *s, const pith__conv_sizes *
     const int64_t floats = conv_packed_floats(z, taps);
     int64_t all;
     *bytes = 0;
-    if (s->constant || is_depthwise(z)) return true;
+    if (s->constant || conv_f32_is_depthwise(z)) return true;
     return floats >= 0 && !pith__mul_overflows(floats, z->groups, &all) &&
            !pith__mul_overflows((size_t)all, sizeof(float), bytes);
 }
@@ -190,8 +191,9 @@ bool pith__conv_f32_scratch(const pith__conv_f32 *s, const pith__conv_sizes *z,
         return false;
     if (floats < 0 || pith__mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64)
         return false;
-    if (is_depthwise(z)) planes = threads;
-    if (!is_depthwise(z) && !is_plain(w) && pith__mul_overflows(z->groups, z->channels, &planes))
+    if (conv_f32_is_depthwise(z)) planes = threads;
+    if (!conv_f32_is_depthwise(z) && !conv_f32_is_plain(w) &&
+        pith__mul_overflows(z->groups, z->channels, &planes))
         return false;
     if (rows && (pith__mul_overflows((int64_t)threads, z->channels, &planes) ||
                  pith__mul_overflows((int64_t)threads, steps, &steps)))
@@ -354,7 +356,7 @@ void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_
     job j = {
         .s = s, .z = z, .w = w, .source = weights, .bias = bias, .tail = r->tail, .y_all = y
     };
-    const bool plain = is_plain(w) && !is_depthwise(z);
+    const bool plain = conv_f32_is_plain(w) && !conv_f32_is_depthwise(z);
     char *scratch = r->scratch;
     size_t own;
     j.in = pith__window_count(w->in, w->rank);
@@ -377,7 +379,7 @@ void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_
         j.offsets[0] = 0, j.step = j.out;
     else
         pith__taps_offsets(j.offsets, &j.step, w);
-    if (is_depthwise(z)) {
+    if (conv_f32_is_depthwise(z)) {
         j.x = x;
         j.y = y;
         pith__run_parallel(r, conv_run_taps, &j, (size_t)(z->batch * z->groups));

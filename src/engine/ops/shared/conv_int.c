@@ -186,7 +186,7 @@ static bool conv_int_add(size_t *bytes, int64_t count, int64_t each, size_t size
            (*own &= ~(size_t)63, !pith__add_overflows(*bytes, *own, bytes));
 }
 
-static bool axis_length(const pith__window *w, int d, int64_t *length) {
+static bool conv_int_axis_length(const pith__window *w, int d, int64_t *length) {
     int64_t last, reach;
     return !pith__mul_overflows(w->out[d] - 1, w->stride[d], &last) &&
            !pith__mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) &&
@@ -199,8 +199,8 @@ static bool conv_int_room(const pith__conv_int *p, const pith__window *w, int th
     size_t workers;
     m->rows = 1;
     m->worker = 0;
-    return (w->rank == 1 || axis_length(w, 0, &m->rows)) &&
-           axis_length(w, w->rank - 1, &m->columns) &&
+    return (w->rank == 1 || conv_int_axis_length(w, 0, &m->rows)) &&
+           conv_int_axis_length(w, w->rank - 1, &m->columns) &&
            !pith__mul_overflows(m->rows, m->columns, &places) &&
            conv_int_add(bytes, places, p->groups * p->channels, 1, &m->picture) &&
            conv_int_add(bytes, all, 3, sizeof(int32_t), &m->maps) &&

@@ -37,18 +37,18 @@ typedef struct job {
 } job;
 
 /* Whether kernel place k belongs to phase q; *shift: where it reads. */
-static bool axis_reads(const axis *a, int64_t q, int64_t k, int64_t *shift) {
+static bool conv_transpose_axis_reads(const axis *a, int64_t q, int64_t k, int64_t *shift) {
     const int64_t at = q + a->begin - k * a->dilation;
     *shift = at / a->stride;
     return at % a->stride == 0;
 }
 
-static int64_t axis_places(const axis *a, int64_t q) {
+static int64_t conv_transpose_axis_places(const axis *a, int64_t q) {
     return (a->out - q + a->stride - 1) / a->stride;
 }
 
 /* False if there is nothing to read, or too many phases or kernel places. */
-static bool axis_set(axis *a, const pith__window *w, int d) {
+static bool conv_transpose_axis_set(axis *a, const pith__window *w, int d) {
     const bool whole = d >= 0;
     *a = (axis){ .in = whole ? w->out[d] : 1,
                  .out = whole ? w->in[d] : 1,
@@ -64,8 +64,8 @@ static bool axis_set(axis *a, const pith__window *w, int d) {
         const int64_t rest = (k * a->dilation - a->begin) % a->stride,
                       q = rest < 0 ? rest + a->stride : rest;
         int64_t shift;
-        if (q >= a->phases || !axis_reads(a, q, k, &shift)) continue;
-        const int64_t last = shift + axis_places(a, q) - 1;
+        if (q >= a->phases || !conv_transpose_axis_reads(a, q, k, &shift)) continue;
+        const int64_t last = shift + conv_transpose_axis_places(a, q) - 1;
         if (shift < low) low = shift;
         if (last > high) high = last;
     }
@@ -79,13 +79,15 @@ static int64_t transpose_panels(const pith__conv_sizes *z) { return (z->maps + P
 
 static bool transpose_axes(axis a[2], const pith__conv_sizes *z, const pith__window *w) {
     int64_t padded, in, out, most;
-    if (z->channels < 1 || w->rank > 2 || !axis_set(&a[0], w, w->rank - 2) ||
-        !axis_set(&a[1], w, w->rank - 1))
+    if (z->channels < 1 || w->rank > 2 || !conv_transpose_axis_set(&a[0], w, w->rank - 2) ||
+        !conv_transpose_axis_set(&a[1], w, w->rank - 1))
         return false;
-    a[1].block = axis_places(&a[1], 0) < POSITIONS ? axis_places(&a[1], 0) : POSITIONS;
-    a[0].block = axis_places(&a[0], 0);
+    a[1].block = conv_transpose_axis_places(&a[1], 0) < POSITIONS
+                     ? conv_transpose_axis_places(&a[1], 0)
+                     : POSITIONS;
+    a[0].block = conv_transpose_axis_places(&a[0], 0);
     if (a[0].block > POSITIONS / a[1].block) a[0].block = POSITIONS / a[1].block;
-    if (a[1].block < axis_places(&a[1], 0)) a[0].block = 1;
+    if (a[1].block < conv_transpose_axis_places(&a[1], 0)) a[0].block = 1;
     return !pith__mul_overflows(a[0].length, a[1].length, &padded) &&
            !pith__mul_overflows(a[0].in, a[1].in, &in) &&
            !pith__mul_overflows(a[0].out, a[1].out, &out) && !pith__add_overflows(in, out, &most) &&
@@ -149,9 +151,9 @@ static void transpose_list(job *j) {
             int64_t *own = j->offsets + next * j->z->channels, count = 0;
             j->starts[phase++] = next;
             for (int64_t k = 0; k < h->kernel; k++) {
-                if (!axis_reads(h, q, k, &up)) continue;
+                if (!conv_transpose_axis_reads(h, q, k, &up)) continue;
                 for (int64_t l = 0; l < v->kernel; l++)
-                    if (axis_reads(v, p, l, &left))
+                    if (conv_transpose_axis_reads(v, p, l, &left))
                         own[count++] = (up - h->low) * v->length + left - v->low;
             }
             for (int64_t i = count; i < count * j->z->channels; i++)
@@ -180,9 +182,9 @@ static void transpose_run_weights(void *context, size_t part, int worker) {
                 map / PANEL * PANEL * steps * taps + map % PANEL;
             int64_t tap = 0;
             for (int64_t k = 0; k < h->kernel; k++) {
-                if (!axis_reads(h, q, k, &shift)) continue;
+                if (!conv_transpose_axis_reads(h, q, k, &shift)) continue;
                 for (int64_t l = 0; l < v->kernel; l++) {
-                    if (!axis_reads(v, p, l, &shift)) continue;
+                    if (!conv_transpose_axis_reads(v, p, l, &shift)) continue;
                     const float *from =
                         j->source + (group * steps * maps + map) * j->kernel + k * v->kernel + l;
                     for (int64_t c = 0; c < steps; c++)
@@ -252,7 +254,7 @@ static void transpose_block(const job *j, int64_t group, int64_t q, const int64_
     int64_t least = v->block, places[PHASES];
     bool same = true;
     for (int64_t p = 0; p < v->phases; p++) {
-        const int64_t left = axis_places(v, p) - c0, phase = q * v->phases + p,
+        const int64_t left = conv_transpose_axis_places(v, p) - c0, phase = q * v->phases + p,
                       first = j->starts[phase];
         const int64_t k = (j->starts[phase + 1] - first) * j->z->channels;
         places[p] = left < v->block ? left : v->block;
@@ -293,7 +295,7 @@ static void transpose_run_part(void *context, size_t part, int worker) {
     const int64_t q = (rest /= j->column_parts) % h->phases,
                   row = (rest /= h->phases) % j->row_parts * h->block;
     const int64_t m[2] = { MAPS * at, MAPS * (at + 1) < j->z->maps ? MAPS * (at + 1) : j->z->maps };
-    const int64_t end = axis_places(h, q),
+    const int64_t end = conv_transpose_axis_places(h, q),
                   r[2] = { row, row + h->block < end ? row + h->block : end };
     if (r[0] < r[1])
         transpose_block(j, rest / j->row_parts, q, r, column, m, j->rows + worker * j->rows_floats);
@@ -321,8 +323,8 @@ void pith__conv_transpose_run(pith__run *r, const pith__conv_f32 *s, const pith_
         transpose_take(&at, j.kernel * channels * transpose_panels(z) * PANEL, sizeof(float));
     j.rows = transpose_take(&at, j.rows_floats * r->exec->threads, sizeof(float));
     if (!transpose_is_plain(j.a)) j.planes = (float *)(void *)at;
-    j.row_parts = (axis_places(&j.a[0], 0) + j.a[0].block - 1) / j.a[0].block;
-    j.column_parts = (axis_places(&j.a[1], 0) + j.a[1].block - 1) / j.a[1].block;
+    j.row_parts = (conv_transpose_axis_places(&j.a[0], 0) + j.a[0].block - 1) / j.a[0].block;
+    j.column_parts = (conv_transpose_axis_places(&j.a[1], 0) + j.a[1].block - 1) / j.a[1].block;
     j.map_parts = (z->maps + MAPS - 1) / MAPS;
     transpose_list(&j);
     pith__run_parallel(r, transpose_run_weights, &j, (size_t)maps);

@@ -14,7 +14,7 @@ enum { BLOCK = 256, GRAIN = 16384, TAIL_BLOCK = 4096 };
 
 typedef pith__elementwise_job job;
 
-static void merge_dims(job *j) {
+static void elementwise_merge_dims(job *j) {
     const pith__elementwise *e = j->e;
     const pith_tensor *out = e->out;
     int64_t full[PITH_ELEMENTWISE_MAX][PITH_MAX_RANK];
@@ -45,7 +45,7 @@ static void merge_dims(job *j) {
 }
 
 /* n elements along the innermost dimension; at: element index of each operand. */
-static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
+static void elementwise_run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
     const pith__elementwise *e = j->e;
     int strides[PITH_ELEMENTWISE_MAX];
     const void *x[PITH_ELEMENTWISE_MAX];
@@ -93,7 +93,7 @@ static void elementwise_range(const job *j, int64_t begin, int64_t end) {
     for (int64_t y = begin; y < end;) {
         int64_t n = j->dims[inner] - index[inner];
         if (n > end - y) n = end - y;
-        run_row(j, y, at, n);
+        elementwise_run_row(j, y, at, n);
         y += n;
         index[inner] += n;
         for (int k = 0; k < j->e->count; k++) at[k] += n * j->strides[k][inner];
@@ -122,7 +122,7 @@ static void elementwise_run_part(void *context, size_t part, int worker) {
 static job elementwise_job(const pith__elementwise *e) {
     job j = { .e = e, .total = pith__tensor_count(e->out) };
     if (j.total <= 0) return j;
-    merge_dims(&j);
+    elementwise_merge_dims(&j);
     j.converts = e->result != e->out->dtype;
     for (int k = 0; k < e->count; k++) j.converts |= e->compute[k] != e->in[k]->dtype;
     return j;
@@ -191,8 +191,8 @@ pith_status pith__map_find(pith__map_state *state, const char *family, int dtype
     return state->fn ? PITH_OK : pith__fail_dtype(c->err, dtype);
 }
 
-static void map1_loop(const void *context, void *y, const void *const *x, const int *strides,
-                      int64_t n) {
+static void elementwise_map1_loop(const void *context, void *y, const void *const *x,
+                                  const int *strides, int64_t n) {
     const pith__map_state *s = context;
     (void)strides;
     if (s->direct)
@@ -201,30 +201,30 @@ static void map1_loop(const void *context, void *y, const void *const *x, const 
         ((pith__map_fn *)s->fn)(y, x[0], n, s->p);
 }
 
-static pith__elementwise map1_of(const pith__map_state *state, pith_tensor *out,
-                                 const pith_tensor *x) {
+static pith__elementwise elementwise_map1_of(const pith__map_state *state, pith_tensor *out,
+                                             const pith_tensor *x) {
     return (pith__elementwise){ .count = 1,
                                 .in = { x },
                                 .out = out,
                                 .compute = { state->compute },
                                 .result = state->result,
-                                .loop = map1_loop,
+                                .loop = elementwise_map1_loop,
                                 .context = state };
 }
 
 void pith__map1_apply(pith__run *r, const pith__map_state *state, pith_tensor *out,
                       const pith_tensor *x) {
-    const pith__elementwise e = map1_of(state, out, x);
+    const pith__elementwise e = elementwise_map1_of(state, out, x);
     pith__elementwise_run(r, &e);
 }
 
 bool pith__map1_elementwise(const pith__run *r, pith__elementwise *e) {
-    *e = map1_of(r->state, r->out[0], r->in[0]);
+    *e = elementwise_map1_of(r->state, r->out[0], r->in[0]);
     return true;
 }
 
-static void map2_loop(const void *context, void *y, const void *const *x, const int *strides,
-                      int64_t n) {
+static void elementwise_map2_loop(const void *context, void *y, const void *const *x,
+                                  const int *strides, int64_t n) {
     const pith__map_state *s = context;
     ((pith__map2_fn *)s->fn)(y, x[0], x[1], n, strides[0], strides[1]);
 }
@@ -236,7 +236,7 @@ pith__elementwise pith__map2_of(const pith__map_state *state, pith_tensor *out,
                                 .out = out,
                                 .compute = { state->compute, state->compute },
                                 .result = state->result,
-                                .loop = map2_loop,
+                                .loop = elementwise_map2_loop,
                                 .context = state };
 }
 

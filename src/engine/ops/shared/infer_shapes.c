@@ -217,7 +217,7 @@ typedef struct move_job {
     pith__turn_fn *turn;
 } move_job;
 
-static void move_part(void *context, size_t part, int worker) {
+static void infer_move_part(void *context, size_t part, int worker) {
     const move_job *j = context;
     (void)worker;
     int64_t dims[PITH_MAX_RANK + 1], first = (int64_t)part * j->per_part;
@@ -251,5 +251,12 @@ void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *
     move_job j = { to,           from, to_strides,
                    from_strides, dims, pith__run_chunk(r, dims[0], inner, 32768),
                    rank,         size, turn };
-    pith__run_parallel(r, move_part, &j, (size_t)((dims[0] + j.per_part - 1) / j.per_part));
+    pith__run_parallel(r, infer_move_part, &j, (size_t)((dims[0] + j.per_part - 1) / j.per_part));
+}
+
+void pith__axis_split(const int64_t *dims, int rank, int axis, int64_t form[3]) {
+    form[0] = form[2] = 1;
+    form[1] = dims[axis];
+    for (int i = 0; i < axis; i++) form[0] *= dims[i];
+    for (int i = axis + 1; i < rank; i++) form[2] *= dims[i];
 }

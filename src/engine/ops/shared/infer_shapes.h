@@ -48,6 +48,10 @@ pith__dim *pith__infer_new_elems(pith__infer *c, int64_t *count);
 /* Fails if the elements of input 0 are packed, since those cannot be moved one by one. */
 pith_status pith__prepare_movable(pith__prepare *c);
 
+/* Sizes of a tensor seen as [outer, n, inner] around an axis: the product of the dims before it,
+ * its own, and the product of those behind it. */
+void pith__axis_split(const int64_t *dims, int rank, int axis, int64_t form[3]);
+
 /* Makes negative axes non-negative. Fails if an axis is out of range or occurs twice. */
 pith_status pith__axes_normalize(pith__dim *axes, int count, int rank, pith_error *err);
 

@@ -12,7 +12,7 @@
 enum { ROWS = 64, COLUMNS = 64, GRAIN = 1 << 20 };
 
 /* b as i8 in to: u8 less 128. */
-static void shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
+static void int_matmul_shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
     const uint8_t *from = b;
     uint8_t flip = dtype == PITH_U8 ? 0x80 : 0;
     for (int64_t i = 0; i < count; i++) to[i] = (int8_t)(from[i] ^ flip);
@@ -31,7 +31,7 @@ static void int_product_fill_panel(void *packed, const void *context, size_t par
     int8_t *bytes = scratch;
     const char *from = (const char *)w->from->data + n0;
     for (int64_t i = 0; i < w->k; i++)
-        shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
+        int_matmul_shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
     w->pack((char *)packed + (int64_t)part * pith__gemm_int8_panel_bytes(w->k), bytes, n, 1, w->k,
             n, 0, n);
 }
@@ -83,7 +83,7 @@ typedef struct job {
 } job;
 
 /* The packed form holds the sums of its 16 columns after each panel. */
-static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64_t k) {
+static void int_matmul_read_column_sums(int32_t *sums, const void *packed, int64_t n, int64_t k) {
     int64_t panel = pith__gemm_int8_panel_bytes(k);
     for (int64_t j = 0; j < n; j += 16) {
         memcpy(sums + j, (const char *)packed + j / 16 * panel + panel - 64,
@@ -124,7 +124,7 @@ static size_t int_product_split(job *w, int threads) {
     return (size_t)(row_parts * w->column_parts);
 }
 
-static void read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
+static void int_matmul_read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
     const int64_t own = zeros ? pith__tensor_count(zeros) : 0;
     int32_t all = 0;
     if (own == count) {
@@ -142,8 +142,8 @@ void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scrat
     int32_t *row_zeros = scratch, *column_zeros = row_zeros + m, *column_sums = column_zeros + n;
     char *rest = (char *)scratch + pith__round64((size_t)(m + 2 * n) * sizeof *row_zeros);
     if (m == 0 || n == 0) return;
-    read_zeros(row_zeros, a_zero, m);
-    read_zeros(column_zeros, b_zero, n);
+    int_matmul_read_zeros(row_zeros, a_zero, m);
+    int_matmul_read_zeros(column_zeros, b_zero, n);
     job w = {
         .p = p, .row_zeros = row_zeros, .column_zeros = column_zeros, .column_sums = column_sums
     };
@@ -163,10 +163,10 @@ void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scrat
     if (!p->packed) {
         int8_t *bytes = (int8_t *)rest;
         rest += pith__round64((size_t)(k * n));
-        shift_bytes(bytes, (const char *)b->data + b_first, b->dtype, k * n);
+        int_matmul_shift_bytes(bytes, (const char *)b->data + b_first, b->dtype, k * n);
         p->pack(rest, bytes, n, 1, k, n, 0, n);
         w.g.b = rest;
     }
-    read_column_sums(column_sums, w.g.b, n, k);
+    int_matmul_read_column_sums(column_sums, w.g.b, n, k);
     pith__run_parallel(r, int_product_run_part, &w, int_product_split(&w, r->exec->threads));
 }

@@ -24,7 +24,7 @@ int64_t pith__kv_row_bytes(const pith__kv_cache *cache) {
     return cache->bits ? cache->size * cache->bits / 8 : cache->size * (int64_t)sizeof(float);
 }
 
-static float scale_of(const pith__kv_cache *cache, int64_t h, int64_t i) {
+static float kv_scale_of(const pith__kv_cache *cache, int64_t h, int64_t i) {
     return cache->scale[(h * cache->size + i) * cache->by_column];
 }
 
@@ -35,7 +35,7 @@ void pith__kv_get(const pith__kv_cache *cache, float *rows, const void *stored, 
     if (!cache->bits && count) memcpy(rows, stored, (size_t)(count * pith__kv_row_bytes(cache)));
     for (int64_t i = 0; cache->bits && i < count * cache->size; i++) {
         int number = cache->bits == 8 ? bytes[i] : (pairs[i / 2] >> i % 2 * 4 & 15) - 8;
-        rows[i] = (float)number * scale_of(cache, h, i % cache->size);
+        rows[i] = (float)number * kv_scale_of(cache, h, i % cache->size);
     }
 }
 
@@ -47,7 +47,7 @@ void pith__kv_put(const pith__kv_cache *cache, void *stored, float *rows, int64_
     if (!cache->bits && stored && count)
         memcpy(stored, rows, (size_t)(count * pith__kv_row_bytes(cache)));
     for (int64_t i = 0; cache->bits && i < count * cache->size; i++) {
-        float scale = scale_of(cache, h, i % cache->size), x = rintf(rows[i] / scale);
+        float scale = kv_scale_of(cache, h, i % cache->size), x = rintf(rows[i] / scale);
         int number = x == x ? (int)fminf(fmaxf(x, -high - 1), high) : 0;
         rows[i] = (float)number * scale;
         if (stored && cache->bits == 8) bytes[i] = (int8_t)number;

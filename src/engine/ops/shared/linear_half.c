@@ -42,8 +42,9 @@ static pith_status linear_half_pack(pith__linear *s, pith__prepare *c,
     return pith__prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
-static void multiply_rows(const pith__linear *s, const pith__linear_rows *r, const void *a,
-                          int64_t lda, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+static void linear_half_multiply_rows(const pith__linear *s, const pith__linear_rows *r,
+                                      const void *a, int64_t lda, int64_t m0, int64_t m1,
+                                      int64_t n0, int64_t n1) {
     pith__gemm_half g = { .a = a,
                           .b = s->packed,
                           .c = r->y,
@@ -60,35 +61,35 @@ static void multiply_rows(const pith__linear *s, const pith__linear_rows *r, con
 
 /* ---- f32 arithmetic ---- */
 
-static pith_status prepare_f16(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights,
-                               size_t count) {
+static pith_status linear_half_prepare_f16(pith__linear *s, pith__prepare *c,
+                                           const pith__pack_matrix *weights, size_t count) {
     s->gemm = pith__prepare_find(c, "gemm", PITH_F16);
     s->grain = PITH_LINEAR_GRAIN;
     return linear_half_pack(s, c, weights, count, PITH_F16);
 }
 
-static pith_status prepare_bf16(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights,
-                                size_t count) {
+static pith_status linear_half_prepare_bf16(pith__linear *s, pith__prepare *c,
+                                            const pith__pack_matrix *weights, size_t count) {
     s->gemm = pith__prepare_find(c, "gemm", PITH_BF16);
     s->grain = PITH_LINEAR_GRAIN;
     return linear_half_pack(s, c, weights, count, PITH_BF16);
 }
 
-static void multiply_stored(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
-                            int64_t m1, int64_t n0, int64_t n1) {
-    multiply_rows(s, r, r->x, s->k, m0, m1, n0, n1);
+static void linear_half_multiply_stored(const pith__linear *s, const pith__linear_rows *r,
+                                        int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    linear_half_multiply_rows(s, r, r->x, s->k, m0, m1, n0, n1);
 }
 
 const pith__linear_way pith__linear_f16_stored = {
     .kernel = "gemm f16",
-    .prepare = prepare_f16,
-    .multiply = multiply_stored,
+    .prepare = linear_half_prepare_f16,
+    .multiply = linear_half_multiply_stored,
 };
 
 const pith__linear_way pith__linear_bf16_stored = {
     .kernel = "gemm bf16",
-    .prepare = prepare_bf16,
-    .multiply = multiply_stored,
+    .prepare = linear_half_prepare_bf16,
+    .multiply = linear_half_multiply_stored,
 };
 
 /* ---- precision bf16 ---- */
@@ -126,7 +127,7 @@ static void linear_half_convert(const pith__linear *s, const pith__linear_rows *
 
 static void linear_half_multiply(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
                                  int64_t m1, int64_t n0, int64_t n1) {
-    multiply_rows(s, r, r->converted, linear_half_stride_of(s), m0, m1, n0, n1);
+    linear_half_multiply_rows(s, r, r->converted, linear_half_stride_of(s), m0, m1, n0, n1);
 }
 
 const pith__linear_way pith__linear_bf16 = {

@@ -26,14 +26,16 @@ static void linear_int8_pack_panel(void *packed, const void *context, int64_t in
                 f->k, f->factor, work);
 }
 
-static int64_t scales_at(const pith__linear *s) { return pith__gemm_int8_packed_size(s->k, s->n); }
+static int64_t linear_int8_scales_at(const pith__linear *s) {
+    return pith__gemm_int8_packed_size(s->k, s->n);
+}
 
 static pith_status linear_int8_prepare(pith__linear *s, pith__prepare *c,
                                        const pith__pack_matrix *weights, size_t count) {
     form *f = pith__arena_array(c->arena, 1, sizeof *f);
     int speed = 1;
-    int64_t panel = pith__gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s),
-            bytes;
+    int64_t panel = pith__gemm_int8_packed_size(s->k, PITH_GEMM_PANEL),
+            scales = linear_int8_scales_at(s), bytes;
     if (s->k > K_MAX)
         return pith__op_fail(c, "%lld rows are too many for exact 8-bit sums", (long long)s->k);
     if (!f || scales < 0 ||
@@ -57,7 +59,7 @@ static pith_status linear_int8_prepare(pith__linear *s, pith__prepare *c,
     return pith__prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
-static void fit(const pith__linear *s, const pith__factor *factor) {
+static void linear_int8_fit(const pith__linear *s, const pith__factor *factor) {
     ((form *)s->form)->factor = factor;
 }
 
@@ -70,7 +72,7 @@ static size_t linear_int8_row_bytes(const pith__linear *s) {
 /* What stands after the rows, of each: numbers of 4 bytes, and room for 16. */
 enum { SCALE, ZERO, EXTRA };
 _Static_assert(EXTRA * 4 + PITH_I8_EXTRAS * sizeof(pith__i8_extra) <= 64, "room behind the rows");
-static void *row_numbers(const pith__linear *s, const pith__linear_rows *r, int which) {
+static void *linear_int8_row_numbers(const pith__linear *s, const pith__linear_rows *r, int which) {
     return (char *)r->converted + r->m * (linear_int8_stride_of(s) + 4 * which);
 }
 
@@ -78,10 +80,10 @@ static void linear_int8_convert(const pith__linear *s, const pith__linear_rows *
                                 int64_t m1) {
     pith__quantize_rows a = { .x = r->x + m0 * s->k,
                               .q = (uint8_t *)r->converted + m0 * linear_int8_stride_of(s),
-                              .scale = (float *)row_numbers(s, r, SCALE) + m0,
-                              .zero = (int32_t *)row_numbers(s, r, ZERO) + m0,
-                              .extra =
-                                  (pith__i8_extra *)row_numbers(s, r, EXTRA) + m0 * PITH_I8_EXTRAS,
+                              .scale = (float *)linear_int8_row_numbers(s, r, SCALE) + m0,
+                              .zero = (int32_t *)linear_int8_row_numbers(s, r, ZERO) + m0,
+                              .extra = (pith__i8_extra *)linear_int8_row_numbers(s, r, EXTRA) +
+                                       m0 * PITH_I8_EXTRAS,
                               .rows = m1 - m0,
                               .n = s->k,
                               .ldx = s->k,
@@ -94,10 +96,11 @@ static void linear_int8_multiply(const pith__linear *s, const pith__linear_rows 
     pith__gemm_int8 g = { .a = r->converted,
                           .b = s->packed,
                           .out = r->y,
-                          .a_scale = row_numbers(s, r, SCALE),
-                          .a_zero = row_numbers(s, r, ZERO),
-                          .a_extra = row_numbers(s, r, EXTRA),
-                          .b_scale = (const float *)((const char *)s->packed + scales_at(s)),
+                          .a_scale = linear_int8_row_numbers(s, r, SCALE),
+                          .a_zero = linear_int8_row_numbers(s, r, ZERO),
+                          .a_extra = linear_int8_row_numbers(s, r, EXTRA),
+                          .b_scale =
+                              (const float *)((const char *)s->packed + linear_int8_scales_at(s)),
                           .bias = s->bias,
                           .m = r->m,
                           .n = s->n,
@@ -116,5 +119,5 @@ const pith__linear_way pith__linear_int8 = {
     .row_bytes = linear_int8_row_bytes,
     .convert = linear_int8_convert,
     .multiply = linear_int8_multiply,
-    .fit = fit,
+    .fit = linear_int8_fit,
 };

@@ -14,7 +14,7 @@ pith_status pith__post_read(pith__post *post, const pith__node *node, pith_error
 
 /* Inverse of the normal distribution's, by Winitzki's approximation of the inverse error function
  * (as the standard's reference has it). */
-static double probit(double p) {
+static double ml_probit(double p) {
     double x = 2 * p - 1, log_part = log((1 - x) * (1 + x)),
            a = 2 / (3.14159 * 0.147) + 0.5 * log_part;
     return 1.41421356 * (x < 0 ? -1 : 1) * sqrt(sqrt(a * a - log_part / 0.147) - a);
@@ -28,7 +28,7 @@ void pith__post_apply(pith__post post, double *y, int64_t n) {
         for (int64_t i = 0; i < n; i++) y[i] = 1 / (1 + exp(-y[i]));
         return;
     case PITH_POST_PROBIT:
-        for (int64_t i = 0; i < n; i++) y[i] = probit(y[i]);
+        for (int64_t i = 0; i < n; i++) y[i] = ml_probit(y[i]);
         return;
     case PITH_POST_SOFTMAX:
     case PITH_POST_SOFTMAX_ZERO:

@@ -10,7 +10,7 @@
 #include "engine/kernels/gemm_blocks.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-/* The inputs of the operators of op_matmul_nbits.c. */
+/* The inputs of the operators of op_ms_matmul_nbits.c. */
 enum {
     PITH_NBITS_A,
     PITH_NBITS_B,

@@ -19,7 +19,8 @@ bool pith__pack_can(const pith__prepare *c, int input) {
     return (data && data->data) || pith__node_input(c->node, input)->kind == PITH_VALUE_PACKED;
 }
 
-static pith_status fill_alone(const pith__prepare *c, const void **where, const pith__pack *pack) {
+static pith_status pack_fill_alone(const pith__prepare *c, const void **where,
+                                   const pith__pack *pack) {
     void *packed = pith__arena_alloc64(c->arena, pack->bytes);
     if (!packed) return pith__fail_memory(c->err, pack->bytes);
     *where = packed;
@@ -32,14 +33,14 @@ static pith_status fill_alone(const pith__prepare *c, const void **where, const 
 }
 
 /* The n-th packed form that the graph's file holds for the node, if it is this one. */
-static const void *find_packed(const pith__prepare *c, size_t n, const pith__pack *pack) {
+static const void *pack_find_packed(const pith__prepare *c, size_t n, const pith__pack *pack) {
     if (n >= c->node->packed_count) return NULL;
     const pith__packed *packed = &c->node->packed[n];
     return packed->bytes == pack->bytes && pith__str_is(packed->layout, pack->layout) ? packed->data
                                                                                       : NULL;
 }
 
-static pith_status check_sources(const pith__prepare *c, const pith__pack *pack) {
+static pith_status pack_check_sources(const pith__prepare *c, const pith__pack *pack) {
     for (int i = 0; i < c->in_count && i < 32; i++) {
         if (!(pack->inputs >> i & 1) || (c->in[i]->data && c->in[i]->data->data)) continue;
         return pith__fail(c->err, PITH_ERR_FORMAT,
@@ -52,11 +53,11 @@ static pith_status check_sources(const pith__prepare *c, const pith__pack *pack)
 
 pith_status pith__prepare_pack(pith__prepare *c, const void **packed, const pith__pack *pack) {
     pith__packer *packer = c->packer;
-    const void *ready = find_packed(c, c->pack_count++, pack);
+    const void *ready = pack_find_packed(c, c->pack_count++, pack);
     c->packed_inputs |= pack->inputs;
-    if (!ready) PITH_TRY(check_sources(c, pack));
+    if (!ready) PITH_TRY(pack_check_sources(c, pack));
     *packed = ready;
-    if (!packer) return ready ? PITH_OK : fill_alone(c, packed, pack);
+    if (!packer) return ready ? PITH_OK : pack_fill_alone(c, packed, pack);
     void *steps = packer->steps;
     if (!pith__arena_grow(packer->arena, &steps, packer->count, &packer->capacity,
                           sizeof *packer->steps))
@@ -99,7 +100,7 @@ typedef struct filling {
 } filling;
 
 /* The last i in [0, count) with first[i] <= part. */
-static size_t find_first(const size_t *first, size_t count, size_t part) {
+static size_t pack_find_first(const size_t *first, size_t count, size_t part) {
     size_t low = 0, high = count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
@@ -113,7 +114,7 @@ static size_t find_first(const size_t *first, size_t count, size_t part) {
 
 static void pack_fill_part(void *context, size_t part, int worker) {
     const filling *f = context;
-    size_t i = find_first(f->first, f->packer->count, part);
+    size_t i = pack_find_first(f->first, f->packer->count, part);
     const pith__packed_step *step = &f->packer->steps[i];
     step->pack.fill((void *)(uintptr_t)*step->packed, step->pack.context, part - f->first[i],
                     f->scratch + (size_t)worker * f->scratch_bytes);
@@ -165,7 +166,7 @@ typedef struct matrices {
     size_t *first_part;
 } matrices;
 
-static bool readable_in_place(const pith_tensor *t) {
+static bool pack_readable_in_place(const pith_tensor *t) {
     return t->dtype == PITH_F32 && (uintptr_t)t->data % sizeof(float) == 0;
 }
 
@@ -189,7 +190,7 @@ static void pack_read_floats(float *to, const pith_tensor *t, int64_t first, int
 static void pack_pack_panel(const matrices *w, const matrix *m, float *to, int64_t n0,
                             int64_t columns, float *scratch) {
     int64_t k = w->k;
-    if (readable_in_place(m->from)) {
+    if (pack_readable_in_place(m->from)) {
         const float *from = (const float *)m->from->data + m->first + n0 * (m->transposed ? k : 1);
         w->pack(to, from, m->transposed ? 1 : m->n, m->transposed ? k : 1, k, columns, 0, columns);
     } else if (m->transposed) {
@@ -202,9 +203,9 @@ static void pack_pack_panel(const matrices *w, const matrix *m, float *to, int64
     }
 }
 
-static void fill_matrices(void *packed, const void *context, size_t part, void *scratch) {
+static void pack_fill_matrices(void *packed, const void *context, size_t part, void *scratch) {
     const matrices *w = context;
-    size_t index = find_first(w->first_part, w->count, part);
+    size_t index = pack_find_first(w->first_part, w->count, part);
     const matrix *m = &w->items[index];
     int64_t begin = (int64_t)(part - w->first_part[index]) * COLUMNS;
     int64_t end = m->n - begin > COLUMNS ? begin + COLUMNS : m->n, panel = w->k * PITH_GEMM_PANEL;
@@ -233,7 +234,7 @@ pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed,
     w->items = pith__arena_array(c->arena, count, sizeof *w->items);
     w->first_part = pith__arena_array(c->arena, count, sizeof *w->first_part);
     pith__pack pack = {
-        .layout = form->layout, .bytes = form->bytes, .fill = fill_matrices, .context = w
+        .layout = form->layout, .bytes = form->bytes, .fill = pack_fill_matrices, .context = w
     };
     if (!w->items || !w->first_part ||
         pith__mul_overflows((size_t)k, 2 * PITH_GEMM_PANEL * sizeof(float), &pack.scratch))

@@ -51,7 +51,7 @@ typedef struct job {
 } job;
 
 /* The keys [*begin, *end) that row i of batch b may see, the mask aside. */
-static void span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, int64_t *end) {
+static void attend_span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, int64_t *end) {
     int64_t own = (a->at_end ? a->lengths[b] - a->rows : a->first ? a->first[b] : a->past) + i;
     *end = a->lengths && a->lengths[b] < a->keys ? a->lengths[b] : a->keys;
     if (a->causal && own < *end) *end = own + 1;
@@ -67,7 +67,7 @@ static void span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, in
         const pith_tensor *m = j->a->mask;                                                         \
         int64_t at = b * j->mask_at[0] + h * j->mask_at[1] + i * j->mask_at[2],                    \
                 step = j->mask_at[3], begin, end;                                                  \
-        span(j->a, b, i, &begin, &end);                                                            \
+        attend_span(j->a, b, i, &begin, &end);                                                     \
         bool any = !m && begin < end;                                                              \
         if (m && end > j->mask_keys) end = begin > j->mask_keys ? begin : j->mask_keys;            \
         for (int64_t n = 0; n < begin; n++) row[n] = -(T)INFINITY;                                 \
@@ -106,7 +106,7 @@ static void span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, in
             if (out && a->mode == 0) memcpy(out + i * keys, row, bytes);                           \
             if (cap > 0) {                                                                         \
                 for (int64_t n = 0; n < keys; n++) row[n] /= cap;                                  \
-                tanh_##suffix(a, row, keys);                                                       \
+                attend_tanh_##suffix(a, row, keys);                                                \
                 for (int64_t n = 0; n < keys; n++) row[n] *= cap;                                  \
             }                                                                                      \
             if (out && a->mode == 1) memcpy(out + i * keys, row, bytes);                           \
@@ -115,7 +115,7 @@ static void span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, in
             round_##suffix(j, row);                                                                \
             if (j->stride > keys) row[keys] = a->sinks ? (T)a->sinks[h] : 0;                       \
             if (any)                                                                               \
-                softmax_##suffix(a, row, j->stride);                                               \
+                attend_softmax_##suffix(a, row, j->stride);                                        \
             else                                                                                   \
                 memset(row, 0, bytes);                                                             \
             round_##suffix(j, row);                                                                \
@@ -123,24 +123,24 @@ static void span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, in
         }                                                                                          \
     }
 
-static void tanh_f32(const pith__attend *a, float *row, int64_t n) {
+static void attend_tanh_f32(const pith__attend *a, float *row, int64_t n) {
     ((pith__unary_f32_fn *)a->kernels->tanh)(row, row, (size_t)n);
 }
-static void softmax_f32(const pith__attend *a, float *row, int64_t n) {
+static void attend_softmax_f32(const pith__attend *a, float *row, int64_t n) {
     ((pith__row_f32_fn *)a->kernels->softmax)(row, row, 1, n);
 }
-static void tanh_f64(const pith__attend *a, double *row, int64_t n) {
+static void attend_tanh_f64(const pith__attend *a, double *row, int64_t n) {
     static const double none[2];
     ((pith__map_fn *)a->kernels->tanh)(row, row, n, none);
 }
-static void softmax_f64(const pith__attend *a, double *row, int64_t n) {
+static void attend_softmax_f64(const pith__attend *a, double *row, int64_t n) {
     ((pith__row_f64_fn *)a->kernels->softmax)(row, row, 1, n);
 }
 
 DEFINE_ROWS(float, f32, PITH_F32)
 DEFINE_ROWS(double, f64, PITH_F64)
 
-static void run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t kv) {
+static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith__attend *a = j->a;
     const pith__product *p = &a->kernels->product;
     float *keys = scratch,
@@ -171,7 +171,7 @@ static void run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t 
     p->gemm(&g, 0, g.m, 0, g.n);
 }
 
-static void run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t kv) {
+static void attend_run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith__attend *a = j->a;
     pith__matmul_fn *product = (pith__matmul_fn *)a->kernels->product.plain;
     double *result = scratch,
@@ -202,16 +202,16 @@ static void run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t
         memcpy(y + i * a->y_at[2], result + i * a->dv, (size_t)a->dv * sizeof *y);
 }
 
-static void run_head(void *context, size_t part, int worker) {
+static void attend_run_head(void *context, size_t part, int worker) {
     const job *j = context;
     const pith__attend *a = j->a;
     int64_t b = (int64_t)part / a->heads, h = (int64_t)part % a->heads,
             kv = h / (a->heads / a->kv_heads);
     void *scratch = j->scratch + worker * j->worker_bytes;
     if (a->kernels->dtype == PITH_F64)
-        run_f64(j, scratch, b, h, kv);
+        attend_run_f64(j, scratch, b, h, kv);
     else
-        run_f32(j, scratch, b, h, kv);
+        attend_run_f32(j, scratch, b, h, kv);
 }
 
 void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
@@ -233,7 +233,7 @@ void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
             j.mask_keys = a->keys;
         }
     }
-    pith__run_parallel(r, run_head, &j, (size_t)(a->batch * a->heads));
+    pith__run_parallel(r, attend_run_head, &j, (size_t)(a->batch * a->heads));
 }
 
 void pith__attend_cost(const pith__attend *a, pith__cost *cost) {

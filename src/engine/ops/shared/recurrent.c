@@ -4,39 +4,49 @@
 #include <math.h>
 #include <string.h>
 
-static double affine(double x, double a, double b) { return a * x + b; }
-static double elu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * (exp(x) - 1); }
-static double hard_sigmoid(double x, double a, double b) { return fmin(fmax(a * x + b, 0), 1); }
-static double leaky_relu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * x; }
-static double recurrent_relu(double x, double a, double b) {
+static double cell_affine(double x, double a, double b) { return a * x + b; }
+static double cell_elu(double x, double a, double b) {
+    return (void)b, x >= 0 ? x : a * (exp(x) - 1);
+}
+static double cell_hard_sigmoid(double x, double a, double b) {
+    return fmin(fmax(a * x + b, 0), 1);
+}
+static double cell_leaky_relu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * x; }
+static double cell_recurrent_relu(double x, double a, double b) {
     return (void)a, (void)b, x > 0 ? x : 0;
 }
-static double scaled_tanh(double x, double a, double b) { return a * tanh(b * x); }
-static double sigmoid(double x, double a, double b) { return (void)a, (void)b, 1 / (1 + exp(-x)); }
-static double softplus(double x, double a, double b) { return (void)a, (void)b, log1p(exp(x)); }
-static double softsign(double x, double a, double b) { return (void)a, (void)b, x / (1 + fabs(x)); }
-static double tanh_of(double x, double a, double b) { return (void)a, (void)b, tanh(x); }
-static double thresholded_relu(double x, double a, double b) { return (void)b, x > a ? x : 0; }
+static double cell_scaled_tanh(double x, double a, double b) { return a * tanh(b * x); }
+static double cell_sigmoid(double x, double a, double b) {
+    return (void)a, (void)b, 1 / (1 + exp(-x));
+}
+static double cell_softplus(double x, double a, double b) {
+    return (void)a, (void)b, log1p(exp(x));
+}
+static double cell_softsign(double x, double a, double b) {
+    return (void)a, (void)b, x / (1 + fabs(x));
+}
+static double cell_tanh_of(double x, double a, double b) { return (void)a, (void)b, tanh(x); }
+static double cell_thresholded_relu(double x, double a, double b) { return (void)b, x > a ? x : 0; }
 
 static const struct {
     const char *name;
     double (*f)(double, double, double);
     double alpha, beta; /* defaults */
 } known_activations[] = {
-    { "affine", affine, 1, 0 },
-    { "elu", elu, 1, 0 },
-    { "hardsigmoid", hard_sigmoid, 0.2, 0.5 },
-    { "leakyrelu", leaky_relu, 0.01, 0 },
-    { "relu", recurrent_relu, 0, 0 },
-    { "scaledtanh", scaled_tanh, 1, 1 },
-    { "sigmoid", sigmoid, 0, 0 },
-    { "softplus", softplus, 0, 0 },
-    { "softsign", softsign, 0, 0 },
-    { "tanh", tanh_of, 0, 0 },
-    { "thresholdedrelu", thresholded_relu, 1, 0 },
+    { "affine", cell_affine, 1, 0 },
+    { "elu", cell_elu, 1, 0 },
+    { "hardsigmoid", cell_hard_sigmoid, 0.2, 0.5 },
+    { "leakyrelu", cell_leaky_relu, 0.01, 0 },
+    { "relu", cell_recurrent_relu, 0, 0 },
+    { "scaledtanh", cell_scaled_tanh, 1, 1 },
+    { "sigmoid", cell_sigmoid, 0, 0 },
+    { "softplus", cell_softplus, 0, 0 },
+    { "softsign", cell_softsign, 0, 0 },
+    { "tanh", cell_tanh_of, 0, 0 },
+    { "thresholdedrelu", cell_thresholded_relu, 1, 0 },
 };
 
-static pith_status find_activation(pith__cell_fn *out, pith_str name, pith_error *err) {
+static pith_status cell_find_activation(pith__cell_fn *out, pith_str name, pith_error *err) {
     char lower[32] = { 0 };
     for (size_t i = 0; i < name.size && i < sizeof lower - 1; i++)
         lower[i] =
@@ -52,9 +62,9 @@ static pith_status find_activation(pith__cell_fn *out, pith_str name, pith_error
 }
 
 bool pith__cell_fn_is(const pith__cell_fn *fn, const char *name) {
-    return fn->f == (strcmp(name, "Tanh") == 0      ? tanh_of
-                     : strcmp(name, "Sigmoid") == 0 ? sigmoid
-                     : strcmp(name, "Relu") == 0    ? recurrent_relu
+    return fn->f == (strcmp(name, "Tanh") == 0      ? cell_tanh_of
+                     : strcmp(name, "Sigmoid") == 0 ? cell_sigmoid
+                     : strcmp(name, "Relu") == 0    ? cell_recurrent_relu
                                                     : NULL);
 }
 
@@ -76,8 +86,8 @@ pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *co
     if (name && names != count)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%zu activations, %zu are needed", names, count);
     for (size_t i = 0; i < count; i++) {
-        PITH_TRY(find_activation(&fns[i],
-                                 name ? name[i] : pith__str_of(defaults[i % default_count]), err));
+        PITH_TRY(cell_find_activation(
+            &fns[i], name ? name[i] : pith__str_of(defaults[i % default_count]), err));
         if (i < alphas) fns[i].alpha = alpha[i];
         if (i < betas) fns[i].beta = beta[i];
     }

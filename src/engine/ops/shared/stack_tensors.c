@@ -5,7 +5,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 
-static pith_status check_item(pith__run *r, const pith_tensor *first, const pith_tensor *item) {
+static pith_status stack_check_item(pith__run *r, const pith_tensor *first,
+                                    const pith_tensor *item) {
     if (item->dtype >= PITH_DTYPE_COUNT || pith__dtype_bits(item->dtype) < 8) {
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "results of type %s cannot be stacked",
                           pith__dtype_name(item->dtype));
@@ -23,7 +24,7 @@ static pith_status check_item(pith__run *r, const pith_tensor *first, const pith
                              pith__dims_text(first->dims, first->rank, b, sizeof b));
 }
 
-static pith_status reserve(pith__run *r, pith__stack *stack) {
+static pith_status stack_reserve(pith__run *r, pith__stack *stack) {
     if (stack->count < stack->capacity) return PITH_OK;
     int64_t wanted = stack->capacity ? stack->capacity * 2 : 4;
     size_t bytes;
@@ -40,8 +41,8 @@ static pith_status reserve(pith__run *r, pith__stack *stack) {
 
 pith_status pith__stack_push(pith__run *r, pith__stack *stack, const pith_tensor *item) {
     if (!stack->count) stack->item = *item;
-    PITH_TRY(check_item(r, &stack->item, item));
-    PITH_TRY(reserve(r, stack));
+    PITH_TRY(stack_check_item(r, &stack->item, item));
+    PITH_TRY(stack_reserve(r, stack));
     pith_tensor copy = *item;
     if (item->dtype == PITH_STRING) PITH_TRY(pith__run_copy(r, &copy, item));
     if (item->bytes)
@@ -57,7 +58,7 @@ static void stack_split_at(const pith_tensor *item, int axis, int64_t *outer, si
     *inner = *outer ? item->bytes / (size_t)*outer : 0;
 }
 
-static void item_from_type(pith_tensor *item, const pith__type *shape) {
+static void stack_item_from_type(pith_tensor *item, const pith__type *shape) {
     *item = (pith_tensor){ .dtype = shape->dtype, .rank = shape->rank < 0 ? 0 : shape->rank };
     for (int i = 0; i < item->rank; i++)
         item->dims[i] = pith__dim_known(shape->dims[i]) ? shape->dims[i] : 0;
@@ -66,7 +67,7 @@ static void item_from_type(pith_tensor *item, const pith__type *shape) {
 pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int64_t axis,
                                bool reverse, const pith__type *shape) {
     if (!r->out[output]) return PITH_OK;
-    if (!stack->count) item_from_type(&stack->item, shape);
+    if (!stack->count) stack_item_from_type(&stack->item, shape);
     const pith_tensor *item = &stack->item;
     int at;
     int64_t dims[PITH_MAX_RANK], outer;

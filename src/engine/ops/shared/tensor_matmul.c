@@ -52,7 +52,7 @@ bool pith__product_scratch(const pith__product *p, int64_t count, int64_t n, int
     return count < 2 || !pith__mul_overflows(*bytes, (size_t)(threads > 0 ? threads : 1), bytes);
 }
 
-static int64_t a_offset(const pith__product_job *j, int64_t i) {
+static int64_t product_a_offset(const pith__product_job *j, int64_t i) {
     return j->a_at ? j->a_at[i] : i * j->m * j->k;
 }
 
@@ -65,8 +65,8 @@ typedef struct job {
     void *c;
 } job;
 
-static pith__gemm gemm_of(const pith__product_job *j, const void *a, const float *packed, void *c,
-                          int64_t m) {
+static pith__gemm product_gemm_of(const pith__product_job *j, const void *a, const float *packed,
+                                  void *c, int64_t m) {
     return (pith__gemm){ .a = a,
                          .b = packed,
                          .c = c,
@@ -78,7 +78,7 @@ static pith__gemm gemm_of(const pith__product_job *j, const void *a, const float
                          .ldc = j->n };
 }
 
-static void pack_part(void *context, size_t part, int worker) {
+static void product_pack_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith__product_job *j = w->j;
     (void)worker;
@@ -87,20 +87,20 @@ static void pack_part(void *context, size_t part, int worker) {
                j->k, j->n, n0, n1);
 }
 
-static void block_part(void *context, size_t part, int worker) {
+static void product_block_part(void *context, size_t part, int worker) {
     const job *w = context;
     (void)worker;
     int64_t m0 = (int64_t)part / w->column_parts * w->rows,
             n0 = (int64_t)part % w->column_parts * w->columns;
     int64_t m1 = m0 + w->rows < w->m ? m0 + w->rows : w->m,
             n1 = n0 + w->columns < w->j->n ? n0 + w->columns : w->j->n;
-    pith__gemm g = gemm_of(w->j, w->a, w->packed, w->c, w->m);
+    pith__gemm g = product_gemm_of(w->j, w->a, w->packed, w->c, w->m);
     w->j->p->gemm(&g, m0, m1, n0, n1);
 }
 
 /* One matmul of m rows, its right side packed. */
-static void run_blocks(pith__run *r, job *w, const void *a, const float *packed, void *c,
-                       int64_t m) {
+static void product_run_blocks(pith__run *r, job *w, const void *a, const float *packed, void *c,
+                               int64_t m) {
     const pith__product_job *j = w->j;
     bool small = (double)m * (double)j->n * (double)j->k < GRAIN || r->exec->threads < 2;
     w->a = a;
@@ -111,29 +111,29 @@ static void run_blocks(pith__run *r, job *w, const void *a, const float *packed,
     w->columns = small || m > ROWS * 2 * r->exec->threads ? j->n : COLUMNS;
     w->row_parts = (m + w->rows - 1) / w->rows;
     w->column_parts = (j->n + w->columns - 1) / w->columns;
-    pith__run_parallel(r, block_part, w, (size_t)(w->row_parts * w->column_parts));
+    pith__run_parallel(r, product_block_part, w, (size_t)(w->row_parts * w->column_parts));
 }
 
-static void matrix_part(void *context, size_t part, int worker) {
+static void product_matrix_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith__product_job *j = w->j;
     int64_t i = (int64_t)part;
     const float *b = (const float *)j->b + (j->b_at ? j->b_at[i] : 0);
     float *packed = w->scratch + worker * w->packed_size;
     j->p->pack(packed, b, j->b_row, j->b_column, j->k, j->n, 0, j->n);
-    pith__gemm g = gemm_of(j, (const float *)j->a + a_offset(j, i), packed,
-                           (float *)j->c + i * j->m * j->n, j->m);
+    pith__gemm g = product_gemm_of(j, (const float *)j->a + product_a_offset(j, i), packed,
+                                   (float *)j->c + i * j->m * j->n, j->m);
     j->p->gemm(&g, 0, j->m, 0, j->n);
 }
 
-static void plain_part(void *context, size_t part, int worker) {
+static void product_plain_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith__product_job *j = w->j;
     (void)worker;
     int64_t i = (int64_t)part / w->row_parts, m0 = (int64_t)part % w->row_parts * w->rows;
     int64_t m1 = m0 + w->rows < j->m ? m0 + w->rows : j->m;
     size_t size = j->p->element;
-    pith__matmul p = { .a = (const char *)j->a + (size_t)a_offset(j, i) * size,
+    pith__matmul p = { .a = (const char *)j->a + (size_t)product_a_offset(j, i) * size,
                        .b = (const char *)j->b + (size_t)(j->b_at ? j->b_at[i] : 0) * size,
                        .c = (char *)j->c + (size_t)(i * j->m * j->n) * size,
                        .n = j->n,
@@ -151,7 +151,7 @@ void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) 
     if (j->p->plain) {
         w.rows = pith__run_chunk(r, j->m, j->n * j->k, GRAIN);
         w.row_parts = (j->m + w.rows - 1) / w.rows;
-        pith__run_parallel(r, plain_part, &w, (size_t)(j->count * w.row_parts));
+        pith__run_parallel(r, product_plain_part, &w, (size_t)(j->count * w.row_parts));
         return;
     }
     w.packed_size = (w.packed_size + 15) & ~(int64_t)15;
@@ -163,20 +163,20 @@ void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) 
     if (j->p->packed || j->count == 1 || one_right) {
         const float *packed = j->p->packed;
         if (!packed) {
-            pith__run_parallel(r, pack_part, &w, (size_t)((j->n + COLUMNS - 1) / COLUMNS));
+            pith__run_parallel(r, product_pack_part, &w, (size_t)((j->n + COLUMNS - 1) / COLUMNS));
             packed = w.scratch;
         }
         if (!j->a_at && one_right) { /* rows of all matrices are one matrix */
-            run_blocks(r, &w, j->a, packed, j->c, j->count * j->m);
+            product_run_blocks(r, &w, j->a, packed, j->c, j->count * j->m);
             return;
         }
         for (int64_t i = 0; i < j->count; i++) {
             const float *b =
                 packed + (j->p->packed && j->b_at ? j->b_at[i] * j->p->packed_size : 0);
-            run_blocks(r, &w, (const float *)j->a + a_offset(j, i), b,
-                       (float *)j->c + i * j->m * j->n, j->m);
+            product_run_blocks(r, &w, (const float *)j->a + product_a_offset(j, i), b,
+                               (float *)j->c + i * j->m * j->n, j->m);
         }
         return;
     }
-    pith__run_parallel(r, matrix_part, &w, (size_t)j->count);
+    pith__run_parallel(r, product_matrix_part, &w, (size_t)j->count);
 }

@@ -12,17 +12,21 @@ enum { MAX_IN = 16, MAX_OUT = 8, GRAIN = 16384 };
 /* What a dtype is converted to; 0: it stays. */
 typedef int wide_fn(int dtype);
 
-static int wide_half(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : 0; }
+static int widen_wide_half(int dtype) {
+    return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : 0;
+}
 
-static int wide_f64(int dtype) { return wide_half(dtype) || dtype == PITH_F32 ? PITH_F64 : 0; }
+static int widen_wide_f64(int dtype) {
+    return widen_wide_half(dtype) || dtype == PITH_F32 ? PITH_F64 : 0;
+}
 
-static int wide_packed(int dtype) {
+static int widen_wide_packed(int dtype) {
     int bits = pith__dtype_bits(dtype);
     return bits && bits < 8 ? PITH_U8 : 0;
 }
 
 /* Packed types are patterns of bits. */
-static int pattern(int dtype) {
+static int widen_pattern(int dtype) {
     int bits = pith__dtype_bits(dtype);
     return bits == 4 ? PITH_U4 : bits == 2 ? PITH_U2 : dtype;
 }
@@ -34,7 +38,8 @@ static bool widen_add_type(const pith__type *t, wide_fn *wide, size_t *bytes) {
            !pith__add_overflows(*bytes, own + 64, bytes);
 }
 
-static pith_status scratch_as(const pith__infer *c, wide_fn *wide, uint32_t skip, size_t *bytes) {
+static pith_status widen_scratch_as(const pith__infer *c, wide_fn *wide, uint32_t skip,
+                                    size_t *bytes) {
     bool fits = c->in_count <= MAX_IN && c->out_count <= MAX_OUT;
     for (int i = 0; fits && i < c->in_count; i++)
         fits = (skip >> i & 1) || widen_add_type(c->in[i], wide, bytes);
@@ -43,16 +48,16 @@ static pith_status scratch_as(const pith__infer *c, wide_fn *wide, uint32_t skip
 }
 
 pith_status pith__widen_scratch(const pith__infer *c, uint32_t skip, size_t *bytes) {
-    return scratch_as(c, wide_half, skip, bytes);
+    return widen_scratch_as(c, widen_wide_half, skip, bytes);
 }
 
 pith_status pith__widen_scratch_to(const pith__infer *c, int compute, uint32_t skip,
                                    size_t *bytes) {
-    return scratch_as(c, compute == PITH_F64 ? wide_f64 : wide_half, skip, bytes);
+    return widen_scratch_as(c, compute == PITH_F64 ? widen_wide_f64 : widen_wide_half, skip, bytes);
 }
 
 pith_status pith__unpack_scratch(const pith__infer *c, size_t *bytes) {
-    return scratch_as(c, wide_packed, 0, bytes);
+    return widen_scratch_as(c, widen_wide_packed, 0, bytes);
 }
 
 typedef struct job {
@@ -60,13 +65,13 @@ typedef struct job {
     int64_t total, per_part;
 } job;
 
-static void convert_part(void *context, size_t part, int worker) {
+static void widen_convert_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
     int64_t first = (int64_t)part * j->per_part,
             n = j->total - first < j->per_part ? j->total - first : j->per_part;
-    pith__convert(j->to->data, pattern(j->to->dtype), first, j->from->data, pattern(j->from->dtype),
-                  first, n, true);
+    pith__convert(j->to->data, widen_pattern(j->to->dtype), first, j->from->data,
+                  widen_pattern(j->from->dtype), first, n, true);
 }
 
 static void widen_convert(pith__run *r, const pith_tensor *to, const pith_tensor *from) {
@@ -75,7 +80,8 @@ static void widen_convert(pith__run *r, const pith_tensor *to, const pith_tensor
     pith__tensor_clear_tail(to);
     /* packed elements share bytes */
     j.per_part = (pith__run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7;
-    pith__run_parallel(r, convert_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
+    pith__run_parallel(r, widen_convert_part, &j,
+                       (size_t)((j.total + j.per_part - 1) / j.per_part));
 }
 
 /* The wide form of t, its data taken from *next. */
@@ -87,8 +93,8 @@ static void widen_take(pith_tensor *wide, const pith_tensor *t, int dtype, char 
     *next += pith__round64(wide->bytes);
 }
 
-static pith_status run_as(pith__run *r, wide_fn *wide, uint32_t skip,
-                          pith_status (*run)(pith__run *r)) {
+static pith_status widen_run_as(pith__run *r, wide_fn *wide, uint32_t skip,
+                                pith_status (*run)(pith__run *r)) {
     pith_tensor wide_in[MAX_IN], wide_out[MAX_OUT], *out[MAX_OUT];
     const pith_tensor *in[MAX_IN];
     char *next = r->scratch;
@@ -121,14 +127,22 @@ static pith_status run_as(pith__run *r, wide_fn *wide, uint32_t skip,
 }
 
 pith_status pith__widen_run(pith__run *r, uint32_t skip, pith_status (*run)(pith__run *r)) {
-    return run_as(r, wide_half, skip, run);
+    return widen_run_as(r, widen_wide_half, skip, run);
 }
 
 pith_status pith__widen_run_to(pith__run *r, int compute, uint32_t skip,
                                pith_status (*run)(pith__run *r)) {
-    return run_as(r, compute == PITH_F64 ? wide_f64 : wide_half, skip, run);
+    return widen_run_as(r, compute == PITH_F64 ? widen_wide_f64 : widen_wide_half, skip, run);
 }
 
 pith_status pith__unpack_run(pith__run *r, pith_status (*run)(pith__run *r)) {
-    return run_as(r, wide_packed, 0, run);
+    return widen_run_as(r, widen_wide_packed, 0, run);
+}
+
+pith_status pith__widen_scratch_only(const pith__infer *c, const void *state, int threads,
+                                     size_t *bytes) {
+    (void)state;
+    (void)threads;
+    *bytes = 0;
+    return pith__widen_scratch(c, 0, bytes);
 }

@@ -13,6 +13,9 @@ pith_status pith__widen_scratch(const pith__infer *c, uint32_t skip, size_t *byt
 /* Calls run with converted tensors, and with the scratch behind the bytes of pith__widen_scratch.
  * At most 16 inputs and 8 outputs. */
 pith_status pith__widen_run(pith__run *r, uint32_t skip, pith_status (*run)(pith__run *r));
+/* A scratch function (pith__op.scratch) of an operator that needs no memory but that. */
+pith_status pith__widen_scratch_only(const pith__infer *c, const void *state, int threads,
+                                     size_t *bytes);
 /* The same for a loop that knows `compute`, f32 or f64, on floats that are no wider. */
 pith_status pith__widen_scratch_to(const pith__infer *c, int compute, uint32_t skip, size_t *bytes);
 pith_status pith__widen_run_to(pith__run *r, int compute, uint32_t skip,

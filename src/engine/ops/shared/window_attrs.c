@@ -21,7 +21,7 @@ static pith_status windows_read_list(int64_t *items, const pith__node *node, con
     return PITH_OK;
 }
 
-static bool is_same(const pith__node *node) {
+static bool windows_is_same(const pith__node *node) {
     pith_str mode = pith__node_str(node, "auto_pad", "NOTSET");
     return pith__str_is(mode, "SAME_UPPER") || pith__str_is(mode, "SAME_LOWER");
 }
@@ -51,7 +51,7 @@ pith_status pith__windows_attributes(pith__window *w, const pith__node *node, in
     PITH_TRY(windows_read_list(w->stride, node, "strides", rank, 1, 1, err));
     PITH_TRY(windows_read_list(w->dilation, node, "dilations", rank, 1, 1, err));
     PITH_TRY(windows_read_list(pads, node, "pads", 2 * rank, 0, 0, err));
-    if (!is_same(node) && !pith__str_is(mode, "VALID") && !pith__str_is(mode, "NOTSET") &&
+    if (!windows_is_same(node) && !pith__str_is(mode, "VALID") && !pith__str_is(mode, "NOTSET") &&
         mode.size) {
         return pith__fail(err, PITH_ERR_ARGUMENT, "unknown auto_pad '" PITH_STR_FMT "'",
                           PITH_STR_ARG(mode));
@@ -64,20 +64,20 @@ pith_status pith__windows_attributes(pith__window *w, const pith__node *node, in
     return PITH_OK;
 }
 
-static int64_t reach(const pith__window *w, int i) {
+static int64_t windows_reach(const pith__window *w, int i) {
     return (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
 /* With ceil_mode, a last window that would begin in the padding at the end is left out. */
-static pith__dim output_ceil(pith__dims *dims, const pith__window *w, int i, pith__dim in,
-                             pith__dim room) {
+static pith__dim windows_output_ceil(pith__dims *dims, const pith__window *w, int i, pith__dim in,
+                                     pith__dim room) {
     pith__dim padded = pith__dim_apply(dims, PITH_DIM_ADD, in, w->begin[i]);
     pith__dim out = pith__dim_apply(dims, PITH_DIM_CEIL_DIV, room, w->stride[i]);
     out = pith__dim_apply(dims, PITH_DIM_ADD, out, 1);
-    if (w->end[i] + w->stride[i] <= reach(w, i)) return out; /* none does */
+    if (w->end[i] + w->stride[i] <= windows_reach(w, i)) return out; /* none does */
     if (pith__dim_known(in)) return (out - 1) * w->stride[i] >= padded ? out - 1 : out;
     /* several would, and still one is left out */
-    if (w->end[i] > reach(w, i)) return PITH_DIM_UNKNOWN;
+    if (w->end[i] > windows_reach(w, i)) return PITH_DIM_UNKNOWN;
     return pith__dim_apply(dims, PITH_DIM_MIN, out,
                            pith__dim_apply(dims, PITH_DIM_CEIL_DIV, padded, w->stride[i]));
 }
@@ -87,14 +87,14 @@ pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__w
                                  pith_error *err) {
     bool ceil_mode = pith__node_int(node, "ceil_mode", 0) != 0;
     for (int i = 0; i < w->rank; i++) {
-        if (is_same(node)) {
+        if (windows_is_same(node)) {
             out[i] = pith__dim_apply(dims, PITH_DIM_CEIL_DIV, in[i], w->stride[i]);
             continue;
         }
-        pith__dim room =
-            pith__dim_apply(dims, PITH_DIM_ADD, in[i], w->begin[i] + w->end[i] - reach(w, i));
+        pith__dim room = pith__dim_apply(dims, PITH_DIM_ADD, in[i],
+                                         w->begin[i] + w->end[i] - windows_reach(w, i));
         if (ceil_mode) {
-            out[i] = output_ceil(dims, w, i, in[i], room);
+            out[i] = windows_output_ceil(dims, w, i, in[i], room);
         } else {
             out[i] = pith__dim_apply(dims, PITH_DIM_FLOOR_DIV, room, w->stride[i]);
             out[i] = pith__dim_apply(dims, PITH_DIM_ADD, out[i], 1);
@@ -103,7 +103,7 @@ pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__w
             return pith__fail(
                 err, PITH_ERR_ARGUMENT,
                 "a window of %lld is larger than the padded size %lld of spatial axis %d",
-                (long long)reach(w, i), (long long)(room + reach(w, i)), i);
+                (long long)windows_reach(w, i), (long long)(room + windows_reach(w, i)), i);
         }
     }
     return PITH_OK;
@@ -115,10 +115,35 @@ void pith__windows_complete(pith__window *w, const pith__node *node, const int64
     for (int i = 0; i < w->rank; i++) {
         w->in[i] = in[i];
         w->out[i] = out[i];
-        if (!is_same(node)) continue;
-        int64_t total = (out[i] - 1) * w->stride[i] + reach(w, i) - in[i];
+        if (!windows_is_same(node)) continue;
+        int64_t total = (out[i] - 1) * w->stride[i] + windows_reach(w, i) - in[i];
         if (total < 0) total = 0;
         w->begin[i] = lower ? total - total / 2 : total / 2;
         w->end[i] = total - w->begin[i];
     }
+}
+
+int64_t pith__window_entry(const pith__node *node, const char *name, int i, int64_t fallback) {
+    size_t n;
+    const int64_t *list = pith__node_ints(node, name, &n);
+    return list && (size_t)i < n ? list[i] : fallback;
+}
+
+static bool windows_in_range(int64_t item, int64_t least) {
+    return item >= least && item <= INT32_MAX;
+}
+
+pith_status pith__windows_check(const pith__node *node, int axes, pith_error *err) {
+    for (int i = 0; i < axes; i++) {
+        bool fits = windows_in_range(pith__window_entry(node, "kernel_shape", i, 1), 1) &&
+                    windows_in_range(pith__window_entry(node, "strides", i, 1), 1) &&
+                    windows_in_range(pith__window_entry(node, "dilations", i, 1), 1) &&
+                    windows_in_range(pith__window_entry(node, "pads", i, 0), 0) &&
+                    windows_in_range(pith__window_entry(node, "pads", axes + i, 0), 0);
+        if (!fits)
+            return pith__fail(
+                err, PITH_ERR_ARGUMENT,
+                "kernel_shape, strides, dilations or pads of axis %d are out of range", i);
+    }
+    return PITH_OK;
 }

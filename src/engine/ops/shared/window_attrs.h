@@ -20,4 +20,11 @@ pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__w
 void pith__windows_complete(pith__window *w, const pith__node *node, const int64_t *in,
                             const int64_t *out);
 
+/* For operators whose windows do not fit a pith__window. Entry i of an attribute that is a list of
+ * integers; fallback if it is absent or shorter. */
+int64_t pith__window_entry(const pith__node *node, const char *name, int i, int64_t fallback);
+/* Fails unless kernel_shape, strides, dilations and pads of these many axes are in range: sizes
+ * from 1, pads from 0, all within 32 bits. */
+pith_status pith__windows_check(const pith__node *node, int axes, pith_error *err);
+
 #endif
