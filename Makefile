@@ -90,11 +90,11 @@ define sanitized
 	@tools/setup.sh build test
 	@$(3) $(CMAKE) -S . -B build-$(1) -DPITH_TESTS=ON -DPITH_SANITIZE=$(2) >/dev/null
 	@cmake --build build-$(1) -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-$(1) --output-on-failure -j $(JOBS) -LE "^(long|build|apart|unsanitized)$$"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-$(1) --output-on-failure -j $(JOBS) -LE "^(long|build|apart|references|relational|select|unsanitized)$$"
 endef
-asan: model                     ## the tests under the address sanitizer
+asan: model                     ## the quick tests under the address sanitizer
 	$(call sanitized,asan,address)
-ubsan: model                    ## the tests under the undefined behaviour sanitizer
+ubsan: model                    ## the quick tests under the undefined behaviour sanitizer
 	$(call sanitized,ubsan,undefined)
 comma := ,
 # clang's also finds arithmetic on NULL.
@@ -108,7 +108,7 @@ poison: model                   ## node and model tests, activations overwritten
 	@cmake --build build-poison -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-poison --output-on-failure -j $(JOBS) \
 	  -R "conformance|networks|operator_cases|families|far|fusion|test_executor|test_control_flow|test_defaults|test_embed|test_operators|test_hf" -LE long
-tsan: model                     ## the tests under the thread sanitizer
+tsan: model                     ## the quick tests under the thread sanitizer (an hour on two processors)
 	$(call sanitized,tsan,thread)
 
 valgrind: test                  ## the unit tests under valgrind (AVX2 level: valgrind knows no AVX-512)
