@@ -380,7 +380,9 @@ def texts_of(draw, told):
     """4.57 makes other tokenizers of SentencePiece's files alone than 5.24, which Pith follows: they differ around white space and
     special tokens."""
     alone = not FIVE and told["form"] == "slow" and told["tokenizer"][1].__name__.endswith("_pieces")
-    parts = [part for part in PARTS if part == part.strip() and part[0] not in "\u200b<["] if alone else PARTS
+    rebuilt = FIVE and told["settings"].get("legacy")  # 5.24 makes the steps of the file anew, without the space before each piece
+    added = told["settings"].get("added", ())
+    parts = [part for part in PARTS if part == part.strip() and part[0] not in "\u200b<[" and part not in added] if alone or rebuilt else PARTS
     blank = [] if alone else ["", " "][:draw.randint(0, 2)]
     texts = ["".join(part + draw.choice(["", " ", " ", " "]) for part in (draw.choice(parts) for _ in range(draw.choice([1, 3, 6, 20])))) for _ in range(6)]
     return blank + [text.strip() if alone else text for text in texts]
@@ -405,6 +407,12 @@ def right_values(folder, texts):
     for text in texts:
         features = first.preprocess([text], prompt=prompt) if hasattr(first, "preprocess") else first.tokenize([text])
         ids.append([int(i) for i in features["input_ids"][0]])
+    # Where positions count real tokens, a text with padding tokens in it may be longer than the network's positions allow.
+    config = json.loads((folder / "config.json").read_text())
+    pad = config.get("pad_token_id")
+    most = (config.get("max_position_embeddings") or 1 << 30) - (pad or 0) - 1
+    fits = [pad not in row or len(row) <= most for row in ids]
+    texts, ids, vectors = ([x for x, good in zip(xs, fits) if good] for xs in (texts, ids, vectors))
     return texts, ids, vectors, prompt, model.truncate_dim is not None
 
 
