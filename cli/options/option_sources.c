@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options/config.h"
+#include "cli/options/config_file.h"
 
 /* Values that belong together. */
 typedef struct preset {

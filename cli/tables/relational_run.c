@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/base/message.h"
-#include "cli/base/temporary.h"
+#include "cli/base/temporary_file.h"
 #include "cli/base/text_input.h"
 #include "cli/output/output.h"
 #include "cli/tables/inspect_database.h"
@@ -219,7 +219,7 @@ static int run_open_source(relational_run *run, const command *c, const char *so
     database_making making = *how;
     output out;
     if (!making.schema && !access(own, R_OK)) making.schema = own;
-    const int file = temporary_make(path);
+    const int file = temporary_file_make(path);
     int code = file < 0 ? fail(c, "%s: %s", path, strerror(errno)) : EXIT_DONE;
     if (file >= 0) close(file);
     if (!code) code = output_open(&out, c, path, NULL);
@@ -229,7 +229,7 @@ static int run_open_source(relational_run *run, const command *c, const char *so
     }
     if (!code) code = run_add_database(run, c, path, "");
     if (file >= 0) unlink(path);
-    temporary_forget(path);
+    temporary_file_forget(path);
     free(path);
     free(own);
     return code;

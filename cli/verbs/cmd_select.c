@@ -14,7 +14,7 @@
 #include "cli/output/output.h"
 #include "cli/select/ort_config.h"
 #include "cli/select/piece_file.h"
-#include "cli/select/select_cost.h"
+#include "cli/select/cost/select_cost.h"
 #include "cli/select/select_uses.h"
 #include "cli/select/select_why.h"
 

@@ -183,12 +183,13 @@ static bool matrix_group(baseline_matrix *m, const pith__feature_group *g, pith_
         return false;
     for (int k = 0; k < g->count; k++) {
         const double *x = values + (size_t)k * n;
-        pith__bins *bins = &m->b->bins[g->first + k];
+        pith__feature_bins *bins = &m->b->bins[g->first + k];
         if (m->learn) {
             memcpy(copy, x, m->learn * sizeof *copy);
-            if (!pith__bins_make(bins, copy, m->learn, g->category[k], arena)) return false;
+            if (!pith__feature_bins_make(bins, copy, m->learn, g->category[k], arena)) return false;
         }
-        for (size_t i = 0; i < n; i++) m->columns[g->first + k][i] = pith__bin_of(bins, x[i]);
+        for (size_t i = 0; i < n; i++)
+            m->columns[g->first + k][i] = pith__feature_bin_of(bins, x[i]);
     }
     return true;
 }
@@ -347,7 +348,7 @@ static pith_status baseline_metrics(pith_relational_metrics *metrics, pith__base
         pith__arena_array(&b->arena, n + 1, (size_t)b->target->outputs * sizeof *answers);
     if (!rows || !answers) return baseline_memory(b, err);
     PITH_TRY(pith__baseline_answer(answers, b, rows, n, err));
-    return pith__measure_run(metrics, b->target, answers, rows, n, &b->arena, err);
+    return pith__answer_quality(metrics, b->target, answers, rows, n, &b->arena, err);
 }
 
 pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb,

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/text_out.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const size_t *columns,
                          size_t count, size_t row, bool *null) {

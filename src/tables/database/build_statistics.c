@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 /* A column whose cells are all positive and as skewed as this, or more, is seen as a logarithm. The
  * skewness of an exponential distribution is 2. */

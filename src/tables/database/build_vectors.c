@@ -8,7 +8,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 #include "tables/database/hash_words.h"
 
 /* Texts of a call of the embedder: enough to fill its batches, few enough to show progress and to

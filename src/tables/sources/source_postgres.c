@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/os/shared_library.h"
 #include "base/str.h"
-#include "tables/sources/source.h"
+#include "tables/sources/table_source.h"
 
 enum { PG_CONNECTED = 0, PG_COMMAND_OK = 1, PG_ROWS_OK = 2, PG_BYTES = 17 /* the type bytea */ };
 

@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 #include "base/unicode/tokenizer_characters.h"
-#include "text/models/bert.h"
-#include "text/models/wordpiece.h"
+#include "text/normalizers/norm_bert.h"
+#include "text/models/model_wordpiece.h"
 
 enum { WORD, DROP, SPACE, ALONE, REORDERED };
 

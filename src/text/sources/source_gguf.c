@@ -12,7 +12,7 @@
 #include "text/sources/config_files.h"
 #include "text/sources/gguf_tokens.h"
 #include "text/sources/key_report.h"
-#include "text/sources/sources.h"
+#include "text/sources/tokenizer_source.h"
 
 #define KEY "tokenizer.ggml."
 

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 #include "text/byte_spelling.h"
-#include "text/models/bpe.h"
-#include "text/models/unigram.h"
-#include "text/sources/sources.h"
+#include "text/models/bpe_merges.h"
+#include "text/models/model_unigram.h"
+#include "text/sources/tokenizer_source.h"
 #include "text/sources/spm_family.h"
-#include "text/sources/spm_pairs.h"
+#include "text/sources/spm_merges.h"
 #include "text/sources/token_class.h"
 
 /* Kinds of pieces and of models, by the numbers of sentencepiece_model.proto. PIECE_MAX: bytes of
@@ -270,7 +270,7 @@ static pith_status build_pairs(const spm *s, const void **model) {
             merges[i] = s->types[i] == NORMAL;
         }
     }
-    PITH_TRY(pith__spm_pairs(&spec, s->loader, s->pieces, s->scores, merges, s->count));
+    PITH_TRY(pith__spm_merges(&spec, s->loader, s->pieces, s->scores, merges, s->count));
     return pith__bpe_build(model, &spec, s->loader);
 }
 

@@ -8,9 +8,9 @@
  * 4's), and cl100k's (and Llama 3's) for all others. */
 #include "base/memory/span_map.h"
 #include "text/byte_spelling.h"
-#include "text/models/bpe.h"
+#include "text/models/bpe_merges.h"
 #include "text/sources/config_files.h"
-#include "text/sources/sources.h"
+#include "text/sources/tokenizer_source.h"
 
 /* TOKEN_MAX: bytes of the longest token; published ones have up to 128. The others are sizes of
  * vocabularies, by which the cutting expression is chosen (see above). */
