@@ -30,10 +30,10 @@ static int opened(vector_file *f, int code) {
 /* ---- .npy ---- */
 
 static size_t element_size(int32_t dtype) {
-    return dtype == PITH_F32                      ? 4
-           : dtype == PITH_F16                    ? 2
-           : dtype == PITH_I8 || dtype == PITH_U8 ? 1
-                                                  : 0;
+    if (dtype == PITH_F32) return 4;
+    if (dtype == PITH_F16) return 2;
+    if (dtype == PITH_I8 || dtype == PITH_U8) return 1;
+    return 0;
 }
 
 /* Takes the shape of an array of vectors. */

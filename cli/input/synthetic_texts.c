@@ -36,5 +36,7 @@ int synthetic_length(uint64_t *seed) {
     double radius = sqrt(-2.0 * log(1.0 - uniform(seed))),
            angle = 6.283185307179586 * uniform(seed);
     double length = exp(3.0 + 0.7 * radius * cos(angle)); /* Box and Muller */
-    return length < 3 ? 3 : length > 60 ? 60 : (int)length;
+    if (length < 3) return 3;
+    if (length > 60) return 60;
+    return (int)length;
 }

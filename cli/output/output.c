@@ -94,9 +94,10 @@ int output_open(output *out, const command *c, const char *path, const string_li
     out->path = path;
     if (there && !S_ISREG(st.st_mode))
         out->file = fopen(path, "wb");
-    else
-        out->file =
-            (out->target = call_files_follow(path)) ? open_beside(out, there ? &st : NULL) : NULL;
+    else {
+        out->target = call_files_follow(path);
+        out->file = out->target ? open_beside(out, there ? &st : NULL) : NULL;
+    }
     return out->file ? EXIT_DONE : fail_open(out, c);
 }
 

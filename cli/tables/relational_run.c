@@ -130,7 +130,9 @@ static char *run_full(const char *path) {
         return full ? full : copy;
     }
     if (slash) *slash = 0;
-    full = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+    const char *folder = slash ? copy : ".";
+    if (slash == copy) folder = "/";
+    full = realpath(folder, NULL);
     char *result = full ? run_file(full, base) : strdup(path);
     free(full);
     free(copy);
@@ -164,7 +166,8 @@ static char *run_place(const char *run, const char *path) {
 }
 
 static const char *run_item(const json_t *names, size_t i) {
-    return json_string_value(json_is_array(names) ? json_array_get(names, i) : i ? NULL : names);
+    if (json_is_array(names)) return json_string_value(json_array_get(names, i));
+    return i ? NULL : json_string_value(names);
 }
 
 bool run_same_files(const char *run, const json_t *a, const json_t *b) {

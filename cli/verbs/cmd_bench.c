@@ -85,7 +85,11 @@ static void make_texts(workload *w, const char *name, int words, int32_t tokens,
     uint64_t seed = 7;
     w->name = name;
     for (int made = 0; count ? w->count < (size_t)count : !made || made < tokens;) {
-        int length = words > 0 ? words : words == 0 ? synthetic_length(&seed) : 10;
+        int length = 10;
+        if (words > 0)
+            length = words;
+        else if (words == 0)
+            length = synthetic_length(&seed);
         if (words < 0)
             bytes_print(&w->text, "user_id of customers variant_%zu", w->count);
         else

@@ -245,9 +245,11 @@ static void leave_out(crop_job *j, const picture *p, size_t i) {
 /* Writes the crop's file; returns an exit code, after a message. */
 static int write_file(crop_job *j, picture *p, pith_image *crop, const char *name) {
     pith_image_encode_options options = PITH_IMAGE_ENCODE_OPTIONS_INIT;
-    options.format = picture_out_format(name) ? picture_out_format(name)
-                     : j->s->format           ? formats[j->s->format]
-                                              : "png";
+    options.format = "png";
+    if (picture_out_format(name))
+        options.format = picture_out_format(name);
+    else if (j->s->format)
+        options.format = formats[j->s->format];
     if (!p->entry && j->s->format) options.format = formats[j->s->format];
     options.quality = j->s->quality;
     const pith_image_details fitted =

@@ -594,11 +594,12 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
 static int embed_pictures(job *j, const command *c, const embed_settings *s,
                           const string_list *files) {
     pith_error err = PITH_ERROR_INIT;
+    const char *field = s->field ? s->field : "path";
     embed_images e = { .c = c,
                        .model = j->model,
                        .options = PITH_EMBED_IMAGES_OPTIONS_INIT,
                        .paths = files,
-                       .field = s->jsonl && !files->count ? (s->field ? s->field : "path") : NULL,
+                       .field = s->jsonl && !files->count ? field : NULL,
                        .null = s->null,
                        .objects = s->jsonl,
                        .progress = j->progress,
@@ -643,7 +644,10 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     double began = now_seconds();
     const bool simple =
         embed_settings_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
-    code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
+    if (s->images)
+        code = embed_pictures(&j, c, s, files);
+    else
+        code = (simple ? embed_dense : embed_others)(&j, c, s, files);
     if (!j.refuses_long && j.model)
         long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
     json_t *told = s->images ? j.pictures : text_stats(&stats, now_seconds() - began);

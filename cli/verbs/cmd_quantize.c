@@ -234,7 +234,8 @@ static int quantize_model(const command *c, quantize_settings *s) {
         code = s->target > 0 ? quantize_to_target(s, &out, &report, &figures)
                              : quantize_once(s, &out, s->force, &report, &figures);
     if (!code) code = quantize_describe(s, &out, &report, &figures);
-    return code ? code : quantize_tell(s, &out, &report, s->eval ? &figures : NULL);
+    if (code) return code;
+    return quantize_tell(s, &out, &report, s->eval ? &figures : NULL);
 }
 
 static int32_t quantize_calibration(const quantize_settings *s) {

@@ -310,9 +310,13 @@ static int select_all(piece_list *list) {
 static int select_do(const select_settings *s, const string_list *rest, unsigned uses) {
     piece_list list = { 0 };
     int unread = EXIT_DONE;
-    int code = s->all     ? select_all(&list)
-               : s->merge ? select_merge(&list, rest, &unread)
-                          : select_models(&list, rest, s, uses, &unread);
+    int code;
+    if (s->all)
+        code = select_all(&list);
+    else if (s->merge)
+        code = select_merge(&list, rest, &unread);
+    else
+        code = select_models(&list, rest, s, uses, &unread);
     if (!code) code = select_read_isas(&list, s->isas);
     if (!code && s->cost) code = select_weigh(&list, s, rest, uses);
     if (!code) code = select_write_ort(s, rest);

@@ -99,7 +99,9 @@ void pith__added_tokens_parse(pith__json *j, pith__loader *loader) {
 
 static int compare_patterns(pith_str a, pith_str b) {
     int c = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-    return c ? c : a.size < b.size ? -1 : a.size > b.size;
+    if (c) return c;
+    if (a.size < b.size) return -1;
+    return a.size > b.size;
 }
 
 /* Shell sort: no libc qsort with context in C11, and lists are short. less(a, b) compares token

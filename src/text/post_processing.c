@@ -63,9 +63,8 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith__truncat
             keep[0] = max;
         else {
             size_t small = n[0] > n[1], large = !small;
-            keep[large] = keep[small] > max                 ? keep[small]
-                          : keep[small] > max - keep[small] ? keep[small]
-                                                            : max - keep[small];
+            keep[large] = max - keep[small];
+            if (keep[small] > max || keep[small] > max - keep[small]) keep[large] = keep[small];
             if (keep[0] + keep[1] > max) {
                 keep[small] = max / 2;
                 keep[large] = max / 2 + max % 2;

@@ -132,8 +132,11 @@ static void link_graph_member_name(char *out, size_t size, const unsigned char *
     const size_t at = head[0] == '/' ? link_graph_number(head + 1, 15) : SIZE_MAX;
     if (at < names_size) text = names + at, n = names_size - at;
     const unsigned char *end = memchr(text, '/', n);
-    snprintf(out, size, "%.*s", (int)(end ? end - text : (ptrdiff_t)(n < 16 ? n : 16)),
-             (const char *)text);
+    if (end)
+        n = (size_t)(end - text);
+    else if (n > 16)
+        n = 16;
+    snprintf(out, size, "%.*s", (int)n, (const char *)text);
 }
 
 static int link_graph_read_members(link_graph *g) {

@@ -303,10 +303,10 @@ int select_cost_path(FILE *out, const char *name, const char *archive, unsigned 
         cost_program p = { .k = &k, .shut = k.core[section] ? k.none : k.shut, .seen = k.seen };
         p.from = memset(grow(NULL, bytes), 0xff, bytes);
         select_use_calls(uses, cost_call, &p);
-        fprintf(out, "%s: %s\n", archive,
-                k.core[section]   ? "a program without any piece links it"
-                : k.seen[section] ? "a program with all pieces links it"
-                                  : "no such program links it");
+        const char *linked = "no such program links it";
+        if (k.seen[section]) linked = "a program with all pieces links it";
+        if (k.core[section]) linked = "a program without any piece links it";
+        fprintf(out, "%s: %s\n", archive, linked);
         if (k.seen[section]) cost_print_path(out, &k, p.from, (size_t)section);
         free(p.from);
     }

@@ -72,7 +72,11 @@ static void tree_slopes(tree_grow *g, int output) {
         const double y = d->truths[i];
         if (d->loss == PITH_FOREST_NUMBER) {
             const double away = x[0] - y;
-            g->slopes[i] = away > 1 ? 1 : away < -1 ? -1 : away;
+            g->slopes[i] = away;
+            if (away > 1)
+                g->slopes[i] = 1;
+            else if (away < -1)
+                g->slopes[i] = -1;
             g->curves[i] = 1;
             continue;
         }
@@ -94,7 +98,8 @@ typedef struct tree_bin {
 
 static int tree_bin_compare(const void *a, const void *b) {
     const tree_bin *x = a, *y = b;
-    return x->order != y->order ? (x->order < y->order ? -1 : 1) : x->bin - y->bin;
+    if (x->order != y->order) return x->order < y->order ? -1 : 1;
+    return x->bin - y->bin;
 }
 
 static double tree_worth(double slope, double curve) {
@@ -252,7 +257,8 @@ static double forest_validation(const tree_grow *g) {
 
 static void forest_depth(pith__forest *forest, tree_grow *g) {
     const pith__forest_data *d = g->data;
-    const int most = d->validation ? (d->outputs > 1 ? TREES_CLASSES : TREES_MOST) : TREES_ALONE;
+    int most = TREES_ALONE;
+    if (d->validation) most = d->outputs > 1 ? TREES_CLASSES : TREES_MOST;
     for (int o = 0; o < d->outputs; o++)
         for (size_t i = 0; i < g->all; i++) g->scores[(size_t)o * g->all + i] = d->start[o];
     forest->depth = g->depth;

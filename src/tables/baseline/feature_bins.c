@@ -35,8 +35,8 @@ typedef struct bin_category {
 
 static int bin_category_compare(const void *a, const void *b) {
     const bin_category *x = a, *y = b;
-    return x->times != y->times ? (x->times < y->times ? 1 : -1)
-                                : (x->value > y->value) - (x->value < y->value);
+    if (x->times != y->times) return x->times < y->times ? 1 : -1;
+    return (x->value > y->value) - (x->value < y->value);
 }
 
 static bool bins_categories(pith__feature_bins *b, const double *x, size_t n, pith__arena *arena) {

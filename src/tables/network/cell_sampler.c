@@ -71,14 +71,11 @@ static void sample_cells(sample_run *s, pith__row_place *place, uint32_t number)
         if (!target && (hidden || !sample_sees(s, place->table, c, place->row))) continue;
         if (target) p->seeds[s->sequence] = p->cell_count;
         const bool null = pith__rdb_is_null(&t->columns[c], place->row);
+        uint8_t state = null ? PITH_CELL_NULL : PITH_CELL_VALUE;
+        if (target) state = PITH_CELL_MASKED;
         p->cells[p->cell_count++] =
-            (pith__cell){ place->table,
-                          c,
-                          place->row,
-                          number,
-                          t->first_cell + c,
-                          target ? PITH_CELL_MASKED : null ? PITH_CELL_NULL : PITH_CELL_VALUE,
-                          (uint8_t)s->sequence };
+            (pith__cell){ place->table,      c,     place->row,          number,
+                          t->first_cell + c, state, (uint8_t)s->sequence };
     }
     place->count = p->cell_count - place->first;
 }
@@ -160,9 +157,11 @@ static uint32_t sample_children(const sample_run *s, uint32_t *children, uint32_
     const uint32_t end = link->begin[row + 1], width = s->options->width;
     const uint32_t from = sample_before(s, link, link->begin[row], end, PITH_TIME_ALWAYS);
     const uint32_t to = sample_before(s, link, from, end, s->asked), n = to - from;
-    const uint32_t latest = n <= width                   ? n
-                            : s->options->latest < width ? s->options->latest
-                                                         : width;
+    uint32_t latest = width;
+    if (n <= width)
+        latest = n;
+    else if (s->options->latest < width)
+        latest = s->options->latest;
     const uint32_t others = n <= width ? 0 : width - latest;
     for (uint32_t i = 0; i < latest; i++) children[i] = link->down[to - 1 - i];
     sample_draw(children + latest, others, n - latest,

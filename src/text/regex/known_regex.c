@@ -360,7 +360,9 @@ static const pith__known_regex ideographs = { .run = IDEOGRAPHS, .least = 1, .mo
 static bool known_regex_is_known(pith_str regex, const char *known) {
     size_t i = 0;
     for (; i < regex.size && *known; i++) {
-        char c = regex.data[i], escape = c == '\r' ? 'r' : c == '\n' ? 'n' : 0;
+        char c = regex.data[i], escape = 0;
+        if (c == '\r') escape = 'r';
+        if (c == '\n') escape = 'n';
         bool escaped = escape && known[0] == '\\' && known[1] == escape;
         if (!escaped && c != *known) return false;
         known += escaped ? 2 : 1;

@@ -246,7 +246,11 @@ static pith_status read_step(step_json *s, pith__loader *loader, pith_str json, 
     return j->failed ? loader->err->code : PITH_OK;
 }
 
-static const char *flag_json(int flag) { return flag < 0 ? "null" : flag ? "true" : "false"; }
+static const char *flag_json(int flag) {
+    if (flag < 0) return "null";
+    if (flag) return "true";
+    return "false";
+}
 
 static pith_status apply_bert(pith__loader *loader) {
     const pith__tokenizer_config *c = loader->config;
