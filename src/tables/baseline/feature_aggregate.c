@@ -119,9 +119,10 @@ static bool aggregate_list(aggregate_sweep *s) {
 
 static int64_t aggregate_units(const aggregate_sweep *s, double label) {
     const double x = label / s->unit, most = 0x1p30;
-    if (x > most) return llround(most);
-    if (x < -most) return llround(-most);
-    return llround(x);
+    double units = x;
+    if (x > most) units = most;
+    if (x < -most) units = -most;
+    return llround(units);
 }
 
 static bool aggregate_take(aggregate_sweep *s, const aggregate_event *e) {

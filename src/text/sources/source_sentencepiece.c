@@ -121,7 +121,7 @@ static pith_status source_sentencepiece_read_piece(spm *s, pith_str message) {
 
 static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
     bool damaged = false, inner = false;
-    int32_t *const special_ids[] = { &s->unk_id, &s->bos_id, &s->eos_id }; /* fields 40 to 42 */
+    int64_t *const special_ids[] = { &s->unk_id, &s->bos_id, &s->eos_id }; /* fields 40 to 42 */
     for (field f, g; next_field(&message, &f, &damaged);) {
         if (f.number == 1 && f.bytes.data) PITH_TRY(source_sentencepiece_read_piece(s, f.bytes));
         while (f.number == 2 && f.bytes.data && next_field(&f.bytes, &g, &inner)) {
