@@ -60,7 +60,7 @@ static double median(double *x) {
 /* Operations a second of the loop that only multiplies and adds. Its first turns go untimed: a core
  * that only read for a while takes some microseconds to run wide registers at their speed. */
 static double peak(pith__isa isa) {
-    peak_burst *burst = peak_burst_of(pith__isa_name(isa));
+    cpu_peak_burst *burst = cpu_peak_burst_of(pith__isa_name(isa));
     double work = 0, start = now(), end;
     while (now() - start < 1e-4) burst();
     start = now();

@@ -107,7 +107,7 @@ class Pith:
 
 
 def drawn_order(rows, seed):
-    """The rows in the order of the first epoch: see trainer_permute in src/tables/network/trainer.c and SplitMix64 in sample.c."""
+    """The rows in the order of the first epoch: see trainer_permute in src/tables/network/trainer.c and SplitMix64 in cell_sampler.c."""
     state = [seed]
     word = (1 << 64) - 1
 

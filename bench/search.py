@@ -139,7 +139,7 @@ def measure(made, queries, peak, threads, rounds, clock):
     times = {name: [] for name in made}
     rates = []
     for _ in range(rounds):
-        rates.append(peak.peak_bandwidth(threads))
+        rates.append(peak.cpu_peak_bandwidth(threads))
         for name, search in made.items():
             began = clock()
             search(queries)
@@ -180,7 +180,7 @@ def main():
     else:
         rows, queries = draw(a.rows, a.dim)
     library, peak = c.CDLL(str(a.build / "libpith.so")), c.CDLL(str(a.build / "libpeak.so"))
-    peak.peak_bandwidth.restype = c.c_double
+    peak.cpu_peak_bandwidth.restype = c.c_double
     print(f"{len(rows)} × {rows.shape[1]} float32, {a.threads} threads", flush=True)
     made = contenders(library, rows, a.threads)
     clock = (lambda: time.process_time() / a.threads) if a.cpu else time.perf_counter

@@ -77,14 +77,14 @@ def installed(kind):
 class Peak:
     def __init__(self, build):
         self.module = ctypes.CDLL(str(build / "libpeak.so"))
-        self.module.peak_flops.restype = self.module.peak_bandwidth.restype = ctypes.c_double
-        self.module.peak_flops.argtypes = [ctypes.c_int, ctypes.c_double]
+        self.module.cpu_peak_flops.restype = self.module.cpu_peak_bandwidth.restype = ctypes.c_double
+        self.module.cpu_peak_flops.argtypes = [ctypes.c_int, ctypes.c_double]
 
     def flops(self, threads):
-        return self.module.peak_flops(threads, 0.02)
+        return self.module.cpu_peak_flops(threads, 0.02)
 
     def bandwidth(self, threads):
-        return self.module.peak_bandwidth(threads)
+        return self.module.cpu_peak_bandwidth(threads)
 
 
 def token_counts(files, texts, limit):

@@ -105,7 +105,11 @@ static int program_run(int argc, char **argv) {
     if (rest.count)
         return usage(&program, "options of a command follow its name: pith %s ...", rest.items[0]);
     if (s.version) return print_version();
-    const command *page = !s.man ? NULL : strcmp(s.man, "pith") ? find_verb(s.man) : &program;
+    const command *page = &program;
+    if (!s.man)
+        page = NULL;
+    else if (strcmp(s.man, "pith"))
+        page = find_verb(s.man);
     if (s.man && !page) return unknown_command(s.man);
     if (page) manual_print(page, stdout);
     if (s.completion >= 0) completion_print(s.completion, stdout);

@@ -37,7 +37,7 @@ set(PITH_SELECT_DIR ${CMAKE_INSTALL_DATADIR}/pith)
 if(PITH_BUILD_STATIC)
   install(DIRECTORY src DESTINATION ${PITH_SELECT_DIR} COMPONENT development
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "tables.c")
-  foreach(name select/piece_list select/piece_file output/cut_text)
+  foreach(name select/piece_list select/piece_file base/cut_text)
     get_filename_component(folder ${name} DIRECTORY)
     install(FILES cli/${name}.c cli/${name}.h DESTINATION ${PITH_SELECT_DIR}/cli/${folder} COMPONENT development)
   endforeach()

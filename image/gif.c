@@ -22,9 +22,8 @@ typedef struct gif_state {
 
 static int gif_read(GifFileType *gif, GifByteType *to, int count) {
     gif_state *s = gif->UserData;
-    const size_t left = s->call->size - s->at, size = count < 0              ? 0
-                                                      : (size_t)count < left ? (size_t)count
-                                                                             : left;
+    const size_t left = s->call->size - s->at, wanted = count < 0 ? 0 : (size_t)count;
+    const size_t size = wanted < left ? wanted : left;
     memcpy(to, s->call->data + s->at, size);
     s->at += size;
     return (int)size;
@@ -126,9 +125,11 @@ pith_image_outcome pith__gif_decode(pith_image_call *call) {
     s->call = call;
     s->transparent = -1;
     s->gif = DGifOpen(s, gif_read, &error);
-    pith_image_outcome outcome = s->gif                              ? gif_run(s)
-                                 : error == D_GIF_ERR_NOT_ENOUGH_MEM ? PITH_IMAGE_NO_MEMORY
-                                                                     : PITH_IMAGE_DAMAGED;
+    pith_image_outcome outcome = PITH_IMAGE_DAMAGED;
+    if (s->gif)
+        outcome = gif_run(s);
+    else if (error == D_GIF_ERR_NOT_ENOUGH_MEM)
+        outcome = PITH_IMAGE_NO_MEMORY;
     if (!s->gif && outcome == PITH_IMAGE_DAMAGED)
         pith__codec_fail(call, outcome, "its header is broken");
     if (s->gif) DGifCloseFile(s->gif, &error);

@@ -57,7 +57,9 @@ static void jpeg_output_message(j_common_ptr info) { (void)info; }
 
 static int jpeg_most_scans(uint64_t pixels) {
     const uint64_t scans = SCANNED_PIXELS / pixels;
-    return scans > MAX_SCANS ? MAX_SCANS : scans < SURE_SCANS ? SURE_SCANS : (int)scans;
+    if (scans > MAX_SCANS) return MAX_SCANS;
+    if (scans < SURE_SCANS) return SURE_SCANS;
+    return (int)scans;
 }
 
 static void jpeg_monitor(j_common_ptr info) {
@@ -190,7 +192,11 @@ static void jpeg_run(jpeg_state *s) {
     jpeg_read_header(jpeg, TRUE);
     int ink = jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK;
     int grey = jpeg->jpeg_color_space == JCS_GRAYSCALE;
-    jpeg->out_color_space = ink ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg->out_color_space = JCS_RGB;
+    if (ink)
+        jpeg->out_color_space = JCS_CMYK;
+    else if (grey)
+        jpeg->out_color_space = JCS_GRAYSCALE;
     uint32_t channels = grey ? 1 : 3;
     pith_image_header header = { .width = jpeg->image_width,
                                  .height = jpeg->image_height,

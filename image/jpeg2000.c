@@ -129,10 +129,14 @@ static int jpeg2000_sample(const opj_image_t *image, int component, uint32_t x, 
         value = (value + ((int64_t)1 << (bits - 9))) >> (bits - 8);
     else if (bits < 8)
         value = value * 255 / ((1 << bits) - 1);
-    return (int)(value < 0 ? 0 : value > 255 ? 255 : value);
+    if (value < 0) return 0;
+    return value > 255 ? 255 : (int)value;
 }
 
-static uint8_t jpeg2000_clip(double v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v + 0.5); }
+static uint8_t jpeg2000_clip(double v) {
+    if (v < 0) return 0;
+    return v > 255 ? 255 : (uint8_t)(v + 0.5);
+}
 
 /* Full-range YCbCr of ITU-R BT.601, as in JFIF. */
 static void jpeg2000_from_ycc(uint8_t rgb[3]) {
@@ -163,7 +167,7 @@ static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec
     if (!opj_setup_decoder(codec, &parameters) || !opj_read_header(stream, codec, image))
         return PITH_IMAGE_DAMAGED;
     const opj_image_t *read = *image;
-    uint32_t count = read->numcomps, channels = count == 1 ? 1 : count == 3 ? 3 : 4;
+    uint32_t count = read->numcomps, channels = count == 1 || count == 3 ? count : 4;
     pith_image_header header = { .width = read->x1 - read->x0,
                                  .height = read->y1 - read->y0,
                                  .channels = channels,

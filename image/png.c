@@ -104,7 +104,9 @@ static uint32_t png_transform(png_state *s) {
     png_set_strip_16(s->png);
     png_set_expand(s->png);
     if (transparent && !(type & PNG_COLOR_MASK_COLOR)) png_set_gray_to_rgb(s->png);
-    return transparent ? 4 : type & PNG_COLOR_MASK_COLOR ? 3 : 1;
+    if (transparent) return 4;
+    if (type & PNG_COLOR_MASK_COLOR) return 3;
+    return 1;
 }
 
 static void png_run(png_state *s) {

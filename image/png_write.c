@@ -38,9 +38,11 @@ static void png_write_nothing(png_structp png) { (void)png; }
 
 static void png_write_run(png_writer *s) {
     const pith_image_encode_call *call = s->call;
-    const int type = call->channels == 1   ? PNG_COLOR_TYPE_GRAY
-                     : call->channels == 3 ? PNG_COLOR_TYPE_RGB
-                                           : PNG_COLOR_TYPE_RGBA;
+    int type = PNG_COLOR_TYPE_RGBA;
+    if (call->channels == 1)
+        type = PNG_COLOR_TYPE_GRAY;
+    else if (call->channels == 3)
+        type = PNG_COLOR_TYPE_RGB;
     png_set_user_limits(s->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_write_fn(s->png, s, png_write_bytes, png_write_nothing);
     png_set_IHDR(s->png, s->info, call->width, call->height, 8, type, PNG_INTERLACE_NONE,

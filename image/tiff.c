@@ -39,9 +39,11 @@ static tmsize_t tiff_write(thandle_t handle, void *from, tmsize_t count) {
 
 static toff_t tiff_seek(thandle_t handle, toff_t offset, int whence) {
     tiff_state *s = handle;
-    s->at = whence == SEEK_SET   ? offset
-            : whence == SEEK_CUR ? s->at + offset
-                                 : s->call->size + offset;
+    s->at = s->call->size + offset;
+    if (whence == SEEK_SET)
+        s->at = offset;
+    else if (whence == SEEK_CUR)
+        s->at = s->at + offset;
     return s->at;
 }
 
@@ -105,7 +107,11 @@ static pith_image_header tiff_header(TIFF *tiff, uint16_t samples) {
     TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra, &kinds);
     int alpha = extra && (kinds[0] == EXTRASAMPLE_ASSOCALPHA || kinds[0] == EXTRASAMPLE_UNASSALPHA);
     int grey = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
-    header.meaning = alpha ? 4 : grey && samples == 1 ? 1 : 3;
+    header.meaning = 3;
+    if (alpha)
+        header.meaning = 4;
+    else if (grey && samples == 1)
+        header.meaning = 1;
     /* libtiff multiplies the colours with alpha unless it believes that it was done before. */
     if (alpha && kinds[0] == EXTRASAMPLE_UNASSALPHA)
         TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, (uint16_t[]){ 1 });

@@ -20,9 +20,11 @@ static pith_image_outcome webp_wrap(pith_image_encode_call *call, const WebPData
     if (good && profile.bytes) good = WebPMuxSetChunk(mux, "ICCP", &profile, 0) == WEBP_MUX_OK;
     if (good && dots) good = WebPMuxSetChunk(mux, "EXIF", &block, 0) == WEBP_MUX_OK;
     good = good && WebPMuxAssemble(mux, &whole) == WEBP_MUX_OK;
-    pith_image_outcome outcome = !good                                        ? PITH_IMAGE_NO_MEMORY
-                                 : call->write(call, whole.bytes, whole.size) ? PITH_IMAGE_REFUSED
-                                                                              : PITH_IMAGE_DECODED;
+    pith_image_outcome outcome = PITH_IMAGE_DECODED;
+    if (!good)
+        outcome = PITH_IMAGE_NO_MEMORY;
+    else if (call->write(call, whole.bytes, whole.size))
+        outcome = PITH_IMAGE_REFUSED;
     WebPDataClear(&whole);
     WebPMuxDelete(mux);
     return outcome;
@@ -47,9 +49,11 @@ pith_image_outcome pith__webp_encode(pith_image_encode_call *call) {
     if (!size) return PITH_IMAGE_NO_MEMORY;
     const int dots = call->dots[0] > 0 && call->dots[1] > 0;
     const WebPData bare = { file, size };
-    pith_image_outcome outcome = call->profile || dots           ? webp_wrap(call, &bare, dots)
-                                 : call->write(call, file, size) ? PITH_IMAGE_REFUSED
-                                                                 : PITH_IMAGE_DECODED;
+    pith_image_outcome outcome = PITH_IMAGE_DECODED;
+    if (call->profile || dots)
+        outcome = webp_wrap(call, &bare, dots);
+    else if (call->write(call, file, size))
+        outcome = PITH_IMAGE_REFUSED;
     WebPFree(file);
     return outcome;
 }

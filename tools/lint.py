@@ -326,7 +326,7 @@ def option_table():
 
 
 # What may open a file for writing: outputs and their temporary files, the record beside a part, and the model cache.
-WRITERS = {"output.c", "temporary.c", "resume_record.c", "pull_file.c", "pull_pin.c", "pull_place.c"}
+WRITERS = {"output.c", "temporary_file.c", "resume_record.c", "pull_file.c", "pull_pin.c", "pull_place.c"}
 
 
 def writers():

@@ -16,7 +16,7 @@
 #define LINE_BYTES ((size_t)64 << 20)
 
 void vector_file_close(vector_file *f) {
-    mapped_close(&f->file);
+    mapped_file_close(&f->file);
     free(f->owned);
     *f = (vector_file){ 0 };
 }
@@ -30,10 +30,10 @@ static int opened(vector_file *f, int code) {
 /* ---- .npy ---- */
 
 static size_t element_size(int32_t dtype) {
-    return dtype == PITH_F32                      ? 4
-           : dtype == PITH_F16                    ? 2
-           : dtype == PITH_I8 || dtype == PITH_U8 ? 1
-                                                  : 0;
+    if (dtype == PITH_F32) return 4;
+    if (dtype == PITH_F16) return 2;
+    if (dtype == PITH_I8 || dtype == PITH_U8) return 1;
+    return 0;
 }
 
 /* Takes the shape of an array of vectors. */
@@ -84,9 +84,9 @@ static int open_npy(vector_file *f, const command *c, const vector_reading *how)
 
 int vector_file_integers(int64_t **numbers, size_t *count, const command *c, const char *path) {
     char message[300], shape[300];
-    mapped file;
+    mapped_file file;
     pith_tensor t = { 0 };
-    int code = mapped_open(&file, c, path);
+    int code = mapped_file_open(&file, c, path);
     if (code) return code;
     if (!npy_view(&t, file.data, file.size, message, sizeof message)) {
         code = fail(c, "%s: %s", path, message);
@@ -105,7 +105,7 @@ int vector_file_integers(int64_t **numbers, size_t *count, const command *c, con
                 memcpy(&(*numbers)[i], (const char *)t.data + 8 * i, sizeof **numbers);
         }
     }
-    mapped_close(&file);
+    mapped_file_close(&file);
     return code;
 }
 
@@ -212,7 +212,7 @@ int vector_file_open(vector_file *f, const command *c, const char *path,
                      const vector_reading *how) {
     *f = (vector_file){ .path = path };
     const size_t length = strlen(path);
-    int code = mapped_open(&f->file, c, path);
+    int code = mapped_file_open(&f->file, c, path);
     if (code) return code;
     const bool npy = pith__npy_is((pith_str){ (const char *)f->file.data, f->file.size });
     if (npy || (length > 4 && !strcmp(path + length - 4, ".npy")))

@@ -142,7 +142,8 @@ static int resume(vector_writer *w, const command *c) {
                !fseeko(f, last, SEEK_SET);
     }
     w->found = true;
-    return good ? EXIT_DONE : fail(c, "%s: %s", w->out->temporary, strerror(errno ? errno : EIO));
+    if (good) return EXIT_DONE;
+    return fail(c, "%s: %s", w->out->temporary, strerror(errno ? errno : EIO));
 }
 
 /* If this is the last row that was found, the file is written again from there. */

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int mapped_open(mapped *m, const command *c, const char *path) {
+int mapped_file_open(mapped_file *m, const command *c, const char *path) {
     struct stat st;
-    *m = (mapped){ .data = (const unsigned char *)"" };
+    *m = (mapped_file){ .data = (const unsigned char *)"" };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) {
         const int error = errno;
@@ -28,13 +28,13 @@ int mapped_open(mapped *m, const command *c, const char *path) {
             close(fd);
             return fail(c, "%s cannot be mapped: %s", path, strerror(error));
         }
-        *m = (mapped){ map, (size_t)st.st_size, map };
+        *m = (mapped_file){ map, (size_t)st.st_size, map };
     }
     close(fd);
     return EXIT_DONE;
 }
 
-void mapped_close(mapped *m) {
+void mapped_file_close(mapped_file *m) {
     if (m->map) munmap(m->map, m->size);
-    *m = (mapped){ .data = (const unsigned char *)"" };
+    *m = (mapped_file){ .data = (const unsigned char *)"" };
 }

@@ -4,15 +4,15 @@
 
 #include "cli/base/cli.h"
 
-typedef struct mapped {
+typedef struct mapped_file {
     const unsigned char *data; /* never NULL, also of an empty file */
     size_t size;
     void *map; /* NULL: nothing is mapped */
-} mapped;
+} mapped_file;
 
 /* Maps a regular file, which must not become shorter while it is used. EXIT_DONE, or another exit
  * code after a message. */
-int mapped_open(mapped *m, const command *c, const char *path);
-void mapped_close(mapped *m);
+int mapped_file_open(mapped_file *m, const command *c, const char *path);
+void mapped_file_close(mapped_file *m);
 
 #endif

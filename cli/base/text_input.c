@@ -147,16 +147,18 @@ bool text_input_ready(text_input *in) {
 /* Bytes of the invalid sequence at s: the longest prefix of a valid one, or 1 (Unicode, section
  * 3.9, U+FFFD). */
 static size_t invalid_length(const unsigned char *s, size_t size) {
-    size_t wanted = s[0] >= 0xF0 && s[0] <= 0xF4  ? 4
-                    : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-                    : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
-                                                  : 1;
-    unsigned low = s[0] == 0xE0   ? 0xA0
-                   : s[0] == 0xF0 ? 0x90
-                                  : 0x80,
-             high = s[0] == 0xED   ? 0x9F
-                    : s[0] == 0xF4 ? 0x8F
-                                   : 0xBF;
+    size_t wanted = 1;
+    if (s[0] >= 0xF0 && s[0] <= 0xF4)
+        wanted = 4;
+    else if (s[0] >= 0xE0 && s[0] < 0xF0)
+        wanted = 3;
+    else if (s[0] >= 0xC2 && s[0] < 0xE0)
+        wanted = 2;
+    unsigned low = 0x80, high = 0xBF;
+    if (s[0] == 0xE0) low = 0xA0;
+    if (s[0] == 0xF0) low = 0x90;
+    if (s[0] == 0xED) high = 0x9F;
+    if (s[0] == 0xF4) high = 0x8F;
     size_t n = 1;
     while (n < wanted && n < size && s[n] >= low && s[n] <= high) {
         n++;
@@ -194,7 +196,13 @@ static void cut_to_character(bytes *b, size_t from) {
         back++;
     if (b->size - back == from) return;
     unsigned char lead = (unsigned char)b->data[b->size - back - 1];
-    size_t wanted = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC0 ? 1 : 0;
+    size_t wanted = 0;
+    if (lead >= 0xF0)
+        wanted = 3;
+    else if (lead >= 0xE0)
+        wanted = 2;
+    else if (lead >= 0xC0)
+        wanted = 1;
     if (wanted > back) b->size -= back + 1;
 }
 
@@ -223,9 +231,8 @@ static int copy_line(text_input *in, bytes *out, size_t from, bool *over) {
         const char *p = in->buffer + in->begin;
         const char *stop = memchr(p, in->separator, in->end - in->begin);
         size_t n = stop ? (size_t)(stop - p) : in->end - in->begin;
-        size_t room =
-            in->limit ? in->limit - (out->size - from < in->limit ? out->size - from : in->limit)
-                      : n;
+        size_t room = n;
+        if (in->limit) room = out->size - from < in->limit ? in->limit - (out->size - from) : 0;
         if (n > room) *over = true;
         bytes_add(out, p, n < room ? n : room);
         in->begin += n + (stop != NULL);

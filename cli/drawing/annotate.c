@@ -10,13 +10,17 @@ static const uint8_t green[] = { 0, 255, 0 }, red[] = { 255, 0, 0 }, yellow[] = 
                      blue[] = { 0, 128, 255 };
 
 /* From x0, y0 up to, but without, x1, y1. */
+/* The pixel at x, or the nearest edge of a picture of so many. */
+static int32_t annotate_within(double x, double pixels) {
+    if (x <= 0) return 0;
+    return (int32_t)(x < pixels ? x : pixels);
+}
+
 static void fill(pith_image *image, double x0, double y0, double x1, double y1,
                  const uint8_t *colour) {
     const double w = image->width, h = image->height;
-    const int32_t left = (int32_t)(x0 > 0 ? x0 < w ? x0 : w : 0),
-                  right = (int32_t)(x1 > 0 ? x1 < w ? x1 : w : 0);
-    const int32_t top = (int32_t)(y0 > 0 ? y0 < h ? y0 : h : 0),
-                  bottom = (int32_t)(y1 > 0 ? y1 < h ? y1 : h : 0);
+    const int32_t left = annotate_within(x0, w), right = annotate_within(x1, w);
+    const int32_t top = annotate_within(y0, h), bottom = annotate_within(y1, h);
     for (int32_t y = top; y < bottom; y++)
         for (int32_t x = left; x < right; x++) {
             uint8_t *to = image->pixels +

@@ -10,11 +10,15 @@ static void put_text(bytes *out, const char *text) { bytes_add(out, text, strlen
 /* Text between tags, and within quotes. */
 static void put_escaped(bytes *out, const char *text) {
     for (; *text; text++) {
-        const char *as = *text == '&'   ? "&amp;"
-                         : *text == '<' ? "&lt;"
-                         : *text == '>' ? "&gt;"
-                         : *text == '"' ? "&quot;"
-                                        : NULL;
+        const char *as = NULL;
+        if (*text == '&')
+            as = "&amp;";
+        else if (*text == '<')
+            as = "&lt;";
+        else if (*text == '>')
+            as = "&gt;";
+        else if (*text == '"')
+            as = "&quot;";
         bytes_add(out, as ? as : text, as ? strlen(as) : 1);
     }
 }

@@ -81,7 +81,9 @@ static double chart_y(const svg_chart *c, double y) {
 static double chart_step(double range, int most) {
     const double least = range / most, power = pow(10, floor(log10(least)));
     const double times = least / power;
-    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+    if (times <= 1) return power;
+    if (times <= 2) return power * 2;
+    return power * (times <= 5 ? 5 : 10);
 }
 
 static void chart_ticks(const svg_chart *c, bool across) {

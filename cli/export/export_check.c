@@ -35,7 +35,13 @@ static bool check_fill(pith_tensor *t, const pith_port *port, const pith_tokens 
     };
     t->data = grow(NULL, n * bytes + 1);
     for (size_t i = 0; i < n; i++) {
-        int64_t number = ids ? tokens->ids[i] : mask ? 1 : types ? tokens->type_ids[i] : (int64_t)i;
+        int64_t number = (int64_t)i;
+        if (ids)
+            number = tokens->ids[i];
+        else if (mask)
+            number = 1;
+        else if (types)
+            number = tokens->type_ids[i];
         if (bytes == 8)
             ((int64_t *)t->data)[i] = number;
         else

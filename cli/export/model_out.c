@@ -73,7 +73,11 @@ int model_out_put_data(void *out, const void *data, size_t size) {
 int model_out_close(model_out *out, pith_status status, const pith_error *err) {
     if (status == PITH_ERR_NOT_FOUND && !out->opened) return fail_model(out->c, err, out->model);
     const bool good = !status;
-    int code = out->code ? out->code : good ? EXIT_DONE : EXIT_FAILED;
+    int code = EXIT_FAILED;
+    if (out->code)
+        code = out->code;
+    else if (good)
+        code = EXIT_DONE;
     bool told =
         out->code || (out->opened && out->file.error) || (out->data_opened && out->data.error);
     if (out->progress && out->shown > 0) fputs("\r\033[K", stderr);

@@ -5,7 +5,7 @@
 #include "cli/base/mapped_file.h"
 
 typedef struct text_lines {
-    mapped file;
+    mapped_file file;
     size_t *begins; /* [count + 1] */
     size_t count;
     char separator;

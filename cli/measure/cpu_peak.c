@@ -50,10 +50,10 @@ static double burst_neon(void) { BURST(float32x4_t, vdupq_n_f32, fma4, first4, 4
 static float fma1(float a, float b, float c) { return a * b + c; }
 static double burst_scalar(void){ BURST(float, , fma1, , 1) }
 
-peak_burst *peak_burst_of(const char *isa) {
+cpu_peak_burst *cpu_peak_burst_of(const char *isa) {
     static const struct {
         const char *isa;
-        peak_burst *burst;
+        cpu_peak_burst *burst;
     } bursts[] = {
         { "scalar", burst_scalar },
 #if defined(__x86_64__)
@@ -74,7 +74,7 @@ static double now(void) { return seconds_on(CLOCK_THREAD_CPUTIME_ID); }
 /* ---- several threads at once ---- */
 
 typedef struct crew {
-    peak_burst *burst; /* multiply-adds: of what, and how long */
+    cpu_peak_burst *burst; /* multiply-adds: of what, and how long */
     double until_seconds;
     const uint64_t *memory; /* reading: NULL for multiply-adds */
     size_t words, share;
@@ -128,14 +128,14 @@ static double run_crew(crew *c, int threads) {
     return rate;
 }
 
-double peak_flops(int threads, double seconds) {
+double cpu_peak_flops(int threads, double seconds) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    crew c = { .burst = peak_burst_of(cpu.isa), .until_seconds = seconds };
+    crew c = { .burst = cpu_peak_burst_of(cpu.isa), .until_seconds = seconds };
     return run_crew(&c, threads);
 }
 
-double peak_bandwidth(int threads) {
+double cpu_peak_bandwidth(int threads) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
     size_t least = (size_t)128 << 20, bytes = cpu.l3_bytes * 2 > least ? cpu.l3_bytes * 2 : least;

@@ -10,18 +10,18 @@
 #include <pith/pith.h>
 
 /* One burst of f32 multiply-adds in the calling thread, about 0.1 ms; returns its FLOP. */
-typedef double peak_burst(void);
+typedef double cpu_peak_burst(void);
 
 /* Returns the burst of an instruction set (the name is that of pith_cpu_info), or NULL if this
  * machine's kind of processor has no such set. */
-peak_burst *peak_burst_of(const char *isa);
+cpu_peak_burst *cpu_peak_burst_of(const char *isa);
 
 /* Returns the FLOP per second of `threads` threads together. Each runs for `seconds` of its own CPU
  * time. */
-PITH_API double peak_flops(int threads, double seconds);
+PITH_API double cpu_peak_flops(int threads, double seconds);
 
 /* Returns the bytes per second that `threads` threads together read from memory far larger than the
  * caches, or 0 if such memory cannot be allocated. */
-PITH_API double peak_bandwidth(int threads);
+PITH_API double cpu_peak_bandwidth(int threads);
 
 #endif

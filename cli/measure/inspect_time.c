@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/input/model_inputs.h"
-#include "cli/input/synthetic.h"
+#include "cli/input/synthetic_texts.h"
 #include "cli/measure/cpu_peak.h"
 #include "cli/measure/step_times.h"
 #include "cli/output/json_out.h"
@@ -124,7 +124,7 @@ static int measure(const command *c, subject *s, const time_options *o) {
     int code = run_once(s, NULL, &err) ? fail(c, "%s", err.message) : EXIT_DONE;
     for (size_t r = 0; r < runs && !code; r++) {
         pith_profile *profile = NULL;
-        peaks[r] = peak_flops(s->threads, PEAK_SECONDS);
+        peaks[r] = cpu_peak_flops(s->threads, PEAK_SECONDS);
         if (pith_profile_create(&profile, NULL, &err)) return fail(c, "%s", err.message);
         double begin = now_seconds();
         pith_status status = run_once(s, profile, &err);

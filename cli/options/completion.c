@@ -106,18 +106,20 @@ static void zsh_action(FILE *out, const char *takes, const char *choices) {
         completion_words(out, choices);
         fputc(')', out);
     } else {
-        fputs(completion_takes(takes, "MODEL")  ? ":_pith_models"
-              : completion_takes(takes, "FILE") ? ":_files"
-              : completion_takes(takes, "DIR")  ? ":_files -/"
-                                                : ": ",
-              out);
+        const char *words = ": ";
+        if (completion_takes(takes, "MODEL"))
+            words = ":_pith_models";
+        else if (completion_takes(takes, "FILE"))
+            words = ":_files";
+        else if (completion_takes(takes, "DIR"))
+            words = ":_files -/";
+        fputs(words, out);
     }
 }
 
 static void zsh_option(const option_row *row, FILE *out) {
-    const char *often = row->kind == OPTION_LIST ? "*" : "", *value = !row->takes    ? ""
-                                                                      : row->implied ? "=-"
-                                                                                     : "=";
+    const char *often = row->kind == OPTION_LIST ? "*" : "", *value = "";
+    if (row->takes) value = row->implied ? "=-" : "=";
     if (row->letter && row->kind == OPTION_LIST)
         fprintf(out, "            '*'{-%c%s,--%s%s}'[", row->letter, row->takes ? "+" : "",
                 row->name, value);
@@ -194,11 +196,14 @@ static void fish_value(FILE *out, const char *takes, const char *choices) {
         completion_words(out, choices);
         fputc('\'', out);
     } else {
-        fputs(completion_takes(takes, "MODEL")  ? " -r -F -a '(__pith_models)'"
-              : completion_takes(takes, "FILE") ? " -r -F"
-              : completion_takes(takes, "DIR")  ? " -x -a '(__fish_complete_directories)'"
-                                                : " -x",
-              out);
+        const char *words = " -x";
+        if (completion_takes(takes, "MODEL"))
+            words = " -r -F -a '(__pith_models)'";
+        else if (completion_takes(takes, "FILE"))
+            words = " -r -F";
+        else if (completion_takes(takes, "DIR"))
+            words = " -x -a '(__fish_complete_directories)'";
+        fputs(words, out);
     }
 }
 

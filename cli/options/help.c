@@ -39,11 +39,10 @@ static int help_spell(char *text, size_t size, const option_row *row) {
     char letter[8] = "", alias[40] = "";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     if (row->alias) snprintf(alias, sizeof alias, "--%s, ", row->alias);
+    const char *before = "";
+    if (row->takes) before = row->implied ? "[=" : " ";
     return snprintf(text, size, "%s%s--%s%s%s%s%s", letter, alias,
-                    option_switched_off(row) ? "[no-]" : "", row->name,
-                    !row->takes    ? ""
-                    : row->implied ? "[="
-                                   : " ",
+                    option_switched_off(row) ? "[no-]" : "", row->name, before,
                     row->takes ? row->takes : "", row->implied ? "]" : "");
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options/config.h"
+#include "cli/options/config_file.h"
 
 /* Values that belong together. */
 typedef struct preset {
@@ -101,10 +101,15 @@ static int store_preset(const command *c, void *settings, const preset *p) {
  * environment, 2 above it. A wrong name has been refused before. */
 static const preset *find_preset(const char *by_flag, int *layer) {
     const char *by_variable = source_variable(&option_rows[ROW_preset]);
-    const char *name = by_flag       ? by_flag
-                       : by_variable ? by_variable
-                                     : config_text(&config, "preset");
-    *layer = by_flag ? 2 : by_variable ? 1 : 0;
+    const char *name = by_flag;
+    *layer = 2;
+    if (!by_flag && by_variable) {
+        name = by_variable;
+        *layer = 1;
+    } else if (!by_flag) {
+        name = config_text(&config, "preset");
+        *layer = 0;
+    }
     for (size_t i = 0; name && i < sizeof presets / sizeof presets[0]; i++)
         if (!strcmp(presets[i].name, name)) return &presets[i];
     return NULL;

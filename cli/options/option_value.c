@@ -60,7 +60,8 @@ static bool parse_threads(int32_t *value, const option_row *row, const char *tex
     const bool max = !strcmp(text, "max");
     if (!max && strcmp(text, "cores")) return parse_int(value, row, text);
     pith_cpu_report(&cpu, NULL);
-    *value = max ? cpu.cpus : cpu.cores < cpu.threads ? cpu.cores : cpu.threads;
+    *value = cpu.cores < cpu.threads ? cpu.cores : cpu.threads;
+    if (max) *value = cpu.cpus;
     return true;
 }
 

@@ -11,7 +11,7 @@
 #include "cli/base/message.h"
 #include "cli/options/help.h"
 #include "cli/options/option_sources.h"
-#include "cli/output/files.h"
+#include "cli/output/call_files.h"
 #include "cli/output/json_out.h"
 
 /* The verb that runs, for messages of functions that all share. */
@@ -264,5 +264,5 @@ int take_options(const command *c, void *settings, int argc, char **argv, string
     if (code < 0) code = take_sources(c, settings, &names);
     if (code < 0) code = store_flags(c, settings, flags, count);
     free(flags);
-    return code < 0 ? files_declare(c, settings, rest, config_in_use()) : code;
+    return code < 0 ? call_files_declare(c, settings, rest, config_in_use()) : code;
 }

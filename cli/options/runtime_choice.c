@@ -61,9 +61,8 @@ int runtime_choice_check(const command *c, const runtime_choice *choice) {
 void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32_t threads) {
     pith_runtime_options options = PITH_RUNTIME_OPTIONS_INIT;
     options.strict = choice->strict;
-    options.ort_library = choice->library  ? choice->library
-                          : choice->python ? NULL
-                                           : variable("ORT_DYLIB_PATH");
+    options.ort_library = choice->library;
+    if (!choice->library && !choice->python) options.ort_library = variable("ORT_DYLIB_PATH");
     options.ort_python = choice->python ? choice->python : variable("VIRTUAL_ENV");
     options.ort_optimization = choice->level;
     options.ort_threads = threads;

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/base/temporary.h"
-#include "cli/output/files.h"
+#include "cli/base/temporary_file.h"
+#include "cli/output/call_files.h"
 
 static bool same_file(const struct stat *a, const struct stat *b) {
     return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -57,7 +57,7 @@ static char *beside(const char *target, const char *suffix, bool may_shorten) {
 static FILE *open_beside(output *out, const struct stat *old) {
     if (old && access(out->target, W_OK)) return NULL;
     out->temporary = beside(out->target, ".XXXXXX", true);
-    int fd = temporary_make(out->temporary);
+    int fd = temporary_file_make(out->temporary);
     if (fd < 0) return NULL;
     mode_t mask = umask(0);
     umask(mask);
@@ -66,7 +66,7 @@ static FILE *open_beside(output *out, const struct stat *old) {
     int error = errno;
     close(fd);
     unlink(out->temporary);
-    temporary_forget(out->temporary);
+    temporary_file_forget(out->temporary);
     errno = error;
     return NULL;
 }
@@ -89,14 +89,15 @@ int output_open(output *out, const command *c, const char *path, const string_li
         return known && is_input(&standard, inputs) ? refuse_input(c, "standard output")
                                                     : EXIT_DONE;
     if (there && is_input(&st, inputs)) return refuse_input(c, path);
-    int code = files_check(c, path);
+    int code = call_files_check(c, path);
     if (code) return code;
     out->path = path;
     if (there && !S_ISREG(st.st_mode))
         out->file = fopen(path, "wb");
-    else
-        out->file =
-            (out->target = files_follow(path)) ? open_beside(out, there ? &st : NULL) : NULL;
+    else {
+        out->target = call_files_follow(path);
+        out->file = out->target ? open_beside(out, there ? &st : NULL) : NULL;
+    }
     return out->file ? EXIT_DONE : fail_open(out, c);
 }
 
@@ -106,7 +107,7 @@ int output_resume(output *out, const command *c, const char *path, const string_
     *out = (output){ .path = path, .resumable = true };
     if (there && !S_ISREG(st.st_mode)) return fail(c, "%s: only a file can be resumed", path);
     if (there && is_input(&st, inputs)) return refuse_input(c, path);
-    if (!(out->target = files_follow(path))) return fail_open(out, c);
+    if (!(out->target = call_files_follow(path))) return fail_open(out, c);
     out->temporary = beside(out->target, ".part", false);
     int fd = open(out->temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666),
         code = EXIT_DONE;
@@ -129,7 +130,7 @@ int output_resume(output *out, const command *c, const char *path, const string_
 }
 
 bool output_has_part(const char *path) {
-    char *target = files_follow(path), *part = target ? beside(target, ".part", false) : NULL;
+    char *target = call_files_follow(path), *part = target ? beside(target, ".part", false) : NULL;
     const bool there = part && !access(part, F_OK);
     free(target);
     free(part);
@@ -178,7 +179,7 @@ static bool settle(output *out, const command *c, bool complete) {
                EXIT_DONE;
     else if (!complete && !out->resumable)
         unlink(out->temporary);
-    temporary_forget(out->temporary);
+    temporary_file_forget(out->temporary);
     return good;
 }
 

@@ -18,9 +18,9 @@ typedef struct output {
     int error;        /* errno of the first failed write; 0: none */
 } output;
 
-/* path: NULL or "-" is stdout. The output must be none of the files that the call names (files.h),
- * and none of inputs: files found in folders and the like; an empty list is stdin, NULL nothing.
- * EXIT_DONE, or another exit code after a message. */
+/* path: NULL or "-" is stdout. The output must be none of the files that the call names
+ * (call_files.h), and none of inputs: files found in folders and the like; an empty list is stdin,
+ * NULL nothing. EXIT_DONE, or another exit code after a message. */
 int output_open(output *out, const command *c, const char *path, const string_list *inputs);
 /* For work that may be interrupted: the file grows as PATH.part, which stays, whatever ends the
  * process, until the work is complete. If there is one it is opened as it is, at its beginning. One

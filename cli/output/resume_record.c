@@ -167,9 +167,8 @@ int resume_record_at(resume_record *r, const command *c, uint64_t file, bool don
     r->done = done;
     errno = 0;
     const bool good = fprintf(r->file_handle, "%s %" PRIu64 "\n", done ? "done" : "file", file) > 0;
-    return good && !fflush(r->file_handle)
-               ? EXIT_DONE
-               : fail(c, "%s: %s", r->path, strerror(errno ? errno : EIO));
+    if (good && !fflush(r->file_handle)) return EXIT_DONE;
+    return fail(c, "%s: %s", r->path, strerror(errno ? errno : EIO));
 }
 
 bool resume_record_agrees(resume_record *r, uint64_t rows, uint64_t hash) {

@@ -87,10 +87,10 @@ void picture_out_names_free(char **names, size_t count) {
 const char *picture_out_format(const char *name) {
     const char *end = strrchr(name, '.');
     if (!end) return NULL;
-    return !strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg") ? "jpeg"
-           : !strcasecmp(end, ".png")                            ? "png"
-           : !strcasecmp(end, ".webp")                           ? "webp"
-                                                                 : NULL;
+    if (!strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg")) return "jpeg";
+    if (!strcasecmp(end, ".png")) return "png";
+    if (!strcasecmp(end, ".webp")) return "webp";
+    return NULL;
 }
 
 int picture_out_folders(const command *c, const char *path) {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/base/message.h"
-#include "cli/base/temporary.h"
+#include "cli/base/temporary_file.h"
 #include "cli/base/text_input.h"
 #include "cli/output/output.h"
 #include "cli/tables/inspect_database.h"
@@ -130,7 +130,9 @@ static char *run_full(const char *path) {
         return full ? full : copy;
     }
     if (slash) *slash = 0;
-    full = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+    const char *folder = slash ? copy : ".";
+    if (slash == copy) folder = "/";
+    full = realpath(folder, NULL);
     char *result = full ? run_file(full, base) : strdup(path);
     free(full);
     free(copy);
@@ -164,7 +166,8 @@ static char *run_place(const char *run, const char *path) {
 }
 
 static const char *run_item(const json_t *names, size_t i) {
-    return json_string_value(json_is_array(names) ? json_array_get(names, i) : i ? NULL : names);
+    if (json_is_array(names)) return json_string_value(json_array_get(names, i));
+    return i ? NULL : json_string_value(names);
 }
 
 bool run_same_files(const char *run, const json_t *a, const json_t *b) {
@@ -219,7 +222,7 @@ static int run_open_source(relational_run *run, const command *c, const char *so
     database_making making = *how;
     output out;
     if (!making.schema && !access(own, R_OK)) making.schema = own;
-    const int file = temporary_make(path);
+    const int file = temporary_file_make(path);
     int code = file < 0 ? fail(c, "%s: %s", path, strerror(errno)) : EXIT_DONE;
     if (file >= 0) close(file);
     if (!code) code = output_open(&out, c, path, NULL);
@@ -229,7 +232,7 @@ static int run_open_source(relational_run *run, const command *c, const char *so
     }
     if (!code) code = run_add_database(run, c, path, "");
     if (file >= 0) unlink(path);
-    temporary_forget(path);
+    temporary_file_forget(path);
     free(path);
     free(own);
     return code;

@@ -10,7 +10,7 @@
 
 #include "cli/base/cli.h"
 #include "cli/compare/bench_runtimes.h"
-#include "cli/input/synthetic.h"
+#include "cli/input/synthetic_texts.h"
 #include "cli/measure/cpu_peak.h"
 #include "cli/measure/step_times.h"
 #include "cli/options/work_options.h"
@@ -85,7 +85,11 @@ static void make_texts(workload *w, const char *name, int words, int32_t tokens,
     uint64_t seed = 7;
     w->name = name;
     for (int made = 0; count ? w->count < (size_t)count : !made || made < tokens;) {
-        int length = words > 0 ? words : words == 0 ? synthetic_length(&seed) : 10;
+        int length = 10;
+        if (words > 0)
+            length = words;
+        else if (words == 0)
+            length = synthetic_length(&seed);
         if (words < 0)
             bytes_print(&w->text, "user_id of customers variant_%zu", w->count);
         else
@@ -200,7 +204,7 @@ static pith_status count_work(bench *b, workload *w, pith_error *err) {
 static size_t calls_of(const workload *w) { return w->count == 1 ? 40 : 1; }
 
 static pith_status run_series(bench *b, series *s, pith_error *err) {
-    s->peaks[s->rounds++] = peak_flops(s->threads, PEAK_SECONDS);
+    s->peaks[s->rounds++] = cpu_peak_flops(s->threads, PEAK_SECONDS);
     for (size_t i = 0; i < calls_of(s->load); i++) {
         double processor = processor_seconds(), begin = now_seconds();
         pith_status status = bench_embed(b, s->load, s->chunk, s->threads, NULL, NULL, err);
@@ -271,7 +275,7 @@ static pith_status bench_measure(bench *b, pith_profile *profile, pith_error *er
     }
     b->worked.peak = read_memory().peak;
     if (!status) status = measure_opening(b, err);
-    b->bandwidth = peak_bandwidth(b->threads[b->thread_counts - 1]);
+    b->bandwidth = cpu_peak_bandwidth(b->threads[b->thread_counts - 1]);
     return status;
 }
 

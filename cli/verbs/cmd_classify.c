@@ -111,7 +111,8 @@ static int classify_files(const classify_settings *s, const pith_model *model,
     text_batch b;
     int code = output_open(&out, &command_classify, s->output, files);
     if (code) return code;
-    text_batch_open(&b, files, s->jsonl ? s->field ? s->field : "text" : NULL, s->pair_field);
+    const char *field = s->field ? s->field : "text";
+    text_batch_open(&b, files, s->jsonl ? field : NULL, s->pair_field);
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
     b.bad.report = s->errors == ERRORS_REPORT;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/base/cli.h"
-#include "cli/export/drawn_texts.h"
+#include "cli/export/calibration_texts.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
 
@@ -22,12 +22,12 @@ static int compile_calibrate(pith_model *model, const char *what, bool progress)
     const command *c = &command_compile;
     pith_calibrate_options options = PITH_CALIBRATE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
-    drawn_texts drawn = { .count = 0 };
+    calibration_texts drawn = { .count = 0 };
     int code = EXIT_DONE;
     if (what && !strcmp(what, "none")) return EXIT_DONE;
     if (!what && !pith_embed_dim(model, NULL)) return EXIT_DONE;
     if (what && strcmp(what, "vocabulary") != 0) {
-        code = drawn_texts_read(&drawn, c, what);
+        code = calibration_texts_read(&drawn, c, what);
         options.texts = drawn.texts;
         options.text_count = drawn.count;
     }
@@ -35,7 +35,7 @@ static int compile_calibrate(pith_model *model, const char *what, bool progress)
     if (!code && pith_model_calibrate(model, &options, &err) &&
         (what || err.code != PITH_ERR_UNSUPPORTED))
         code = fail(c, "%s", err.message);
-    drawn_texts_free(&drawn);
+    calibration_texts_free(&drawn);
     return code;
 }
 

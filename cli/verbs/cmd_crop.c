@@ -18,11 +18,11 @@
 #include "cli/output/csv_out.h"
 #include "cli/output/output.h"
 #include "cli/output/profile_file.h"
-#include "cli/pictures/crop_list.h"
+#include "cli/pictures/crop_map.h"
 #include "cli/pictures/crop_name.h"
 #include "cli/pictures/crop_picture.h"
 #include "cli/pictures/picture_out.h"
-#include "cli/pictures/written_details.h"
+#include "cli/pictures/picture_out_details.h"
 
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 64 };
 
@@ -245,15 +245,17 @@ static void leave_out(crop_job *j, const picture *p, size_t i) {
 /* Writes the crop's file; returns an exit code, after a message. */
 static int write_file(crop_job *j, picture *p, pith_image *crop, const char *name) {
     pith_image_encode_options options = PITH_IMAGE_ENCODE_OPTIONS_INIT;
-    options.format = picture_out_format(name) ? picture_out_format(name)
-                     : j->s->format           ? formats[j->s->format]
-                                              : "png";
+    options.format = "png";
+    if (picture_out_format(name))
+        options.format = picture_out_format(name);
+    else if (j->s->format)
+        options.format = formats[j->s->format];
     if (!p->entry && j->s->format) options.format = formats[j->s->format];
     options.quality = j->s->quality;
     const pith_image_details fitted =
-        picture_details_fit(crop, &p->details, options.format, j->s->rule.fill);
+        picture_out_details_fit(crop, &p->details, options.format, j->s->rule.fill);
     options.details = &fitted;
-    if (!p->lost) p->lost = picture_details_lost(&p->details, &fitted);
+    if (!p->lost) p->lost = picture_out_details_lost(&p->details, &fitted);
     return picture_out_write(j->c, crop, j->s->dir, name, &options, &j->found);
 }
 

@@ -21,7 +21,7 @@
 #include "cli/output/output.h"
 #include "cli/output/profile_file.h"
 #include "cli/pictures/picture_out.h"
-#include "cli/pictures/written_details.h"
+#include "cli/pictures/picture_out_details.h"
 
 /* Pictures that are in memory at once, for each thread. */
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 256 };
@@ -192,8 +192,8 @@ static int write_annotated(detect_job *j, picture *p) {
     options.format = picture_out_format(p->name);
     annotate_faces(&p->image, &p->faces);
     const pith_image_details fitted =
-        picture_details_fit(&p->image, &p->details, options.format, black);
-    const char *lost = picture_details_lost(&p->details, &fitted);
+        picture_out_details_fit(&p->image, &p->details, options.format, black);
+    const char *lost = picture_out_details_lost(&p->details, &fitted);
     options.details = &fitted;
     code = picture_out_write(j->c, &p->image, j->s->annotate, p->name, &options, &j->found);
     if (lost)

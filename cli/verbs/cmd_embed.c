@@ -23,9 +23,9 @@
 #include "cli/base/message.h"
 #include "cli/embed/embed_chunks.h"
 #include "cli/embed/embed_images.h"
-#include "cli/embed/embed_kinds.h"
+#include "cli/embed/embed_encodings.h"
 #include "cli/embed/embed_settings.h"
-#include "cli/embed/json_members.h"
+#include "cli/input/kept_members.h"
 #include "cli/input/bad_lines.h"
 #include "cli/input/json_line.h"
 #include "cli/output/output.h"
@@ -520,7 +520,7 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
     if (!s->images) work_tell_max_length(j->model, &s->embed.max_length);
-    /* embed_kinds.c and embed_pictures check the rest */
+    /* embed_encodings.c and embed_pictures check the rest */
     if (embed_settings_what(s) != PITH_ENCODE_DENSE || s->images) return EXIT_DONE;
     j->dim = pith_embed_dim(j->model, &j->options);
     if (!pith_embed(NULL, j->model, NULL, 0, &j->options, &err)) return EXIT_DONE;
@@ -536,7 +536,7 @@ static int embed_dense(job *j, const command *c, const embed_settings *s,
     j->reports = s->errors == ERRORS_REPORT;
     j->in.limit = j->jsonl ? JSON_LINE_BYTES : LINE_BYTES;
     json_line_init(&j->json, j->in.replace);
-    keep_members_set(&j->json, s->keep, false);
+    kept_members_set(&j->json, s->keep, false);
     output out;
     bytes options_text = { NULL, 0, 0 };
     int code = vector_layout_make(&j->layout, c, &s->layout, j->dim);
@@ -552,7 +552,7 @@ static int embed_dense(job *j, const command *c, const embed_settings *s,
     free(options_text.data);
     vector_layout_free(&j->layout);
     text_input_close(&j->in);
-    keep_members_free(&j->json);
+    kept_members_free(&j->json);
     json_line_free(&j->json);
     return code;
 }
@@ -561,13 +561,13 @@ static int embed_dense(job *j, const command *c, const embed_settings *s,
 static int embed_others(job *j, const command *c, const embed_settings *s,
                         const string_list *files) {
     text_batch b;
-    embed_kinds kinds = { .c = c,
-                          .model = j->model,
-                          .bm25 = j->bm25,
-                          .options = PITH_ENCODE_OPTIONS_INIT,
-                          .refuses_long = s->longs.action == LONG_ERROR,
-                          .format = (vector_format)s->layout.format,
-                          .output = s->output };
+    embed_encodings kinds = { .c = c,
+                              .model = j->model,
+                              .bm25 = j->bm25,
+                              .options = PITH_ENCODE_OPTIONS_INIT,
+                              .refuses_long = s->longs.action == LONG_ERROR,
+                              .format = (vector_format)s->layout.format,
+                              .output = s->output };
     embed_chunks chunks = {
         c, j->model, j->options, &s->longs, &s->layout, s->output, s->resume, 0
     };
@@ -581,11 +581,12 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
     b.in.replace = s->invalid == 1;
     b.bad.report = s->errors == ERRORS_REPORT;
     b.keeps = s->jsonl && s->layout.format == FORMAT_JSONL;
-    keep_members_set(&b.json, s->keep, s->longs.result == CHUNKS_ROWS);
-    int code = chunked ? embed_chunks_run(&chunks, &b, files) : embed_kinds_run(&kinds, &b, files);
+    kept_members_set(&b.json, s->keep, s->longs.result == CHUNKS_ROWS);
+    int code =
+        chunked ? embed_chunks_run(&chunks, &b, files) : embed_encodings_run(&kinds, &b, files);
     if (chunked) j->options.stats->truncated += chunks.cut;
     code = bad_lines_end(b.bad.total, c, code);
-    keep_members_free(&b.json);
+    kept_members_free(&b.json);
     text_batch_close(&b);
     return code;
 }
@@ -593,11 +594,12 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
 static int embed_pictures(job *j, const command *c, const embed_settings *s,
                           const string_list *files) {
     pith_error err = PITH_ERROR_INIT;
+    const char *field = s->field ? s->field : "path";
     embed_images e = { .c = c,
                        .model = j->model,
                        .options = PITH_EMBED_IMAGES_OPTIONS_INIT,
                        .paths = files,
-                       .field = s->jsonl && !files->count ? (s->field ? s->field : "path") : NULL,
+                       .field = s->jsonl && !files->count ? field : NULL,
                        .null = s->null,
                        .objects = s->jsonl,
                        .progress = j->progress,
@@ -642,7 +644,10 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     double began = now_seconds();
     const bool simple =
         embed_settings_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
-    code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
+    if (s->images)
+        code = embed_pictures(&j, c, s, files);
+    else
+        code = (simple ? embed_dense : embed_others)(&j, c, s, files);
     if (!j.refuses_long && j.model)
         long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
     json_t *told = s->images ? j.pictures : text_stats(&stats, now_seconds() - began);

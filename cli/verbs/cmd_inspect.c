@@ -277,9 +277,11 @@ typedef struct inspect_settings {
 } inspect_settings;
 
 static int inspect_with(const command *c, inspect_settings *s) {
-    const pith_description form = s->ops   ? PITH_DESCRIBE_NODES
-                                  : s->dot ? PITH_DESCRIBE_DOT
-                                           : PITH_DESCRIBE_JSON;
+    pith_description form = PITH_DESCRIBE_JSON;
+    if (s->ops)
+        form = PITH_DESCRIBE_NODES;
+    else if (s->dot)
+        form = PITH_DESCRIBE_DOT;
     s->timing.as_json = s->json;
     if (!s->timing.runs) s->timing.runs = 20;
     if (!s->timing.threads) s->timing.threads = 1;

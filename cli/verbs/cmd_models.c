@@ -74,11 +74,10 @@ static void models_print_row(const known_model *m, const int *widths) {
     for (int k = 0; k < KNOWN_FIELDS; k++) {
         if (!models_is_column(k)) continue;
         bool number = k == KNOWN_DIM || k == KNOWN_SIZE;
-        printf(k == KNOWN_LANGUAGES ? "%*s\n" : "%*s  ",
-               k == KNOWN_LANGUAGES ? 0
-               : number             ? widths[k]
-                                    : -widths[k],
-               models_cell(m, k));
+        if (k == KNOWN_LANGUAGES)
+            printf("%s\n", models_cell(m, k));
+        else
+            printf("%*s  ", number ? widths[k] : -widths[k], models_cell(m, k));
     }
 }
 

@@ -69,9 +69,11 @@ static int pull_take_name(pull *p, const char *argument) {
 
 static int pull_take_endpoint(pull *p) {
     const char *variable = getenv("HF_ENDPOINT");
-    const char *endpoint = p->s->endpoint          ? p->s->endpoint
-                           : variable && *variable ? variable
-                                                   : PULL_ENDPOINT;
+    const char *endpoint = PULL_ENDPOINT;
+    if (p->s->endpoint)
+        endpoint = p->s->endpoint;
+    else if (variable && *variable)
+        endpoint = variable;
     size_t n = strlen(endpoint);
     while (n && endpoint[n - 1] == '/') n--;
     if (n >= sizeof p->endpoint ||

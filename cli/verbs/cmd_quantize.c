@@ -9,7 +9,7 @@
 #include "cli/arrays/tensor_sets.h"
 #include "cli/base/cli.h"
 #include "cli/base/message.h"
-#include "cli/export/drawn_texts.h"
+#include "cli/export/calibration_texts.h"
 #include "cli/export/eval_vectors.h"
 #include "cli/export/model_card.h"
 #include "cli/export/model_out.h"
@@ -23,7 +23,7 @@ typedef struct quantize_settings {
     int32_t rows; /* -1: as the scheme has it */
     string_list keep;
     eval_texts on; /* of --eval */
-    drawn_texts drawn;
+    calibration_texts drawn;
     tensor_sets sets;
     model_card card;
     pith_quantize_model_options to;
@@ -92,7 +92,7 @@ static int quantize_read(quantize_settings *s, const command *c) {
         s->to.inputs = s->sets.tensors;
         s->to.input_sets = s->sets.count;
     } else {
-        code = drawn_texts_read(&s->drawn, c, s->texts);
+        code = calibration_texts_read(&s->drawn, c, s->texts);
         s->to.texts = s->drawn.texts;
         s->to.text_count = s->drawn.count;
     }
@@ -234,7 +234,8 @@ static int quantize_model(const command *c, quantize_settings *s) {
         code = s->target > 0 ? quantize_to_target(s, &out, &report, &figures)
                              : quantize_once(s, &out, s->force, &report, &figures);
     if (!code) code = quantize_describe(s, &out, &report, &figures);
-    return code ? code : quantize_tell(s, &out, &report, s->eval ? &figures : NULL);
+    if (code) return code;
+    return quantize_tell(s, &out, &report, s->eval ? &figures : NULL);
 }
 
 static int32_t quantize_calibration(const quantize_settings *s) {
@@ -293,7 +294,7 @@ static int quantize_run(int argc, char **argv) {
     if (code < 0 && s.eval && (code = eval_texts_read(&s.on, c, s.eval)) == EXIT_DONE) code = -1;
     if (code < 0) code = quantize_model(c, &s);
     eval_texts_free(&s.on);
-    drawn_texts_free(&s.drawn);
+    calibration_texts_free(&s.drawn);
     tensor_sets_free(&s.sets);
     free(s.keep.items);
     return code;

@@ -180,7 +180,11 @@ static int answer_lines(const rerank_settings *s, const pith_model *model, text_
     for (; !code && !out->error && (state = text_input_next(in, &line, &cut)) != 0; line.size = 0) {
         json_error_t fault;
         json_t *object = NULL;
-        const char *why = state < 0 ? in->message : cut ? "the line is longer than 64 MiB" : NULL;
+        const char *why = NULL;
+        if (state < 0)
+            why = in->message;
+        else if (cut)
+            why = "the line is longer than 64 MiB";
         if (!why && json_line_blank((pith_str){ line.data, line.size })) continue;
         if (!why) object = read_object(line, &why, &fault);
         if (!why) why = take_question(&q, &documents, object);
@@ -203,7 +207,8 @@ static int rerank_files(const rerank_settings *s, const pith_model *model,
     text_batch b;
     int code = output_open(&out, &command_rerank, s->output, files);
     if (code) return code;
-    text_batch_open(&b, files, s->jsonl ? s->field ? s->field : "text" : NULL, NULL);
+    const char *field = s->field ? s->field : "text";
+    text_batch_open(&b, files, s->jsonl ? field : NULL, NULL);
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
     b.bad.report = s->errors == ERRORS_REPORT;

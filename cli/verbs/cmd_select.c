@@ -14,7 +14,7 @@
 #include "cli/output/output.h"
 #include "cli/select/ort_config.h"
 #include "cli/select/piece_file.h"
-#include "cli/select/select_cost.h"
+#include "cli/select/cost/select_cost.h"
 #include "cli/select/select_uses.h"
 #include "cli/select/select_why.h"
 
@@ -310,9 +310,13 @@ static int select_all(piece_list *list) {
 static int select_do(const select_settings *s, const string_list *rest, unsigned uses) {
     piece_list list = { 0 };
     int unread = EXIT_DONE;
-    int code = s->all     ? select_all(&list)
-               : s->merge ? select_merge(&list, rest, &unread)
-                          : select_models(&list, rest, s, uses, &unread);
+    int code;
+    if (s->all)
+        code = select_all(&list);
+    else if (s->merge)
+        code = select_merge(&list, rest, &unread);
+    else
+        code = select_models(&list, rest, s, uses, &unread);
     if (!code) code = select_read_isas(&list, s->isas);
     if (!code && s->cost) code = select_weigh(&list, s, rest, uses);
     if (!code) code = select_write_ort(s, rest);

@@ -316,7 +316,11 @@ static int tokenize_files(const command *c, const tokenize_settings *s, const st
     text_input_open(&in, files);
     in.separator = s->null ? 0 : '\n';
     in.replace = s->invalid == 1;
-    in.limit = s->jsonl ? JSON_LINE_BYTES : !cut_off ? WHOLE_BYTES : LINE_BYTES;
+    in.limit = LINE_BYTES;
+    if (s->jsonl)
+        in.limit = JSON_LINE_BYTES;
+    else if (!cut_off)
+        in.limit = WHOLE_BYTES;
     json_line_init(&json, in.replace);
     code = tokenize_all(&bad, s, &json, &in, &out);
     json_line_free(&json);
@@ -347,7 +351,11 @@ static int tokenize_run(int argc, char **argv) {
     s.options.raw = s.raw;
     s.options.no_offsets = !s.full;
     s.options.characters = s.characters;
-    s.options.left = s.side == 0 ? 0 : s.side == 1 ? -1 : 1;
+    s.options.left = 1;
+    if (s.side == 0)
+        s.options.left = 0;
+    else if (s.side == 1)
+        s.options.left = -1;
     s.options.overflow = s.overflow;
     if (s.jsonl && !s.field) s.field = "text";
     if (!s.pair_field) s.pair_field = "text_pair";

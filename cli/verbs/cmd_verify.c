@@ -18,7 +18,7 @@
 #include "cli/base/parallel.h"
 #include "cli/base/text_input.h"
 #include "cli/compare/compare_tensors.h"
-#include "cli/compare/compile_model.h"
+#include "cli/compare/reopen_compiled.h"
 #include "cli/compare/verify_fusions.h"
 #include "cli/options/runtime_choice.h"
 #include "cli/output/json_out.h"

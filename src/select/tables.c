@@ -17,7 +17,7 @@
 #include "models/open/model_runtime.h"
 #include "models/open/reader.h"
 #include "models/tasks/task.h"
-#include "tables/sources/source.h"
+#include "tables/sources/table_source.h"
 #include "text/pipeline.h"
 
 #define OP(symbol) extern const pith__op pith__op_##symbol;

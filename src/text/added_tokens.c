@@ -17,10 +17,10 @@ const struct pith__added_flag pith__added_flags[PITH_ADDED_FLAGS] = {
     { "special", PITH_ADDED_SPECIAL },
 };
 
-pith_status pith__added_create(pith__loader *loader) {
-    pith__added *added = pith__arena_array(loader->arena, 1, sizeof *added);
+pith_status pith__added_tokens_create(pith__loader *loader) {
+    pith__added_tokens *added = pith__arena_array(loader->arena, 1, sizeof *added);
     if (!added) return pith__fail_memory(loader->err, sizeof *added);
-    loader->tokenizer->added = added;
+    loader->tokenizer->added_tokens = added;
     return pith__map_init(&added->by_content, loader->arena, 16);
 }
 
@@ -29,7 +29,7 @@ pith_status pith__added_create(pith__loader *loader) {
 pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32_t id,
                                    uint32_t flags) {
     pith_tokenizer *t = loader->tokenizer;
-    pith__added *added = t->added;
+    pith__added_tokens *added = t->added_tokens;
     if (!content.size) return PITH_OK;
     if (content.size > PITH_ADDED_MAX)
         return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
@@ -62,9 +62,9 @@ pith_status pith__loader_add_token(pith__loader *loader, pith_str content, int32
     return PITH_OK;
 }
 
-pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64_t listed,
-                                   uint32_t flags) {
-    const pith__added *added = loader->tokenizer->added;
+pith_status pith__added_tokens_add_listed(pith__loader *loader, pith_str content, int64_t listed,
+                                          uint32_t flags) {
+    const pith__added_tokens *added = loader->tokenizer->added_tokens;
     PITH_TRY(pith__loader_add_token(loader, content, -1, flags));
     uint32_t known = pith__map_get(&added->by_content, content);
     if (known == UINT32_MAX || added->tokens[known].id == listed) return PITH_OK;
@@ -75,7 +75,7 @@ pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64
                       PITH_STR_ARG(content), (long long)listed, (int)added->tokens[known].id);
 }
 
-void pith__added_parse(pith__json *j, pith__loader *loader) {
+void pith__added_tokens_parse(pith__json *j, pith__loader *loader) {
     pith_str key, content = { "", 0 };
     uint32_t flags = 0;
     int32_t id = -1;
@@ -99,7 +99,9 @@ void pith__added_parse(pith__json *j, pith__loader *loader) {
 
 static int compare_patterns(pith_str a, pith_str b) {
     int c = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-    return c ? c : a.size < b.size ? -1 : a.size > b.size;
+    if (c) return c;
+    if (a.size < b.size) return -1;
+    return a.size > b.size;
 }
 
 /* Shell sort: no libc qsort with context in C11, and lists are short. less(a, b) compares token
@@ -124,8 +126,8 @@ static void sort_indices(uint32_t *order, size_t count, const pith__added_token 
     }
 }
 
-static pith_status build_set(pith__added_set *set, const pith__added *added, uint32_t normalized,
-                             pith__loader *loader) {
+static pith_status build_set(pith__added_tokens_set *set, const pith__added_tokens *added,
+                             uint32_t normalized, pith__loader *loader) {
     set->order = pith__arena_array(loader->arena, added->count + 1, sizeof *set->order);
     if (!set->order) return pith__fail_memory(loader->err, added->count * sizeof *set->order);
     for (uint32_t i = 0; i < added->count; i++)
@@ -149,7 +151,7 @@ static pith_status build_set(pith__added_set *set, const pith__added *added, uin
     return PITH_OK;
 }
 
-static pith_status normalise_patterns(pith__added *added, pith__loader *loader) {
+static pith_status normalise_patterns(pith__added_tokens *added, pith__loader *loader) {
     pith__encoding *enc = pith__encoding_acquire(loader->tokenizer);
     if (!enc) return pith__fail_memory(loader->err, sizeof *enc);
     pith_status status = PITH_OK;
@@ -176,8 +178,8 @@ static pith_status normalise_patterns(pith__added *added, pith__loader *loader) 
     return status;
 }
 
-pith_status pith__added_finish(pith__loader *loader) {
-    pith__added *added = loader->tokenizer->added;
+pith_status pith__added_tokens_finish(pith__loader *loader) {
+    pith__added_tokens *added = loader->tokenizer->added_tokens;
     if (loader->tokenizer->normalizers.count) PITH_TRY(normalise_patterns(added, loader));
     added->by_id = pith__arena_array(loader->arena, added->count, sizeof *added->by_id);
     if (!added->by_id) return pith__fail_memory(loader->err, added->count * sizeof *added->by_id);
@@ -187,7 +189,7 @@ pith_status pith__added_finish(pith__loader *loader) {
     return build_set(&added->normalized, added, PITH_ADDED_NORMALIZED, loader);
 }
 
-const pith__added_token *pith__added_find(const pith__added *added, int32_t id) {
+const pith__added_token *pith__added_tokens_find(const pith__added_tokens *added, int32_t id) {
     size_t low = 0, high = added->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -202,8 +204,9 @@ const pith__added_token *pith__added_find(const pith__added *added, int32_t id) 
 
 /* The longest token that begins at p, or NULL: the range of tokens that agree so far shrinks with
  * every byte. */
-static const pith__added_token *added_match_at(const pith__added *added, const pith__added_set *set,
-                                               const char *p, const char *end) {
+static const pith__added_token *added_match_at(const pith__added_tokens *added,
+                                               const pith__added_tokens_set *set, const char *p,
+                                               const char *end) {
     uint32_t low = set->first[(unsigned char)*p], high = set->first[(unsigned char)*p + 1];
     const pith__added_token *best = NULL;
     for (size_t depth = 1; low < high; depth++) {
@@ -240,14 +243,16 @@ static uint32_t char_before(const char *begin, const char *p) {
 }
 
 /* The next byte from p on that a token of the set may begin with; NULL: there is none. */
-static const char *added_next_start(const pith__added_set *set, const char *p, const char *end) {
+static const char *added_next_start(const pith__added_tokens_set *set, const char *p,
+                                    const char *end) {
     if (p == end) return NULL;
     if (set->only >= 0) return memchr(p, set->only, (size_t)(end - p));
     while (p < end && set->first[(unsigned char)*p] == set->first[(unsigned char)*p + 1]) p++;
     return p < end ? p : NULL;
 }
 
-bool pith__added_split(pith__encoding *enc, const pith__added *added, const pith__added_set *set) {
+bool pith__added_tokens_split(pith__encoding *enc, const pith__added_tokens *added,
+                              const pith__added_tokens_set *set) {
     if (!set->count) return true;
     for (size_t i = 0; i < enc->piece_count; i++) {
         pith__piece piece = enc->pieces[i];

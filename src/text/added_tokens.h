@@ -26,36 +26,37 @@ extern const struct pith__added_flag {
     uint32_t flag;
 } pith__added_flags[PITH_ADDED_FLAGS];
 
-typedef struct pith__added_set {
+typedef struct pith__added_tokens_set {
     uint32_t *order; /* tokens by pattern */
     uint32_t count;
     uint32_t first[257]; /* order[first[b]] … order[first[b + 1] - 1] begin with byte b */
     int only;            /* the one byte all patterns begin with, or -1 */
-} pith__added_set;
+} pith__added_tokens_set;
 
-typedef struct pith__added {
+typedef struct pith__added_tokens {
     pith__added_token *tokens; /* in the order of the file; a later one with the same content
                                   replaces the earlier */
     size_t count, capacity;
     pith__map by_content; /* content → index */
     uint32_t *by_id;      /* indices, sorted by id */
-    pith__added_set raw, normalized;
+    pith__added_tokens_set raw, normalized;
     bool specials_are_text; /* special tokens are not looked for */
     int32_t next_id;        /* for tokens the file gives no usable id */
-} pith__added;
+} pith__added_tokens;
 
-pith_status pith__added_create(pith__loader *loader);
+pith_status pith__added_tokens_create(pith__loader *loader);
 /* Sorts and normalises the tokens. Call it after the model and the normalizers are loaded. */
-pith_status pith__added_finish(pith__loader *loader);
+pith_status pith__added_tokens_finish(pith__loader *loader);
 /* Adds the token of an object of tokenizer.json. Its id there is ignored, as Hugging Face does,
  * except in a frozen tokenizer. */
-void pith__added_parse(pith__json *j, pith__loader *loader);
+void pith__added_tokens_parse(pith__json *j, pith__loader *loader);
 /* pith__loader_add_token, but the token must get the id it is listed with. */
-pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64_t listed,
-                                   uint32_t flags);
+pith_status pith__added_tokens_add_listed(pith__loader *loader, pith_str content, int64_t listed,
+                                          uint32_t flags);
 /* Cuts the encoding's pieces without id at the tokens of the set. */
-bool pith__added_split(pith__encoding *enc, const pith__added *added, const pith__added_set *set);
+bool pith__added_tokens_split(pith__encoding *enc, const pith__added_tokens *added,
+                              const pith__added_tokens_set *set);
 /* Returns NULL if the id is not an added token. */
-const pith__added_token *pith__added_find(const pith__added *added, int32_t id);
+const pith__added_token *pith__added_tokens_find(const pith__added_tokens *added, int32_t id);
 
 #endif

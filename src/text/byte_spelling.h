@@ -19,7 +19,9 @@ static inline bool pith__byte_is_printable(unsigned byte) {
 /* 0x00–0x20 → U+0100 …, 0x7F–0xA0 → U+0121 …, 0xAD → U+0143. */
 static inline uint32_t pith__byte_char(unsigned byte) {
     if (pith__byte_is_printable(byte)) return byte;
-    return byte <= 0x20 ? 0x100 + byte : byte <= 0xA0 ? 0x121 + (byte - 0x7F) : 0x143;
+    if (byte <= 0x20) return 0x100 + byte;
+    if (byte <= 0xA0) return 0x121 + (byte - 0x7F);
+    return 0x143;
 }
 
 /* -1: the character stands for no byte. */

@@ -67,7 +67,7 @@ static bool pretokenizers_allow(const pith__step_list *list) {
 }
 
 /* No added token lies across such a place. */
-static bool added_allow(const pith__added *added) {
+static bool added_allow(const pith__added_tokens *added) {
     for (size_t i = 0; i < added->count; i++) {
         const pith_str texts[] = { added->tokens[i].content, added->tokens[i].pattern };
         for (int k = 0; k < 2; k++)
@@ -77,9 +77,9 @@ static bool added_allow(const pith__added *added) {
     return true;
 }
 
-pith_status pith__prefix_find_out(pith__loader *loader) {
+pith_status pith__first_tokens_find_out(pith__loader *loader) {
     pith_tokenizer *t = loader->tokenizer;
-    if (!pretokenizers_allow(&t->pretokenizers) || !added_allow(t->added)) return PITH_OK;
+    if (!pretokenizers_allow(&t->pretokenizers) || !added_allow(t->added_tokens)) return PITH_OK;
     return normalizers_allow(&t->begins_alone, loader);
 }
 
@@ -94,7 +94,7 @@ static size_t find_cut(pith_str text, size_t from) {
     return text.size;
 }
 
-pith_status pith__prefix_encode(pith__encoding *enc, pith_str text, bool offsets) {
+pith_status pith__first_tokens_encode(pith__encoding *enc, pith_str text, bool offsets) {
     size_t first = enc->count, wanted = enc->limit == SIZE_MAX ? SIZE_MAX : enc->limit - first;
     bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX &&
                  wanted < text.size / BYTES_PER_TOKEN / 2;

@@ -10,10 +10,10 @@
 #include "text/pipeline.h"
 
 /* Sets tokenizer->begins_alone. Call it after everything else is loaded. */
-pith_status pith__prefix_find_out(pith__loader *loader);
+pith_status pith__first_tokens_find_out(pith__loader *loader);
 
 /* pith__encode_text; but if the tokenizer allows it, encodes only as much of the text as gives more
  * than enc->limit tokens. */
-pith_status pith__prefix_encode(pith__encoding *enc, pith_str text, bool offsets);
+pith_status pith__first_tokens_encode(pith__encoding *enc, pith_str text, bool offsets);
 
 #endif

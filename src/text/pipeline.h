@@ -24,7 +24,7 @@
 #include "base/memory/span_map.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "text/model_habits.h"
+#include "text/text_rules.h"
 
 /* ---- text and pieces ---- */
 
@@ -176,7 +176,7 @@ typedef struct pith__loader {
     const pith_allocator *allocator;
     pith_error *err;
     const char *path; /* of the file or directory, for messages */
-    pith_str frozen;  /* the model's tables (compiled_tokenizer.h); data NULL: they are read and
+    pith_str frozen;  /* the model's tables (frozen_tokenizer.h); data NULL: they are read and
                          built */
     struct pith__tokenizer_config *config; /* config_files.h; fields are empty where the files are
                                               missing */
@@ -318,9 +318,9 @@ struct pith_tokenizer {
     pith__step_list normalizers, pretokenizers, decoders; /* flattened */
     const pith__model_desc *model;
     const void *model_self;
-    const void *fused;             /* NULL: step by step */
-    struct pith__added *added;     /* added_tokens.h */
-    struct pith__framing *framing; /* post_processing.h */
+    const void *fused;                             /* NULL: step by step */
+    struct pith__added_tokens *added_tokens;       /* added_tokens.h */
+    struct pith__post_processing *post_processing; /* post_processing.h */
     const struct pith__tokenizer_config *config;
     struct pith__encoding_pool *calls;
     pith__setting *settings; /* everything but the model and added tokens, in the order of
@@ -337,7 +337,7 @@ struct pith_tokenizer {
     bool left;          /* texts are cut at their beginning, if the caller does not say */
     bool untyped;       /* the model gets no token types: all are 0 */
     bool truncates;     /* the truncation of tokenizer.json holds, besides the caller's */
-    pith__text_habits habits;
+    pith__text_rules rules;
 };
 
 /* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its

@@ -8,21 +8,21 @@
 #include "text/added_tokens.h"
 #include "text/token_rows.h"
 
-size_t pith__framing_specials(const pith__framing *framing, bool pair) {
-    return framing->has_template ? framing->templates[pair].specials : 0;
+size_t pith__post_processing_specials(const pith__post_processing *post, bool pair) {
+    return post->has_template ? post->templates[pair].specials : 0;
 }
 
 pith__truncation pith__truncation_choose(const pith_tokenizer *tokenizer,
                                          const pith_tokenize_options *options, bool pair) {
-    const pith__framing *framing = tokenizer->framing;
+    const pith__post_processing *post = tokenizer->post_processing;
     pith__truncation t = { 0 };
     const bool left = options->left ? options->left > 0 : tokenizer->left;
-    const bool own = tokenizer->truncates && framing->truncation.on && !options->overflow;
-    if (options->raw || own) t = framing->truncation;
+    const bool own = tokenizer->truncates && post->truncation.on && !options->overflow;
+    if (options->raw || own) t = post->truncation;
     if (options->max_length > 0 && !(own && t.max_length <= options->max_length))
         t = (pith__truncation){ true, left, (pith_cut)options->cut, options->max_length,
                                 options->stride };
-    const size_t specials = options->no_specials ? 0 : pith__framing_specials(framing, pair);
+    const size_t specials = options->no_specials ? 0 : pith__post_processing_specials(post, pair);
     t.max_length = t.max_length > (int64_t)specials ? t.max_length - (int64_t)specials : 0;
     return t;
 }
@@ -63,9 +63,8 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith__truncat
             keep[0] = max;
         else {
             size_t small = n[0] > n[1], large = !small;
-            keep[large] = keep[small] > max                 ? keep[small]
-                          : keep[small] > max - keep[small] ? keep[small]
-                                                            : max - keep[small];
+            keep[large] = max - keep[small];
+            if (keep[small] > max || keep[small] > max - keep[small]) keep[large] = keep[small];
             if (keep[0] + keep[1] > max) {
                 keep[small] = max / 2;
                 keep[large] = max / 2 + max % 2;
@@ -144,8 +143,8 @@ static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t l
 void pith__trim_added(pith__encoding *enc, size_t i, pith_str slice) {
     size_t leading, trailing;
     count_blanks(slice, &leading, &trailing);
-    bool waits =
-        leading == 1 && enc->tokenizer->framing->trim_prefix_space && enc->begin[i] < enc->end[i];
+    bool waits = leading == 1 && enc->tokenizer->post_processing->trim_prefix_space &&
+                 enc->begin[i] < enc->end[i];
     trim_range(&enc->begin[i], &enc->end[i], enc->source, waits ? 0 : leading, trailing);
     if (waits) enc->words[i] |= PITH_WORD_BLANK;
 }
@@ -155,7 +154,7 @@ void pith__trim_added(pith__encoding *enc, size_t i, pith_str slice) {
 static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first,
                          pith_str source) {
     int32_t word = tokens->word_ids[i];
-    bool keeps = (first || tokens->begin[i] == 0) && t->framing->trim_prefix_space;
+    bool keeps = (first || tokens->begin[i] == 0) && t->post_processing->trim_prefix_space;
     size_t leading = word & PITH_WORD_BLANK ? 1 : 0, trailing = 0;
     tokens->word_ids[i] = word & ~(PITH_WORD_ADDED | PITH_WORD_BLANK);
     if (!(word & PITH_WORD_ADDED)) {
@@ -270,7 +269,7 @@ static size_t window_size(const frame *f, const range r[2]) {
 static pith_status put_window(pith_tokens *tokens, const frame *f, const range r[2],
                               uint32_t index) {
     const pith__encoding *enc = f->enc;
-    const pith__framing *framing = enc->tokenizer->framing;
+    const pith__post_processing *post = enc->tokenizer->post_processing;
     size_t room = window_size(f, r);
     if (!pith__tokens_reserve(tokens, enc->tokens_allocator, room))
         return pith__fail_memory(enc->err, room);
@@ -284,8 +283,8 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
         int k = -1 - f->items[i].id;
         size_t at = tokens->count, base = k ? f->n[0] : 0;
         framing_put_text(tokens, enc, base + r[k].begin, base + r[k].end,
-                         framing->zero_types ? 0 : f->items[i].type_id, k, index);
-        for (size_t x = at; framing->trim && enc->offsets && x < tokens->count; x++)
+                         post->zero_types ? 0 : f->items[i].type_id, k, index);
+        for (size_t x = at; post->trim && enc->offsets && x < tokens->count; x++)
             trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
         for (size_t x = at; f->milestones[k] && x < tokens->count; x++) {
             tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
@@ -296,18 +295,18 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
     return PITH_OK;
 }
 
-pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2],
-                        size_t split, bool pair, const pith__truncation *truncation,
-                        const pith_tokenize_options *options) {
+pith_status pith__post_process(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2],
+                               size_t split, bool pair, const pith__truncation *truncation,
+                               const pith_tokenize_options *options) {
     static const pith__frame_item plain[] = { { -1, 0 }, { -2, 1 } };
-    const pith__framing *framing = enc->tokenizer->framing;
+    const pith__post_processing *post = enc->tokenizer->post_processing;
     frame f = {
         .enc = enc, .options = options, .texts = texts, .n = { split, enc->count - split }
     };
     range r[2];
     size_t longest = 0;
-    f.items = framing->has_template ? framing->templates[pair].items : plain;
-    f.item_count = framing->has_template ? framing->templates[pair].count : 1 + (size_t)pair;
+    f.items = post->has_template ? post->templates[pair].items : plain;
+    f.item_count = post->has_template ? post->templates[pair].count : 1 + (size_t)pair;
     PITH_TRY(budget(f.keep, f.n, truncation, pair, enc->err));
     if (options->characters && enc->offsets) {
         size_t counts[2] = { texts[0].size / MILESTONE + 1, texts[1].size / MILESTONE + 1 };
@@ -324,8 +323,8 @@ pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str
         size_t first = tokens->count;
         if (!i) longest = window_size(&f, r);
         PITH_TRY(put_window(tokens, &f, r, (uint32_t)i));
-        if (options->raw && framing->padding.on)
-            PITH_TRY(pad(tokens, first, longest, &framing->padding, (uint32_t)i, enc, enc->err));
+        if (options->raw && post->padding.on)
+            PITH_TRY(pad(tokens, first, longest, &post->padding, (uint32_t)i, enc, enc->err));
     }
     return PITH_OK;
 }

@@ -33,33 +33,33 @@ typedef struct pith__padding {
     int32_t id, type_id;
 } pith__padding;
 
-typedef struct pith__framing {
+typedef struct pith__post_processing {
     pith__frame_template templates[2]; /* single, pair; used if has_template */
     bool has_template, zero_types;
     bool trim, trim_prefix_space;
     pith__truncation truncation; /* the file's own sections */
     pith__padding padding;
-} pith__framing;
+} pith__post_processing;
 
-/* Bits of an encoding's word ids where offsets are trimmed; pith__frame takes them off. An added
- * token is trimmed when it is found, since only then its text is known (the model may give the same
- * id to other text); but whether one blank before it is its own depends on the token's place in a
- * window. */
+/* Bits of an encoding's word ids where offsets are trimmed; pith__post_process takes them off. An
+ * added token is trimmed when it is found, since only then its text is known (the model may give
+ * the same id to other text); but whether one blank before it is its own depends on the token's
+ * place in a window. */
 enum { PITH_WORD_ADDED = 1 << 30, PITH_WORD_BLANK = 1 << 29 };
 /* Trims the added token i of an encoding, whose offsets are those in the source and whose text was
  * `slice`. */
 void pith__trim_added(struct pith__encoding *enc, size_t i, pith_str slice);
 
-pith_status pith__framing_create(pith__loader *loader);
+pith_status pith__post_processing_create(pith__loader *loader);
 /* A value of "post_processor", "truncation", "padding"; faults are left in j. */
-void pith__framing_parse(pith__json *j, pith__loader *loader);
+void pith__post_processing_parse(pith__json *j, pith__loader *loader);
 void pith__truncation_parse(pith__json *j, pith__loader *loader, pith__truncation *truncation);
 void pith__padding_parse(pith__json *j, pith__loader *loader, pith__padding *padding);
 /* A token id; 0 after a failure. */
 int32_t pith__json_id(pith__json *j);
 
 /* Returns the number of special tokens around a text, or around the two of a pair. */
-size_t pith__framing_specials(const pith__framing *framing, bool pair);
+size_t pith__post_processing_specials(const pith__post_processing *post, bool pair);
 /* Returns the truncation that a call asks for. */
 pith__truncation pith__truncation_choose(const pith_tokenizer *tokenizer,
                                          const pith_tokenize_options *options, bool pair);
@@ -70,8 +70,8 @@ size_t pith__padded_size(const pith__padding *padding, size_t longest);
 
 /* Appends the encoding's tokens to tokens, of which the first `split` are of texts[0], the rest of
  * texts[1]: one window, or with options->overflow all, in Hugging Face's order. */
-pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2],
-                        size_t split, bool pair, const pith__truncation *truncation,
-                        const pith_tokenize_options *options);
+pith_status pith__post_process(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2],
+                               size_t split, bool pair, const pith__truncation *truncation,
+                               const pith_tokenize_options *options);
 
 #endif

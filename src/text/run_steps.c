@@ -82,7 +82,7 @@ static pith_status pretokenize(pith__encoding *enc) {
  * text. */
 static void steps_put_added(pith__encoding *enc, pith__piece piece) {
     pith__encoding_token(enc, piece.id, piece.begin, piece.end);
-    if (enc->offsets && enc->tokenizer->framing->trim)
+    if (enc->offsets && enc->tokenizer->post_processing->trim)
         enc->words[enc->count - 1] |= PITH_WORD_ADDED;
 }
 
@@ -111,7 +111,8 @@ static pith_status encode_steps(pith__encoding *enc) {
                 pith__encoding_emit_piece(enc, enc->pieces[i]);
         pith__encoding_swap_pieces(enc);
     }
-    if (!pith__added_split(enc, t->added, &t->added->normalized)) return memory_status(enc);
+    if (!pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->normalized))
+        return memory_status(enc);
     PITH_TRY(pretokenize(enc));
     for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit; i++) {
         pith__piece piece = enc->pieces[i];
@@ -150,23 +151,25 @@ pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) 
                           PITH_TEXT_MAX - 1);
     bool origins = offsets || t->needs_origins;
     if (!pith__encoding_begin(enc, text, origins) ||
-        !pith__added_split(enc, t->added, &t->added->raw))
+        !pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->raw))
         return memory_status(enc);
     enc->unfused = !t->fused;
     if (t->fused) PITH_TRY(encode_fused(enc));
     if (t->fused && enc->unfused) {
         enc->count = first;
         if (!pith__encoding_begin(enc, text, origins) ||
-            !pith__added_split(enc, t->added, &t->added->raw))
+            !pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->raw))
             return memory_status(enc);
     }
     if (enc->unfused) PITH_TRY(encode_steps(enc));
     enc->offsets = offsets;
     if (!offsets) return PITH_OK;
-    for (size_t i = first; i < enc->count && (!enc->source_offsets || t->framing->trim); i++) {
+    for (size_t i = first; i < enc->count && (!enc->source_offsets || t->post_processing->trim);
+         i++) {
         pith_str slice = { enc->text.data + enc->begin[i], enc->end[i] - enc->begin[i] };
         if (!enc->source_offsets) find_in_source(enc, i);
-        if (!t->framing->trim || !(enc->words[i] & PITH_WORD_ADDED || enc->ids[i] == t->unknown_id))
+        if (!t->post_processing->trim ||
+            !(enc->words[i] & PITH_WORD_ADDED || enc->ids[i] == t->unknown_id))
             continue;
         enc->words[i] |= PITH_WORD_ADDED;
         pith__trim_added(enc, i, slice);

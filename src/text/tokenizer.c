@@ -70,7 +70,7 @@ static pith_status tokenizer_encode_texts(size_t *split, pith__encoding *enc,
     for (int i = 0; !status && i < count; i++) {
         *split = i ? enc->count : 0;
         enc->limit = limit == SIZE_MAX ? SIZE_MAX : *split + limit;
-        status = pith__prefix_encode(enc, texts[i], offsets);
+        status = pith__first_tokens_encode(enc, texts[i], offsets);
     }
     return status;
 }
@@ -93,7 +93,8 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith__encoding *
         status = tokenizer_encode_texts(&split, enc, texts, count, SIZE_MAX, !o->no_offsets);
     const size_t first = tokens->count;
     if (!status)
-        status = pith__frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
+        status =
+            pith__post_process(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
     if (!status && enc->tokenizer->untyped && !o->raw && tokens->count > first)
         memset(tokens->type_ids + first, 0, (tokens->count - first) * sizeof *tokens->type_ids);
     if (enc->out_of_memory) status = pith__fail_memory(enc->err, text.size);
@@ -102,10 +103,10 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith__encoding *
                : status;
 }
 
-/* The same with the habits of the model. */
+/* The same with the rules of the model. */
 static pith_status tokenizer_encode(pith_tokens *tokens, pith__encoding *enc, pith_str text,
                                     const pith_str *pair, const pith_tokenize_options *options) {
-    const pith__text_habits *h = &enc->tokenizer->habits;
+    const pith__text_rules *h = &enc->tokenizer->rules;
     const size_t first = tokens->count;
     pith_tokenize_options o = *options;
     if (!o.raw && h->bare) o.no_specials = 1;
@@ -369,7 +370,7 @@ static size_t window_end(const pith_tokens *tokens, size_t begin, size_t end) {
  * each to its place. Later windows may be wider, where the first one has no room for any token;
  * they stay. */
 static pith_status pad_batch(batch *b, pith_error *err) {
-    const pith__padding *p = &b->tokenizer->framing->padding;
+    const pith__padding *p = &b->tokenizer->post_processing->padding;
     pith_tokens *tokens = b->result;
     size_t width = 0, total = 0, from = tokens->count, to;
     if (!b->options.raw || !p->on || p->fixed) return PITH_OK;
@@ -440,17 +441,17 @@ pith_status pith__tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends,
 /* ---- names ---- */
 
 int32_t pith__tokenizer_id(const pith_tokenizer *t, pith_str token) {
-    uint32_t i = pith__map_get(&t->added->by_content, token);
-    return i != UINT32_MAX ? t->added->tokens[i].id : t->model->id(t->model_self, token);
+    uint32_t i = pith__map_get(&t->added_tokens->by_content, token);
+    return i != UINT32_MAX ? t->added_tokens->tokens[i].id : t->model->id(t->model_self, token);
 }
 
 bool pith__tokenizer_is_special(const pith_tokenizer *t, int32_t id) {
-    const pith__added_token *added = pith__added_find(t->added, id);
+    const pith__added_token *added = pith__added_tokens_find(t->added_tokens, id);
     return added && added->flags & PITH_ADDED_SPECIAL;
 }
 
 pith_str pith__tokenizer_token(const pith_tokenizer *t, int32_t id) {
-    const pith__added_token *added = pith__added_find(t->added, id);
+    const pith__added_token *added = pith__added_tokens_find(t->added_tokens, id);
     if (added) return added->pattern;
     pith_str token = t->model->token(t->model_self, id);
     bool bad = t->from_frozen && token.data &&
@@ -460,16 +461,18 @@ pith_str pith__tokenizer_token(const pith_tokenizer *t, int32_t id) {
 
 int32_t pith__tokenizer_vocab_size(const pith_tokenizer *t) {
     int32_t size = t->model->size(t->model_self);
-    if (t->added->count) {
-        int32_t last = t->added->tokens[t->added->by_id[t->added->count - 1]].id;
+    if (t->added_tokens->count) {
+        int32_t last =
+            t->added_tokens->tokens[t->added_tokens->by_id[t->added_tokens->count - 1]].id;
         if (last >= size) size = last + 1;
     }
     return size;
 }
 
 int32_t pith__tokenizer_own_length(const pith_tokenizer *t) {
-    return t->truncates && t->framing->truncation.on ? (int32_t)t->framing->truncation.max_length
-                                                     : 0;
+    return t->truncates && t->post_processing->truncation.on
+               ? (int32_t)t->post_processing->truncation.max_length
+               : 0;
 }
 
 bool pith__tokenizer_left(const pith_tokenizer *t) { return t->left; }
@@ -477,7 +480,7 @@ bool pith__tokenizer_left(const pith_tokenizer *t) { return t->left; }
 pith_str pith__tokenizer_file(const pith_tokenizer *t) { return t->file; }
 
 size_t pith__tokenizer_specials(const pith_tokenizer *t, bool pair) {
-    return pith__framing_specials(t->framing, pair);
+    return pith__post_processing_specials(t->post_processing, pair);
 }
 
 int32_t pith__tokenizer_max_length(const pith_tokenizer *t) {

@@ -32,7 +32,7 @@ pith_status pith__tokenizer_load_as(pith_tokenizer **tokenizer, const char *dir_
 pith_status pith__tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes,
                                        const pith_open_options *options, pith__arena *arena,
                                        pith_error *err);
-/* The frozen form of a tokenizer (text/compiled_tokenizer.h), in arena, 64-byte aligned. The same
+/* The frozen form of a tokenizer (text/frozen_tokenizer.h), in arena, 64-byte aligned. The same
  * files give the same bytes. */
 pith_status pith__tokenizer_freeze(pith_str *frozen, const pith_tokenizer *tokenizer,
                                    pith__arena *arena, pith_error *err);

@@ -8,7 +8,7 @@
  * the holes. */
 #include "text/trie.h"
 
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 
 /* MAX_SLOTS: slots that a base can address. BLOCK: slots whose bases are tried at once, one per
  * byte value. OPEN_BLOCKS: blocks with room that are searched; more make the table a little denser

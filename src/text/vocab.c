@@ -3,7 +3,7 @@
  * slowly; only a hostile one does. */
 #include "text/vocab.h"
 
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 
 /* How many slots a string may lie from its place. Random strings stay below 40 at a million
  * entries, so a vocabulary that exceeds the limit is hostile and refused. */

@@ -3,7 +3,7 @@
  * refused; what is accepted must stay inside its bytes. */
 #include <stdlib.h>
 
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

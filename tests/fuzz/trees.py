@@ -181,7 +181,7 @@ def protobuf_of(descriptor, known=None):
     return table
 
 
-# ---- compiled models: src/formats/compiled, src/models/save/*.c, src/text/compiled_tokenizer.h ----
+# ---- compiled models: src/formats/compiled, src/models/save/*.c, src/text/frozen_tokenizer.h ----
 
 class U32(int):
     pass

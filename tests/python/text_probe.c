@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/os/clock.h"
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

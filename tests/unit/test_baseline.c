@@ -368,23 +368,23 @@ static void trees_learn(void **state) {
 static void bins_cover(void **state) {
     (void)state;
     double room[PITH_BINS], values[1000];
-    pith__bins bins = { .cuts = room };
+    pith__feature_bins bins = { .cuts = room };
     pith__arena arena;
     pith__arena_init(&arena, &pith__allocator_default);
     for (int i = 0; i < 1000; i++) values[i] = i * i;
-    assert_true(pith__bins_make(&bins, values, 1000, false, &arena));
+    assert_true(pith__feature_bins_make(&bins, values, 1000, false, &arena));
     int counts[PITH_BINS] = { 0 };
-    for (int i = 0; i < 1000; i++) counts[pith__bin_of(&bins, i * i)]++;
+    for (int i = 0; i < 1000; i++) counts[pith__feature_bin_of(&bins, i * i)]++;
     assert_int_equal(bins.count, 254);
     for (int i = 1; i <= bins.count; i++) assert_true(counts[i] >= 3 && counts[i] <= 5);
-    assert_int_equal(pith__bin_of(&bins, NAN), 0);
-    assert_int_equal(pith__bin_of(&bins, -1), 1);
-    assert_int_equal(pith__bin_of(&bins, 1e300), 254);
+    assert_int_equal(pith__feature_bin_of(&bins, NAN), 0);
+    assert_int_equal(pith__feature_bin_of(&bins, -1), 1);
+    assert_int_equal(pith__feature_bin_of(&bins, 1e300), 254);
     for (int i = 0; i < 1000; i++) values[i] = i % 3 ? 7 : i % 2 ? 4 : NAN;
-    assert_true(pith__bins_make(&bins, values, 1000, true, &arena));
-    assert_int_equal(pith__bin_of(&bins, 7), 1);
-    assert_int_equal(pith__bin_of(&bins, 4), 2);
-    assert_int_equal(pith__bin_of(&bins, 5), 3);
+    assert_true(pith__feature_bins_make(&bins, values, 1000, true, &arena));
+    assert_int_equal(pith__feature_bin_of(&bins, 7), 1);
+    assert_int_equal(pith__feature_bin_of(&bins, 4), 2);
+    assert_int_equal(pith__feature_bin_of(&bins, 5), 3);
     pith__arena_free(&arena);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "text/models/bpe.h"
+#include "text/models/bpe_merges.h"
 #include "text/models/bpe_longest.h"
 #include "text/tokenizer.h"
 
@@ -107,7 +107,7 @@ static void draw_vocabulary(drawn *d, unsigned *random, const char *const *lette
 }
 
 /* Tables of the drawn merges; the letters are ids 0 to letter_count - 1. */
-static void make_tables(pith__merges *merges, pith__backtrack *b, const pith__merge *list,
+static void make_tables(pith__merges *merges, pith__bpe_longest *b, const pith__merge *list,
                         size_t count, const char *const *letters, int32_t letter_count, int32_t ids,
                         pith__arena *arena) {
     pith__bpe_letter symbols[LETTERS_MOST];
@@ -116,11 +116,11 @@ static void make_tables(pith__merges *merges, pith__backtrack *b, const pith__me
     pith__arena_init(&scratch, &pith__allocator_default);
     for (int32_t i = 0; i < letter_count; i++)
         symbols[i] = (pith__bpe_letter){ pith__str_of(letters[i]), i };
-    *b = (pith__backtrack){ .splits = NULL };
+    *b = (pith__bpe_longest){ .splits = NULL };
     assert_int_equal(pith__merges_build(merges, list, count, arena, &err), PITH_OK);
-    assert_int_equal(
-        pith__backtrack_build(b, merges, symbols, (size_t)letter_count, ids, arena, &scratch, &err),
-        PITH_OK);
+    assert_int_equal(pith__bpe_longest_build(b, merges, symbols, (size_t)letter_count, ids, arena,
+                                             &scratch, &err),
+                     PITH_OK);
     pith__arena_free(&scratch);
 }
 
@@ -134,7 +134,7 @@ static void test_longest_matches(void **state) {
         drawn d;
         pith__arena arena;
         pith__merges merges;
-        pith__backtrack b;
+        pith__bpe_longest b;
         int32_t letter_count = 1 + round % 4;
         pith__arena_init(&arena, &pith__allocator_default);
         draw_vocabulary(&d, &random, letters, letter_count, letter_count == 1 ? 20 : MERGES_MOST);
@@ -148,7 +148,7 @@ static void test_longest_matches(void **state) {
                 wanted[i] = (pith__symbol){ (int32_t)draw(&random, (unsigned)letter_count), 1 };
                 text[i] = letters[wanted[i].id][0];
             }
-            size_t n = pith__backtrack_encode(&b, &merges, (pith_str){ text, size }, found, dead);
+            size_t n = pith__bpe_longest_encode(&b, &merges, (pith_str){ text, size }, found, dead);
             size_t slowly = merge_slowly(d.merges, d.merge_count, wanted, size);
             all++;
             given_up += n == 0;
@@ -170,7 +170,7 @@ static void test_matches_that_cannot_be(void **state) {
                              twice[] = { { 0, 1, 3 }, { 1, 2, 3 } };
     pith__arena arena;
     pith__merges merges;
-    pith__backtrack b;
+    pith__bpe_longest b;
     pith__symbol few[4], *symbols = malloc(SIZE * sizeof *symbols);
     char *text = malloc(SIZE);
     uint64_t dead[SIZE / 64 + 1];
@@ -180,19 +180,19 @@ static void test_matches_that_cannot_be(void **state) {
     make_tables(&merges, &b, twice, 2, letters, 3, 4, &arena);
     assert_null(b.splits);
     make_tables(&merges, &b, twice, 1, letters, 3, 4, &arena);
-    assert_int_equal(pith__backtrack_encode(&b, &merges, PITH_STR("abc"), few, dead), 2);
-    assert_int_equal(pith__backtrack_encode(&b, &merges, PITH_STR("abx"), few, dead), 0);
+    assert_int_equal(pith__bpe_longest_encode(&b, &merges, PITH_STR("abc"), few, dead), 2);
+    assert_int_equal(pith__bpe_longest_encode(&b, &merges, PITH_STR("abx"), few, dead), 0);
     /* "ab", "aab", "aaab" …: every place of a text of a's goes far down the trie for one letter. */
     pith__merge deep[DEEP];
     for (int32_t i = 0; i < DEEP; i++) deep[i] = (pith__merge){ 0, i ? 2 + i : 1, 3 + i };
     make_tables(&merges, &b, deep, DEEP, letters, 3, 3 + DEEP, &arena);
     assert_non_null(b.splits);
     memset(text, 'a', SIZE);
-    assert_int_equal(pith__backtrack_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead),
+    assert_int_equal(pith__bpe_longest_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead),
                      0);
     text[DEEP / 2] = 'b';
     assert_int_equal(
-        pith__backtrack_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead), 1);
+        pith__bpe_longest_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead), 1);
     pith__arena_free(&arena);
     free(symbols);
     free(text);

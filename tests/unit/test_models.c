@@ -294,13 +294,13 @@ static void test_scores(void **state) {
 /* An expression has its matcher however its line ends are written; without, PCRE2's older Unicode
  * would show. */
 static void test_expressions(void **state) {
-    const pith__scan *known = pith__scan_find(PITH_STR("\\s{2,}|[\\n\\r\\t]"));
+    const pith__known_regex *known = pith__known_regex_find(PITH_STR("\\s{2,}|[\\n\\r\\t]"));
     (void)state;
     assert_non_null(known);
-    assert_ptr_equal(pith__scan_find(PITH_STR("\\s{2,}|[\n\r\\t]")), known);
-    assert_null(pith__scan_find(PITH_STR("\\s{2,}|[\r\n\\t]")));
-    assert_null(pith__scan_find(PITH_STR("\\s{2,}|[\n\r\\t")));
-    assert_null(pith__scan_find(PITH_STR("\\s{2,}|[\n\r\\t]]")));
+    assert_ptr_equal(pith__known_regex_find(PITH_STR("\\s{2,}|[\n\r\\t]")), known);
+    assert_null(pith__known_regex_find(PITH_STR("\\s{2,}|[\r\n\\t]")));
+    assert_null(pith__known_regex_find(PITH_STR("\\s{2,}|[\n\r\\t")));
+    assert_null(pith__known_regex_find(PITH_STR("\\s{2,}|[\n\r\\t]]")));
 }
 
 #define BPE(vocab, merges, rest)                                                                   \

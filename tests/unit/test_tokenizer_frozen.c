@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/os/file.h"
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 
 static const char *const texts[] = {
     "",

@@ -15,7 +15,7 @@
 #include "base/os/file.h"
 #include "base/str.h"
 #include "failing_alloc.h"
-#include "text/models/bpe.h"
+#include "text/models/bpe_merges.h"
 #include "text/tokenizer.h"
 
 #define FRAME                                                                                      \

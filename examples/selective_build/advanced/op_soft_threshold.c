@@ -25,8 +25,12 @@ static void soft_threshold_part(void *context, size_t part, int worker) {
     const size_t count = (size_t)pith_shape_count(r->in[0]->dims, r->in[0]->rank),
                  begin = part * PART;
     (void)worker;
-    for (size_t i = begin; i < count && i < begin + PART; i++)
-        y[i] = x[i] > limit ? x[i] - limit : x[i] < -limit ? x[i] + limit : 0;
+    const size_t end = count - begin < PART ? count : begin + PART;
+    for (size_t i = begin; i < end; i++) {
+        y[i] = 0;
+        if (x[i] > limit) y[i] = x[i] - limit;
+        if (x[i] < -limit) y[i] = x[i] + limit;
+    }
 }
 
 static pith_status soft_threshold_run(pith_op_run *r) {

@@ -39,7 +39,7 @@ typedef enum pith__section {
     PITH_SECTION_GRAPH = 2,     /* the optimised graph (graph_bytes.h) */
     PITH_SECTION_TEXT = 3,      /* the graph for packed texts, if the model has one */
     PITH_SECTION_WEIGHTS = 4,   /* constants and packed constants of both graphs */
-    PITH_SECTION_TOKENIZER = 5, /* a frozen tokenizer (text/compiled_tokenizer.h) */
+    PITH_SECTION_TOKENIZER = 5, /* a frozen tokenizer (text/frozen_tokenizer.h) */
     PITH_SECTION_HEADS = 6,     /* the graph for packed texts with every output that a head reads,
                                    if that is more than the output of dense vectors: u32 count, u32
                                    numbers of the outputs, the graph */

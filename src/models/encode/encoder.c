@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "models/encode/encoder_state.h"
-#include "text/model_habits.h"
+#include "text/text_rules.h"
 
 /* The default chunk is as long as L2 allows: the widest rows of all its tokens (those between the
  * matmuls of the feed-forward part, as a rule) fill L2 one and a half times, and it has

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "engine/exec/profile.h"
 #include "models/encode/call_state.h"
-#include "text/model_habits.h"
+#include "text/text_rules.h"
 
 pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *m, const char *name,
                                 pith_error *err) {

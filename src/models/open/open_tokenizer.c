@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "models/hub/hub.h"
 #include "models/save/save_model.h"
-#include "text/model_habits.h"
+#include "text/text_rules.h"
 
 typedef struct owner {
     pith__arena arena;
@@ -43,12 +43,11 @@ static pith_status open_compiled(pith__compiled *compiled, pith__files *files, c
 /* What the model does to texts and tokens, so that the tokens are those that it is fed. */
 static void lone_tokenizer_take_habits(pith_tokenizer *t, const pith__modules *m) {
     const int32_t dropped = m->dropped.size ? pith__tokenizer_id(t, m->dropped) : m->dropped_id;
-    pith__tokenizer_take_habits(
-        t,
-        (pith__text_habits){ .bare = m->no_specials,
-                             .drops = dropped >= 0,
-                             .dropped = dropped,
-                             .characters = m->cuts_characters ? pith__text_median_token(t) : 0 });
+    pith__tokenizer_take_rules(
+        t, (pith__text_rules){ .bare = m->no_specials,
+                               .drops = dropped >= 0,
+                               .dropped = dropped,
+                               .characters = m->cuts_characters ? pith__text_median_token(t) : 0 });
 }
 
 unsigned pith__lone_tokenizer_how(const pith__modules *m) {

@@ -84,7 +84,11 @@ static void entity_answer(double *answer, const pith__baseline *b, double weight
         const double usual =
             b->loss == PITH_FOREST_CLASSES ? b->target->shares[k] : 1 / (1 + exp(-start));
         const double share = (mean * count + weight * usual) / (count + weight);
-        const double bound = share < 1e-6 ? 1e-6 : share > 1 - 1e-6 ? 1 - 1e-6 : share;
+        double bound = share;
+        if (share < 1e-6)
+            bound = 1e-6;
+        else if (share > 1 - 1e-6)
+            bound = 1 - 1e-6;
         answer[k] = b->loss == PITH_FOREST_CLASSES ? log(bound) : log(bound / (1 - bound));
     }
 }
@@ -183,12 +187,13 @@ static bool matrix_group(baseline_matrix *m, const pith__feature_group *g, pith_
         return false;
     for (int k = 0; k < g->count; k++) {
         const double *x = values + (size_t)k * n;
-        pith__bins *bins = &m->b->bins[g->first + k];
+        pith__feature_bins *bins = &m->b->bins[g->first + k];
         if (m->learn) {
             memcpy(copy, x, m->learn * sizeof *copy);
-            if (!pith__bins_make(bins, copy, m->learn, g->category[k], arena)) return false;
+            if (!pith__feature_bins_make(bins, copy, m->learn, g->category[k], arena)) return false;
         }
-        for (size_t i = 0; i < n; i++) m->columns[g->first + k][i] = pith__bin_of(bins, x[i]);
+        for (size_t i = 0; i < n; i++)
+            m->columns[g->first + k][i] = pith__feature_bin_of(bins, x[i]);
     }
     return true;
 }
@@ -219,9 +224,9 @@ static bool matrix_make(baseline_matrix *m, pith__baseline *b, const pith__featu
 }
 
 static int baseline_level(pith__baseline_kind kind) {
-    return kind == PITH_BASELINE_ROW       ? PITH_FEATURE_ROW
-           : kind == PITH_BASELINE_PARENTS ? PITH_FEATURE_PARENTS
-                                           : PITH_FEATURE_AGGREGATES;
+    if (kind == PITH_BASELINE_ROW) return PITH_FEATURE_ROW;
+    if (kind == PITH_BASELINE_PARENTS) return PITH_FEATURE_PARENTS;
+    return PITH_FEATURE_AGGREGATES;
 }
 
 pith_status pith__baseline_trees_begin(pith__baseline *b, pith_error *err) {
@@ -279,9 +284,11 @@ pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb,
     b->target = pith__arena_array(&b->arena, 1, sizeof *b->target);
     if (!b->target) return baseline_memory(b, err);
     PITH_TRY(pith__target_make(b->target, rdb, task, &b->arena, err));
-    b->loss = b->target->kind == PITH_TARGET_BOOLEAN ? PITH_FOREST_BOOLEAN
-              : b->target->kind == PITH_TARGET_CLASS ? PITH_FOREST_CLASSES
-                                                     : PITH_FOREST_NUMBER;
+    b->loss = PITH_FOREST_NUMBER;
+    if (b->target->kind == PITH_TARGET_BOOLEAN)
+        b->loss = PITH_FOREST_BOOLEAN;
+    else if (b->target->kind == PITH_TARGET_CLASS)
+        b->loss = PITH_FOREST_CLASSES;
     return PITH_OK;
 }
 
@@ -347,7 +354,7 @@ static pith_status baseline_metrics(pith_relational_metrics *metrics, pith__base
         pith__arena_array(&b->arena, n + 1, (size_t)b->target->outputs * sizeof *answers);
     if (!rows || !answers) return baseline_memory(b, err);
     PITH_TRY(pith__baseline_answer(answers, b, rows, n, err));
-    return pith__measure_run(metrics, b->target, answers, rows, n, &b->arena, err);
+    return pith__answer_quality(metrics, b->target, answers, rows, n, &b->arena, err);
 }
 
 pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb,

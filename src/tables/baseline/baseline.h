@@ -10,7 +10,7 @@
 
 #include "pith/relational.h"
 #include "tables/baseline/features.h"
-#include "tables/baseline/trees.h"
+#include "tables/baseline/boosted_trees.h"
 
 typedef enum pith__baseline_kind {
     PITH_BASELINE_CONSTANT,
@@ -41,7 +41,7 @@ typedef struct pith__baseline {
                                     aggregates */
     double weight;               /* of the entity: earlier labels that the constant counts as much
                                     as */
-    pith__bins *bins;            /* [features.count] */
+    pith__feature_bins *bins;    /* [features.count] */
     bool *category;              /* [features.count] */
     pith__forest forest;
 } pith__baseline;

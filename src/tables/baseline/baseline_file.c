@@ -47,7 +47,8 @@ static void baseline_put(baseline_out *o, const void *data, size_t size) {
     if (size && !o->failed) o->failed = o->write(o->user, data, size) != 0;
 }
 
-static void baseline_put_bins(baseline_out *o, const pith__baseline *b, const pith__bins *bins) {
+static void baseline_put_bins(baseline_out *o, const pith__baseline *b,
+                              const pith__feature_bins *bins) {
     const uint32_t about[2] = { bins->category, (uint32_t)bins->count };
     baseline_put(o, about, sizeof about);
     for (int i = 0; i + 1 < bins->count; i++) {
@@ -137,7 +138,7 @@ static double baseline_get_category(baseline_in *in, const pith__map *strings) {
     return number == UINT32_MAX ? -1.0 : (double)number;
 }
 
-static void baseline_get_bins(baseline_in *in, pith__bins *bins, bool category,
+static void baseline_get_bins(baseline_in *in, pith__feature_bins *bins, bool category,
                               const pith__map *strings) {
     uint32_t about[2];
     baseline_get(in, about, sizeof about);

@@ -44,8 +44,8 @@ typedef struct aggregate_sweep {
 
 static int aggregate_compare(const void *a, const void *b) {
     const aggregate_event *x = a, *y = b;
-    return x->time != y->time ? (x->time < y->time ? -1 : 1)
-                              : (x->row > y->row) - (x->row < y->row);
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
 }
 
 static bool aggregate_slots(aggregate_sweep *s) {
@@ -119,7 +119,10 @@ static bool aggregate_list(aggregate_sweep *s) {
 
 static int64_t aggregate_units(const aggregate_sweep *s, double label) {
     const double x = label / s->unit, most = 0x1p30;
-    return llround(x > most ? most : x < -most ? -most : x);
+    double units = x;
+    if (x > most) units = most;
+    if (x < -most) units = -most;
+    return llround(units);
 }
 
 static bool aggregate_take(aggregate_sweep *s, const aggregate_event *e) {

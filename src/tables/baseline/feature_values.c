@@ -96,8 +96,8 @@ typedef struct seed_time {
 
 static int seed_compare(const void *a, const void *b) {
     const seed_time *x = a, *y = b;
-    return x->asked != y->asked ? (x->asked < y->asked ? -1 : 1)
-                                : (x->at > y->at) - (x->at < y->at);
+    if (x->asked != y->asked) return x->asked < y->asked ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
 }
 
 bool pith__feature_seeds_make(pith__feature_seeds *s, const pith__rdb *rdb,

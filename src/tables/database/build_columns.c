@@ -7,7 +7,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 static pith_status column_fail(const pith__text_table *t, size_t row, pith_str column,
                                pith_str cell, const char *what, pith_error *err) {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/text_out.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const size_t *columns,
                          size_t count, size_t row, bool *null) {
@@ -175,8 +175,8 @@ typedef struct link_row {
 
 static int link_compare(const void *a, const void *b) {
     const link_row *x = a, *y = b;
-    return x->time != y->time ? (x->time < y->time ? -1 : 1)
-                              : (x->row > y->row) - (x->row < y->row);
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
 }
 
 /* Lists the children of each parent: rows in order of time, dealt out to their parents. */

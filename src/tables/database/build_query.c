@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 #include "tables/sources/sqlite_guard.h"
 
 enum { QUERY_OPEN = 2 | 4 /* read, write, create */ };

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 /* A column whose cells are all positive and as skewed as this, or more, is seen as a logarithm. The
  * skewness of an exponential distribution is 2. */
@@ -25,9 +25,9 @@ static bool statistics_sees(const pith__build *b, uint32_t table, uint32_t colum
 }
 
 static double statistics_value(const pith__rdb_column *c, uint32_t row) {
-    return c->stype == PITH_STYPE_NUMERICAL   ? ((const double *)c->data)[row]
-           : c->stype == PITH_STYPE_TIMESTAMP ? (double)((const int64_t *)c->data)[row]
-                                              : (double)((const uint8_t *)c->data)[row];
+    if (c->stype == PITH_STYPE_NUMERICAL) return ((const double *)c->data)[row];
+    if (c->stype == PITH_STYPE_TIMESTAMP) return (double)((const int64_t *)c->data)[row];
+    return (double)((const uint8_t *)c->data)[row];
 }
 
 /* Mean and standard deviation of x, or of its logarithm. Returns the skewness. */

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 /* Rows a window may make, so that a wrong number of seconds does not fill the memory. */
 enum { WINDOW_ROWS = 100000000 };

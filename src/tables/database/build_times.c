@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 typedef struct times_row {
     int64_t time;

@@ -8,7 +8,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 #include "tables/database/hash_words.h"
 
 /* Texts of a call of the embedder: enough to fill its batches, few enough to show progress and to
@@ -63,8 +63,8 @@ typedef struct vector_text {
 /* By length, so that a batch holds texts of like length; then by number. */
 static int vector_compare(const void *a, const void *b) {
     const vector_text *x = a, *y = b;
-    return x->text.size != y->text.size ? (x->text.size < y->text.size ? -1 : 1)
-                                        : (x->number > y->number) - (x->number < y->number);
+    if (x->text.size != y->text.size) return x->text.size < y->text.size ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
 /* All texts one after the other, which the strings in the list are from now on. */

@@ -3,7 +3,7 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 pith_status pith__database_draft_run(const char *source,
                                      void (*write)(void *user, const char *text, size_t size),

@@ -44,13 +44,19 @@ bool pith__rdb_is_null(const pith__rdb_column *c, uint32_t row) {
     }
 }
 
+static double rdb_value(const pith__rdb_column *c, uint32_t row) {
+    if (c->stype == PITH_STYPE_NUMERICAL) return ((const double *)c->data)[row];
+    if (c->stype == PITH_STYPE_TIMESTAMP) return (double)((const int64_t *)c->data)[row];
+    return (double)((const uint8_t *)c->data)[row];
+}
+
 float pith__rdb_scaled(const pith__rdb_column *c, uint32_t row) {
-    double x = c->stype == PITH_STYPE_NUMERICAL   ? ((const double *)c->data)[row]
-               : c->stype == PITH_STYPE_TIMESTAMP ? (double)((const int64_t *)c->data)[row]
-                                                  : (double)((const uint8_t *)c->data)[row];
+    double x = rdb_value(c, row);
     if (c->log) x = log(x > c->low ? x : c->low);
     x = (x - c->mean) / c->sd;
-    return (float)(x > 10 ? 10 : x < -10 ? -10 : x);
+    if (x > 10) return 10;
+    if (x < -10) return -10;
+    return (float)x;
 }
 
 /* Writes sine and cosine of x, which turns once in `period`, and returns where the next ones go. */
@@ -112,7 +118,7 @@ int pith__rdb_split(const pith__rdb *rdb, const pith__rdb_task *task, uint32_t r
         return known < task->train_until ? PITH_TRAIN : PITH_NO_SPLIT;
     }
     const int at = rdb_percentile(t, row);
-    return at < task->train_percent                              ? PITH_TRAIN
-           : at < task->train_percent + task->validation_percent ? PITH_VALIDATION
-                                                                 : PITH_TEST;
+    if (at < task->train_percent) return PITH_TRAIN;
+    if (at < task->train_percent + task->validation_percent) return PITH_VALIDATION;
+    return PITH_TEST;
 }

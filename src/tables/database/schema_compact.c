@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/sources/source.h"
+#include "tables/sources/table_source.h"
 
 /* The bytes of the string that begins at text.data[at], with both quotation marks. */
 static size_t compact_string(pith_str text, size_t at) {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/memory/span_map.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 
 /* A column of fewer different texts than this, or of which there is one for so many rows, is a
  * category. */

@@ -108,9 +108,11 @@ pith_status pith__target_make(pith__target *t, const pith__rdb *rdb, const pith_
         t->kind = PITH_TARGET_CLASS;
         return target_classes(t, rows, arena, err);
     }
-    t->kind = t->column->stype == PITH_STYPE_BOOLEAN ? PITH_TARGET_BOOLEAN
-              : task->rank                           ? PITH_TARGET_RANK
-                                                     : PITH_TARGET_NUMBER;
+    t->kind = PITH_TARGET_NUMBER;
+    if (t->column->stype == PITH_STYPE_BOOLEAN)
+        t->kind = PITH_TARGET_BOOLEAN;
+    else if (task->rank)
+        t->kind = PITH_TARGET_RANK;
     return t->kind == PITH_TARGET_RANK ? target_ranks(t, rows, arena, err) : PITH_OK;
 }
 
@@ -154,7 +156,11 @@ double pith__target_answer(const pith__target *t, double answer) {
     if (t->kind != PITH_TARGET_RANK && t->kind != PITH_TARGET_NUMBER) return answer;
     pith__target_units(&factor, &shift, t);
     const double x = answer * factor + shift;
-    if (t->kind == PITH_TARGET_RANK) return x < 0 ? 0 : x > 1 ? 1 : x;
+    if (t->kind == PITH_TARGET_RANK) {
+        if (x < 0) return 0;
+        return x > 1 ? 1 : x;
+    }
+
     return t->column->log ? exp(x) : x;
 }
 
@@ -174,7 +180,9 @@ double pith__target_loss(float *d, const pith__target *t, uint32_t row, const fl
         return log(sum) + most - answer[truth];
     }
     const double away = (double)answer[0] - pith__target_scaled(t, row);
-    d[0] = (float)(away > 1 ? 1 : away < -1 ? -1 : away);
+    d[0] = (float)away;
+    if (away > 1) d[0] = 1;
+    if (away < -1) d[0] = -1;
     return fabs(away) <= 1 ? away * away / 2 : fabs(away) - 0.5;
 }
 

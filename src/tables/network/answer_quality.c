@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "tables/network/sample.h"
+#include "tables/network/cell_sampler.h"
 
 enum { BOOTSTRAP = 1000 };
 
@@ -192,9 +192,9 @@ static void measure_spearman(double *result, measure_row *rows, uint32_t *times,
     measure_bounds(result + 1, drawn);
 }
 
-pith_status pith__measure_run(pith_relational_metrics *metrics, const pith__target *target,
-                              const double *answers, const uint32_t *asked, size_t n,
-                              pith__arena *arena, pith_error *err) {
+pith_status pith__answer_quality(pith_relational_metrics *metrics, const pith__target *target,
+                                 const double *answers, const uint32_t *asked, size_t n,
+                                 pith__arena *arena, pith_error *err) {
     pith_relational_metrics m = { 0,
                                   { NAN, NAN, NAN },
                                   { NAN, NAN, NAN },

@@ -22,10 +22,10 @@ typedef struct network_cells {
 static const size_t scalar_width[3] = { 1, 1, PITH_TIME_FEATURES };
 
 static int scalar_kind(pith__stype stype) {
-    return stype == PITH_STYPE_NUMERICAL   ? 0
-           : stype == PITH_STYPE_BOOLEAN   ? 1
-           : stype == PITH_STYPE_TIMESTAMP ? 2
-                                           : -1;
+    if (stype == PITH_STYPE_NUMERICAL) return 0;
+    if (stype == PITH_STYPE_BOOLEAN) return 1;
+    if (stype == PITH_STYPE_TIMESTAMP) return 2;
+    return -1;
 }
 
 static uint32_t *network_numbers(pith__network_work *w, size_t count) {
@@ -133,10 +133,11 @@ static float *network_encode(pith__network_work *w, network_cells *c, const pith
     if (w->failed) return h;
     for (size_t i = 0; i < cells; i++) {
         const float *name = c->names.y + c->name_of[i] * dim;
-        const float *value = c->value_of[i] != PITH_RDB_NONE ? c->values.y + c->value_of[i] * dim
-                             : w->pack->cells[i].state == PITH_CELL_MASKED
-                                 ? n->w + n->parameters[n->mask].offset
-                                 : n->w + n->parameters[n->null].offset;
+        const float *value = n->w + n->parameters[n->null].offset;
+        if (c->value_of[i] != PITH_RDB_NONE)
+            value = c->values.y + c->value_of[i] * dim;
+        else if (w->pack->cells[i].state == PITH_CELL_MASKED)
+            value = n->w + n->parameters[n->mask].offset;
         for (size_t d = 0; d < dim; d++) h[i * dim + d] = name[d] + value[d];
     }
     return h;
@@ -153,10 +154,11 @@ static void network_encode_back(pith__network_work *w, const network_cells *c, c
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
         float *name = d_names + c->name_of[i] * dim;
-        float *value = c->value_of[i] != PITH_RDB_NONE ? d_values + c->value_of[i] * dim
-                       : w->pack->cells[i].state == PITH_CELL_MASKED
-                           ? w->d + n->parameters[n->mask].offset
-                           : w->d + n->parameters[n->null].offset;
+        float *value = w->d + n->parameters[n->null].offset;
+        if (c->value_of[i] != PITH_RDB_NONE)
+            value = d_values + c->value_of[i] * dim;
+        else if (w->pack->cells[i].state == PITH_CELL_MASKED)
+            value = w->d + n->parameters[n->mask].offset;
         for (size_t d = 0; d < dim; d++) {
             name[d] += d_h[i * dim + d];
             value[d] += d_h[i * dim + d];

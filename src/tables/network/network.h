@@ -13,7 +13,7 @@
 #define PITH_TABLES_NETWORK_NETWORK_H
 
 #include "tables/database/task_target.h"
-#include "tables/network/sample.h"
+#include "tables/network/cell_sampler.h"
 
 enum { PITH_NETWORK_PACK = 4, PITH_NETWORK_BLOCKS = 12 };
 #define PITH_NORM_EPSILON 1e-6f

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/build.h"
+#include "tables/database/build_database.h"
 #include "tables/network/answer_quality.h"
 #include "tables/network/trainer.h"
 
@@ -100,7 +100,8 @@ pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relati
     pith_status status =
         rows && answers ? PITH_OK : pith__fail_memory(err, n * outputs * sizeof *answers);
     if (!status) status = pith__trainer_say(answers, r, rows, n, threads, err);
-    if (!status) status = pith__measure_run(metrics, &r->target, answers, rows, n, &r->arena, err);
+    if (!status)
+        status = pith__answer_quality(metrics, &r->target, answers, rows, n, &r->arena, err);
     pith__arena_rewind(&r->arena, inner);
     return status;
 }

@@ -98,7 +98,11 @@ bool pith__cell_time(int64_t *seconds, pith_str cell) {
 /* Source of the calendar: Hinnant, chrono-compatible low-level date algorithms. */
 size_t pith__time_print(char *text, int64_t seconds, char middle) {
     const int64_t first = -62135596800, last = 253402300799;
-    const int64_t s = seconds < first ? first : seconds > last ? last : seconds;
+    int64_t s = seconds;
+    if (seconds < first)
+        s = first;
+    else if (seconds > last)
+        s = last;
     /* days from the first of March of the year 0 */
     const int64_t day = (s - first) / 86400, z = day + 306;
     const int second = (int)((s - first) % 86400);

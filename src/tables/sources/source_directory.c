@@ -1,7 +1,7 @@
 /* source_directory.c - the .csv and .tsv files of a directory, plain or packed. */
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/sources/source.h"
+#include "tables/sources/table_source.h"
 
 static bool directory_takes(const char *path) { return pith__dir_exists(path); }
 

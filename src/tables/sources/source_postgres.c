@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/os/shared_library.h"
 #include "base/str.h"
-#include "tables/sources/source.h"
+#include "tables/sources/table_source.h"
 
 enum { PG_CONNECTED = 0, PG_COMMAND_OK = 1, PG_ROWS_OK = 2, PG_BYTES = 17 /* the type bytea */ };
 
@@ -104,9 +104,9 @@ static pith_status pg_load(pith_error *err) {
 
 /* The bytes of the scheme and "//", in any case, or 0. */
 static size_t postgres_scheme(const char *path) {
-    return !strncasecmp(path, "postgresql://", 13) ? 13
-           : !strncasecmp(path, "postgres://", 11) ? 11
-                                                   : 0;
+    if (!strncasecmp(path, "postgresql://", 13)) return 13;
+    if (!strncasecmp(path, "postgres://", 11)) return 11;
+    return 0;
 }
 
 static bool postgres_takes(const char *path) { return postgres_scheme(path) != 0; }

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/sources/source.h"
+#include "tables/sources/table_source.h"
 #include "tables/sources/sqlite_guard.h"
 
 enum { SQLITE_FILE_READONLY = 1 };

@@ -5,7 +5,7 @@
 #include "base/formats/zip.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "tables/sources/source.h"
+#include "tables/sources/table_source.h"
 
 /* A read looks at all names, so the number of members is bounded. */
 enum { ZIP_MEMBERS = 65534 };

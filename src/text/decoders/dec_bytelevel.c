@@ -6,14 +6,27 @@
 /* How many of the bytes begin one character: its length if valid, else that of the longest start of
  * a valid one. */
 static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
-    size_t wanted = p[0] < 0x80   ? 1
-                    : p[0] < 0xC2 ? 0
-                    : p[0] < 0xE0 ? 2
-                    : p[0] < 0xF0 ? 3
-                    : p[0] < 0xF5 ? 4
-                                  : 0;
-    unsigned low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    size_t wanted = 0;
+    if (p[0] < 0x80)
+        wanted = 1;
+    else if (p[0] < 0xC2)
+        wanted = 0;
+    else if (p[0] < 0xE0)
+        wanted = 2;
+    else if (p[0] < 0xF0)
+        wanted = 3;
+    else if (p[0] < 0xF5)
+        wanted = 4;
+    unsigned low = 0x80;
+    if (p[0] == 0xE0)
+        low = 0xA0;
+    else if (p[0] == 0xF0)
+        low = 0x90;
+    unsigned high = 0xBF;
+    if (p[0] == 0xED)
+        high = 0x9F;
+    else if (p[0] == 0xF4)
+        high = 0x8F;
     size_t n = 1;
     for (; n < wanted && n < size && p[n] >= low && p[n] <= high; n++) {
         low = 0x80;

@@ -111,7 +111,7 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
                          .tokens = pith__arena_array(arena, count, 2 * sizeof *d.tokens) };
     if (!d.tokens) return pith__fail_memory(err, count * 2 * sizeof *d.tokens);
     for (size_t i = 0; i < count; i++) {
-        const pith__added_token *added = pith__added_find(tokenizer->added, ids[i]);
+        const pith__added_token *added = pith__added_tokens_find(tokenizer->added_tokens, ids[i]);
         pith_str token = pith__tokenizer_token(tokenizer, ids[i]);
         if (!token.data)
             return pith__fail(err, PITH_ERR_ARGUMENT, "id %d at index %zu is not in the vocabulary",
@@ -225,7 +225,7 @@ static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whol
 
 pith_status pith__tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id,
                                         pith_error *err) {
-    if (!pith__added_find(stream->tokenizer->added, id) &&
+    if (!pith__added_tokens_find(stream->tokenizer->added_tokens, id) &&
         !pith__tokenizer_token(stream->tokenizer, id).data)
         return pith__fail(err, PITH_ERR_ARGUMENT, "id %d is not in the vocabulary", id);
     if (stream->count == PENDING_MAX) {

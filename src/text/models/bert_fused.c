@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 #include "base/unicode/tokenizer_characters.h"
-#include "text/models/bert.h"
-#include "text/models/wordpiece.h"
+#include "text/normalizers/norm_bert.h"
+#include "text/models/model_wordpiece.h"
 
 enum { WORD, DROP, SPACE, ALONE, REORDERED };
 
@@ -132,7 +132,9 @@ typedef struct word {
 
 static uint32_t char_end(const char *text, uint32_t at) {
     unsigned char b = (unsigned char)text[at];
-    return at + (b < 0x80 ? 1 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : 4);
+    if (b < 0x80) return at + 1;
+    if (b < 0xE0) return at + 2;
+    return b < 0xF0 ? at + 3 : at + 4;
 }
 
 static pith_status put_pieces(const fused *f, pith__encoding *enc, const word *w) {

@@ -1,7 +1,7 @@
 /* bpe_longest.c - finds tokens as longest matches, and checks each pair of neighbours. */
 #include "text/models/bpe_longest.h"
 
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 
 /* Steps that a word may take, down the trie and through merges, before it is merged instead: about
  * twice what ordinary text takes. Runs of one character, of which the vocabulary has many lengths,
@@ -54,7 +54,7 @@ static inline int32_t backtrack_longest(const pith__trie *trie, const char *text
 
 /* Whether the token may come next: the text after it is not known to lead nowhere, and the one
  * before stays apart. */
-static inline bool fits(const pith__backtrack *b, const pith__merges *merges,
+static inline bool fits(const pith__bpe_longest *b, const pith__merges *merges,
                         const pith__symbol *before, int32_t id, const uint64_t *dead, uint32_t end,
                         int64_t *steps) {
     --*steps;
@@ -63,13 +63,13 @@ static inline bool fits(const pith__backtrack *b, const pith__merges *merges,
                        backtrack_meet(b->splits, merges, before->id, id, steps));
 }
 
-size_t pith__backtrack_encode(const pith__backtrack *b, const pith__merges *merges, pith_str text,
-                              pith__symbol *symbols, uint64_t *dead) {
+size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *merges,
+                                pith_str text, pith__symbol *symbols, uint64_t *dead) {
     const uint32_t size = (uint32_t)text.size;
     int64_t steps = STEPS_PER_BYTE * (int64_t)size + STEPS_LEAST;
     uint32_t at = 0;
     size_t count = 0;
-    memset(dead, 0, pith__backtrack_words(size) * sizeof *dead);
+    memset(dead, 0, pith__bpe_longest_words(size) * sizeof *dead);
     for (int32_t id = backtrack_longest(&b->trie, text.data, size, &steps);;) {
         const pith__symbol *before = count ? &symbols[count - 1] : NULL;
         uint32_t bytes = 0;
@@ -138,10 +138,10 @@ static bool in_order(const builder *b, const pith__merges *merges) {
     return true;
 }
 
-pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges,
-                                  const pith__bpe_letter *letters, size_t letter_count,
-                                  int32_t id_count, pith__arena *arena, pith__arena *scratch,
-                                  pith_error *err) {
+pith_status pith__bpe_longest_build(pith__bpe_longest *b, const pith__merges *merges,
+                                    const pith__bpe_letter *letters, size_t letter_count,
+                                    int32_t id_count, pith__arena *arena, pith__arena *scratch,
+                                    pith_error *err) {
     size_t count = (size_t)id_count;
     builder built = { pith__arena_alloc64(arena, count * sizeof *built.splits),
                       pith__arena_array(scratch, count, sizeof *built.texts) };
@@ -165,7 +165,7 @@ pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges
     return PITH_OK;
 }
 
-void pith__backtrack_save(const pith__backtrack *b, pith__frozen_writer *writer) {
+void pith__bpe_longest_save(const pith__bpe_longest *b, pith__frozen_writer *writer) {
     pith__frozen_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0,
                      sizeof *b->splits);
     if (b->splits) pith__trie_save(&b->trie, writer);
@@ -188,8 +188,8 @@ static bool is_sound(const pith__bpe_split *splits, const pith__trie *trie, uint
            splits[s.left].rank < s.rank && splits[s.right].rank < s.rank;
 }
 
-pith_status pith__backtrack_open(pith__backtrack *b, const pith__merges *merges, int32_t id_count,
-                                 pith__loader *loader) {
+pith_status pith__bpe_longest_open(pith__bpe_longest *b, const pith__merges *merges,
+                                   int32_t id_count, pith__loader *loader) {
     size_t count;
     const pith__bpe_split *splits = pith__frozen_table(loader, "splits", sizeof *splits, &count);
     if (!splits) return loader->err->code;

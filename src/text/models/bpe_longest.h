@@ -10,7 +10,7 @@
 #ifndef PITH_TEXT_MODELS_BPE_LONGEST_H
 #define PITH_TEXT_MODELS_BPE_LONGEST_H
 
-#include "text/models/bpe.h"
+#include "text/models/bpe_merges.h"
 #include "text/trie.h"
 
 /* A symbol that no merge makes, and its text. */
@@ -27,30 +27,30 @@ typedef struct pith__bpe_split {
     int32_t shorter; /* the longest other token that this one begins with; -1: none */
 } pith__bpe_split;
 
-typedef struct pith__backtrack {
+typedef struct pith__bpe_longest {
     pith__trie trie;               /* texts of the tokens that encoding can give, by id */
     const pith__bpe_split *splits; /* [trie.key_count] by id; NULL: the merges are not of this
                                       kind */
-} pith__backtrack;
+} pith__bpe_longest;
 
 /* Builds the tables, in arena. Leaves splits NULL if the merges are not of the kind above, or if a
  * token has several texts. The texts may be freed afterwards. */
-pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges,
-                                  const pith__bpe_letter *letters, size_t letter_count,
-                                  int32_t id_count, pith__arena *arena, pith__arena *scratch,
-                                  pith_error *err);
+pith_status pith__bpe_longest_build(pith__bpe_longest *b, const pith__merges *merges,
+                                    const pith__bpe_letter *letters, size_t letter_count,
+                                    int32_t id_count, pith__arena *arena, pith__arena *scratch,
+                                    pith_error *err);
 /* Write the tables to a frozen tokenizer, and open them from one. Missing tables stay missing. */
-void pith__backtrack_save(const pith__backtrack *b, pith__frozen_writer *writer);
-pith_status pith__backtrack_open(pith__backtrack *b, const pith__merges *merges, int32_t id_count,
-                                 pith__loader *loader);
+void pith__bpe_longest_save(const pith__bpe_longest *b, pith__frozen_writer *writer);
+pith_status pith__bpe_longest_open(pith__bpe_longest *b, const pith__merges *merges,
+                                   int32_t id_count, pith__loader *loader);
 
 /* Returns the number of words of `dead` for a text of this size. */
-static inline size_t pith__backtrack_words(size_t size) { return size / 64 + 1; }
+static inline size_t pith__bpe_longest_words(size_t size) { return size / 64 + 1; }
 
 /* Encodes a text of letters and returns the number of tokens. symbols has room for one per byte;
  * dead is working memory. Returns 0 if a letter is missing or if this would take more than linear
  * time; the caller then merges instead. */
-size_t pith__backtrack_encode(const pith__backtrack *b, const pith__merges *merges, pith_str text,
-                              pith__symbol *symbols, uint64_t *dead);
+size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *merges,
+                                pith_str text, pith__symbol *symbols, uint64_t *dead);
 
 #endif

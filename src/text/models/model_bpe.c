@@ -1,6 +1,6 @@
-/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c
- * merges. When there is much text to encode, the same tokens are found as longest matches
- * (bpe_longest.c).
+/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which
+ * bpe_merges.c merges. When there is much text to encode, the same tokens are found as longest
+ * matches (bpe_longest.c).
  *
  * Symbols are looked up with the prefix of inner ones and the suffix of last ones. A symbol that is
  * not in the vocabulary falls back to byte tokens or to the unknown token, or vanishes, exactly as
@@ -11,12 +11,12 @@
 #include <stdatomic.h>
 
 #include "text/byte_spelling.h"
-#include "text/compiled_tokenizer.h"
-#include "text/models/bpe.h"
+#include "text/frozen_tokenizer.h"
+#include "text/models/bpe_merges.h"
 #include "text/models/bpe_cuts.h"
 #include "text/models/bpe_longest.h"
 #include "text/models/word_cache.h"
-#include "text/pretokenizers/bytelevel.h"
+#include "text/pretokenizers/pre_bytelevel.h"
 #include "text/sources/key_report.h"
 
 /* A text without pre-tokenizer is cut at spaces where no merge joins the characters, else into
@@ -48,18 +48,18 @@ enum { BYTES_PER_MERGE = 8 };
 /* They are read from a frozen tokenizer, or made by the thread that merges the last of these bytes;
  * others go on merging. */
 typedef struct matches {
-    pith__backtrack tables;
-    _Atomic(const pith__backtrack *) ready; /* NULL: merge */
-    _Atomic int64_t left;                   /* bytes to be merged before that */
-    atomic_bool tried;                      /* read, made, or not to be had */
-    pthread_mutex_t making;                 /* held while tables, tried and arena change */
-    pith__arena arena;                      /* of tables made */
+    pith__bpe_longest tables;
+    _Atomic(const pith__bpe_longest *) ready; /* NULL: merge */
+    _Atomic int64_t left;                     /* bytes to be merged before that */
+    atomic_bool tried;                        /* read, made, or not to be had */
+    pthread_mutex_t making;                   /* held while tables, tried and arena change */
+    pith__arena arena;                        /* of tables made */
 } matches;
 
 typedef struct bpe {
     pith__vocab vocab; /* first: vocab.h */
     pith__merges merges;
-    pith__junctions *junctions;
+    pith__bpe_cuts *cuts;
     matches *matches;
     int32_t unk_id, mark_id;            /* of unk_token and U+2581; -1: not in the vocabulary */
     pith_str unk_token, prefix, suffix; /* data NULL: none */
@@ -200,8 +200,8 @@ static pith_status make_tables(const bpe *model, pith__arena *scratch, pith_erro
     char *texts = pith__arena_alloc(scratch, 2 * room);
     if (!letters || !texts) return pith__fail_memory(err, room * sizeof *letters);
     size_t count = model->raw ? list_bytes(model, letters, texts) : list_characters(model, letters);
-    return pith__backtrack_build(&model->matches->tables, &model->merges, letters, count,
-                                 model->vocab.id_count, &model->matches->arena, scratch, err);
+    return pith__bpe_longest_build(&model->matches->tables, &model->merges, letters, count,
+                                   model->vocab.id_count, &model->matches->arena, scratch, err);
 }
 
 /* Once; where memory is out or the merges are not of the kind, merging stays. Called with the lock
@@ -235,22 +235,22 @@ static void count_merged(const bpe *model, size_t bytes) {
  * encoding. */
 static size_t find_tokens(const bpe *model, pith__encoding *enc, pith__symbol *list,
                           pith_str text) {
-    const pith__backtrack *tables =
+    const pith__bpe_longest *tables =
         atomic_load_explicit(&model->matches->ready, memory_order_acquire);
     uint64_t few[4], *dead = few;
-    size_t words = pith__backtrack_words(text.size + 1);
+    size_t words = pith__bpe_longest_words(text.size + 1);
     if (!tables) return 0;
     if (words > sizeof few / sizeof *few &&
         !(dead = pith__encoding_scratch(enc, 2, words * sizeof *dead)))
         return 0;
     if (!model->suffix.size)
-        return pith__backtrack_encode(tables, &model->merges, text, list, dead);
+        return pith__bpe_longest_encode(tables, &model->merges, text, list, dead);
     char *marked = pith__encoding_scratch(enc, 1, text.size + 1);
     if (!marked) return 0;
     memcpy(marked, text.data, text.size);
     marked[text.size] = (char)END_MARK;
-    size_t count = pith__backtrack_encode(tables, &model->merges,
-                                          (pith_str){ marked, text.size + 1 }, list, dead);
+    size_t count = pith__bpe_longest_encode(tables, &model->merges,
+                                            (pith_str){ marked, text.size + 1 }, list, dead);
     if (count) list[count - 1].size--;
     return count;
 }
@@ -317,8 +317,7 @@ static bool model_bpe_is_known(const bpe *model, const char *p) {
 }
 
 static bool may_end(const bpe *model, const char *text, uint32_t at) {
-    return !pith__junctions_join(model->junctions, text, at) &&
-           model_bpe_is_known(model, text + at);
+    return !pith__bpe_cuts_join(model->cuts, text, at) && model_bpe_is_known(model, text + at);
 }
 
 /* The first place that may be cut, and is worth it: before a space, however it is written, or after
@@ -338,8 +337,8 @@ static uint32_t end_of_part(const bpe *model, const char *text, uint32_t begin, 
  * with them. */
 static uint32_t end_of_raw_part(const bpe *model, const char *text, uint32_t begin, uint32_t end) {
     uint32_t at = end - begin > RAW_PART ? begin + RAW_PART : end;
-    while (at < end && pith__junctions_join_bytes(model->junctions, (unsigned char)text[at - 1],
-                                                  (unsigned char)text[at]))
+    while (at < end && pith__bpe_cuts_join_bytes(model->cuts, (unsigned char)text[at - 1],
+                                                 (unsigned char)text[at]))
         at++;
     return at;
 }
@@ -347,8 +346,7 @@ static uint32_t end_of_raw_part(const bpe *model, const char *text, uint32_t beg
 static pith_status model_bpe_encode(const void *self, pith__encoding *enc, pith__piece piece) {
     const bpe *model = self;
     uint32_t size = piece.end - piece.begin;
-    if (!model->junctions->bits ||
-        (model->raw && (size <= RAW_PART || size <= model->vocab.longest)))
+    if (!model->cuts->bits || (model->raw && (size <= RAW_PART || size <= model->vocab.longest)))
         return pith__word_encode(model, enc, piece, model_bpe_encode_word);
     pith__piece part = { piece.begin, piece.begin, -1 };
     for (; part.end < piece.end && enc->count <= enc->limit; part.begin = part.end) {
@@ -419,7 +417,7 @@ static bool may_cut(const bpe *model) {
 
 static pith_status open_matches(const bpe *model, pith__loader *loader) {
     matches *m = model->matches;
-    PITH_TRY(pith__backtrack_open(&m->tables, &model->merges, model->vocab.id_count, loader));
+    PITH_TRY(pith__bpe_longest_open(&m->tables, &model->merges, model->vocab.id_count, loader));
     m->tried = true;
     if (m->tables.splits) atomic_store(&m->ready, &m->tables);
     return PITH_OK;
@@ -430,10 +428,10 @@ static const void *adopt(const void *self, pith__loader *loader) {
     if (raw) model = raw;
     if (loader->err->code) return NULL;
     if (loader->frozen.data) {
-        if (!pith__junctions_open(model->junctions, loader)) open_matches(model, loader);
+        if (!pith__bpe_cuts_open(model->cuts, loader)) open_matches(model, loader);
     } else if (may_cut(model)) {
-        pith__junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena,
-                              loader->err);
+        pith__bpe_cuts_build(model->cuts, &model->merges, &model->vocab, loader->arena,
+                             loader->err);
     }
     return loader->err->code ? NULL : model;
 }
@@ -548,7 +546,7 @@ static pith_status copy_text(pith_str *copy, pith_str s, const char *name, pith_
 
 pith_status pith__bpe_build(const void **model, const pith__bpe_spec *spec, pith__loader *loader) {
     bpe *m = pith__arena_array(loader->arena, 1, sizeof *m);
-    if (!m || !(m->junctions = pith__arena_array(loader->arena, 1, sizeof *m->junctions)) ||
+    if (!m || !(m->cuts = pith__arena_array(loader->arena, 1, sizeof *m->cuts)) ||
         !(m->matches = pith__arena_array(loader->arena, 1, sizeof *m->matches)))
         return pith__fail_memory(loader->err, sizeof *m);
     m->fuse_unk = spec->fuse_unk;
@@ -615,8 +613,8 @@ static void model_bpe_save(const void *self, pith__frozen_writer *writer) {
     pith__frozen_put_bool(writer, "ignore_merges", model->ignore_merges);
     pith__vocab_save(&model->vocab, writer);
     pith__merges_save(&model->merges, writer);
-    pith__junctions_save(model->junctions, writer);
-    pith__backtrack_save(&model->matches->tables, writer);
+    pith__bpe_cuts_save(model->cuts, writer);
+    pith__bpe_longest_save(&model->matches->tables, writer);
 }
 
 const pith__model_desc pith__model_BPE = {

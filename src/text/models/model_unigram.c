@@ -12,13 +12,13 @@
  * leads through it, and everything before it is settled: its tokens are emitted, and the next
  * window begins there with the sum so far. So memory does not grow with the piece, unless it has no
  * such place. */
-#include "text/models/unigram.h"
+#include "text/models/model_unigram.h"
 #include "text/sources/key_report.h"
 
 #include <math.h>
 
 #include "text/byte_spelling.h"
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 #include "text/models/word_cache.h"
 #include "text/trie.h"
 

@@ -1,5 +1,5 @@
 /* model_wordlevel.c - WordLevel: a piece is a token, or it is unknown. */
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 #include "text/sources/key_report.h"
 #include "text/vocab.h"
 

@@ -4,10 +4,10 @@
  * Prefix hashes make every candidate a constant-time probe. A table of the lengths that tokens with
  * the same first three bytes have leaves few candidates. A word costs at most (its bytes) times
  * (the longest token): linear in the text. */
-#include "text/models/wordpiece.h"
+#include "text/models/model_wordpiece.h"
 #include "text/sources/key_report.h"
 
-#include "text/compiled_tokenizer.h"
+#include "text/frozen_tokenizer.h"
 
 static uint32_t start_of(const char *p) {
     uint32_t bytes = (uint32_t)(unsigned char)p[0] << 16 | (uint32_t)(unsigned char)p[1] << 8 |

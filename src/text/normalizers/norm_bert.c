@@ -1,6 +1,6 @@
 /* norm_bert.c - BertNormalizer, split into its steps when it is read: cleaning, NFD, marks, lower
  * case. */
-#include "text/models/bert.h"
+#include "text/normalizers/norm_bert.h"
 
 #include "base/unicode/tokenizer_characters.h"
 #include "text/sources/key_report.h"

@@ -141,7 +141,9 @@ static bool is_common(uint32_t c) {
  * another. */
 static uint32_t stand_in(uint32_t c) {
     if (pith__char_is_newer_mark(c)) return 0x300;
-    return c == 0x113D1 ? 0x600 : c == 0x11A3A ? 0x4E00 : c;
+    if (c == 0x113D1) return 0x600;
+    if (c == 0x11A3A) return 0x4E00;
+    return c;
 }
 
 /* The end of the grapheme cluster that begins at p. */

@@ -97,7 +97,11 @@ static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, u
     if (form->compose) n = compose(form, m, n);
     uint32_t at = begin;
     for (size_t i = 0; i < n; i++) {
-        uint32_t from = m[i].change <= 0 && at < end ? at : at > piece_begin ? at - 1 : piece_begin;
+        uint32_t from = piece_begin;
+        if (m[i].change <= 0 && at < end)
+            from = at;
+        else if (at > piece_begin)
+            from = at - 1;
         pith__encoding_put_char(enc, m[i].c, from);
         for (int32_t k = m[i].change; k <= 0 && at < end; k++) {
             do at++;

@@ -1,5 +1,5 @@
 /* pre_bert.c - BertPreTokenizer: white space separates, each punctuation character stands alone. */
-#include "text/models/bert.h"
+#include "text/normalizers/norm_bert.h"
 
 #include "base/unicode/tokenizer_characters.h"
 

@@ -5,7 +5,7 @@
  * character it precedes), the cuts, the spelling. A model that reads bytes drops the last step, and
  * most texts are then not rewritten at all. */
 #include "text/byte_spelling.h"
-#include "text/pretokenizers/bytelevel.h"
+#include "text/pretokenizers/pre_bytelevel.h"
 #include "text/regex/known_regex.h"
 #include "text/sources/key_report.h"
 
@@ -22,7 +22,7 @@ static pith_status add_space(const void *self, pith__encoding *enc, pith__piece 
 static pith_status pre_bytelevel_cut(const void *self, pith__encoding *enc, pith__piece piece) {
     (void)self;
     uint32_t begin = piece.begin, end;
-    for (; pith__scan_next(&pith__scan_gpt2, enc->text.data, begin, piece.end, &begin, &end);
+    for (; pith__known_regex_next(&pith__scan_gpt2, enc->text.data, begin, piece.end, &begin, &end);
          begin = end)
         pith__encoding_emit(enc, begin, end);
     return PITH_OK;

@@ -10,7 +10,11 @@ static void runs(pith__encoding *enc, pith__piece piece, bool words) {
     int last = 0;
     for (const char *p = text + piece.begin; p < end;) {
         uint32_t at = (uint32_t)(p - text), c = pith__utf8_next(&p);
-        int class = pith__char_is_space(c) ? 0 : words && pith__char_is_word(c) ? 1 : 2;
+        int class = 2;
+        if (pith__char_is_space(c))
+            class = 0;
+        else if (words && pith__char_is_word(c))
+            class = 1;
         if (class == last) continue;
         if (last) pith__encoding_emit(enc, begin, at);
         begin = at;

@@ -46,7 +46,7 @@ typedef enum word_form {
 } word_form;
 typedef enum run_form { NO_RUN, WHITE, BLANKS, NUMBERS, IDEOGRAPHS } run_form;
 
-struct pith__scan {
+struct pith__known_regex {
     const char *const *specials; /* literals that come before all else; ends with NULL */
     contraction contraction;
     word_form word;
@@ -157,7 +157,7 @@ static const char *match_cased(const char *p, const char *end, const char *after
 }
 
 /* `after` and `class` are of the character at p. */
-static const char *match_word(const pith__scan *scan, const char *p, const char *end,
+static const char *match_word(const pith__known_regex *scan, const char *p, const char *end,
                               const char *after, unsigned class) {
     bool other = !(class & (LETTER | NUMBER)) && *p != '\r' && *p != '\n';
     const char *stop;
@@ -184,7 +184,8 @@ static const char *match_word(const pith__scan *scan, const char *p, const char 
 }
 
 /* NULL: nothing matches at p. */
-static const char *known_regex_match_at(const pith__scan *scan, const char *p, const char *end) {
+static const char *known_regex_match_at(const pith__known_regex *scan, const char *p,
+                                        const char *end) {
     const char *after, *stop;
     for (const char *const *special = scan->specials; special && *special; special++) {
         if (*p != **special) continue;
@@ -254,7 +255,7 @@ static inline bool may_begin(run_form form, unsigned char c) {
     return bytes[form][c >> 6] >> (c & 63) & 1;
 }
 
-static bool next_run(const pith__scan *scan, const char *text, uint32_t at, uint32_t end,
+static bool next_run(const pith__known_regex *scan, const char *text, uint32_t at, uint32_t end,
                      uint32_t *match_begin, uint32_t *match_end) {
     const char *p = text + at, *stop = text + end, *after = p;
     while (p < stop) {
@@ -274,8 +275,8 @@ static bool next_run(const pith__scan *scan, const char *text, uint32_t at, uint
     return false;
 }
 
-bool pith__scan_next(const pith__scan *scan, const char *text, uint32_t at, uint32_t end,
-                     uint32_t *match_begin, uint32_t *match_end) {
+bool pith__known_regex_next(const pith__known_regex *scan, const char *text, uint32_t at,
+                            uint32_t end, uint32_t *match_begin, uint32_t *match_end) {
     const char *p = text + at, *stop = NULL;
     if (scan->run) return next_run(scan, text, at, end, match_begin, match_end);
     while (p < text + end && !(stop = known_regex_match_at(scan, p, text + end)))
@@ -288,63 +289,63 @@ bool pith__scan_next(const pith__scan *scan, const char *text, uint32_t at, uint
 
 static const char *const clip_specials[] = { "<|startoftext|>", "<|endoftext|>", NULL };
 
-const pith__scan pith__scan_gpt2 = { .contraction = EXACT,
-                                     .word = SPACE_LETTERS,
-                                     .digits = UINT32_MAX,
-                                     .space_number = true,
-                                     .other = OTHER,
-                                     .space_other = true,
-                                     .tail = "" };
-static const pith__scan cl100k = { .contraction = ANY_CASE,
-                                   .word = OTHER_LETTERS,
-                                   .digits = 3,
-                                   .other = OTHER,
-                                   .space_other = true,
-                                   .tail = "\r\n",
-                                   .newlines = true };
-static const pith__scan qwen2 = { .contraction = ANY_CASE,
-                                  .word = OTHER_LETTERS,
-                                  .digits = 1,
-                                  .other = OTHER,
-                                  .space_other = true,
-                                  .tail = "\r\n",
-                                  .newlines = true };
-static const pith__scan o200k = { .contraction = ANY_CASE_AFTER_WORD,
-                                  .word = CASED,
-                                  .digits = 3,
-                                  .other = OTHER,
-                                  .space_other = true,
-                                  .tail = "\r\n/",
-                                  .newlines = true };
-static const pith__scan tekken = { .word = CASED,
-                                   .digits = 1,
-                                   .other = OTHER,
-                                   .space_other = true,
-                                   .tail = "\r\n/",
-                                   .newlines = true };
-static const pith__scan deepseek = {
-    .word = SIGN_LETTERS, .other = SIGN, .space_other = true, .tail = "\r\n", .newlines = true
-};
-static const pith__scan clip = { .contraction = EXACT,
-                                 .word = LETTERS,
-                                 .digits = 1,
-                                 .other = OTHER,
-                                 .tail = "",
-                                 .skips_spaces = true };
-static const pith__scan clip_special = { .specials = clip_specials,
-                                         .contraction = EXACT,
-                                         .word = LETTERS,
+const pith__known_regex pith__scan_gpt2 = { .contraction = EXACT,
+                                            .word = SPACE_LETTERS,
+                                            .digits = UINT32_MAX,
+                                            .space_number = true,
+                                            .other = OTHER,
+                                            .space_other = true,
+                                            .tail = "" };
+static const pith__known_regex cl100k = { .contraction = ANY_CASE,
+                                          .word = OTHER_LETTERS,
+                                          .digits = 3,
+                                          .other = OTHER,
+                                          .space_other = true,
+                                          .tail = "\r\n",
+                                          .newlines = true };
+static const pith__known_regex qwen2 = { .contraction = ANY_CASE,
+                                         .word = OTHER_LETTERS,
                                          .digits = 1,
                                          .other = OTHER,
-                                         .tail = "",
-                                         .skips_spaces = true };
-static const pith__scan spaces = { .run = WHITE, .least = 1, .most = UINT32_MAX };
-static const pith__scan many_blanks = { .run = BLANKS, .least = 2, .most = UINT32_MAX };
-static const pith__scan many_spaces = {
+                                         .space_other = true,
+                                         .tail = "\r\n",
+                                         .newlines = true };
+static const pith__known_regex o200k = { .contraction = ANY_CASE_AFTER_WORD,
+                                         .word = CASED,
+                                         .digits = 3,
+                                         .other = OTHER,
+                                         .space_other = true,
+                                         .tail = "\r\n/",
+                                         .newlines = true };
+static const pith__known_regex tekken = { .word = CASED,
+                                          .digits = 1,
+                                          .other = OTHER,
+                                          .space_other = true,
+                                          .tail = "\r\n/",
+                                          .newlines = true };
+static const pith__known_regex deepseek = {
+    .word = SIGN_LETTERS, .other = SIGN, .space_other = true, .tail = "\r\n", .newlines = true
+};
+static const pith__known_regex clip = { .contraction = EXACT,
+                                        .word = LETTERS,
+                                        .digits = 1,
+                                        .other = OTHER,
+                                        .tail = "",
+                                        .skips_spaces = true };
+static const pith__known_regex clip_special = { .specials = clip_specials,
+                                                .contraction = EXACT,
+                                                .word = LETTERS,
+                                                .digits = 1,
+                                                .other = OTHER,
+                                                .tail = "",
+                                                .skips_spaces = true };
+static const pith__known_regex spaces = { .run = WHITE, .least = 1, .most = UINT32_MAX };
+static const pith__known_regex many_blanks = { .run = BLANKS, .least = 2, .most = UINT32_MAX };
+static const pith__known_regex many_spaces = {
     .run = WHITE, .least = 2, .most = UINT32_MAX, .breaks = true
 };
-static const pith__scan three_digits = { .run = NUMBERS, .least = 1, .most = 3 };
-static const pith__scan ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UINT32_MAX };
+static const pith__known_regex three_digits = { .run = NUMBERS, .least = 1, .most = 3 };
+static const pith__known_regex ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UINT32_MAX };
 
 #define START "[^\\r\\n\\p{L}\\p{N}]?"
 #define CAPITAL "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -359,7 +360,9 @@ static const pith__scan ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UI
 static bool known_regex_is_known(pith_str regex, const char *known) {
     size_t i = 0;
     for (; i < regex.size && *known; i++) {
-        char c = regex.data[i], escape = c == '\r' ? 'r' : c == '\n' ? 'n' : 0;
+        char c = regex.data[i], escape = 0;
+        if (c == '\r') escape = 'r';
+        if (c == '\n') escape = 'n';
         bool escaped = escape && known[0] == '\\' && known[1] == escape;
         if (!escaped && c != *known) return false;
         known += escaped ? 2 : 1;
@@ -367,10 +370,10 @@ static bool known_regex_is_known(pith_str regex, const char *known) {
     return i == regex.size && !*known;
 }
 
-const pith__scan *pith__scan_find(pith_str regex) {
+const pith__known_regex *pith__known_regex_find(pith_str regex) {
     static const struct {
         const char *regex;
-        const pith__scan *scan;
+        const pith__known_regex *scan;
     } known[] = {
         { CONTRACTIONS "|" GPT2_END, &pith__scan_gpt2 },
         { "'(?:[sdmt]|ll|ve|re)|" GPT2_END, &pith__scan_gpt2 },
@@ -402,6 +405,6 @@ const pith__scan *pith__scan_find(pith_str regex) {
     return NULL;
 }
 
-bool pith__scan_cuts_words(const pith__scan *scan) {
+bool pith__known_regex_cuts_words(const pith__known_regex *scan) {
     return scan->run == NO_RUN || (scan->run == WHITE && scan->least == 1);
 }

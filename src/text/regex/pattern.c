@@ -9,8 +9,8 @@
 #include "text/regex/regex.h"
 
 struct pith__pattern {
-    pith_str string;        /* data NULL: an expression */
-    const pith__scan *scan; /* NULL: not a known one */
+    pith_str string;               /* data NULL: an expression */
+    const pith__known_regex *scan; /* NULL: not a known one */
     const pith__regex *regex;
     const pith__regex_part *engine; /* of regex */
 };
@@ -50,7 +50,7 @@ const pith__pattern *pith__pattern_parse(pith__json *j, pith__loader *loader) {
         pattern->string = pith__json_copy(j, loader->arena, string);
     } else if (!regex.data) {
         pith__json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
-    } else if (!(pattern->scan = pith__scan_find(regex))) {
+    } else if (!(pattern->scan = pith__known_regex_find(regex))) {
         pattern_compile(pattern, regex, j, loader);
     }
     return j->failed ? NULL : pattern;
@@ -60,7 +60,8 @@ const pith__pattern *pith__pattern_parse(pith__json *j, pith__loader *loader) {
 static int pattern_search(const pith__pattern *pattern, pith__encoding *enc, pith__piece piece,
                           uint32_t at, uint32_t *begin, uint32_t *end) {
     const char *text = enc->text.data;
-    if (pattern->scan) return pith__scan_next(pattern->scan, text, at, piece.end, begin, end);
+    if (pattern->scan)
+        return pith__known_regex_next(pattern->scan, text, at, piece.end, begin, end);
     if (pattern->string.data) {
         size_t size = pattern->string.size;
         const char *found = NULL;
@@ -106,5 +107,5 @@ bool pith__pattern_is_local(const pith__pattern *pattern) {
 
 bool pith__pattern_cuts_words(const pith__pattern *pattern) {
     return pattern->string.data ? pith__str_is(pattern->string, " ")
-                                : pattern->scan && pith__scan_cuts_words(pattern->scan);
+                                : pattern->scan && pith__known_regex_cuts_words(pattern->scan);
 }

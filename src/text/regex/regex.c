@@ -82,7 +82,8 @@ static size_t write_escape(writer *w, const char *p, const char *end, bool in_se
     char c = p + 1 < end ? p[1] : 0;
     if (c == 'h' || c == 'H') {
         if (in_set && c == 'H') *refused = "\\H in a set";
-        regex_write_text(w, c == 'H' ? "[^0-9a-fA-F]" : in_set ? "0-9a-fA-F" : "[0-9a-fA-F]");
+        const char *digits = in_set ? "0-9a-fA-F" : "[0-9a-fA-F]";
+        regex_write_text(w, c == 'H' ? "[^0-9a-fA-F]" : digits);
     } else if (c == 's' || c == 'S') {
         regex_write_text(w, c == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
     } else if (c == 'w' || c == 'W') {

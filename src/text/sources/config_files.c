@@ -7,7 +7,7 @@
 #include "text/added_tokens.h"
 #include "text/post_processing.h"
 #include "text/sources/key_report.h"
-#include "text/sources/sources.h"
+#include "text/sources/tokenizer_source.h"
 
 pith__tokenizer_config *pith__tokenizer_config_create(pith__arena *arena) {
     pith__tokenizer_config *c = pith__arena_array(arena, 1, sizeof *c);

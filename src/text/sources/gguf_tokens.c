@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "text/added_tokens.h"
-#include "text/sources/sources.h"
-#include "text/sources/spm_pairs.h"
+#include "text/sources/tokenizer_source.h"
+#include "text/sources/spm_merges.h"
 
 #define MARK "\xE2\x96\x81"
 
@@ -66,8 +66,8 @@ pith_status pith__gguf_add_tokens(pith__loader *loader, const pith__gguf_tokens 
         if (!token.size || spaces == token.size || (!own && t->types[i] != PITH_GGUF_USER_DEFINED))
             continue;
         const uint32_t strips = mask_strips && (int64_t)i == t->mask ? PITH_ADDED_LSTRIP : 0;
-        PITH_TRY(pith__added_add_listed(loader, token, (int64_t)i,
-                                        own ? PITH_ADDED_SPECIAL | strips : 0));
+        PITH_TRY(pith__added_tokens_add_listed(loader, token, (int64_t)i,
+                                               own ? PITH_ADDED_SPECIAL | strips : 0));
     }
     return PITH_OK;
 }
@@ -326,7 +326,7 @@ pith_status pith__gguf_load_pieces(pith__loader *loader, const pith__gguf_tokens
         merges[i] = own || t->types[i] == PITH_GGUF_NORMAL;
     }
     spec.unk_token = pieces[unk];
-    PITH_TRY(pith__spm_pairs(&spec, loader, pieces, scores, merges, t->count));
+    PITH_TRY(pith__spm_merges(&spec, loader, pieces, scores, merges, t->count));
     PITH_TRY(pith__bpe_build(&model, &spec, loader));
     pith__loader_set_model(loader, &pith__model_BPE, model);
     if (prefix)

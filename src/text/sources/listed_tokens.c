@@ -4,7 +4,7 @@
 #include "text/added_tokens.h"
 #include "text/post_processing.h"
 #include "text/sources/config_files.h"
-#include "text/sources/sources.h"
+#include "text/sources/tokenizer_source.h"
 
 static int64_t read_id(pith__json *j, pith_str key) {
     int64_t id = 0;
@@ -96,9 +96,10 @@ pith_status pith__listed_tokens_add(pith__loader *loader, bool exact) {
     if (j->failed) return loader->err->code ? loader->err->code : pith__fail_memory(loader->err, 1);
     for (size_t i = 0; i < list.count; i++) {
         const listed_token *t = &list.tokens[i];
-        const uint32_t known = pith__map_get(&loader->tokenizer->added->by_content, t->content);
+        const uint32_t known =
+            pith__map_get(&loader->tokenizer->added_tokens->by_content, t->content);
         if (old && !exact && known != UINT32_MAX) continue; /* tokenizer.json says more about it */
-        PITH_TRY(exact ? pith__added_add_listed(loader, t->content, t->id, t->flags)
+        PITH_TRY(exact ? pith__added_tokens_add_listed(loader, t->content, t->id, t->flags)
                        : pith__loader_add_token(loader, t->content, -1, t->flags));
     }
     return PITH_OK;

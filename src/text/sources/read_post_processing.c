@@ -3,11 +3,12 @@
 #include "text/post_processing.h"
 #include "text/sources/key_report.h"
 
-pith_status pith__framing_create(pith__loader *loader) {
-    loader->tokenizer->framing =
-        pith__arena_array(loader->arena, 1, sizeof *loader->tokenizer->framing);
-    return loader->tokenizer->framing ? PITH_OK
-                                      : pith__fail_memory(loader->err, sizeof(pith__framing));
+pith_status pith__post_processing_create(pith__loader *loader) {
+    loader->tokenizer->post_processing =
+        pith__arena_array(loader->arena, 1, sizeof *loader->tokenizer->post_processing);
+    return loader->tokenizer->post_processing
+               ? PITH_OK
+               : pith__fail_memory(loader->err, sizeof(pith__post_processing));
 }
 
 int32_t pith__json_id(pith__json *j) {
@@ -170,14 +171,14 @@ static void parse_processor(pith__json *j, pith__loader *loader, written_process
         else if (pith__str_is(key, "processors")) {
             w->nested = true;
             pith__json_array(j);
-            while (pith__json_next_item(j)) pith__framing_parse(j, loader);
+            while (pith__json_next_item(j)) pith__post_processing_parse(j, loader);
         } else
             pith__key_other(j, loader, key, "use_regex");
     }
 }
 
 /* [CLS] A [SEP], and [CLS] A [SEP] B [SEP], with two [SEP] in the middle for RoBERTa. */
-static void framing_read_add_sep_cls(pith__framing *f, pith__json *j, pith__loader *loader,
+static void framing_read_add_sep_cls(pith__post_processing *f, pith__json *j, pith__loader *loader,
                                      const written_processor *w, bool roberta) {
     if (w->sep < 0 || w->cls < 0) {
         pith__json_fail(j, PITH_ERR_FORMAT, "needs sep and cls");
@@ -195,8 +196,8 @@ static void framing_read_add_sep_cls(pith__framing *f, pith__json *j, pith__load
     }
 }
 
-void pith__framing_parse(pith__json *j, pith__loader *loader) {
-    pith__framing *f = loader->tokenizer->framing;
+void pith__post_processing_parse(pith__json *j, pith__loader *loader) {
+    pith__post_processing *f = loader->tokenizer->post_processing;
     written_processor w = {
         .special_tokens = PITH_STR("{}"), .sep = -1, .cls = -1, .trim = true, .prefix_space = true
     };

@@ -2,8 +2,8 @@
  * The rest of the tokenizer follows from its class or, if no file names one, from the special
  * tokens of the vocabulary. */
 #include "base/os/file.h"
-#include "text/models/bpe.h"
-#include "text/sources/sources.h"
+#include "text/models/bpe_merges.h"
+#include "text/sources/tokenizer_source.h"
 #include "text/sources/token_class.h"
 
 typedef enum family { GPT2, ROBERTA, CLIP, QWEN2, DEBERTA, HERBERT } family;

@@ -12,7 +12,7 @@
 #include "text/sources/config_files.h"
 #include "text/sources/gguf_tokens.h"
 #include "text/sources/key_report.h"
-#include "text/sources/sources.h"
+#include "text/sources/tokenizer_source.h"
 
 #define KEY "tokenizer.ggml."
 
@@ -91,10 +91,8 @@ static pith_status source_gguf_note(pith__loader *loader, pith_str key, bool rea
                         "' is not known, or has another type than the known one, and is ignored; "
                         "if it changes tokens, these differ",
                         PITH_STR_ARG(key));
-    return pith__key_note(loader, "GGUF", key,
-                          read    ? PITH_KEY_READ
-                          : known ? PITH_KEY_IGNORED
-                                  : PITH_KEY_UNKNOWN);
+    if (read) return pith__key_note(loader, "GGUF", key, PITH_KEY_READ);
+    return pith__key_note(loader, "GGUF", key, known ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN);
 }
 
 /* Tokens as spans of the file, and their kinds. */
@@ -166,11 +164,9 @@ static pith_status source_gguf_words(pith__loader *loader, pith__gguf_tokens *t)
     pith__tokenizer_config *c = loader->config;
     static const char *const keys[] = { "unknown", "seperator", "padding", "bos", "mask" };
     /* llama.cpp's, where the file says nothing */
+    const int64_t cls = t->cls >= 0 ? t->cls : 101;
     const int64_t ids[] = { t->unk >= 0 ? t->unk : 100, t->sep >= 0 ? t->sep : 102,
-                            t->pad >= 0 ? t->pad : 0,
-                            t->bos >= 0   ? t->bos
-                            : t->cls >= 0 ? t->cls
-                                          : 101,
+                            t->pad >= 0 ? t->pad : 0, t->bos >= 0 ? t->bos : cls,
                             t->mask >= 0 ? t->mask : 103 };
     pith_str *const tokens[] = { &c->unk_token, &c->sep_token, &c->pad_token, &c->cls_token,
                                  &c->mask_token };
@@ -221,9 +217,9 @@ static pith_status source_gguf_load(pith__loader *loader, const char *path, pith
                           PITH_STR_ARG(t.model));
     PITH_TRY(source_gguf_tokens(&t, loader));
     if (words) return source_gguf_words(loader, &t);
-    return unigram ? pith__gguf_load_unigram(loader, &t)
-           : bpe   ? pith__gguf_load_bpe(loader, &t)
-                   : pith__gguf_load_pieces(loader, &t);
+    if (unigram) return pith__gguf_load_unigram(loader, &t);
+    if (bpe) return pith__gguf_load_bpe(loader, &t);
+    return pith__gguf_load_pieces(loader, &t);
 }
 
 const pith__tokenizer_source pith__source_gguf = { "gguf",           60,

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 #include "text/byte_spelling.h"
-#include "text/models/bpe.h"
-#include "text/models/unigram.h"
-#include "text/sources/sources.h"
+#include "text/models/bpe_merges.h"
+#include "text/models/model_unigram.h"
+#include "text/sources/tokenizer_source.h"
 #include "text/sources/spm_family.h"
-#include "text/sources/spm_pairs.h"
+#include "text/sources/spm_merges.h"
 #include "text/sources/token_class.h"
 
 /* Kinds of pieces and of models, by the numbers of sentencepiece_model.proto. PIECE_MAX: bytes of
@@ -121,6 +121,7 @@ static pith_status source_sentencepiece_read_piece(spm *s, pith_str message) {
 
 static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
     bool damaged = false, inner = false;
+    int64_t *const special_ids[] = { &s->unk_id, &s->bos_id, &s->eos_id }; /* fields 40 to 42 */
     for (field f, g; next_field(&message, &f, &damaged);) {
         if (f.number == 1 && f.bytes.data) PITH_TRY(source_sentencepiece_read_piece(s, f.bytes));
         while (f.number == 2 && f.bytes.data && next_field(&f.bytes, &g, &inner)) {
@@ -129,9 +130,7 @@ static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
             else if (g.number == 35)
                 s->byte_fallback = g.value != 0;
             else if (g.number >= 40 && g.number <= 42)
-                *(g.number == 40   ? &s->unk_id
-                  : g.number == 41 ? &s->bos_id
-                                   : &s->eos_id) = (int32_t)g.value;
+                *special_ids[g.number - 40] = (int32_t)g.value;
         }
         while (f.number == 3 && f.bytes.data && next_field(&f.bytes, &g, &inner)) {
             if (g.number == 2 && g.bytes.data) s->charsmap = g.bytes;
@@ -167,8 +166,10 @@ static const char *usual_class(const spm *s, const char *path) {
     const pith__tokenizer_config *c = s->loader->config;
     /* what these two classes alone have */
     const bool framed = c->add_bos_token >= 0 || c->add_eos_token >= 0;
-    if (s->model_type == PAIRS)
-        return !framed ? "(plain)" : has_piece(s, "<bos>") ? "GemmaTokenizer" : "LlamaTokenizer";
+    if (s->model_type == PAIRS) {
+        if (!framed) return "(plain)";
+        return has_piece(s, "<bos>") ? "GemmaTokenizer" : "LlamaTokenizer";
+    }
     if (strcmp(name, "sentencepiece.bpe.model") == 0) return "XLMRobertaTokenizer";
     if (strcmp(name, "spm.model") == 0) return "DebertaV2Tokenizer";
     if (strcmp(name, "spiece.model") == 0)
@@ -270,7 +271,7 @@ static pith_status build_pairs(const spm *s, const void **model) {
             merges[i] = s->types[i] == NORMAL;
         }
     }
-    PITH_TRY(pith__spm_pairs(&spec, s->loader, s->pieces, s->scores, merges, s->count));
+    PITH_TRY(pith__spm_merges(&spec, s->loader, s->pieces, s->scores, merges, s->count));
     return pith__bpe_build(model, &spec, s->loader);
 }
 
@@ -382,10 +383,13 @@ static pith_status add_cuts(const spm *s) {
     };
     const pith__tokenizer_config *c = s->loader->config;
     for (const char *p = s->family->cuts; *p; p++) {
-        const char letter = *p != 'f'                  ? *p
-                            : c->add_prefix_space == 0 ? 'n'
-                            : c->legacy == 1           ? 'a'
-                                                       : 'f';
+        char letter = 'f';
+        if (*p != 'f')
+            letter = *p;
+        else if (c->add_prefix_space == 0)
+            letter = 'n';
+        else if (c->legacy == 1)
+            letter = 'a';
         if (letter != 'p' || c->split_by_punct == 1)
             PITH_TRY(source_sentencepiece_add_steps(s->loader, "pre_tokenizer", letter, cuts,
                                                     sizeof cuts / sizeof *cuts));
@@ -472,11 +476,15 @@ static pith_status add_tokens(const spm *s) {
 }
 
 static pith_str frame_token(const pith__tokenizer_config *c, const char *token) {
-    pith_str said = *token == 'c'   ? c->cls_token
-                    : *token == 's' ? c->sep_token
-                    : *token == 'b' ? c->bos_token
-                    : *token == 'e' ? c->eos_token
-                                    : c->src_lang;
+    pith_str said = c->src_lang;
+    if (*token == 'c')
+        said = c->cls_token;
+    else if (*token == 's')
+        said = c->sep_token;
+    else if (*token == 'b')
+        said = c->bos_token;
+    else if (*token == 'e')
+        said = c->eos_token;
     return pith__source_token(said, token + 1);
 }
 

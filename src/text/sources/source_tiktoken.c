@@ -8,9 +8,9 @@
  * 4's), and cl100k's (and Llama 3's) for all others. */
 #include "base/memory/span_map.h"
 #include "text/byte_spelling.h"
-#include "text/models/bpe.h"
+#include "text/models/bpe_merges.h"
 #include "text/sources/config_files.h"
-#include "text/sources/sources.h"
+#include "text/sources/tokenizer_source.h"
 
 /* TOKEN_MAX: bytes of the longest token; published ones have up to 128. The others are sizes of
  * vocabularies, by which the cutting expression is chosen (see above). */
@@ -28,12 +28,17 @@ static const char *source_tiktoken_decode(const char *p, const char *end, char *
     *size = 0;
     for (; p < end && *p != ' ' && *p != '='; p++, count++) {
         char c = *p;
-        int value = c >= 'A' && c <= 'Z'   ? c - 'A'
-                    : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                    : c >= '0' && c <= '9' ? c - '0' + 52
-                    : c == '+'             ? 62
-                    : c == '/'             ? 63
-                                           : -1;
+        int value = -1;
+        if (c >= 'A' && c <= 'Z')
+            value = c - 'A';
+        else if (c >= 'a' && c <= 'z')
+            value = c - 'a' + 26;
+        else if (c >= '0' && c <= '9')
+            value = c - '0' + 52;
+        else if (c == '+')
+            value = 62;
+        else if (c == '/')
+            value = 63;
         if (value < 0) return NULL;
         bits = bits << 6 | (uint32_t)value;
         if (count % 4) out[(*size)++] = (char)(bits >> (6 - 2 * (count % 4)));

@@ -1,7 +1,7 @@
 /* source_vocab_txt.c - vocab.txt of BERT, DistilBERT and MPNet, one token per line. The rest of the
  * tokenizer follows from tokenizer_config.json, as in Hugging Face's converters. */
-#include "text/models/wordpiece.h"
-#include "text/sources/sources.h"
+#include "text/models/model_wordpiece.h"
+#include "text/sources/tokenizer_source.h"
 #include "text/sources/token_class.h"
 
 static pith_status source_vocab_txt_read_vocab(pith__vocab_builder *vocab, pith_str bytes,

@@ -5,7 +5,7 @@
 
 #include "text/added_tokens.h"
 #include "text/post_processing.h"
-#include "text/sources/sources.h"
+#include "text/sources/tokenizer_source.h"
 
 const char *const pith__named_keys[PITH_NAMED_TOKENS] = { "bos_token", "eos_token", "unk_token",
                                                           "sep_token", "pad_token", "cls_token",
@@ -131,7 +131,7 @@ pith_str pith__token_class_name(const pith__tokenizer_config *c) {
 
 static pith_status special_add(pith__loader *loader, pith_str content, uint32_t flags) {
     if (!content.size ||
-        pith__map_get(&loader->tokenizer->added->by_content, content) != UINT32_MAX)
+        pith__map_get(&loader->tokenizer->added_tokens->by_content, content) != UINT32_MAX)
         return PITH_OK;
     return pith__loader_add_token(loader, content, -1, flags | PITH_ADDED_SPECIAL);
 }
@@ -246,7 +246,11 @@ static pith_status read_step(step_json *s, pith__loader *loader, pith_str json, 
     return j->failed ? loader->err->code : PITH_OK;
 }
 
-static const char *flag_json(int flag) { return flag < 0 ? "null" : flag ? "true" : "false"; }
+static const char *flag_json(int flag) {
+    if (flag < 0) return "null";
+    if (flag) return "true";
+    return "false";
+}
 
 static pith_status apply_bert(pith__loader *loader) {
     const pith__tokenizer_config *c = loader->config;
@@ -294,11 +298,12 @@ void pith__token_class_settle(pith__loader *loader) {
     const pith__tokenizer_config *c = loader->config;
     const pith__token_class *class = pith__token_class_find(pith__token_class_name(c));
     pith_tokenizer *t = loader->tokenizer;
-    t->left = c->left >= 0 ? c->left
-                           : (t->truncates || c->tokenizer_class.data || c->model_type.data) &&
-                                 t->framing->truncation.on && t->framing->truncation.left;
+    t->left = c->left >= 0
+                  ? c->left
+                  : (t->truncates || c->tokenizer_class.data || c->model_type.data) &&
+                        t->post_processing->truncation.on && t->post_processing->truncation.left;
     t->untyped = c->typed == 0 || (c->typed < 0 && class &&
                                    (class->typing == PITH_UNTYPED ||
                                     (class->typing == PITH_UNTYPED_BY_5 && c->written_by_5)));
-    t->added->specials_are_text = c->split_special_tokens == 1;
+    t->added_tokens->specials_are_text = c->split_special_tokens == 1;
 }
