@@ -7,11 +7,13 @@
 #include <cmocka.h>
 
 #include <float.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/formats/print_double.h"
 #include "base/formats/read_double.h"
 
 static uint64_t state = 88172645463325252u;
@@ -25,6 +27,9 @@ static void same(const char *text) {
     const double got = pith__read_double((pith_str){ text, strlen(text) }),
                  want = strtod(text, NULL);
     if (memcmp(&got, &want, sizeof got)) fail_msg("%s: %.17g, not %.17g", text, got, want);
+    double number = 1;
+    assert_true(pith__read_number(&number, (pith_str){ text, strlen(text) }));
+    if (memcmp(&number, &want, sizeof number)) fail_msg("%s: %.17g, not %.17g", text, number, want);
 }
 
 static void single(void **unused) {
@@ -69,6 +74,57 @@ static void random_digits(void **unused) {
     }
 }
 
+/* Texts of up to six of these characters are numbers where the C library reads all of them. */
+static void other_texts(void **unused) {
+    static const char marks[] = "0059+-.eE x";
+    (void)unused;
+    for (int i = 0; i < 300000; i++) {
+        char text[8], *end;
+        const size_t size = next() % 7;
+        for (size_t k = 0; k < size; k++) text[k] = marks[next() % (sizeof marks - 1)];
+        text[size] = 0;
+        double number = 7;
+        const double want = strtod(text, &end);
+        const bool whole = size && !*end && *text != ' ' && !strchr(text, 'x');
+        if (pith__read_number(&number, (pith_str){ text, size }) != whole) fail_msg("'%s'", text);
+        if (whole && memcmp(&number, &want, sizeof want)) fail_msg("'%s': %.17g", text, number);
+    }
+    double number;
+    assert_false(pith__read_number(&number, (pith_str){ NULL, 0 }));
+    assert_false(pith__read_number(&number, (pith_str){ "1\0", 2 }));
+}
+
+/* In a locale with a decimal comma, where the machine has one, as in "C". */
+static void printed(void **unused) {
+    static const struct {
+        double x;
+        int digits;
+        const char *text;
+    } rows[] = {
+        { 0, 9, "0" },
+        { -0.0, 9, "-0" },
+        { 1.5, 9, "1.5" },
+        { -1e-12, 17, "-9.9999999999999998e-13" },
+        { 10000, 17, "10000" },
+        { 1234567, 6, "1.23457e+06" },
+        { DBL_MAX, 17, "1.7976931348623157e+308" },
+        { -2.2250738585072014e-308, 17, "-2.2250738585072014e-308" },
+        { INFINITY, 6, "inf" },
+        { -INFINITY, 17, "-inf" },
+    };
+    (void)unused;
+    for (int comma = 0; comma < 2; comma++) {
+        if (comma) setlocale(LC_ALL, "de_DE.UTF-8");
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            char text[PITH_DOUBLE_CHARS];
+            assert_int_equal(pith__print_double(text, rows[i].digits, rows[i].x),
+                             strlen(rows[i].text));
+            assert_string_equal(text, rows[i].text);
+        }
+    }
+    setlocale(LC_ALL, "C");
+}
+
 /* The middle of two doubles rounds to the even one; a bit more than the middle rounds up. */
 static void middles(void **unused) {
     static char text[1400];
@@ -90,10 +146,12 @@ static void middles(void **unused) {
 
 int main(void) {
 #if LDBL_MANT_DIG < 64
-    const struct CMUnitTest tests[] = { cmocka_unit_test(single), cmocka_unit_test(random_digits) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(single), cmocka_unit_test(random_digits),
+                                        cmocka_unit_test(other_texts), cmocka_unit_test(printed) };
     (void)middles;
 #else
     const struct CMUnitTest tests[] = { cmocka_unit_test(single), cmocka_unit_test(random_digits),
+                                        cmocka_unit_test(other_texts), cmocka_unit_test(printed),
                                         cmocka_unit_test(middles) };
 #endif
     return cmocka_run_group_tests(tests, NULL, NULL);
