@@ -49,26 +49,6 @@ bool json_line_blank(pith_str line) {
 
 /* ---- objects ---- */
 
-/* Between the quotes of a string that was checked: whether one of its \u escapes is half a
- * surrogate pair. */
-static bool has_half_pair(pith_str raw) {
-    bool high = false; /* the escape before was the first half */
-    for (size_t i = 0; i < raw.size;) {
-        size_t n = raw.data[i] != '\\' ? 1 : raw.data[i + 1] != 'u' ? 2 : 6;
-        unsigned long c = 0;
-        if (n == 6) {
-            char digits[5] = { raw.data[i + 2], raw.data[i + 3], raw.data[i + 4], raw.data[i + 5],
-                               0 };
-            c = strtoul(digits, NULL, 16);
-        }
-        bool low = c >= 0xDC00 && c < 0xE000;
-        if (low != high) return true;
-        high = c >= 0xD800 && c < 0xDC00;
-        i += n;
-    }
-    return high;
-}
-
 static bool is_key(pith_str key, const char *name) {
     return key.size == strlen(name) && !memcmp(key.data, name, key.size);
 }
@@ -123,17 +103,15 @@ static bool decode(json_line *l, pith_str *text, const char *field, pith_str val
         *text = raw;
         return true;
     }
-    if (!l->replace && has_half_pair(raw)) {
-        cut_print(l->message, sizeof l->message,
-                  "the field '" CUT_FORMAT
-                  "' has half of a surrogate pair, which is not a character (--invalid replace "
-                  "puts U+FFFD in its place)",
-                  CUT(field, 100));
-        return false;
-    }
     scan_begin(&j, l, value);
     *text = pith__json_string(&j);
-    return true;
+    if (!j.halves || l->replace) return true;
+    cut_print(l->message, sizeof l->message,
+              "the field '" CUT_FORMAT
+              "' has half of a surrogate pair, which is not a character (--invalid replace puts "
+              "U+FFFD in its place)",
+              CUT(field, 100));
+    return false;
 }
 
 /* Appends the member that ends at `end` to kept. begin: where the one before it ended, or the

@@ -25,6 +25,9 @@ static void same(const char *text) {
     const double got = pith__read_double((pith_str){ text, strlen(text) }),
                  want = strtod(text, NULL);
     if (memcmp(&got, &want, sizeof got)) fail_msg("%s: %.17g, not %.17g", text, got, want);
+    double number = 1;
+    assert_true(pith__read_number(&number, (pith_str){ text, strlen(text) }));
+    if (memcmp(&number, &want, sizeof number)) fail_msg("%s: %.17g, not %.17g", text, number, want);
 }
 
 static void single(void **unused) {
@@ -69,6 +72,26 @@ static void random_digits(void **unused) {
     }
 }
 
+/* Texts of up to six of these characters are numbers where the C library reads all of them. */
+static void other_texts(void **unused) {
+    static const char marks[] = "0059+-.eE x";
+    (void)unused;
+    for (int i = 0; i < 300000; i++) {
+        char text[8], *end;
+        const size_t size = next() % 7;
+        for (size_t k = 0; k < size; k++) text[k] = marks[next() % (sizeof marks - 1)];
+        text[size] = 0;
+        double number = 7;
+        const double want = strtod(text, &end);
+        const bool whole = size && !*end && *text != ' ' && !strchr(text, 'x');
+        if (pith__read_number(&number, (pith_str){ text, size }) != whole) fail_msg("'%s'", text);
+        if (whole && memcmp(&number, &want, sizeof want)) fail_msg("'%s': %.17g", text, number);
+    }
+    double number;
+    assert_false(pith__read_number(&number, (pith_str){ NULL, 0 }));
+    assert_false(pith__read_number(&number, (pith_str){ "1\0", 2 }));
+}
+
 /* The middle of two doubles rounds to the even one; a bit more than the middle rounds up. */
 static void middles(void **unused) {
     static char text[1400];
@@ -90,11 +113,12 @@ static void middles(void **unused) {
 
 int main(void) {
 #if LDBL_MANT_DIG < 64
-    const struct CMUnitTest tests[] = { cmocka_unit_test(single), cmocka_unit_test(random_digits) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(single), cmocka_unit_test(random_digits),
+                                        cmocka_unit_test(other_texts) };
     (void)middles;
 #else
     const struct CMUnitTest tests[] = { cmocka_unit_test(single), cmocka_unit_test(random_digits),
-                                        cmocka_unit_test(middles) };
+                                        cmocka_unit_test(other_texts), cmocka_unit_test(middles) };
 #endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
  * arithmetic: a float times or divided by a power of ten up to 10^22 is rounded once. */
 #include "base/formats/decimal.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,15 +9,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/formats/read_double.h"
 
 /* Digits of every float and double (C11 FLT_DECIMAL_DIG, DBL_DECIMAL_DIG), and those that are tried
  * first: a normal number with fewer is the nearest one of so many digits, and zeros at the end are
  * left out. */
-enum { F32_DIGITS_FIRST = 6, F32_DIGITS = 9, F64_DIGITS_FIRST = 15, F64_DIGITS = 17, POWERS = 23 };
-
-static const double decimal_powers[POWERS] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+enum { F32_DIGITS_FIRST = 6, F32_DIGITS = 9, F64_DIGITS_FIRST = 15, F64_DIGITS = 17 };
 
 pith_status pith__decimal_begin(pith__decimal *d, pith_error *err) {
     d->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -64,7 +60,7 @@ static size_t decimal_put_digits(char *text, const char *digits, int count, int 
 static size_t decimal_try(char *text, float a, int digits, int exponent) {
     char buffer[F32_DIGITS + 2];
     const int shift = digits - 1 - exponent;
-    const double power = decimal_powers[shift < 0 ? -shift : shift];
+    const double power = pith__powers_of_ten[shift < 0 ? -shift : shift];
     const double scaled = shift < 0 ? (double)a / power : (double)a * power;
     uint64_t number = (uint64_t)llrint(scaled);
     const double back = shift < 0 ? (double)number * power : (double)number / power;
@@ -80,7 +76,8 @@ static size_t decimal_try(char *text, float a, int digits, int exponent) {
 }
 
 static bool decimal_reaches(double a, int exponent) {
-    return exponent < 0 ? a * decimal_powers[-exponent] >= 1 : a >= decimal_powers[exponent];
+    return exponent < 0 ? a * pith__powers_of_ten[-exponent] >= 1
+                        : a >= pith__powers_of_ten[exponent];
 }
 
 static size_t decimal_put_odd(char *text, double x) {

@@ -30,7 +30,7 @@ void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena
     j->name = name;
     j->arena = arena;
     j->err = err;
-    j->failed = j->python = false;
+    j->failed = j->python = j->halves = false;
     j->depth = 0;
 }
 
@@ -268,7 +268,11 @@ static pith_str decode_string(pith__json *j, pith_str raw) {
                 p += 6;
             }
         }
-        o += pith__utf8_put(o, pith__utf8_has(c) ? c : 0xFFFD);
+        if (!pith__utf8_has(c)) {
+            c = 0xFFFD;
+            j->halves = true;
+        }
+        o += pith__utf8_put(o, c);
     }
     return (pith_str){ out, (size_t)(o - out) };
 }
@@ -360,75 +364,12 @@ static bool scan_number(pith__json *j, pith_str *raw, bool *integer) {
     return true;
 }
 
-/* Nearest double of mantissa * 10^exponent, exactly rounded, for |exponent| <= 27. Powers of five
- * up to 27 fit in 64 bits, so the quotient or product is exact in 128 bits but for a remainder,
- * which only matters as a sticky bit. */
-static double scale_exactly(uint64_t mantissa, int exponent) {
-    if (!mantissa) return 0;
-    uint64_t five = 1;
-    for (int i = exponent < 0 ? -exponent : exponent; i > 0; i--) five *= 5;
-    unsigned __int128 wide;
-    int shift = exponent;
-    bool sticky = false;
-    if (exponent >= 0) {
-        wide = (unsigned __int128)mantissa * five;
-    } else {
-        int up = __builtin_clzll(mantissa);
-        wide = (unsigned __int128)(mantissa << up) << 63;
-        sticky = wide % five != 0;
-        wide /= five;
-        shift -= up + 63;
-    }
-    uint64_t high = (uint64_t)(wide >> 64);
-    int excess = 128 - 54 - (high ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)wide));
-    if (excess > 0) {
-        sticky |= (wide & (((unsigned __int128)1 << excess) - 1)) != 0;
-        wide >>= excess;
-        shift += excess;
-    }
-    /* At most 54 bits are left, the last of them half a unit. Exponents this small neither over-
-     * nor underflow. */
-    uint64_t bits = (uint64_t)wide;
-    if (excess > 0) {
-        bool up = (bits & 1) && (sticky || (bits & 2));
-        bits = (bits >> 1) + up;
-        shift++;
-    }
-    double value = (double)bits, two = shift < 0 ? 0.5 : 2;
-    for (int i = shift < 0 ? -shift : shift; i; i >>= 1, two *= two)
-        if (i & 1) value *= two;
-    return value;
-}
-
 static double json_double(pith_str raw) {
+    double value = 0;
     if (raw.data[0] == 'N') return NAN;
     if (raw.data[raw.size - 1] == 'y') return raw.data[0] == '-' ? -INFINITY : INFINITY;
-    uint64_t mantissa = 0;
-    int count = 0;
-    int64_t exponent = 0;
-    size_t i = raw.data[0] == '-';
-    for (bool fraction = false;
-         i < raw.size && count <= 19 && raw.data[i] != 'e' && raw.data[i] != 'E'; i++) {
-        if (raw.data[i] == '.') {
-            fraction = true;
-            continue;
-        }
-        mantissa = mantissa * 10 + (uint64_t)(raw.data[i] - '0');
-        count += count || mantissa;
-        exponent -= fraction;
-    }
-    if (count <= 19 && i < raw.size) {
-        bool negative = raw.data[++i] == '-';
-        int written = 0;
-        if (negative || raw.data[i] == '+') i++;
-        for (; i < raw.size && written < 10000; i++) written = written * 10 + (raw.data[i] - '0');
-        exponent += negative ? -written : written;
-    }
-    if (count <= 19 && exponent >= -27 && exponent <= 27) {
-        double value = scale_exactly(mantissa, (int)exponent);
-        return raw.data[0] == '-' ? -value : value;
-    }
-    return pith__read_double(raw);
+    pith__read_number(&value, raw);
+    return value;
 }
 
 int64_t pith__json_int(pith__json *j) {

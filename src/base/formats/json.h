@@ -42,6 +42,7 @@ typedef struct pith__json {
     bool failed;
     bool python; /* may be set after init, for files that Python programs wrote: NaN, Infinity and
                     -Infinity are numbers, and 2048.0 is a whole one */
+    bool halves; /* a string that was decoded had half of a surrogate pair; never reset */
     int depth;
     struct {
         pith_str key;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/formats/print_double.h"
 #include "base/unicode/utf8.h"
 
 void pith__json_put(pith__json_out *out, const char *text) {
@@ -60,6 +61,13 @@ void pith__json_key_int(pith__json_out *out, const char *name, int64_t number) {
     snprintf(text, sizeof text, "%" PRId64, number);
     pith__json_key(out, name);
     pith__json_put(out, text);
+}
+
+void pith__json_key_double(pith__json_out *out, const char *name, double x) {
+    char text[PITH_DOUBLE_CHARS];
+    pith__print_double(text, 9, x);
+    pith__json_key(out, name);
+    pith__json_put(out, x - x == 0 ? text : "null");
 }
 
 void pith__json_key_bool(pith__json_out *out, const char *name, bool yes) {

@@ -30,6 +30,8 @@ void pith__json_key(pith__json_out *out, const char *name);
 void pith__json_open(pith__json_out *out, const char *bracket);
 void pith__json_close(pith__json_out *out, const char *bracket);
 void pith__json_key_int(pith__json_out *out, const char *name, int64_t number);
+/* nine digits; null for a number that is not finite */
+void pith__json_key_double(pith__json_out *out, const char *name, double x);
 void pith__json_key_bool(pith__json_out *out, const char *name, bool yes);
 void pith__json_key_string(pith__json_out *out, const char *name, pith_str string);
 

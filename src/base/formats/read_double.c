@@ -1,7 +1,10 @@
 /* read_double.c - reads numbers with whole numbers of as many bits as it takes. The C library's
  * strtod_l does it too, but takes 40 kB of a static program, and an object for the locale.
  *
- * A number is digits * 10^exponent. Negative powers of ten are powers of two and of five: the
+ * Numbers of up to 19 digits and a small exponent, which are most, need no more than 128 bits, or
+ * one operation that rounds once.
+ *
+ * Others are digits * 10^exponent. Negative powers of ten are powers of two and of five: the
  * digits are moved up until 64 bits are left of their quotient by the power of five. What a
  * division leaves only decides ties. */
 #include "base/formats/read_double.h"
@@ -13,6 +16,11 @@
 /* DIGITS: those behind decide ties only, since the middle of two doubles has at most 767. LIMBS:
  * for so many digits, and the quotient of them by the largest power of five. */
 enum { DIGITS = 800, LIMBS = 192, LEAST = -330, MOST = 310, FIVES = 13 };
+enum { POWERS = PITH_POWERS_OF_TEN };
+
+const double pith__powers_of_ten[POWERS] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                             1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                             1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 
 typedef struct wide {
     uint32_t limbs[LIMBS]; /* the lowest first */
@@ -129,4 +137,98 @@ double pith__read_double(pith_str text) {
         value = read_double_round(&w, (int)exponent - up, more);
     }
     return text.size && text.data[0] == '-' ? -value : value;
+}
+
+/* Nearest double of mantissa * 10^exponent, exactly rounded, for |exponent| <= 27. Powers of five
+ * up to 27 fit in 64 bits, so the quotient or product is exact in 128 bits but for a remainder,
+ * which only matters as a sticky bit. */
+static double read_number_exactly(uint64_t mantissa, int exponent) {
+    if (!mantissa) return 0;
+    uint64_t five = 1;
+    for (int i = exponent < 0 ? -exponent : exponent; i > 0; i--) five *= 5;
+    unsigned __int128 product;
+    int shift = exponent;
+    bool sticky = false;
+    if (exponent >= 0) {
+        product = (unsigned __int128)mantissa * five;
+    } else {
+        int up = __builtin_clzll(mantissa);
+        product = (unsigned __int128)(mantissa << up) << 63;
+        sticky = product % five != 0;
+        product /= five;
+        shift -= up + 63;
+    }
+    uint64_t high = (uint64_t)(product >> 64);
+    int excess =
+        128 - 54 - (high ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)product));
+    if (excess > 0) {
+        sticky |= (product & (((unsigned __int128)1 << excess) - 1)) != 0;
+        product >>= excess;
+        shift += excess;
+    }
+    /* At most 54 bits are left, the last of them half a unit. Exponents this small neither over-
+     * nor underflow. */
+    uint64_t bits = (uint64_t)product;
+    if (excess > 0) {
+        bool up = (bits & 1) && (sticky || (bits & 2));
+        bits = (bits >> 1) + up;
+        shift++;
+    }
+    double value = (double)bits, two = shift < 0 ? 0.5 : 2;
+    for (int i = shift < 0 ? -shift : shift; i; i >>= 1, two *= two)
+        if (i & 1) value *= two;
+    return value;
+}
+
+/* Adds the number behind an "e"; false if there is none, or more than it. */
+static bool read_exponent(int64_t *exponent, const char *p, const char *end) {
+    const bool negative = p < end && *p == '-';
+    int written = 0;
+    if (p < end && (*p == '-' || *p == '+')) p++;
+    if (p == end) return false;
+    for (; p < end; p++) {
+        if (*p < '0' || *p > '9') return false;
+        if (written < 10000) written = written * 10 + (*p - '0');
+    }
+    *exponent += negative ? -written : written;
+    return true;
+}
+
+/* Goes behind the digits at *p, which become the last of number. */
+static inline size_t read_digits(uint64_t *number, const char **p, const char *end) {
+    const char *begin = *p;
+    for (unsigned digit; *p < end && (digit = (unsigned)**p - '0') <= 9; ++*p)
+        *number = *number * 10 + digit;
+    return (size_t)(*p - begin);
+}
+
+bool pith__read_number(double *number, pith_str text) {
+    const char *p = text.data, *end = p + text.size;
+    const bool negative = text.size && *p == '-';
+    uint64_t mantissa = 0;
+    int64_t exponent = 0;
+    if (text.size && (*p == '-' || *p == '+')) p++;
+    const char *begin = p;
+    size_t digits = read_digits(&mantissa, &p, end);
+    if (p < end && *p == '.') {
+        p++;
+        const size_t behind = read_digits(&mantissa, &p, end);
+        exponent = -(int64_t)behind;
+        digits += behind;
+    }
+    if (!digits) return false;
+    if (p < end && ((*p != 'e' && *p != 'E') || !read_exponent(&exponent, p + 1, end)))
+        return false;
+    if (digits > 19) /* but for zeros at the beginning, they may not fit */
+        for (; begin < end && (*begin == '0' || *begin == '.'); begin++) digits -= *begin == '0';
+    double value;
+    if (digits <= 19 && mantissa <= UINT64_C(1) << 53 && exponent > -POWERS && exponent < POWERS)
+        value = exponent < 0 ? (double)mantissa / pith__powers_of_ten[-exponent]
+                             : (double)mantissa * pith__powers_of_ten[exponent];
+    else if (digits <= 19 && exponent >= -27 && exponent <= 27)
+        value = read_number_exactly(mantissa, (int)exponent);
+    else
+        value = fabs(pith__read_double(text));
+    *number = negative ? -value : value;
+    return true;
 }

@@ -1,20 +1,8 @@
 /* rdb_describe.c - what is in a database, as JSON for people and programs. */
-#include <stdio.h>
-
-#include "base/formats/json_number.h"
 #include "base/formats/json_write.h"
 #include "base/str.h"
 #include "tables/database/rdb.h"
 #include "tables/database/rdb_figures.h"
-
-void pith__json_key_double(pith__json_out *out, const char *name, double x) {
-    char text[40];
-    pith__json_key(out, name);
-    snprintf(text, sizeof text, "%.9g", x);
-    for (char *p = text; *p; p++) /* the host's locale may have another decimal point */
-        if (!strchr("0123456789+-e", *p)) *p = *p >= 'a' && *p <= 'z' ? '0' : '.';
-    pith__json_put(out, x - x == 0 ? text : "null");
-}
 
 /* The least and the greatest value, of columns that have an order. */
 static void describe_range(pith__json_out *j, const pith__rdb_column *c,

@@ -1,12 +1,11 @@
 /* cell_value.c - see cell_value.h. */
 #include "tables/schema/cell_value.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 
+#include "base/formats/read_double.h"
 #include "base/str.h"
 #include "tables/schema/time_format.h"
 
@@ -23,46 +22,9 @@ bool pith__cell_is_null(pith_str cell) {
     return !cell.size || AMONG(cell, words);
 }
 
-/* Up to 15 digits with a point somewhere: one exact division, correctly rounded. */
-static bool cell_short_number(double *number, pith_str cell) {
-    static const double tens[] = { 1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
-    const bool minus = cell.size && cell.data[0] == '-';
-    int64_t mantissa = 0;
-    int digits = 0, behind = -1;
-    for (size_t i = minus; i < cell.size; i++) {
-        const char c = cell.data[i];
-        if (c == '.' && behind < 0) {
-            behind = 0;
-        } else if (c >= '0' && c <= '9' && digits < 15) {
-            mantissa = mantissa * 10 + (c - '0');
-            digits++;
-            behind += behind >= 0;
-        } else {
-            return false;
-        }
-    }
-    if (!digits) return false;
-    const double x = (double)mantissa / tens[behind > 0 ? behind : 0];
-    *number = minus ? -x : x;
-    return true;
-}
-
 bool pith__cell_number(double *number, pith_str cell) {
-    char text[64], *end;
     double x;
-    if (cell_short_number(number, cell)) return true;
-    if (!cell.size || cell.size >= sizeof text) return false;
-    for (size_t i = 0; i < cell.size; i++) /* no hexadecimal, no "inf", no leading space */
-        if (!strchr("0123456789+-.eE", cell.data[i]) || !cell.data[i]) return false;
-    memcpy(text, cell.data, cell.size);
-    text[cell.size] = 0;
-    /* the host's may have a decimal comma */
-    locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (!c) return false;
-    x = strtod_l(text, &end, c);
-    freelocale(c);
-    if (*end || !isfinite(x)) return false;
+    if (cell.size >= 64 || !pith__read_number(&x, cell) || !isfinite(x)) return false;
     *number = x;
     return true;
 }

@@ -8,6 +8,8 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/formats/print_double.h"
+#include "base/formats/read_double.h"
 #include "base/memory/span_map.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
@@ -77,14 +79,12 @@ typedef struct sqlite_rows {
 } sqlite_rows;
 
 /* %.17g with the fewest digits that are read back as the same number. */
-static int sqlite_number(char *text, size_t size, double x) {
-    int n = 0;
+static size_t sqlite_number(char text[PITH_DOUBLE_CHARS], double x) {
+    size_t n = 0;
     for (int digits = 15; digits <= 17; digits++) {
         double back;
-        n = snprintf(text, size, "%.*g", digits, x);
-        for (char *p = text; *p; p++)
-            if (*p == ',') *p = '.'; /* the host's locale may have a decimal comma */
-        if (sscanf(text, "%lf", &back) == 1 && back == x) break;
+        n = pith__print_double(text, digits, x);
+        if (!pith__read_number(&back, (pith_str){ text, n }) || back == x) break;
     }
     return n;
 }
@@ -119,7 +119,7 @@ static pith_status sqlite_names(sqlite_rows *r, pith_error *err) {
 }
 
 static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_error *err) {
-    char number[40];
+    char number[PITH_DOUBLE_CHARS];
     pith__text_table *t = r->t;
     const int type = r->s->column_type(r->statement, (int)c);
     pith_str text = { number, 0 };
@@ -133,8 +133,7 @@ static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_er
         text.size = (size_t)snprintf(number, sizeof number, "%lld",
                                      (long long)r->s->column_int64(r->statement, (int)c));
     } else if (type == SQLITE_FLOAT) {
-        text.size =
-            (size_t)sqlite_number(number, sizeof number, r->s->column_double(r->statement, (int)c));
+        text.size = sqlite_number(number, r->s->column_double(r->statement, (int)c));
     } else {
         text.data = (const char *)r->s->column_text(r->statement, (int)c);
         text.size = (size_t)r->s->column_bytes(r->statement, (int)c);

@@ -17,6 +17,7 @@
 
 #include <math.h>
 
+#include "base/formats/read_double.h"
 #include "text/byte_spelling.h"
 #include "text/frozen_tokenizer.h"
 #include "text/models/word_cache.h"
@@ -248,9 +249,6 @@ static int32_t vocab_size(const void *self) {
  * division. This is not always the nearest double, but it is the one Hugging Face tokenizers
  * computes with. */
 static double read_score(pith__json *j) {
-    static const double powers[23] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
     if (pith__json_peek(j) != PITH_JSON_NUMBER) return pith__json_double(j);
     const char *p = j->p;
     bool negative = *p == '-', fraction = false, full = false;
@@ -273,9 +271,10 @@ static double read_score(pith__json *j) {
         digits = digits * 10 + digit;
         places += fraction;
     }
-    if (p == j->end || *p == 'e' || *p == 'E' || places >= 23) return pith__json_double(j);
+    if (p == j->end || *p == 'e' || *p == 'E' || places >= PITH_POWERS_OF_TEN)
+        return pith__json_double(j);
     pith__json_skip(j);
-    double value = (double)digits / powers[places];
+    double value = (double)digits / pith__powers_of_ten[places];
     return negative ? -value : value;
 }
 

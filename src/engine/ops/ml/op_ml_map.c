@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/formats/print_double.h"
 #include "engine/ops/shared/ml_scores.h"
+#include "engine/ops/shared/number_of_text.h"
 
 static void map_set_sequence(pith__type *type, int item_dtype) {
     pith__type_init(type);
@@ -90,9 +92,6 @@ const pith__op pith__op_ml_ZipMap = {
 
 /* ---- CastMap ---- */
 
-/* Bytes for a number as text, more than "%g" writes. */
-enum { ROOM_OF_NUMBER = 32 };
-
 static int map_cast_dtype(const pith__node *node) {
     pith_str to = pith__node_str(node, "cast_to", "TO_FLOAT");
     return pith__str_is(to, "TO_FLOAT")    ? PITH_F32
@@ -121,12 +120,13 @@ static pith_status map_cast_one(pith__run *r, pith_tensor *y, int64_t to, const 
     }
     if (y->dtype != PITH_STRING) {
         pith_str text = from < 0 ? PITH_STR("0") : ((const pith_str *)values->data)[from];
-        char buffer[64], *end;
+        char buffer[64];
+        double number;
         if (text.size >= sizeof buffer) return pith__op_fail(r, "a value is not a number");
         memcpy(buffer, text.data, text.size);
         buffer[text.size] = '\0';
-        double number = strtod(buffer, &end);
-        if (end == buffer || *end) return pith__op_fail(r, "a value is not a number");
+        if (!pith__number_of_text(&number, buffer))
+            return pith__op_fail(r, "a value is not a number");
         pith__wide_put(y, to, number);
         return PITH_OK;
     }
@@ -139,10 +139,9 @@ static pith_status map_cast_one(pith__run *r, pith_tensor *y, int64_t to, const 
         *out = ((const pith_str *)values->data)[from];
         return PITH_OK;
     }
-    char *text = r->exec->alloc(r->exec, ROOM_OF_NUMBER);
-    if (!text) return pith__fail_memory(r->err, ROOM_OF_NUMBER);
-    int size = snprintf(text, ROOM_OF_NUMBER, "%g", pith__wide_get(values, from));
-    *out = (pith_str){ text, (size_t)size };
+    char *text = r->exec->alloc(r->exec, PITH_DOUBLE_CHARS);
+    if (!text) return pith__fail_memory(r->err, PITH_DOUBLE_CHARS);
+    *out = (pith_str){ text, pith__print_double(text, 6, pith__wide_get(values, from)) };
     return PITH_OK;
 }
 

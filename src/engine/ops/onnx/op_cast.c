@@ -9,10 +9,13 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/formats/print_double.h"
+#include "base/formats/read_double.h"
 #include "base/str.h"
 #include "base/text_out.h"
 #include "engine/kernels/convert.h"
 #include "engine/ops/shared/infer_shapes.h"
+#include "engine/ops/shared/number_of_text.h"
 
 /* GRAIN: elements that are worth a thread. TEXT_MAX: bytes of the longest number as text, with room
  * to spare. */
@@ -60,8 +63,8 @@ static pith_status cast_from_string(pith__run *r, const pith_tensor *x, pith_ten
                 continue;
             }
         }
-        double v = strtod(text, &end);
-        if (end == text || *end)
+        double v;
+        if (!pith__number_of_text(&v, text))
             return pith__op_fail(r, "element %lld '" PITH_CUT_FMT "' is not a number", (long long)i,
                                  PITH_CUT(pith__str_of(text), 40));
         pith__convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
@@ -74,13 +77,14 @@ static int cast_print_float(char *text, double v, int dtype) {
     if (isinf(v)) return snprintf(text, TEXT_MAX, v > 0 ? "INF" : "-INF");
     int most = dtype == PITH_F64 ? 17 : dtype == PITH_F32 ? 9 : 5;
     for (int digits = 1;; digits++) {
-        int n = snprintf(text, TEXT_MAX, "%.*g", digits, v);
-        if (digits == most) return n;
-        double back = strtod(text, NULL), rounded;
+        const size_t n = pith__print_double(text, digits, v);
+        if (digits == most) return (int)n;
+        double back = 0, rounded;
+        pith__read_number(&back, (pith_str){ text, n });
         uint64_t bits = 0;
         pith__convert(&bits, dtype, 0, &back, PITH_F64, 0, 1, true);
         pith__convert(&rounded, PITH_F64, 0, &bits, dtype, 0, 1, true);
-        if (rounded == v) return n;
+        if (rounded == v) return (int)n;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/formats/print_double.h"
 #include "base/str.h"
 
 typedef struct gguf_config {
@@ -14,6 +15,17 @@ typedef struct gguf_config {
     int layers, hidden, inner, heads, shared, size; /* shared: heads of keys and values; size: of a
                                                        head */
 } gguf_config;
+
+typedef struct real {
+    char text[PITH_DOUBLE_CHARS];
+} real;
+
+/* All digits of a number, for JSON. */
+static real real_text(double x) {
+    real r;
+    pith__print_double(r.text, 17, x);
+    return r;
+}
 
 /* Rows of a table; 0: there is no such tensor, which the builder of the graph reports. */
 static long long config_rows(const gguf_config *c, const char *name) {
@@ -88,13 +100,16 @@ static pith_status config_scaling(pith_str *json, const gguf_config *c) {
     if (yarn) /* llama.cpp's factor goes on top of the one that follows from the scaling */
         *json = pith__arena_printf(
             c->arena,
-            ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":%.17g,"
-            "\"original_max_position_embeddings\":%.17g,\"beta_fast\":%.17g,\"beta_slow\":%.17g,"
-            "\"attention_factor\":%.17g}",
-            factor, positions, fast, slow, attention * (factor > 1 ? 0.1 * log(factor) + 1 : 1));
+            ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":%s,"
+            "\"original_max_position_embeddings\":%s,\"beta_fast\":%s,\"beta_slow\":%s,"
+            "\"attention_factor\":%s}",
+            real_text(factor).text, real_text(positions).text, real_text(fast).text,
+            real_text(slow).text,
+            real_text(attention * (factor > 1 ? 0.1 * log(factor) + 1 : 1)).text);
     else
-        *json = pith__arena_printf(
-            c->arena, ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":%.17g}", factor);
+        *json = pith__arena_printf(c->arena,
+                                   ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":%s}",
+                                   real_text(factor).text);
     return json->data ? PITH_OK : pith__fail_memory(s->err, 256);
 }
 
@@ -105,9 +120,10 @@ static pith_status config_rotary(pith_str *json, const gguf_config *c) {
         (uint64_t)c->size)
         return config_refuse(c, "rope.dimension_count",
                              "differs from the size of a head, which is not supported");
-    *json = pith__arena_printf(c->arena, ",\"rope_theta\":%.17g" PITH_STR_FMT,
-                               pith__gguf_setting_real(c->s, "rope.freq_base", 10000),
-                               PITH_STR_ALL(scaling));
+    *json =
+        pith__arena_printf(c->arena, ",\"rope_theta\":%s" PITH_STR_FMT,
+                           real_text(pith__gguf_setting_real(c->s, "rope.freq_base", 10000)).text,
+                           PITH_STR_ALL(scaling));
     return json->data ? PITH_OK : pith__fail_memory(c->s->err, 256);
 }
 
@@ -139,9 +155,9 @@ static pith_status config_windows(pith_str *json, const gguf_config *c) {
     PITH_TRY(config_pattern(&pattern, c));
     *json = pith__arena_printf(
         c->arena,
-        ",\"sliding_window\":%d,\"rope_local_base_freq\":%.17g,\"query_pre_attn_scalar\":%d,"
+        ",\"sliding_window\":%d,\"rope_local_base_freq\":%s,\"query_pre_attn_scalar\":%d,"
         "\"use_bidirectional_attention\":true" PITH_STR_FMT,
-        window, pith__gguf_setting_real(c->s, "rope.freq_base_swa", 10000), c->size,
+        window, real_text(pith__gguf_setting_real(c->s, "rope.freq_base_swa", 10000)).text, c->size,
         PITH_STR_ALL(pattern));
     return json->data ? PITH_OK : pith__fail_memory(c->s->err, 256);
 }
@@ -159,12 +175,11 @@ static pith_status config_decoder(pith_str *json, const gguf_config *c) {
         c->arena,
         "{\"model_type\":\"%s\",\"num_hidden_layers\":%d,\"hidden_size\":%d,\"intermediate_size\":%"
         "d,"
-        "\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"head_dim\":%d,\"rms_norm_eps\":%."
-        "17g,"
+        "\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"head_dim\":%d,\"rms_norm_eps\":%s,"
         "\"max_position_embeddings\":%d,\"vocab_size\":%lld,\"attention_bias\":%s,\"is_causal\":%"
         "s" PITH_STR_FMT PITH_STR_FMT "}",
-        c->s->arch->model_type, c->layers, c->hidden, c->inner, c->heads, c->shared, c->size, eps,
-        positions, config_rows(c, "embed_tokens.weight"),
+        c->s->arch->model_type, c->layers, c->hidden, c->inner, c->heads, c->shared, c->size,
+        real_text(eps).text, positions, config_rows(c, "embed_tokens.weight"),
         config_has(c, "layers.0.self_attn.o_proj.bias"), causal ? "true" : "false",
         PITH_STR_ALL(rotary), PITH_STR_ALL(windows));
     return json->data ? PITH_OK : pith__fail_memory(c->s->err, 256);
@@ -188,13 +203,13 @@ static pith_status config_encoder(pith_str *json, const gguf_config *c) {
         "{\"model_type\":\"%s\",\"num_hidden_layers\":%d,\"hidden_size\":%d,"
         "\"intermediate_size\":%d,\"num_attention_heads\":%d,\"max_position_embeddings\":%lld,"
         "\"type_vocab_size\":%lld,\"vocab_size\":%lld,\"hidden_act\":\"%s\","
-        "\"layer_norm_eps\":%.17g" PITH_STR_FMT "}",
+        "\"layer_norm_eps\":%s" PITH_STR_FMT "}",
         c->s->arch->model_type, c->layers, c->hidden, c->inner, c->heads,
         c->s->arch->rotary ? (long long)pith__gguf_setting_count(c->s, "context_length", 2048)
                            : config_rows(c, "embeddings.position_embeddings.weight"),
         config_rows(c, "embeddings.token_type_embeddings.weight"),
         config_rows(c, "embeddings.word_embeddings.weight"), c->s->arch->rotary ? "silu" : "gelu",
-        eps, PITH_STR_ALL(rotary));
+        real_text(eps).text, PITH_STR_ALL(rotary));
     return json->data ? PITH_OK : pith__fail_memory(c->s->err, 256);
 }
 
