@@ -165,13 +165,14 @@ int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, 
      * step is long if a thread has LONG grains. */
     enum { PARTS_PER_THREAD = 4, LONG = 16 };
     if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
-    int64_t least = work_per_row <= 0       ? rows
-                    : work_per_row >= grain ? 1
-                                            : (grain + work_per_row - 1) / work_per_row;
+    int64_t least = rows;
+    if (work_per_row > 0)
+        least = work_per_row >= grain ? 1 : (grain + work_per_row - 1) / work_per_row;
     int64_t parts = r->exec->threads;
     if ((rows + parts - 1) / parts / LONG >= least) parts *= PARTS_PER_THREAD;
     int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
-    return chunk < 1 ? 1 : chunk > rows ? rows : chunk;
+    if (chunk < 1) return 1;
+    return chunk > rows ? rows : chunk;
 }
 
 void pith__tensor_clear_tail(const pith_tensor *t) {
@@ -189,11 +190,14 @@ pith_status pith__op_scratch(const pith__infer *c, const void *state, int thread
     const pith__op *op = c->node->op;
     *bytes = 0;
     if (!op->scratch) return PITH_OK;
-    for (size_t i = 0; i < pith__node_out_room(c->node) && !(op->flags & PITH_OP_LATE); i++) {
-        const pith__type *type = &c->out[i];
-        if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith__type_concrete(type)) continue;
-        return pith__fail(c->err, PITH_ERR_RUN,
-                          "the shape of output %zu does not follow from the inputs", i);
+    if (!(op->flags & PITH_OP_LATE)) {
+        for (size_t i = 0; i < pith__node_out_room(c->node); i++) {
+            const pith__type *type = &c->out[i];
+            if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith__type_concrete(type))
+                continue;
+            return pith__fail(c->err, PITH_ERR_RUN,
+                              "the shape of output %zu does not follow from the inputs", i);
+        }
     }
     return op->scratch(c, state, threads, bytes);
 }

@@ -22,15 +22,17 @@ static int64_t ms_attention_width_of(const pith__value *v, int axis, int depth) 
     const pith__node *p = v->producer;
     if (p && depth < 4 && pith__str_is(p->op_type, "Cast") && pith__node_input(p, 0))
         return ms_attention_width_of(pith__node_input(p, 0), axis, depth + 1);
-    for (int i = 0; p && depth < 4 && i < p->input_count && i < 2; i++) {
-        bool sum = pith__str_is(p->op_type, "Add"),
-             product = i == 1 && pith__str_is(p->op_type, "MatMul");
-        const pith__value *x = pith__node_input(p, i);
-        if (!x || !(sum || product)) continue;
-        const pith_tensor *t = x->type.data;
-        if (t && t->rank > 0) return t->dims[t->rank - 1];
-        if (sum && !t && ms_attention_width_of(x, axis, depth + 1))
-            return ms_attention_width_of(x, axis, depth + 1);
+    if (p && depth < 4) {
+        for (int i = 0; i < p->input_count && i < 2; i++) {
+            bool sum = pith__str_is(p->op_type, "Add"),
+                 product = i == 1 && pith__str_is(p->op_type, "MatMul");
+            const pith__value *x = pith__node_input(p, i);
+            if (!x || !(sum || product)) continue;
+            const pith_tensor *t = x->type.data;
+            if (t && t->rank > 0) return t->dims[t->rank - 1];
+            if (sum && !t && ms_attention_width_of(x, axis, depth + 1))
+                return ms_attention_width_of(x, axis, depth + 1);
+        }
     }
     return 0;
 }
@@ -76,7 +78,9 @@ static pith_status ms_attention_split_sizes(const pith__node *node, int64_t head
     for (int i = 0; i < 3; i++) sizes[i] = columns / 3;
     size_t count;
     const int64_t *given = pith__node_ints(node, "qkv_hidden_sizes", &count);
-    for (size_t i = 0; given && count == 3 && i < 3; i++) sizes[i] = given[i];
+    if (given && count == 3) {
+        for (size_t i = 0; i < 3; i++) sizes[i] = given[i];
+    }
     for (int i = 0; i < 3; i++) {
         if (sizes[i] < heads || sizes[i] % heads || sizes[i] > columns)
             return pith__fail(err, PITH_ERR_FORMAT,
@@ -102,9 +106,11 @@ static pith_status ms_attention_with_past(pith__node *node, pith__value *rows, i
     pith__value *split = pith__compose(node, "", "Split", (pith__value *[]){ rows, counts }, 2, 3);
     if (!counts || !pith__with_int(split, "axis", -1)) return pith__fail_memory(err, 0);
     for (int i = 0; i < 3; i++) parts[i] = pith__node_output(split->producer, i);
-    for (int i = 0; past && i < 2; i++) {
-        halves[i] = ms_attention_half_of(node, past, i);
-        if (!halves[i]) return pith__fail_memory(err, 0);
+    if (past) {
+        for (int i = 0; i < 2; i++) {
+            halves[i] = ms_attention_half_of(node, past, i);
+            if (!halves[i]) return pith__fail_memory(err, 0);
+        }
     }
     if (mask) bias = ms_attention_score_mask(node, mask, parts[0], parts[1], halves[0], bias);
     if (mask && !bias) return pith__fail_memory(err, 0);
@@ -135,7 +141,8 @@ static pith__value *ms_attention_projected(pith__node *node, pith__value *bias) 
 }
 
 static int ms_attention_dtype_of(const pith__value *v) {
-    return v->type.dtype ? v->type.dtype : v->hint ? v->hint->dtype : PITH_F32;
+    if (v->type.dtype) return v->type.dtype;
+    return v->hint ? v->hint->dtype : PITH_F32;
 }
 
 /* pith.Attention of inputs (q, k, v, bias, key mask, offsets), computed in f32 whatever they are.
@@ -146,10 +153,11 @@ static pith__value *ms_attention_attention(pith__node *node, pith__value *in[6],
     bool wide = dtype != PITH_F32;
     pith__value *own[6];
     for (int i = 0; i < 6; i++) {
-        own[i] =
-            in[i] && i < 4 && wide
-                ? (i > 0 && in[i] == in[0] ? own[0] : pith__compose_cast(node, in[i], PITH_F32))
-                : in[i];
+        own[i] = in[i];
+        if (in[i] && i < 4 && wide) {
+            bool again = i > 0 && in[i] == in[0];
+            own[i] = again ? own[0] : pith__compose_cast(node, in[i], PITH_F32);
+        }
         if (in[i] && !own[i]) return NULL;
     }
     pith__value *y = pith__compose(node, "pith", "Attention", own, 6, 1);
@@ -300,10 +308,13 @@ static pith_status ms_attention_upgrade_packed_heads(pith__node *node, pith_erro
     int64_t heads = pith__node_int(node, "num_heads", 0), columns[3] = { 0, 0, 0 };
     bool packed = !v[1] || !v[2];
     int dtype = ms_attention_dtype_of(v[0]);
-    int64_t size = packed      ? ms_attention_width_of(v[0], 3, 0)
-                   : heads > 0 ? ms_attention_width_of(v[0], 1, 0) / heads
-                               : 0;
-    int64_t v_size = packed ? size : heads > 0 ? ms_attention_width_of(v[2], 1, 0) / heads : 0;
+    int64_t size = 0, v_size = 0;
+    if (packed) {
+        size = v_size = ms_attention_width_of(v[0], 3, 0);
+    } else if (heads > 0) {
+        size = ms_attention_width_of(v[0], 1, 0) / heads;
+        v_size = ms_attention_width_of(v[2], 1, 0) / heads;
+    }
     if (heads < 1 || size < 1 || v_size < 1 || size > INT32_MAX / heads)
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "the size of a head is not known");
     if (packed) { /* [tokens, heads, 3, size] */

@@ -33,9 +33,10 @@ static pith_status lstm_direction(pith__node *node, int64_t direction, pith__val
                                   pith_error *err) {
     for (int i = 0; i < INPUTS; i++) {
         bool shared = i == X || i == LENGTHS;
-        inputs[i] = !shared     ? lstm_part(node, i, direction)
-                    : direction ? NULL
-                                : pith__node_input(node, i);
+        if (shared)
+            inputs[i] = direction ? NULL : pith__node_input(node, i);
+        else
+            inputs[i] = lstm_part(node, i, direction);
         if (!inputs[i] && !shared && pith__node_input(node, i)) return pith__fail_memory(err, 0);
     }
     return PITH_OK;
@@ -285,7 +286,9 @@ static void lstm_usual_cell(const lstm_job *j, int64_t x_row, int64_t row, float
                 NULL);
     j->s->worth(j->h_gates, j->state.sums + row * gates, gates, j->state.scale, j->state.scales,
                 NULL);
-    for (int64_t i = 0; j->bias && i < gates; i++) j->x_gates[i] += j->bias[i] + j->bias[gates + i];
+    if (j->bias) {
+        for (int64_t i = 0; i < gates; i++) j->x_gates[i] += j->bias[i] + j->bias[gates + i];
+    }
     j->s->cell(h, c, j->x_gates, j->h_gates, j->hidden);
 }
 
@@ -327,10 +330,13 @@ static pith_status lstm_check(const pith__run *r, int64_t direction) {
                               (long long)count, (long long)wanted[i]);
     }
     const int32_t *lengths = lstm_data(r, direction, LENGTHS);
-    for (int64_t b = 0; lengths && b < batch; b++) {
-        if (lengths[b] < 0 || lengths[b] > steps)
-            return pith__fail(r->err, PITH_ERR_RUN, "sequence length %d is outside of 0 to %lld",
-                              lengths[b], (long long)steps);
+    if (lengths) {
+        for (int64_t b = 0; b < batch; b++) {
+            if (lengths[b] < 0 || lengths[b] > steps)
+                return pith__fail(r->err, PITH_ERR_RUN,
+                                  "sequence length %d is outside of 0 to %lld", lengths[b],
+                                  (long long)steps);
+        }
     }
     return PITH_OK;
 }

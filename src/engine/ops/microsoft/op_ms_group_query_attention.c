@@ -64,8 +64,10 @@ static pith_status group_query_check_cache(pith__infer *c, const form *f, int i,
     pith__kv_cache cache;
     const pith__type *past = pith__has_input(c, PAST_K + i) ? c->in[PAST_K + i] : NULL;
     PITH_TRY(pith__kv_cache_read(&cache, c->node, quant_types[i], f->size, c->err));
-    *dtype = cache.bits == 8 ? PITH_I8 : cache.bits == 4 ? PITH_U8 : c->in[Q]->dtype;
-    *columns = !f->size ? PITH_DIM_UNKNOWN : cache.bits ? pith__kv_row_bytes(&cache) : f->size;
+    *dtype = c->in[Q]->dtype;
+    if (cache.bits) *dtype = cache.bits == 8 ? PITH_I8 : PITH_U8;
+    *columns = cache.bits ? pith__kv_row_bytes(&cache) : f->size;
+    if (!f->size) *columns = PITH_DIM_UNKNOWN;
     if (past && past->dtype && *dtype && past->dtype != *dtype)
         return pith__fail_dtype(c->err, past->dtype);
     if (!cache.bits) return PITH_OK;
@@ -114,11 +116,13 @@ static pith_status group_query_check(pith__infer *c, const form *f, const pith__
     if (pith__has_input(c, POSITIONS) && c->in[POSITIONS]->dtype &&
         c->in[POSITIONS]->dtype != PITH_I64)
         return pith__fail_dtype(c->err, c->in[POSITIONS]->dtype);
-    for (int i = K; i <= V && !f->packed; i++) {
-        const pith__type *t = c->in[i];
-        bool fits = t->rank < 0 || (t->rank == 3 && (!f->size || !pith__dim_known(t->dims[2]) ||
-                                                     t->dims[2] == f->kv_heads * f->size));
-        if (!fits) return pith__op_fail(c, "input %d does not have kv_num_heads heads", i);
+    if (!f->packed) {
+        for (int i = K; i <= V; i++) {
+            const pith__type *t = c->in[i];
+            bool fits = t->rank < 0 || (t->rank == 3 && (!f->size || !pith__dim_known(t->dims[2]) ||
+                                                         t->dims[2] == f->kv_heads * f->size));
+            if (!fits) return pith__op_fail(c, "input %d does not have kv_num_heads heads", i);
+        }
     }
     for (int i = PAST_K; i <= PAST_V && pith__has_input(c, i); i++) {
         const pith__type *t = c->in[i];
@@ -152,10 +156,10 @@ static pith_status group_query_infer(pith__infer *c) {
     if (pith__infer_number(c, TOTAL, &total)) {
         if (pith__dim_known(total) && total < 0)
             return pith__op_fail(c, "total_sequence_length is negative");
-        keys = !pith__has_input(c, PAST_K) ? total
-               : c->in[PAST_K]->rank == 4
-                   ? pith__dim_apply(c->dims, PITH_DIM_MAX, total, c->in[PAST_K]->dims[2])
-                   : PITH_DIM_UNKNOWN;
+        if (!pith__has_input(c, PAST_K))
+            keys = total;
+        else if (c->in[PAST_K]->rank == 4)
+            keys = pith__dim_apply(c->dims, PITH_DIM_MAX, total, c->in[PAST_K]->dims[2]);
     }
     if (pith__node_int(c->node, "sliding_window_cache", 0))
         keys = c->in[PAST_K]->rank == 4 ? c->in[PAST_K]->dims[2] : PITH_DIM_UNKNOWN;
@@ -305,8 +309,10 @@ static pith_status group_query_fill(const job *j, float *all, int64_t keys,
 /* What a quantised cache will hold is what attention sees. */
 static void group_query_round_rows(const job *j, float *all, int64_t keys,
                                    const pith__kv_cache *cache) {
-    for (int64_t i = 0; cache->bits && i < j->batch * j->f.kv_heads; i++)
-        pith__kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
+    if (cache->bits) {
+        for (int64_t i = 0; i < j->batch * j->f.kv_heads; i++)
+            pith__kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
+    }
 }
 
 /* The rows that the next call needs, into the output. */
@@ -474,9 +480,11 @@ static pith_status group_query_run_plain(pith__run *r) {
     j.first = first;
     j.at = at;
     j.lengths = lengths;
-    for (int i = K; i <= V && !j.f.packed; i++) {
-        if (pith__tensor_count(r->in[i]) != elements * j.f.kv_heads)
-            return pith__op_fail(r, "key and value do not have the rows of the query");
+    if (!j.f.packed) {
+        for (int i = K; i <= V; i++) {
+            if (pith__tensor_count(r->in[i]) != elements * j.f.kv_heads)
+                return pith__op_fail(r, "key and value do not have the rows of the query");
+        }
     }
     PITH_TRY(group_query_queries(&j, queries));
     for (int i = 0; i < 2; i++) PITH_TRY(group_query_join(&j, i, keys, &all[i], &rest));

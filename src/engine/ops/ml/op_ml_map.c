@@ -94,10 +94,9 @@ const pith__op pith__op_ml_ZipMap = {
 
 static int map_cast_dtype(const pith__node *node) {
     pith_str to = pith__node_str(node, "cast_to", "TO_FLOAT");
-    return pith__str_is(to, "TO_FLOAT")    ? PITH_F32
-           : pith__str_is(to, "TO_INT64")  ? PITH_I64
-           : pith__str_is(to, "TO_STRING") ? PITH_STRING
-                                           : PITH_UNDEFINED;
+    if (pith__str_is(to, "TO_FLOAT")) return PITH_F32;
+    if (pith__str_is(to, "TO_INT64")) return PITH_I64;
+    return pith__str_is(to, "TO_STRING") ? PITH_STRING : PITH_UNDEFINED;
 }
 
 static pith_status map_infer_cast(pith__infer *c) {
@@ -155,8 +154,9 @@ static pith_status map_run_cast(pith__run *r) {
     if (sparse) size = pith__node_int(r->node, "max_map", 1);
     PITH_TRY(pith__run_alloc(r, 0, map_cast_dtype(r->node), 2, (int64_t[]){ 1, size }));
     const int64_t *key = keys->data;
-    for (int64_t i = 0; sparse && i < size; i++)
-        PITH_TRY(map_cast_one(r, r->out[0], i, values, -1));
+    if (sparse) {
+        for (int64_t i = 0; i < size; i++) PITH_TRY(map_cast_one(r, r->out[0], i, values, -1));
+    }
     for (int64_t i = 0; i < n; i++) {
         if (sparse) {
             if (key[i] < 0 || key[i] >= size)

@@ -29,6 +29,8 @@ typedef struct job {
     int64_t total, per_part;
 } job;
 
+/* Elements [first, first + n). Float8 with 8 exponent bits has rounding modes of its own and goes
+ * through f32 one by one. */
 static void cast_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
@@ -45,6 +47,8 @@ static void cast_run_part(void *context, size_t part, int worker) {
     pith__convert(j->y->data, j->y->dtype, first, j->x->data, j->x->dtype, first, n, j->saturate);
 }
 
+/* Integers are read as such first, since a double would round those beyond 2^53; what strtoll does
+ * not read as a whole is read as a float. The text is copied because a string has no end mark. */
 static pith_status cast_from_string(pith__run *r, const pith_tensor *x, pith_tensor *y,
                                     int64_t total) {
     const pith_str *p = x->data;
@@ -72,10 +76,12 @@ static pith_status cast_from_string(pith__run *r, const pith_tensor *x, pith_ten
     return PITH_OK;
 }
 
+/* The fewest digits that read back as the same value of this dtype; `most` digits always do. */
 static int cast_print_float(char *text, double v, int dtype) {
     if (isnan(v)) return snprintf(text, TEXT_MAX, "NaN");
     if (isinf(v)) return snprintf(text, TEXT_MAX, v > 0 ? "INF" : "-INF");
-    int most = dtype == PITH_F64 ? 17 : dtype == PITH_F32 ? 9 : 5;
+    int most = dtype == PITH_F32 ? 9 : 5;
+    if (dtype == PITH_F64) most = 17;
     for (int digits = 1;; digits++) {
         const size_t n = pith__print_double(text, digits, v);
         if (digits == most) return (int)n;
@@ -88,6 +94,7 @@ static int cast_print_float(char *text, double v, int dtype) {
     }
 }
 
+/* Texts lie TEXT_MAX bytes apart in one block of the run's memory. */
 static pith_status cast_to_string(pith__run *r, const pith_tensor *x, pith_tensor *y,
                                   int64_t total) {
     size_t bytes;
@@ -108,14 +115,18 @@ static pith_status cast_to_string(pith__run *r, const pith_tensor *x, pith_tenso
         } else {
             int64_t v;
             pith__convert(&v, PITH_I64, 0, x->data, x->dtype, i, 1, true);
-            n = x->dtype == PITH_BOOL ? snprintf(text, TEXT_MAX, v ? "True" : "False")
-                                      : snprintf(text, TEXT_MAX, "%lld", (long long)v);
+            if (x->dtype == PITH_BOOL)
+                n = snprintf(text, TEXT_MAX, v ? "True" : "False");
+            else
+                n = snprintf(text, TEXT_MAX, "%lld", (long long)v);
         }
         q[i] = (pith_str){ text, (size_t)n };
     }
     return PITH_OK;
 }
 
+/* Strings to strings share their bytes. Packed parts must begin at a byte, so parts are multiples
+ * of 8 elements. */
 static pith_status cast_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
@@ -129,20 +140,21 @@ static pith_status cast_run(pith__run *r) {
     if (x->dtype == PITH_STRING) return cast_from_string(r, x, y, total);
     if (y->dtype == PITH_STRING) return cast_to_string(r, x, y, total);
     pith_str mode = pith__node_str(r->node, "round_mode", "up");
-    job j = { x,
-              y,
-              pith__node_int(r->node, "saturate", 1) != 0,
-              pith__str_is(mode, "nearest") ? 0
-              : pith__str_is(mode, "down")  ? 2
-                                            : 1,
-              total,
-              0 };
+    job j = { .x = x,
+              .y = y,
+              .saturate = pith__node_int(r->node, "saturate", 1) != 0,
+              .e8m0_mode = 1, /* up */
+              .total = total };
+    if (pith__str_is(mode, "nearest")) j.e8m0_mode = 0;
+    if (pith__str_is(mode, "down")) j.e8m0_mode = 2;
     /* packed parts begin at a byte */
     j.per_part = (pith__run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7;
     pith__run_parallel(r, cast_run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
+/* Contents stay known between integers that can hold them: 64 bits, the dtype they had, or 32 bits
+ * for numbers that were computed from shapes. Constants cast to 32 bits are folded instead. */
 static pith_status cast_infer_to(pith__infer *c, int to) {
     const pith__type *x = c->in[0];
     pith__infer_set(c, 0, to, x->rank, x->dims);

@@ -26,6 +26,15 @@ static pith_status causal_conv_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The step at a place of a row; before its first one, what the past state has, or zero. */
+static double causal_conv_at(const double *now, const double *old, int64_t before, int64_t at) {
+    if (at >= 0) return now[at];
+    return old ? old[before + at] : 0;
+}
+
+/* Row by row of [batch, channels]: the output at t is the taps times the steps t - before … t. The
+ * state given back is the last `before` steps, which may reach into the state that came in if the
+ * input is short. */
 static pith_status causal_conv_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *past = r->in_count > 3 ? r->in[3] : NULL,
                       *bias = r->in_count > 2 ? r->in[2] : NULL;
@@ -41,17 +50,21 @@ static pith_status causal_conv_run(pith__run *r) {
     for (int64_t row = 0; row < x->dims[0] * channels; row++) {
         const double *now = w.in[0] + row * length, *weight = w.in[1] + row % channels * taps;
         const double *old = past ? w.in[3] + row * before : NULL;
-        for (int64_t t = 0; w.out[0] && t < length; t++) {
-            double sum = bias ? w.in[2][row % channels] : 0;
-            for (int64_t k = 0; k < taps; k++) {
-                int64_t at = t + k - before;
-                sum += weight[k] * (at >= 0 ? now[at] : old ? old[before + at] : 0);
+        if (w.out[0]) {
+            for (int64_t t = 0; t < length; t++) {
+                double sum = bias ? w.in[2][row % channels] : 0;
+                for (int64_t k = 0; k < taps; k++) {
+                    int64_t at = t + k - before;
+                    sum += weight[k] * causal_conv_at(now, old, before, at);
+                }
+                w.out[0][row * length + t] = silu ? sum / (1 + exp(-sum)) : sum;
             }
-            w.out[0][row * length + t] = silu ? sum / (1 + exp(-sum)) : sum;
         }
-        for (int64_t k = 0; r->out_count > 1 && w.out[1] && k < before; k++) {
-            int64_t at = length + k - before;
-            w.out[1][row * before + k] = at >= 0 ? now[at] : old ? old[before + at] : 0;
+        if (r->out_count > 1 && w.out[1]) {
+            for (int64_t k = 0; k < before; k++) {
+                int64_t at = length + k - before;
+                w.out[1][row * before + k] = causal_conv_at(now, old, before, at);
+            }
         }
     }
     pith__wide_close(&w, r);

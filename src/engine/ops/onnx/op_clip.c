@@ -30,6 +30,7 @@ static pith_status clip_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Both loops are found even if a bound is absent now, since inputs may come and go between runs. */
 static pith_status clip_prepare(pith__prepare *c) {
     clip_state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -74,19 +75,21 @@ static void clip_both(const void *context, void *y, const void *const *x, const 
     ((pith__map2_fn *)s->high.fn)(y, y, x[2], n, 1, strides[2]);
 }
 
+/* A bound counts if it is one number: an empty tensor means no bound, as an absent input does. The
+ * operands are packed so that the only bound present is operand 1. */
 static bool clip_elementwise(const pith__run *r, pith__elementwise *e) {
     const clip_state *s = r->state;
     bool low = pith__has_input(r, 1) && pith__tensor_count(r->in[1]) == 1;
     bool high = pith__has_input(r, 2) && pith__tensor_count(r->in[2]) == 1;
+    void (*loop)(const void *, void *, const void *const *, const int *, int64_t) = clip_none;
+    if (low) loop = high ? clip_both : clip_low;
+    if (!low && high) loop = clip_high;
     *e = (pith__elementwise){ .count = 1 + low + high,
                               .in = { r->in[0], r->in[low ? 1 : 2], r->in[2] },
                               .out = r->out[0],
                               .compute = { s->low.compute, s->low.compute, s->low.compute },
                               .result = s->low.compute,
-                              .loop = low && high ? clip_both
-                                      : low       ? clip_low
-                                      : high      ? clip_high
-                                                  : clip_none,
+                              .loop = loop,
                               .context = s };
     return true;
 }

@@ -41,6 +41,8 @@ static const struct {
 /* What only convolutions of integers need, so that a build of the others does not link it. */
 typedef struct conv_integers conv_integers;
 
+/* What prepare decides. At most one of f32_planes, phases and integers.possible holds; without them
+ * the columns of windows are multiplied (see the top). */
 typedef struct state {
     const layout *inputs;
     const conv_integers *whole; /* NULL: the operator is one of floats */
@@ -72,7 +74,10 @@ typedef pith__conv_sizes sizes;
 static void conv_dims(int64_t *to, const pith__node *node, const char *last, const int64_t *dims,
                       int rank) {
     const bool moved = rank > 2 && pith__node_int(node, last, 0);
-    for (int i = 0; i < rank; i++) to[i] = dims[!moved || i == 0 ? i : i == 1 ? rank - 1 : i - 1];
+    for (int i = 0; i < rank; i++) to[i] = dims[i];
+    if (!moved) return;
+    to[1] = dims[rank - 1];
+    for (int i = 2; i < rank; i++) to[i] = dims[i - 1];
 }
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
@@ -146,11 +151,15 @@ static pith_status conv_check_numbers(const pith__infer *c, const layout *l, pit
     return PITH_OK;
 }
 
+/* Checks channels and groups, then infers the spatial sizes, which may be symbols. A transposed
+ * convolution has its maps in the second axis of the weights. With x_last and y_last the channels
+ * are the last axis of the input or output, and everything inside counts as if they were axis 1. */
 static pith_status conv_infer(pith__infer *c) {
     const layout *l = conv_find_layout(c->node);
     const pith__type *x = c->in[l->x], *w = c->in[l->w];
     bool transposed = pith__str_is(c->node->op_type, "ConvTranspose");
-    int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->x_zero >= 0 ? PITH_I32 : x->dtype;
+    int dtype = l->x_zero >= 0 ? PITH_I32 : x->dtype;
+    if (l->y_zero >= 0) dtype = c->in[l->y_zero]->dtype;
     int64_t groups = pith__node_int(c->node, "group", 1);
     if (l->x_zero < 0) PITH_TRY(pith__infer_equal_dtypes(c, 0, 2));
     if (groups < 1 || groups > INT32_MAX)
@@ -211,6 +220,9 @@ struct conv_integers {
                    int64_t plane);
 };
 
+/* Chooses the way: f32 of at most two spatial axes has files of its own, 8-bit integers too where
+ * their sums fit (whole->prepare decides); the rest is columns times weights, by the GEMM in f32
+ * and by a plain matmul in f64. */
 static pith_status conv_prepare_any(pith__prepare *c, const conv_integers *whole) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -282,6 +294,9 @@ static uint32_t conv_unread(const state *s) {
     return s->f32_planes && s->f32.constant ? 1u << s->inputs->w : 0;
 }
 
+/* The way decides: the specialised files say what they need; the general one needs columns, their
+ * packed form and a result per worker, and integers that take it also copies of everything in f64.
+ */
 static pith_status conv_scratch(const pith__infer *c, const void *state_, int threads,
                                 size_t *bytes) {
     const state *s = state_;
@@ -363,12 +378,16 @@ static void conv_product(const job *j, const char *a, const char *b, char *packe
                        .b_row = n,
                        .b_column = 1 };
     s->matmul(&p, 0, m);
-    for (int64_t i = 0; stride != n && i < m; i++) {
-        memcpy(to + (size_t)(i * stride) * sizeof(double), dense + (size_t)(i * n) * sizeof(double),
-               (size_t)n * sizeof(double));
+    if (stride != n) {
+        for (int64_t i = 0; i < m; i++) {
+            memcpy(to + (size_t)(i * stride) * sizeof(double),
+                   dense + (size_t)(i * n) * sizeof(double), (size_t)n * sizeof(double));
+        }
     }
 }
 
+/* One tile of up to TILE outputs of one group of one image: its windows as columns, then the matmul
+ * into the output's rows. */
 static void conv_run_tile(void *context, size_t part, int worker) {
     const job *j = context;
     const sizes *z = &j->z;
@@ -388,6 +407,8 @@ static void conv_run_tile(void *context, size_t part, int worker) {
                  j->windows, dense);
 }
 
+/* One group of one image. The matmul gives every window of the output as a column; windows that
+ * overlap are added, in ascending order of input places. */
 static void conv_run_transposed(void *context, size_t part, int worker) {
     const job *j = context;
     const sizes *z = &j->z;
@@ -415,11 +436,13 @@ static void conv_widen_integers(double *to, const pith_tensor *t, const pith_ten
                                 int64_t row) {
     int64_t total = pith__tensor_count(t), zeros = zero ? pith__tensor_count(zero) : 0;
     pith__convert(to, PITH_F64, 0, t->data, t->dtype, 0, total, true);
-    for (int64_t i = 0; zeros && i < total; i++) {
-        double z;
-        pith__convert(&z, PITH_F64, 0, zero->data, zero->dtype, zeros == 1 ? 0 : i / row % zeros, 1,
-                      true);
-        to[i] -= z;
+    if (zeros) {
+        for (int64_t i = 0; i < total; i++) {
+            double z;
+            pith__convert(&z, PITH_F64, 0, zero->data, zero->dtype,
+                          zeros == 1 ? 0 : i / row % zeros, 1, true);
+            to[i] -= z;
+        }
     }
 }
 
@@ -445,12 +468,15 @@ static void conv_finish_integers(const pith__run *r, const layout *l, const doub
                 (float)v * (conv_number(r, l->x_scale, 0) * conv_number(r, l->w_scale, map) /
                             conv_number(r, l->y_scale, 0));
             v = rint((double)scaled) + (double)conv_number(r, l->y_zero, 0);
-            v = v < low ? low : v > high ? high : v;
+            if (v < low) v = low;
+            if (v > high) v = high;
         }
         pith__convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
     }
 }
 
+/* After the sums, as the numeric definition says. Only the general way needs it; the others add the
+ * bias themselves. */
 static void conv_add_bias(const pith__run *r, const pith_tensor *bias, int64_t maps, int64_t plane,
                           bool f32) {
     int64_t rows = pith__tensor_count(r->out[0]) / plane;
@@ -482,6 +508,8 @@ static pith_status conv_job_begin(job *j, const pith__run *r) {
     return PITH_OK;
 }
 
+/* Runs the way that was chosen. The general way widens integers to f64 first and rounds their sums
+ * afterwards: both exact, because sums of 8-bit products stay below 2^53. */
 static pith_status conv_run_plain(pith__run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
@@ -555,7 +583,8 @@ static void conv_cost(const pith__run *r, pith__cost *cost) {
                       *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
     double per_window = (double)pith__tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
     cost->operations = 2.0 * (double)pith__tensor_count(windows) * per_window;
-    cost->kernel = s->f32_planes || s->phases ? "conv f32" : s->gemm ? "gemm f32" : NULL;
+    cost->kernel = s->gemm ? "gemm f32" : NULL;
+    if (s->f32_planes || s->phases) cost->kernel = "conv f32";
 }
 
 static pith_status conv_prepare(pith__prepare *c) { return conv_prepare_any(c, NULL); }
@@ -577,6 +606,8 @@ static pith_status conv_prepare_last(pith__prepare *c) {
 
 #define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                          \
     CONV_OF(symbol, "", #symbol, prepare_, types_, since_, newest_, attrs_, min, max)
+
+/* A convolution: the inputs' places follow from its name (layouts), the way from prepare_. */
 #define CONV_OF(symbol, domain_, name_, prepare_, types_, since_, newest_, attrs_, min, max)       \
     const pith__op pith__op_##symbol = { .domain = domain_,                                        \
                                          .name = name_,                                            \

@@ -19,6 +19,7 @@ static pith_status depth_to_space_divisible(pith__infer *c, int axis, int64_t by
     return PITH_OK;
 }
 
+/* Channels give b * b of their factors to the two spatial axes. */
 static pith_status depth_to_space_infer_space(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t b;
@@ -26,14 +27,15 @@ static pith_status depth_to_space_infer_space(pith__infer *c) {
     PITH_TRY(depth_to_space_check(c, &b));
     if (x->rank == 4) PITH_TRY(depth_to_space_divisible(c, 1, b * b));
     for (int i = 0; i < x->rank; i++) {
-        dims[i] = i == 0 ? x->dims[0]
-                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_FLOOR_DIV : PITH_DIM_MUL,
-                                           x->dims[i], i == 1 ? b * b : b);
+        dims[i] = x->dims[i];
+        if (i == 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, x->dims[i], b * b);
+        if (i > 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_MUL, x->dims[i], b);
     }
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
 }
 
+/* The reverse: each spatial axis gives a factor b to the channels. */
 static pith_status depth_to_space_infer_depth(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t b;
@@ -41,9 +43,9 @@ static pith_status depth_to_space_infer_depth(pith__infer *c) {
     PITH_TRY(depth_to_space_check(c, &b));
     for (int i = 0; i < x->rank; i++) {
         if (i > 1) PITH_TRY(depth_to_space_divisible(c, i, b));
-        dims[i] = i == 0 ? x->dims[0]
-                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_MUL : PITH_DIM_FLOOR_DIV,
-                                           x->dims[i], i == 1 ? b * b : b);
+        dims[i] = x->dims[i];
+        if (i == 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_MUL, x->dims[i], b * b);
+        if (i > 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, x->dims[i], b);
     }
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;

@@ -55,6 +55,8 @@ static pith_status dft_form_of(const pith__infer *c, dft_form *f, bool *known) {
     return PITH_OK;
 }
 
+/* onesided keeps floor(length / 2) + 1 bins of a forward transform; its inverse gives real numbers.
+ */
 static pith_status dft_infer(pith__infer *c) {
     dft_form f;
     bool known;
@@ -81,6 +83,8 @@ static pith_status dft_scratch(const pith__infer *c, const void *state, int thre
     return known ? pith__transform_bytes(c, f.length, bytes) : PITH_OK;
 }
 
+/* Line by line along the axis, gathered into the transform's own array and scattered back. Elements
+ * behind the end of a line are zero. */
 static pith_status dft_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     pith__wide w;
@@ -93,9 +97,8 @@ static pith_status dft_run(pith__run *r) {
                              x->rank, &axis, r->err));
     int64_t in_length = x->dims[axis], out_length = y->dims[axis], parts = x->dims[x->rank - 1],
             out_parts = y->dims[y->rank - 1];
-    int64_t n = r->in_count > 1 && r->in[1] ? pith__transform_index(r->in[1])
-                : inverse && onesided       ? 2 * (in_length - 1)
-                                            : in_length;
+    int64_t n = inverse && onesided ? 2 * (in_length - 1) : in_length;
+    if (r->in_count > 1 && r->in[1]) n = pith__transform_index(r->in[1]);
     if (parts != 1 && parts != 2)
         return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     int64_t outer = 1, inner = 1;

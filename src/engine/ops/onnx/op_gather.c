@@ -25,6 +25,8 @@ static pith_status gather_fail_index(pith__run *r, int64_t index, int64_t size) 
 
 /* ---- Gather ---- */
 
+/* The axis is replaced by the shape of the indices. Elements of a known vector at known indices
+ * stay known: exporters take single sizes of a shape this way. */
 static pith_status gather_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1];
     PITH_TRY(gather_check_index_dtype(c, 1));
@@ -38,9 +40,12 @@ static pith_status gather_infer(pith__infer *c) {
         return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
-        dims[i] = i < axis                   ? x->dims[i]
-                  : i < axis + indices->rank ? indices->dims[i - axis]
-                                             : x->dims[i - indices->rank + 1];
+        if (i < axis)
+            dims[i] = x->dims[i];
+        else if (i < axis + indices->rank)
+            dims[i] = indices->dims[i - axis];
+        else
+            dims[i] = x->dims[i - indices->rank + 1];
     }
     pith__infer_set(c, 0, x->dtype, rank, dims);
     int64_t count;
@@ -78,6 +83,8 @@ static void gather_part(void *context, size_t part, int worker) {
     }
 }
 
+/* All indices are checked before the first copy. A slice is everything behind the axis and is
+ * copied as one piece. */
 static pith_status gather_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
@@ -125,6 +132,8 @@ const pith__op pith__op_Gather = { .domain = "",
 
 /* ---- GatherElements ---- */
 
+/* The output has the shape of the indices. Along other axes these must not be longer than the data.
+ */
 static pith_status gather_infer_elements(pith__infer *c) {
     PITH_TRY(gather_check_index_dtype(c, 1));
     if (c->in[0]->rank >= 0 && c->in[1]->rank >= 0) {
@@ -147,6 +156,7 @@ static pith_status gather_infer_elements(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Walks the output with an odometer of places; along the axis the index takes the place's part. */
 static pith_status gather_run_elements(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];
@@ -159,8 +169,8 @@ static pith_status gather_run_elements(pith__run *r) {
         int64_t at = gather_index_at(indices, i), from = 0;
         if (at < -x->dims[axis] || at >= x->dims[axis])
             return gather_fail_index(r, at, x->dims[axis]);
-        for (int k = 0; k < x->rank; k++)
-            from += (k == axis ? (at < 0 ? at + x->dims[axis] : at) : place[k]) * strides[k];
+        if (at < 0) at += x->dims[axis];
+        for (int k = 0; k < x->rank; k++) from += (k == axis ? at : place[k]) * strides[k];
         memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
                size);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == y->dims[k]; k--) place[k] = 0;
@@ -184,6 +194,8 @@ const pith__op pith__op_GatherElements = { .domain = "",
 
 /* ---- GatherND ---- */
 
+/* An index is the last axis of the indices and names the first axes of the data after the batch;
+ * what it does not name is copied as a whole. */
 static pith_status gather_infer_nd(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1];
     PITH_TRY(gather_check_index_dtype(c, 1));
@@ -216,6 +228,7 @@ static pith_status gather_infer_nd(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Rows of indices are numbered through all batches; each row finds the offset of one slice. */
 static pith_status gather_run_nd(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];

@@ -49,6 +49,7 @@ static pith_status grid_sample_read_attributes(sampler *s, const pith__node *nod
     return PITH_OK;
 }
 
+/* The spatial axes come from the grid, whose last axis holds the coordinates. */
 static pith_status grid_sample_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *grid = c->in[1];
     sampler s;
@@ -58,8 +59,10 @@ static pith_status grid_sample_infer(pith__infer *c) {
     if (x->rank >= 0 && grid->rank >= 0 && grid->rank != x->rank)
         return pith__op_fail(c, "grid has %d dimensions, the input %d", grid->rank, x->rank);
     pith__dim dims[PITH_MAX_RANK];
-    for (int d = 0; d < x->rank; d++)
-        dims[d] = d < 2 ? x->dims[d] : grid->rank > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
+    for (int d = 0; d < x->rank; d++) {
+        dims[d] = grid->rank > 0 && d > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
+        if (d < 2) dims[d] = x->dims[d];
+    }
     pith__type_set(&c->out[0], x->dtype, x->rank, dims);
     return PITH_OK;
 }
@@ -68,6 +71,7 @@ static bool grid_sample_is_f32(const pith__type *x, const pith__type *grid) {
     return x->dtype == PITH_F32 && grid->dtype == PITH_F32;
 }
 
+/* The kernel serves f32 image and grid. Strings can be picked, not interpolated. */
 static pith_status grid_sample_prepare(pith__prepare *c) {
     sampler *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -98,7 +102,8 @@ static double grid_sample_reflect(double x, double low, double high) {
 }
 
 static double grid_sample_within(double x, double low, double high) {
-    return x < low ? low : x > high ? high : x;
+    if (x < low) return low;
+    return x > high ? high : x;
 }
 
 /* floor and nearbyint of |x| <= 1e15, which are functions of libm on some processors. */
@@ -123,9 +128,8 @@ static int64_t grid_sample_pixel(const sampler *s, double i, int64_t n) {
 static double grid_sample_cubic(double x) {
     const double a = -0.75;
     x = fabs(x);
-    return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
-           : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-                   : 0;
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
 /* Taps of one axis for normalised coordinate u; returns how many. */
@@ -203,7 +207,9 @@ static void grid_sample_put_f32(const job *j, int64_t image, int64_t p, int64_t 
     const int64_t stride = (n + 15) / 16 * 16;
     for (int64_t i = 0; i < stride; i++, u += j->axes) {
         double wide[MAX_AXES];
-        for (int d = 0; i < n && d < j->axes; d++) wide[d] = (double)u[d];
+        if (i < n) {
+            for (int d = 0; d < j->axes; d++) wide[d] = (double)u[d];
+        }
         if (i < n) grid_sample_list(j, wide, list);
         for (int64_t k = 0; k < j->taps; k++) {
             at[k * stride + i] = i < n ? (int32_t)list[k].at : -1;
@@ -252,6 +258,8 @@ static void grid_sample_put_wide(const job *j, int64_t image, int64_t p, int64_t
             grid_sample_put(j, channel * j->plane, channel * j->points + p + i, list + i * j->taps);
 }
 
+/* A block of points of one image, in pieces whose taps fit the lists on the stack. f32 writes all
+ * channels of a piece at once, the taps being shared. */
 static void grid_sample_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t image = (int64_t)part / j->blocks,
@@ -266,6 +274,8 @@ static void grid_sample_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* The taps of a point do not depend on the channel, so threads share points, not channels. f32
+ * needs indices of 32 bits. */
 static pith_status grid_sample_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *grid = r->in[1], *y = r->out[0];
     const int axes = x->rank - 2;
@@ -284,7 +294,7 @@ static pith_status grid_sample_run(pith__run *r) {
               .axes = axes };
     for (int d = 0; d < axes; d++) {
         j.plane *= x->dims[2 + d], j.points *= y->dims[2 + d];
-        j.taps *= s->mode == NEAREST ? 1 : s->mode == LINEAR ? 2 : 4;
+        if (s->mode != NEAREST) j.taps *= s->mode == LINEAR ? 2 : 4;
     }
     if (!j.plane && pith__tensor_count(y)) return pith__op_fail(r, "the input is empty");
     if (s->fn && j.plane > INT32_MAX)

@@ -13,13 +13,16 @@ static pith_status image_decoder_infer(pith__infer *c) {
 static void image_decoder_copy(uint8_t *y, const pith_image *image, bool bgr) {
     size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
     memcpy(y, image->pixels, bytes);
-    for (size_t i = 0; bgr && i < bytes; i += 3) {
-        uint8_t red = y[i];
-        y[i] = y[i + 2];
-        y[i + 2] = red;
+    if (bgr) {
+        for (size_t i = 0; i < bytes; i += 3) {
+            uint8_t red = y[i];
+            y[i] = y[i + 2];
+            y[i + 2] = red;
+        }
     }
 }
 
+/* The picture belongs to the decoder, so its pixels are copied and it is freed on every way out. */
 static pith_status image_decoder_run(pith__run *r) {
     pith_str format = pith__node_str(r->node, "pixel_format", "RGB");
     pith_image_options options = PITH_IMAGE_OPTIONS_INIT;

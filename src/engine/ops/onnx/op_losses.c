@@ -29,6 +29,8 @@ static pith_status losses_read_reduction(const pith__node *node, int *reduction,
     return PITH_OK;
 }
 
+/* Labels have the shape of the scores without the axis of classes. Without a reduction that is the
+ * shape of the loss. */
 static pith_status losses_infer(pith__infer *c) {
     int reduction;
     PITH_TRY(losses_read_reduction(c->node, &reduction, c->err));
@@ -38,10 +40,12 @@ static pith_status losses_infer(pith__infer *c) {
     if (x->rank >= 0 && labels->rank >= 0 && labels->rank != x->rank - 1)
         return pith__op_fail(c, "labels have %d dimensions, %d are needed", labels->rank,
                              x->rank - 1);
-    for (int i = 0; x->rank >= 0 && i < labels->rank; i++) {
-        pith__dim d = x->dims[i ? i + 1 : 0];
-        if (pith__dim_known(d) && pith__dim_known(labels->dims[i]) && d != labels->dims[i])
-            return pith__op_fail(c, "labels do not fit the scores in dimension %d", i);
+    if (x->rank >= 0) {
+        for (int i = 0; i < labels->rank; i++) {
+            pith__dim d = x->dims[i ? i + 1 : 0];
+            if (pith__dim_known(d) && pith__dim_known(labels->dims[i]) && d != labels->dims[i])
+                return pith__op_fail(c, "labels do not fit the scores in dimension %d", i);
+        }
     }
     pith__type_set(&c->out[0], x->dtype, reduction == NONE ? labels->rank : 0, labels->dims);
     if (c->out_count > 1) pith__type_set(&c->out[1], x->dtype, x->rank, x->dims);
@@ -71,6 +75,8 @@ static void losses_log_softmax(double *x, int64_t classes, int64_t inner) {
     for (int64_t i = 0; i < classes; i++) x[i * inner] -= shift;
 }
 
+/* Place by place. An ignored label adds neither loss nor weight, so the mean is over the others.
+ * The log-probabilities are an output of their own, computed in place. */
 static pith_status losses_run(pith__run *r) {
     const loss *s = r->state;
     const pith_tensor *x = r->in[0], *labels = r->in[1],
@@ -95,8 +101,11 @@ static pith_status losses_run(pith__run *r) {
         if (!ignored && (label < 0 || label >= classes))
             return pith__fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes",
                               (long long)label, (long long)classes);
-        double weight = ignored ? 0 : weights ? w.in[2][label] : 1;
-        double value = ignored ? 0 : -weight * column[label * inner];
+        double weight = 0, value = 0;
+        if (!ignored) {
+            weight = weights ? w.in[2][label] : 1;
+            value = -weight * column[label * inner];
+        }
         if (s->reduction == NONE && w.out[0]) w.out[0][i] = value;
         sum += value;
         weight_sum += weight;

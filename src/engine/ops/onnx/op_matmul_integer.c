@@ -60,10 +60,13 @@ static pith_status matmul_integer_check_numbers(const pith__infer *c, const layo
     return PITH_OK;
 }
 
+/* As MatMul; the result's dtype is that of the output's zero point, f32 if there are scales, else
+ * i32. */
 static pith_status matmul_integer_infer(pith__infer *c) {
     const layout *l = matmul_integer_find_layout(c->node);
     pith__type a = *c->in[l->a], b = *c->in[l->b], out;
-    int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->b_scale >= 0 ? PITH_F32 : PITH_I32;
+    int dtype = l->b_scale >= 0 ? PITH_F32 : PITH_I32;
+    if (l->y_zero >= 0) dtype = c->in[l->y_zero]->dtype;
     if (a.rank == 0 || b.rank == 0) return pith__op_fail(c, "an operand is a scalar");
     if (a.rank < 0 || b.rank < 0) {
         pith__infer_set(c, 0, dtype, -1, NULL);
@@ -89,6 +92,8 @@ static pith_status matmul_integer_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* 8-bit floats take the wide way. Of the kernels only those that the operator uses are asked for,
+ * so that a selective build links no others. */
 static pith_status matmul_integer_prepare(pith__prepare *c) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -137,6 +142,8 @@ static sizes matmul_integer_sizes_of(const int64_t *a, int a_rank, const int64_t
     return s;
 }
 
+/* Bytes of a left side that is quantised here, sums that are not the output itself, and what the
+ * matmul needs. */
 static pith_status matmul_integer_scratch(const pith__infer *c, const void *state_, int threads,
                                           size_t *bytes) {
     const state *s = state_;
@@ -178,7 +185,9 @@ static void matmul_integer_columns(float *to, const pith__run *r, int input, int
     const pith_tensor *t = r->in[input];
     const bool one = pith__tensor_count(t) == 1;
     pith__convert(to, PITH_F32, 0, t->data, t->dtype, one ? 0 : j, one ? 1 : n, true);
-    for (int64_t i = 1; one && i < n; i++) to[i] = to[0];
+    if (one) {
+        for (int64_t i = 1; i < n; i++) to[i] = to[0];
+    }
 }
 
 /* Row i of columns j to j + n as f32, or as bytes. Sums are multiplied by a_scale * b_scale /
@@ -198,6 +207,8 @@ static void matmul_integer_finish_row(const finish *f, int64_t i, int64_t j, int
                    (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
 }
 
+/* Rows [first, end), COLUMNS columns at a time, whose scales and bias are converted once for all
+ * rows. */
 static void matmul_integer_finish_part(void *context, size_t part, int worker) {
     const finish *f = context;
     const pith__run *r = f->r;
@@ -247,15 +258,17 @@ static void matmul_integer_find_matrices(int64_t at[2], const sizes *z, const pi
                                          const pith_tensor *b, int64_t i) {
     int64_t stride[2] = { z->m * z->k, z->k * z->n };
     at[0] = at[1] = 0;
-    for (int d = 3; z->count > 1 && d <= z->rank; d++) {
-        int64_t own[2] = { d <= a->rank ? a->dims[a->rank - d] : 1,
-                           d <= b->rank ? b->dims[b->rank - d] : 1 };
-        int64_t size = own[0] == 1 ? own[1] : own[0];
-        for (int o = 0; o < 2; o++) {
-            if (own[o] != 1) at[o] += i % size * stride[o];
-            stride[o] *= own[o];
+    if (z->count > 1) {
+        for (int d = 3; d <= z->rank; d++) {
+            int64_t own[2] = { d <= a->rank ? a->dims[a->rank - d] : 1,
+                               d <= b->rank ? b->dims[b->rank - d] : 1 };
+            int64_t size = own[0] == 1 ? own[1] : own[0];
+            for (int o = 0; o < 2; o++) {
+                if (own[o] != 1) at[o] += i % size * stride[o];
+                stride[o] *= own[o];
+            }
+            i /= size;
         }
-        i /= size;
     }
 }
 
@@ -264,6 +277,8 @@ static double matmul_integer_scale_at(const double *scales, const pith_tensor *t
     return scales[pith__tensor_count(t) == 1 ? 0 : i];
 }
 
+/* QLinearMatMul on 8-bit floats, which have no exact integer sums: everything in double, element by
+ * element, in the order of the standard's reference. */
 static pith_status matmul_integer_run_floats(pith__run *r, const layout *l, const sizes *z,
                                              int64_t m) {
     const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
@@ -289,6 +304,8 @@ static pith_status matmul_integer_run_floats(pith__run *r, const layout *l, cons
     return PITH_OK;
 }
 
+/* DynamicQuantizeMatMul first quantises its left side as DynamicQuantizeLinear would. Sums go to
+ * the output if that is i32, else to scratch, from where they are scaled. */
 static pith_status matmul_integer_run(pith__run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;

@@ -14,6 +14,8 @@ static pith__dim max_unpool_unpooled(const pith__infer *c, int axes, int d) {
                            pith__window_entry(c->node, "kernel_shape", d, 1) - pads);
 }
 
+/* Without output_shape the sizes are those that MaxPool would have read, (n - 1) * stride + kernel
+ * - pads. */
 static pith_status max_unpool_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->rank >= 0 && x->rank < 3)
@@ -22,11 +24,16 @@ static pith_status max_unpool_infer(pith__infer *c) {
     pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
     for (int d = 0; d < x->rank - 2; d++)
         c->out[0].dims[2 + d] = max_unpool_unpooled(c, x->rank - 2, d);
-    for (int d = 0; c->in_count > 2 && c->in[2] && d < x->rank; d++)
-        if (!pith__type_elem(c->in[2], d, &c->out[0].dims[d])) c->out[0].dims[d] = PITH_DIM_UNKNOWN;
+    if (c->in_count > 2 && c->in[2]) {
+        for (int d = 0; d < x->rank; d++)
+            if (!pith__type_elem(c->in[2], d, &c->out[0].dims[d]))
+                c->out[0].dims[d] = PITH_DIM_UNKNOWN;
+    }
     return PITH_OK;
 }
 
+/* An index is split into places in the inferred shape and put together again in the output's; what
+ * lies outside of a smaller output is dropped. */
 static pith_status max_unpool_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     if (pith__tensor_count(r->in[1]) != pith__tensor_count(x))

@@ -32,6 +32,8 @@ static void non_zero_block(uint8_t *set, const pith_tensor *x, int64_t first, in
     for (int64_t i = 0; i < n; i++) set[i] = non_zero_is_set(x, first + i);
 }
 
+/* The second walk keeps the places of all axes but the last in an odometer that moves only when a
+ * new row begins. */
 static pith_status non_zero_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     const int last = x->rank - 1;
@@ -45,15 +47,17 @@ static pith_status non_zero_run(pith__run *r) {
     }
     PITH_TRY(pith__run_alloc(r, 0, PITH_I64, 2, (int64_t[]){ x->rank, found }));
     int64_t *y = r->out[0]->data;
-    for (int64_t i = 0, n; i < total && x->rank; i += n) {
-        n = total - i < SELECTED ? total - i : SELECTED;
-        non_zero_block(set, x, i, n);
-        for (int64_t k = 0; k < n; k++) {
-            if (!set[k]) continue;
-            for (; i + k >= row_begin + row; row_begin += row)
-                for (int d = last - 1; d >= 0 && ++place[d] == x->dims[d]; d--) place[d] = 0;
-            for (int d = 0; d < last; d++) y[d * found + at] = place[d];
-            y[last * found + at++] = i + k - row_begin;
+    if (x->rank) {
+        for (int64_t i = 0, n; i < total; i += n) {
+            n = total - i < SELECTED ? total - i : SELECTED;
+            non_zero_block(set, x, i, n);
+            for (int64_t k = 0; k < n; k++) {
+                if (!set[k]) continue;
+                for (; i + k >= row_begin + row; row_begin += row)
+                    for (int d = last - 1; d >= 0 && ++place[d] == x->dims[d]; d--) place[d] = 0;
+                for (int d = 0; d < last; d++) y[d * found + at] = place[d];
+                y[last * found + at++] = i + k - row_begin;
+            }
         }
     }
     return PITH_OK;

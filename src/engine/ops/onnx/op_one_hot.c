@@ -7,6 +7,8 @@
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 
+/* depth may be of any number type and must be known for the shape; if it is not, the axis stays
+ * unknown until the step is bound. */
 static pith_status one_hot_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     double depth;
@@ -21,7 +23,9 @@ static pith_status one_hot_infer(pith__infer *c) {
         return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     if (rank > 0)
         PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", -1), rank, &axis, c->err));
-    for (int i = 0; i < rank; i++) dims[i] = i < axis ? x->dims[i] : i == axis ? n : x->dims[i - 1];
+    for (int i = 0; i < axis; i++) dims[i] = x->dims[i];
+    if (rank > 0) dims[axis] = n;
+    for (int i = axis + 1; i < rank; i++) dims[i] = x->dims[i - 1];
     if (pith__type_count(c->in[2]) >= 0 && pith__type_count(c->in[2]) != 2)
         return pith__op_fail(c, "values are not two");
     pith__infer_set(c, 0, c->in[2]->dtype, rank, dims);
@@ -35,6 +39,7 @@ static pith_status one_hot_prepare(pith__prepare *c) {
                                                : pith__fail_dtype(c->err, c->in[2]->dtype);
 }
 
+/* Negative indices count from the end of the depth, once. */
 static pith_status one_hot_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
@@ -46,13 +51,15 @@ static pith_status one_hot_run(pith__run *r) {
     for (int i = axis + 1; i < y->rank; i++) inner *= y->dims[i];
     pith__fill(y->data, r->in[2]->data, outer * n * inner, size);
     const char *on = (const char *)r->in[2]->data + size;
-    for (int64_t i = 0; i < outer * inner && n; i++) {
-        int64_t at;
-        pith__convert(&at, PITH_I64, 0, x->data, x->dtype, i, 1, true);
-        if (at < 0) at += n;
-        if (at >= 0 && at < n)
-            memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size, on,
-                   size);
+    if (n) {
+        for (int64_t i = 0; i < outer * inner; i++) {
+            int64_t at;
+            pith__convert(&at, PITH_I64, 0, x->data, x->dtype, i, 1, true);
+            if (at < 0) at += n;
+            if (at >= 0 && at < n)
+                memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size,
+                       on, size);
+        }
     }
     return PITH_OK;
 }

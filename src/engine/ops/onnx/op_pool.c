@@ -27,6 +27,7 @@ typedef struct state {
 
 static bool pool_is_global(const pith__node *node) { return node->op_type.data[0] == 'G'; }
 
+/* MaxPool may have a second output, of indices into the flattened input. */
 static pith_status pool_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim dims[PITH_MAX_RANK];
@@ -43,6 +44,9 @@ static pith_status pool_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Maxima and means of f32 have faster kernels: by whole channels (rows), by windows where they lie
+ * (direct), or tap by tap from a padded copy of the plane. The general loop serves other dtypes,
+ * LpPool, indices and three axes. A build without one of the faster kernels uses the next. */
 static pith_status pool_prepare(pith__prepare *c) {
     pith__kernel_fn *fn;
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
@@ -51,15 +55,14 @@ static pith_status pool_prepare(pith__prepare *c) {
     pith_str name = c->node->op_type;
     if (s->global) name = (pith_str){ name.data + 6, name.size - 6 };
     bool max = pith__str_is(name, "MaxPool"), lp = pith__str_is(name, "LpPool");
-    s->p = lp    ? pith__node_int(c->node, "p", 2)
-           : max ? 0
-                 : pith__node_int(c->node, "count_include_pad", 0) != 0;
+    if (lp)
+        s->p = pith__node_int(c->node, "p", 2);
+    else
+        s->p = !max && pith__node_int(c->node, "count_include_pad", 0) != 0;
     if (lp && s->p < 1) return pith__op_fail(c, "attribute p is %lld", (long long)s->p);
-    PITH_TRY(pith__prepare_kernel(c,
-                                  max  ? "pool_max"
-                                  : lp ? "pool_lp"
-                                       : "pool_mean",
-                                  pith__compute_dtype(c->in[0]->dtype), &fn));
+    const char *family = lp ? "pool_lp" : "pool_mean";
+    if (max) family = "pool_max";
+    PITH_TRY(pith__prepare_kernel(c, family, pith__compute_dtype(c->in[0]->dtype), &fn));
     s->fn = (pith__pool_fn *)fn;
     bool f32 = pith__compute_dtype(c->in[0]->dtype) == PITH_F32 && !lp;
     if (f32 && s->global)
@@ -123,15 +126,19 @@ static void pool_divide(const job *j, const pith__taps *a, float *counts) {
     int64_t known = -1;
     for (int64_t row = 0; row < a->rows; row++) {
         int64_t outer = last ? pith__window_places(&j->w, 0, row, s->p != 0) : 1;
-        for (int64_t i = 0; outer != known && i < a->columns; i++)
-            counts[i] =
-                (float)((double)outer * (double)pith__window_places(&j->w, last, i, s->p != 0));
+        if (outer != known) {
+            for (int64_t i = 0; i < a->columns; i++)
+                counts[i] =
+                    (float)((double)outer * (double)pith__window_places(&j->w, last, i, s->p != 0));
+        }
         known = outer;
         float *y = a->y + row * a->columns;
         s->div(y, y, counts, a->columns, 1, 1);
     }
 }
 
+/* Every tap of all windows is one shifted read of the padded plane, so a pool is a sum (or maximum)
+ * of shifted planes, as a depthwise convolution with weights of 1 is. */
 static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker) {
     const state *s = j->r->state;
     float *own = (float *)j->r->scratch + worker * j->floats;
@@ -155,12 +162,16 @@ static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker)
     }
 }
 
+/* Means need how many places each window of a row has, which is the same for all rows; the kernel
+ * counts along the other axis. */
 static void pool_run_direct(const job *j, int64_t first, int64_t last, int worker) {
     const state *s = j->r->state;
     const int axis = j->w.rank - 1;
     float *own = (float *)j->r->scratch + worker * j->floats;
-    for (int64_t i = 0; s->div && i < j->w.out[axis]; i++)
-        own[i] = (float)pith__window_places(&j->w, axis, i, s->p != 0);
+    if (s->div) {
+        for (int64_t i = 0; i < j->w.out[axis]; i++)
+            own[i] = (float)pith__window_places(&j->w, axis, i, s->p != 0);
+    }
     s->direct(&(pith__pool_planes){ .w = &j->w,
                                     .x = (const float *)j->r->in[0]->data + first * j->in,
                                     .y = (float *)j->r->out[0]->data + first * j->out,
@@ -169,6 +180,8 @@ static void pool_run_direct(const job *j, int64_t first, int64_t last, int worke
                                     .padded = s->p != 0 });
 }
 
+/* Channels [first, last), by the fastest way that the windows allow. Indices count in the whole
+ * tensor, or column by column with storage_order. */
 static void pool_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const state *s = j->r->state;
@@ -193,13 +206,16 @@ static void pool_run_part(void *context, size_t part, int worker) {
         int64_t *own = indices ? indices + c * j->out : NULL;
         s->fn((char *)j->r->out[0]->data + (size_t)(c * j->out) * j->size, own,
               (const char *)j->r->in[0]->data + (size_t)(c * j->in) * j->size, &j->w, s->p);
-        for (int64_t i = 0; own && i < j->out; i++) {
-            if (columns_first) own[i] = own[i] % j->w.in[1] * j->w.in[0] + own[i] / j->w.in[1];
-            own[i] += c * j->in;
+        if (own) {
+            for (int64_t i = 0; i < j->out; i++) {
+                if (columns_first) own[i] = own[i] % j->w.in[1] * j->w.in[0] + own[i] / j->w.in[1];
+                own[i] += c * j->in;
+            }
         }
     }
 }
 
+/* Global pools are one window as large as the plane, seen as one axis. */
 static pith_status pool_run_plain(pith__run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0], *y = r->out[0];

@@ -22,6 +22,9 @@ typedef struct form {
     enum { PER_TENSOR, PER_AXIS, PER_ROW, BLOCKED, BLOCKED_ROW } kind;
 } form;
 
+/* Which of the five forms the scales have. If the axis is the last one, a segment is a whole row
+ * whose scales move with the element; otherwise it is a run of elements that share their scale.
+ * Blocks are cut along the axis, and the last one may be shorter. */
 static pith_status quantize_get_form(form *f, const pith__node *node, const int64_t *dims, int rank,
                                      const int64_t *scale_dims, int scale_rank, pith_error *err) {
     int64_t total = pith__dims_count(dims, rank), scales = pith__dims_count(scale_dims, scale_rank);
@@ -31,7 +34,11 @@ static pith_status quantize_get_form(form *f, const pith__node *node, const int6
     if (scales == 1 && block == 0) return PITH_OK;
     if (rank > 0) PITH_TRY(pith__axis_normalize(pith__node_int(node, "axis", 1), rank, &axis, err));
     int64_t outer = 1;
-    for (int i = 0; i < rank; i++) *(i < axis ? &outer : i == axis ? &f->n : &f->inner) *= dims[i];
+    if (rank > 0) {
+        int64_t around[3];
+        pith__axis_split(dims, rank, axis, around);
+        outer = around[0], f->n = around[1], f->inner = around[2];
+    }
     if (block == 0) {
         if (scale_rank != 1 || scales != f->n) {
             return pith__fail(err, PITH_ERR_ARGUMENT, "%lld scales for axis %d of size %lld",
@@ -131,7 +138,10 @@ static void quantize_run_span(const job *j, int64_t first, int64_t n, int64_t sc
             if (j->quantize) {
                 float v = (float)x[k] / scales[k * s];
                 x[k] = j->integer ? (double)rintf(v) + zero[k * s] : (double)v;
-                if (j->integer) x[k] = x[k] > j->low ? (x[k] < j->high ? x[k] : j->high) : j->low;
+                if (j->integer) {
+                    const double capped = x[k] < j->high ? x[k] : j->high;
+                    x[k] = x[k] > j->low ? capped : j->low;
+                }
             } else {
                 x[k] = (double)((float)(x[k] - zero[k * s]) * scales[k * s]);
             }
@@ -140,6 +150,7 @@ static void quantize_run_span(const job *j, int64_t first, int64_t n, int64_t sc
     }
 }
 
+/* Units [begin, end): elements for one scale, else segments. */
 static void quantize_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
@@ -156,6 +167,8 @@ static void quantize_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* With one scale for all, elements are the unit of work, else segments. Dtypes below a byte share
+ * bytes between segments and are done by one thread. */
 static pith_status quantize_run_linear(pith__run *r, bool quantize) {
     job j = { .s = r->state,
               .x = r->in[0],
@@ -197,7 +210,8 @@ static pith_status quantize_check_form(pith__infer *c) {
 
 static pith_status quantize_infer(pith__infer *c) {
     int named = pith__node_choice(c->node, "output_dtype", 0);
-    int dtype = pith__has_input(c, 2) ? c->in[2]->dtype : named ? named : PITH_U8;
+    int dtype = named ? named : PITH_U8;
+    if (pith__has_input(c, 2)) dtype = c->in[2]->dtype;
     if (named && pith__has_input(c, 2) && dtype && named != dtype) {
         return pith__op_fail(c, "output_dtype %d is not the zero point's", named);
     }
@@ -206,6 +220,7 @@ static pith_status quantize_infer(pith__infer *c) {
     return quantize_check_form(c);
 }
 
+/* The result has the dtype of the scale unless output_dtype names one. */
 static pith_status quantize_infer_dequantize(pith__infer *c) {
     int named = pith__node_choice(c->node, "output_dtype", 0);
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));

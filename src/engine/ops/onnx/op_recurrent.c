@@ -28,9 +28,17 @@ typedef struct recurrent {
     pith__recur fast;             /* if it is possible */
 } recurrent;
 
-static int64_t recurrent_gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
-static int recurrent_activations_of(kind k) { return k == RNN ? 1 : k == GRU ? 2 : 3; }
+static int64_t recurrent_gates_of(kind k) {
+    static const int64_t gates[] = { [RNN] = 1, [GRU] = 3, [LSTM] = 4 };
+    return gates[k];
+}
+static int recurrent_activations_of(kind k) {
+    static const int activations[] = { [RNN] = 1, [GRU] = 2, [LSTM] = 3 };
+    return activations[k];
+}
 
+/* Every shape follows from the weights: W is [directions, gates * hidden, inputs], R is
+ * [directions, gates * hidden, hidden]. */
 static pith_status recurrent_infer_kind(pith__infer *c, kind k) {
     const pith__type *x = c->in[0], *w = c->in[1], *r = c->in[2];
     if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 3) ||
@@ -70,13 +78,18 @@ static bool recurrent_has(const recurrent *s, const char *const *names) {
     return true;
 }
 
+/* recurrent_f32.c knows the default functions, for RNN also Relu; without clip, peepholes or a
+ * coupled forget gate. */
 static pith_status recurrent_prepare_fast(recurrent *s, pith__prepare *c,
                                           const char *const *defaults) {
     static const char *const relu[] = { "Relu" };
     bool usual = recurrent_has(s, defaults), rectified = s->kind == RNN && recurrent_has(s, relu);
     if ((!usual && !rectified) || s->clip > 0 || s->input_forget || (c->in_count > 7 && c->in[7]))
         return PITH_OK;
-    s->fast.cell = s->kind == RNN ? PITH_CELL_RNN : s->kind == GRU ? PITH_CELL_GRU : PITH_CELL_LSTM;
+    static const pith__cell cells[] = {
+        [RNN] = PITH_CELL_RNN, [GRU] = PITH_CELL_GRU, [LSTM] = PITH_CELL_LSTM
+    };
+    s->fast.cell = cells[s->kind];
     s->fast.first_is_reverse = s->directions.first_is_reverse;
     s->fast.batch_first = s->batch_first;
     s->fast.linear_before_reset = s->linear_before_reset;
@@ -84,6 +97,7 @@ static pith_status recurrent_prepare_fast(recurrent *s, pith__prepare *c,
     return pith__recur_prepare(&s->fast, c, rectified ? "relu" : "tanh");
 }
 
+/* Functions are listed per direction; a list that is absent means the defaults for all. */
 static pith_status recurrent_prepare_kind(pith__prepare *c, kind k) {
     recurrent *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -170,6 +184,8 @@ static void recurrent_step_rnn(const row *t, const double *x) {
         t->h[i] = recurrent_act(t, 0, t->x_gates[i] + t->h_gates[i]);
 }
 
+/* linear_before_reset decides whether the reset gate scales h before it is multiplied by R, or the
+ * product afterwards; the first needs the product of the candidate anew. */
 static void recurrent_step_gru(const row *t, const double *x) {
     int64_t n = t->hidden;
     recurrent_project(t, x, 0, 3);
@@ -189,6 +205,8 @@ static void recurrent_step_gru(const row *t, const double *x) {
     }
 }
 
+/* Peepholes let the gates see the cell: input and forget gate the old one, the output gate the new
+ * one. */
 static void recurrent_step_lstm(const row *t, const double *x) {
     int64_t n = t->hidden;
     recurrent_project(t, x, 0, 4);
@@ -197,9 +215,10 @@ static void recurrent_step_lstm(const row *t, const double *x) {
         double forget = t->x_gates[2 * n + i] + t->h_gates[2 * n + i],
                cell = t->x_gates[3 * n + i] + t->h_gates[3 * n + i];
         in = recurrent_act(t, 0, in + (t->p ? t->p[i] * t->c[i] : 0));
-        forget = t->s->input_forget
-                     ? 1 - in
-                     : recurrent_act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
+        if (t->s->input_forget)
+            forget = 1 - in;
+        else
+            forget = recurrent_act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
         t->c[i] = forget * t->c[i] + in * recurrent_act(t, 1, cell);
         out = recurrent_act(t, 0, out + (t->p ? t->p[n + i] * t->c[i] : 0));
         t->h[i] = out * recurrent_act(t, 2, t->c[i]);
@@ -233,6 +252,8 @@ static pith_status recurrent_run_fast(pith__run *r) {
     return pith__recur_run(r, &s->fast);
 }
 
+/* In double: one row of the batch at a time through all its steps, in each direction. The states of
+ * a row end at its own length. */
 static pith_status recurrent_run(pith__run *r) {
     const recurrent *s = r->state;
     const pith_tensor *x = r->in[0];
@@ -249,9 +270,10 @@ static pith_status recurrent_run(pith__run *r) {
     double *y = r->out_count > 0 ? w.out[0] : NULL, *y_h = r->out_count > 1 ? w.out[1] : NULL;
     double *y_c = r->out_count > 2 ? w.out[2] : NULL;
     double *rows = w.rest;
-    void (*step)(const row *, const double *) = s->kind == RNN   ? recurrent_step_rnn
-                                                : s->kind == GRU ? recurrent_step_gru
-                                                                 : recurrent_step_lstm;
+    static void (*const steps_of[])(const row *, const double *) = {
+        [RNN] = recurrent_step_rnn, [GRU] = recurrent_step_gru, [LSTM] = recurrent_step_lstm
+    };
+    void (*step)(const row *, const double *) = steps_of[s->kind];
     for (int64_t d = 0; d < directions; d++) {
         bool reverse = s->directions.first_is_reverse || d == 1;
         row t = { .s = s,

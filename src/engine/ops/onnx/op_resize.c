@@ -58,6 +58,7 @@ static pith_status resize_choose(const pith__node *node, const char *name, const
                       PITH_STR_ARG(text));
 }
 
+/* Names become numbers by their place in the tables above; the first is the default. */
 static pith_status resize_read_attributes(resize *s, const pith__node *node, pith_error *err) {
     int c, m, r, a;
     PITH_TRY(resize_choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES,
@@ -94,6 +95,8 @@ static const pith_tensor *resize_contents(const pith__type *const *in, int count
     return in[i]->data;
 }
 
+/* One scale for all axes: the smallest of those asked for, or the largest; sizes follow from it,
+ * rounded half up. */
 static pith_status resize_keep_aspect(const resize *s, target *t, const int *axes, int count,
                                       const int64_t *dims, pith_error *err) {
     double scale = s->aspect == NOT_LARGER ? INFINITY : 0;
@@ -112,6 +115,8 @@ static pith_status resize_keep_aspect(const resize *s, target *t, const int *axe
     return PITH_OK;
 }
 
+/* Sizes and scales come from one of two inputs, for the axes of the attribute or for all.
+ * Everything is checked here: counts, signs, and sizes that would not fit 32 bits. */
 static pith_status resize_read_target(target *t, const resize *s, const pith__type *const *in,
                                       int count, pith_error *err) {
     const pith__type *x = in[0];
@@ -171,6 +176,8 @@ static pith_status resize_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* f32 that is interpolated without cropping runs as filters (resample.h), if this build has their
+ * kernels. */
 static pith_status resize_prepare(pith__prepare *c) {
     resize *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -227,9 +234,9 @@ static void resize_make_taps(const resize *s, double x, double scale, int64_t le
                              int64_t *index, double *weight) {
     double left = ceil(x) - 1, ratio = x - left, sum = 0, width = s->antialias ? fmin(scale, 1) : 1;
     if (s->mode == NEAREST) {
-        bool right = ratio == 1 || (s->rounding == PREFER_FLOOR  ? ratio > 0.5
-                                    : s->rounding == PREFER_CEIL ? ratio >= 0.5
-                                                                 : s->rounding == CEIL);
+        bool right = s->rounding == CEIL || ratio == 1;
+        if (s->rounding == PREFER_FLOOR) right = ratio > 0.5;
+        if (s->rounding == PREFER_CEIL) right = ratio >= 0.5;
         weight[0] = !right, weight[1] = right;
     }
     for (int64_t k = 0; k < 2 * half; k++) {
@@ -242,7 +249,9 @@ static void resize_make_taps(const resize *s, double x, double scale, int64_t le
         if (outside && s->exclude_outside) weight[k] = 0;
         sum += weight[k];
     }
-    for (int64_t k = 0; (s->antialias || s->exclude_outside) && k < 2 * half; k++) weight[k] /= sum;
+    if (s->antialias || s->exclude_outside) {
+        for (int64_t k = 0; k < 2 * half; k++) weight[k] /= sum;
+    }
 }
 
 static void resize_sizes_of(const pith__type *x, const target *t, int64_t *widest, int64_t *taps,
@@ -263,18 +272,22 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
     int count = 0;
     *most = 0;
     for (int d = 0; d < rank; d++) shape[d] = dims[d];
-    for (int d = rank - 1; s->f32 && d >= 0; d--) {
-        if (t->size[d] == dims[d] && t->scale[d] == 1) continue;
-        pith__resample_axis *a = &axes[count++];
-        int64_t result = 1;
-        *a = (pith__resample_axis){ .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1 };
-        a->taps = 2 * resize_half_taps(s, t->scale[d], dims[d]);
-        if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
-        for (int i = 0; i < rank; i++)
-            *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
-        shape[d] = t->size[d];
-        for (int i = 0; i < rank; i++) result *= shape[i];
-        if (result > *most) *most = result;
+    if (s->f32) {
+        for (int d = rank - 1; d >= 0; d--) {
+            if (t->size[d] == dims[d] && t->scale[d] == 1) continue;
+            pith__resample_axis *a = &axes[count++];
+            int64_t result = 1;
+            *a = (pith__resample_axis){
+                .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1
+            };
+            a->taps = 2 * resize_half_taps(s, t->scale[d], dims[d]);
+            if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
+            for (int i = 0; i < d; i++) a->outer *= shape[i];
+            for (int i = d + 1; i < rank; i++) a->inner *= shape[i];
+            shape[d] = t->size[d];
+            for (int i = 0; i < rank; i++) result *= shape[i];
+            if (result > *most) *most = result;
+        }
     }
     return count;
 }
@@ -339,9 +352,11 @@ static void resize_nearest_look(nearest *j) {
     const int64_t *index = last >= 0 ? j->index[last] : NULL;
     j->inside = true;
     j->doubled = index && j->row % 2 == 0;
-    for (int64_t k = 0; index && k < j->row; k++) {
-        j->inside &= index[k] >= 0;
-        j->doubled &= index[k] == k / 2;
+    if (index) {
+        for (int64_t k = 0; k < j->row; k++) {
+            j->inside &= index[k] >= 0;
+            j->doubled &= index[k] == k / 2;
+        }
     }
 }
 
@@ -371,6 +386,8 @@ static void resize_nearest_double(char *to, const char *from, int64_t n) {
 #define NEAREST_ROW(T)                                                                             \
     for (int64_t k = 0; k < n; k++) ((T *)to)[k] = ((const T *)from)[index[k]]
 
+/* One row by its index table. Doubling, which upsampling networks do most, needs no table; else the
+ * size of an element decides the loop. */
 static void resize_nearest_row(const nearest *j, void *to, const void *from) {
     const int64_t *index = j->index[j->r->in[0]->rank - 1], n = j->row;
     if (j->doubled && j->item == 4) {
@@ -423,6 +440,8 @@ static void resize_nearest_run_plane(const nearest *j, char *to, const char *bas
     }
 }
 
+/* Rows [first, end) of the output, plane by plane: rows of a plane share the offset of all outer
+ * axes. */
 static void resize_nearest_run_part(void *context, size_t part, int worker) {
     const nearest *j = context;
     const int rank = j->r->in[0]->rank;
@@ -447,6 +466,8 @@ static void resize_nearest_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* Fills the tables, each entry being the offset that a place of its axis adds. Cropping may point
+ * outside of the input: -1. */
 static void resize_run_nearest(pith__run *r, const resize *s, const target *t) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int rank = x->rank;
@@ -489,10 +510,13 @@ static void resize_run_axis(const resize *s, const target *t, int d, const doubl
             double *row = to + (o * size + i) * inner;
             for (int64_t k = 0; k < inner; k++)
                 row[k] = outside && k % parts == 0 ? s->extrapolation : 0;
-            for (int64_t tap = 0; !outside && tap < 2 * half; tap++) {
-                const double *source = from + (o * length + index[tap]) * inner;
-                for (int64_t k = 0; weight[tap] != 0 && k < inner; k++)
-                    row[k] += weight[tap] * source[k];
+            if (!outside) {
+                for (int64_t tap = 0; tap < 2 * half; tap++) {
+                    const double *source = from + (o * length + index[tap]) * inner;
+                    if (weight[tap] != 0) {
+                        for (int64_t k = 0; k < inner; k++) row[k] += weight[tap] * source[k];
+                    }
+                }
             }
         }
     }
@@ -508,9 +532,11 @@ static bool resize_run_f32(pith__run *r, const resize *s, const target *t) {
     if (!count) return false;
     char *at = r->scratch;
     float *buffers[2] = { NULL, NULL };
-    for (int i = 0; count > 1 && i < 2; i++) {
-        buffers[i] = (float *)(void *)at;
-        at += pith__round64((size_t)most * sizeof(float));
+    if (count > 1) {
+        for (int i = 0; i < 2; i++) {
+            buffers[i] = (float *)(void *)at;
+            at += pith__round64((size_t)most * sizeof(float));
+        }
     }
     for (int d = x->rank - 1; d >= 0; d--) {
         if (t->size[d] == x->dims[d] && t->scale[d] == 1) continue;
@@ -532,6 +558,8 @@ static bool resize_run_f32(pith__run *r, const resize *s, const target *t) {
     return true;
 }
 
+/* Nearest, then f32, then the general way: axis after axis between two buffers of doubles, skipping
+ * axes that do not change. Integers are rounded to nearest even at the end. */
 static pith_status resize_run(pith__run *r) {
     const resize *s = r->state;
     pith__type types[4];
@@ -565,8 +593,9 @@ static pith_status resize_run(pith__run *r) {
         }
         outer *= t.size[d];
     }
-    for (int64_t i = 0; pith__dtype_is_int(x->dtype) && i < outer; i++)
-        from[i] = nearbyint(from[i]);
+    if (pith__dtype_is_int(x->dtype)) {
+        for (int64_t i = 0; i < outer; i++) from[i] = nearbyint(from[i]);
+    }
     pith__convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
     return PITH_OK;
 }

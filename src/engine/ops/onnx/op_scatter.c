@@ -16,6 +16,7 @@ static int64_t scatter_index_at(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
+/* Data and updates agree in dtype; the output is like the data. */
 static pith_status scatter_infer_same_shape(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));
     const pith__type *indices = c->in[1];
@@ -31,6 +32,8 @@ static pith_status scatter_infer_same_shape(pith__infer *c) {
     return PITH_OK;
 }
 
+/* A reduction is the loop of the elementwise operator of its name, applied to one place at a time.
+ */
 static pith_status scatter_prepare(pith__prepare *c) {
     static const struct {
         const char *reduction, *family;
@@ -81,6 +84,7 @@ static void scatter_copy_data(const pith__run *r) {
 
 /* ---- ScatterElements ---- */
 
+/* Indices and updates have one shape, which does not exceed the data's along other axes. */
 static pith_status scatter_infer_elements(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     int axis;
@@ -101,6 +105,8 @@ static pith_status scatter_infer_elements(pith__infer *c) {
     return PITH_OK;
 }
 
+/* An odometer walks the indices; along the axis the index takes the place's part. Sequential, since
+ * later updates of one place must win. */
 static pith_status scatter_run_elements_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 },
@@ -115,8 +121,8 @@ static pith_status scatter_run_elements_plain(pith__run *r) {
             return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
                               (long long)at, (long long)n);
         }
-        for (int k = 0; k < x->rank; k++)
-            to += (k == axis ? (at < 0 ? at + n : at) : place[k]) * strides[k];
+        if (at < 0) at += n;
+        for (int k = 0; k < x->rank; k++) to += (k == axis ? at : place[k]) * strides[k];
         scatter_put(r, to, i, 1);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == indices->dims[k]; k--) place[k] = 0;
     }
@@ -150,6 +156,8 @@ ELEMENTS(ScatterElements, 11, 18,
 
 /* ---- ScatterND ---- */
 
+/* Updates have the shape of the indices without their last axis, followed by what an index leaves
+ * of the data. */
 static pith_status scatter_infer_nd(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     PITH_TRY(scatter_infer_same_shape(c));
@@ -175,6 +183,7 @@ static pith_status scatter_infer_nd(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Every index names a slice of n elements, which lies in one piece in data and updates. */
 static pith_status scatter_run_nd_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     int64_t length = indices->dims[indices->rank - 1], strides[PITH_MAX_RANK], rows = 1, n = 1;
@@ -182,17 +191,20 @@ static pith_status scatter_run_nd_plain(pith__run *r) {
     for (int i = 0; i < indices->rank - 1; i++) rows *= indices->dims[i];
     for (int i = (int)length; i < x->rank; i++) n *= x->dims[i];
     scatter_copy_data(r);
-    for (int64_t i = 0; i < rows && n > 0; i++) {
-        int64_t to = 0;
-        for (int64_t k = 0; k < length; k++) {
-            int64_t at = scatter_index_at(indices, i * length + k), of = x->dims[k];
-            if (at < -of || at >= of) {
-                return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
-                                  (long long)at, (long long)of);
+    if (n > 0) {
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t to = 0;
+            for (int64_t k = 0; k < length; k++) {
+                int64_t at = scatter_index_at(indices, i * length + k), of = x->dims[k];
+                if (at < -of || at >= of) {
+                    return pith__fail(r->err, PITH_ERR_RUN,
+                                      "index %lld is out of range for size %lld", (long long)at,
+                                      (long long)of);
+                }
+                to += (at < 0 ? at + of : at) * strides[k];
             }
-            to += (at < 0 ? at + of : at) * strides[k];
+            scatter_put(r, to, i * n, n);
         }
-        scatter_put(r, to, i * n, n);
     }
     return PITH_OK;
 }
@@ -220,6 +232,7 @@ const pith__op pith__op_ScatterND = { .domain = "",
 
 /* ---- TensorScatter: new rows of a cache, from a place per batch on ---- */
 
+/* The cache may be longer than the update along the axis only. */
 static pith_status scatter_infer_cache(pith__infer *c) {
     const pith__type *x = c->in[0], *u = c->in[1];
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 1));
@@ -246,6 +259,8 @@ static pith_status scatter_infer_cache(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Rows of the update follow each other from the batch element's own place on; in circular mode they
+ * wrap. */
 static pith_status scatter_run_cache_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *u = r->in[1],
                       *first = pith__has_input(r, 2) ? r->in[2] : NULL;

@@ -223,6 +223,7 @@ const pith__op pith__op_SequenceErase = { .domain = "",
 
 /* ---- ConcatFromSequence ---- */
 
+/* Items must agree in everything but the size along the axis; stacking wants that too. */
 static pith_status sequence_check_joinable(pith__run *r, const pith_tensor *items, int64_t count,
                                            int axis, bool stack) {
     for (int64_t i = 0; i < count; i++) {
@@ -237,6 +238,8 @@ static pith_status sequence_check_joinable(pith__run *r, const pith_tensor *item
     return PITH_OK;
 }
 
+/* Each item is copied into its columns of the joined rows. Stacking adds an axis of the items'
+ * number. */
 static pith_status sequence_run_join(pith__run *r) {
     const pith_tensor *items;
     int64_t count, dims[PITH_MAX_RANK], outer = 1, length = 0;
@@ -254,13 +257,17 @@ static pith_status sequence_run_join(pith__run *r) {
     PITH_TRY(pith__run_alloc(r, 0, items[0].dtype, rank, dims));
     for (int k = 0; k < axis; k++) outer *= dims[k];
     size_t row = outer ? r->out[0]->bytes / (size_t)outer : 0, at = 0;
-    for (int64_t i = 0; i < count && row; i++) {
-        size_t bytes = items[i].bytes / (size_t)outer;
-        for (int64_t o = 0; o < outer && bytes; o++) {
-            memcpy((char *)r->out[0]->data + (size_t)o * row + at,
-                   (const char *)items[i].data + (size_t)o * bytes, bytes);
+    if (row) {
+        for (int64_t i = 0; i < count; i++) {
+            size_t bytes = items[i].bytes / (size_t)outer;
+            if (bytes) {
+                for (int64_t o = 0; o < outer; o++) {
+                    memcpy((char *)r->out[0]->data + (size_t)o * row + at,
+                           (const char *)items[i].data + (size_t)o * bytes, bytes);
+                }
+            }
+            at += bytes;
         }
-        at += bytes;
     }
     return PITH_OK;
 }
@@ -304,6 +311,7 @@ static pith_status sequence_piece_length(pith__run *r, int64_t i, int64_t left, 
     return *length > left ? pith__op_fail(r, "split adds up to more than the axis") : PITH_OK;
 }
 
+/* One piece as a tensor of its own. Without keepdims, pieces of 1 lose the axis. */
 static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis,
                                 int64_t begin, int64_t length) {
     int64_t outer = 1;
@@ -314,18 +322,21 @@ static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tens
     bool keep = (r->in_count > 1 && r->in[1]) || pith__node_int(r->node, "keepdims", 1);
     *item =
         (pith_tensor){ .dtype = x->dtype, .rank = x->rank - !keep, .bytes = bytes * (size_t)outer };
-    for (int k = 0; k < item->rank; k++) {
-        item->dims[k] = keep ? (k == axis ? length : x->dims[k]) : x->dims[k + (k >= axis)];
-    }
+    for (int k = 0; k < item->rank; k++) item->dims[k] = x->dims[keep ? k : k + (k >= axis)];
+    if (keep) item->dims[axis] = length;
     item->data = r->exec->alloc(r->exec, item->bytes);
     if (!item->data) return pith__fail_memory(r->err, item->bytes);
-    for (int64_t o = 0; o < outer && bytes; o++) {
-        memcpy((char *)item->data + (size_t)o * bytes,
-               (const char *)x->data + (size_t)o * row + (size_t)begin * unit, bytes);
+    if (bytes) {
+        for (int64_t o = 0; o < outer; o++) {
+            memcpy((char *)item->data + (size_t)o * bytes,
+                   (const char *)x->data + (size_t)o * row + (size_t)begin * unit, bytes);
+        }
     }
     return PITH_OK;
 }
 
+/* The pieces are counted first, which checks the list as well; empty ones behind the end of the
+ * axis are allowed if the list names them. */
 static pith_status sequence_run_split(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int axis;

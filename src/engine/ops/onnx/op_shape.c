@@ -7,11 +7,14 @@ static void shape_range(const pith__node *node, int rank, int *begin, int *end) 
     int64_t b = pith__node_int(node, "start", 0), e = pith__node_int(node, "end", rank);
     b = b < 0 ? b + rank : b;
     e = e < 0 ? e + rank : e;
-    *begin = (int)(b < 0 ? 0 : b > rank ? rank : b);
-    *end = (int)(e < 0 ? 0 : e > rank ? rank : e);
+    if (b < 0) b = 0;
+    if (e < 0) e = 0;
+    *begin = (int)(b > rank ? rank : b);
+    *end = (int)(e > rank ? rank : e);
     if (*end < *begin) *end = *begin;
 }
 
+/* The elements are the sizes themselves, so they may be symbols. */
 static pith_status shape_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim count = PITH_DIM_UNKNOWN;

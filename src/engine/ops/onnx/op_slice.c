@@ -19,8 +19,8 @@ typedef struct box {
 static void slice_clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim *first,
                         pith__dim *size) {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-    start = start < -n ? 0 : start < 0 ? start + n : start;
-    end = end < -n ? low : end < 0 ? end + n : end;
+    if (start < 0) start = start < -n ? 0 : start + n;
+    if (end < 0) end = end < -n ? low : end + n;
     start = start > high ? high : start;
     end = end > high ? high : end;
     int64_t distance = step > 0 ? end - start : start - end;
@@ -55,6 +55,8 @@ static pith__dim slice_symbolic_size(pith__dims *dims, pith__dim n, pith__dim st
     return step == 1 ? size : pith__dim_apply(dims, PITH_DIM_CEIL_DIV, size, step);
 }
 
+/* start, size and step for every axis; axes that are not named are whole. Known numbers are clamped
+ * exactly as the standard says, symbols as far as they allow. */
 static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pith__dim *dims,
                                  pith__numbers list[4], bool has_axes, bool has_steps,
                                  pith_error *err) {
@@ -90,6 +92,7 @@ static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pi
     return PITH_OK;
 }
 
+/* If an axis list is not known, nothing is. A slice of known contents stays known. */
 static pith_status slice_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers list[4];
@@ -98,7 +101,9 @@ static pith_status slice_infer(pith__infer *c) {
     for (int i = 0; i < 4; i++) PITH_TRY(pith__infer_numbers(c, i + 1, &list[i]));
     bool known = x->rank >= 0 && list[0].count >= 0 && list[1].count >= 0 && list[2].count >= 0 &&
                  list[3].count >= 0;
-    for (int i = 0; axes && i < list[2].count; i++) known &= pith__dim_known(list[2].items[i]);
+    if (axes) {
+        for (int i = 0; i < list[2].count; i++) known &= pith__dim_known(list[2].items[i]);
+    }
     for (int i = 0; i < x->rank; i++) unknown[i] = PITH_DIM_UNKNOWN;
     if (!known) {
         pith__infer_set(c, 0, x->dtype, x->rank, unknown);
@@ -118,6 +123,8 @@ static pith_status slice_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* One strided copy from the first element of the box. A stride that would overflow belongs to an
+ * axis of one element and is not used. */
 static pith_status slice_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];

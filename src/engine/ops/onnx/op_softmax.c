@@ -33,9 +33,9 @@ static pith_status softmax_infer(pith__infer *c) {
 }
 
 static pith_status softmax_prepare(pith__prepare *c) {
-    const char *family = pith__str_is(c->node->op_type, "Softmax")      ? "softmax"
-                         : pith__str_is(c->node->op_type, "LogSoftmax") ? "log_softmax"
-                                                                        : "hardmax";
+    const char *family = "softmax";
+    if (pith__str_is(c->node->op_type, "LogSoftmax")) family = "log_softmax";
+    if (pith__str_is(c->node->op_type, "Hardmax")) family = "hardmax";
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     s->compute = pith__compute_dtype(c->in[0]->dtype);
@@ -51,8 +51,11 @@ static pith_status softmax_get_form(const pith__node *node, const int64_t *dims,
     form[0] = form[1] = form[2] = 1;
     if (rank == 0) return PITH_OK;
     PITH_TRY(pith__axis_normalize(pith__node_int(node, "axis", -1), rank, &axis, err));
-    bool flatten = pith__node_int(node, "flatten", 0) != 0;
-    for (int i = 0; i < rank; i++) form[i < axis ? 0 : i == axis || flatten ? 1 : 2] *= dims[i];
+    pith__axis_split(dims, rank, axis, form);
+    if (pith__node_int(node, "flatten", 0)) {
+        form[1] *= form[2];
+        form[2] = 1;
+    }
     return PITH_OK;
 }
 
@@ -76,6 +79,7 @@ typedef struct job {
     int64_t rows, n, per_part;
 } job;
 
+/* Rows [first, first + rows), each contiguous. */
 static void softmax_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
@@ -91,6 +95,8 @@ static void softmax_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* [outer, n, inner] with inner > 1 is turned into rows in scratch, and back: a strided softmax
+ * would read a cache line per element. */
 static pith_status softmax_run_plain(pith__run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0];
@@ -114,6 +120,7 @@ static pith_status softmax_run_plain(pith__run *r) {
 
 static pith_status softmax_run(pith__run *r) { return pith__widen_run(r, 0, softmax_run_plain); }
 
+/* symbol: the operator's name, which also chooses the kernels (softmax_prepare). */
 #define SOFTMAX(symbol, types_)                                                                    \
     const pith__op pith__op_##symbol = {                                                           \
         .domain = "",                                                                              \

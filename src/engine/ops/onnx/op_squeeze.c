@@ -7,13 +7,17 @@ static pith_status squeeze_upgrade_axes(pith__node *node, pith_error *err) {
     return pith__upgrade_ints(node, "axes", 1) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
+/* A symbolic size may be squeezed if its axis is named: that it is 1 is checked when it is known.
+ * If the axes are not known, not even the rank is. */
 static pith_status squeeze_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers axes;
     PITH_TRY(pith__infer_numbers(c, 1, &axes));
     bool named = pith__has_input(c, 1), known = x->rank >= 0 && axes.count >= 0;
     for (int i = 0; i < axes.count; i++) known &= axes.items[i] != PITH_DIM_UNKNOWN;
-    for (int i = 0; !named && i < x->rank; i++) known &= pith__dim_known(x->dims[i]);
+    if (!named) {
+        for (int i = 0; i < x->rank; i++) known &= pith__dim_known(x->dims[i]);
+    }
     if (!known) {
         int rank = named && x->rank >= 0 && axes.count >= 0 && axes.count <= x->rank
                        ? x->rank - axes.count
@@ -53,6 +57,7 @@ const pith__op pith__op_Squeeze = { .domain = "",
                                     .shape_inputs = 1u << 1,
                                     .infer = squeeze_infer };
 
+/* Axes count in the result. */
 static pith_status squeeze_infer_unsqueeze(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers axes;

@@ -25,6 +25,7 @@ static int64_t string_broadcast_index(const pith_tensor *t, const pith_tensor *o
     return index;
 }
 
+/* Every result has bytes of its own, since an operand may be broadcast. */
 static pith_status string_run_concat(pith__run *r) {
     const pith_tensor *a = r->in[0], *b = r->in[1];
     pith_str *y = r->out[0]->data;
@@ -81,11 +82,13 @@ static bool string_next_part(pith_str *rest, pith_str delimiter, bool last, pith
         return true;
     }
     if (!*more) return false;
-    for (size_t i = 0; !last && i + delimiter.size <= rest->size; i++) {
-        if (memcmp(rest->data + i, delimiter.data, delimiter.size) != 0) continue;
-        *part = (pith_str){ rest->data, i };
-        rest->data += i + delimiter.size, rest->size -= i + delimiter.size;
-        return true;
+    if (!last) {
+        for (size_t i = 0; i + delimiter.size <= rest->size; i++) {
+            if (memcmp(rest->data + i, delimiter.data, delimiter.size) != 0) continue;
+            *part = (pith_str){ rest->data, i };
+            rest->data += i + delimiter.size, rest->size -= i + delimiter.size;
+            return true;
+        }
     }
     *part = *rest;
     *more = false;
@@ -105,6 +108,8 @@ static int64_t string_split(pith_str text, pith_str delimiter, int64_t most, pit
     return count;
 }
 
+/* Parts are counted first: the last axis is as long as the most parts of a text, and shorter ones
+ * are filled with empty strings. Parts point into the input's texts. */
 static pith_status string_run_split(pith__run *r) {
     const pith_tensor *x = r->in[0];
     const pith_str *texts = x->data;
@@ -175,12 +180,13 @@ static pith_status string_change_case(pith__run *r, pith_str *text, letter_case 
     return PITH_OK;
 }
 
+/* Stop words are compared after both sides are in lower case, unless case matters. A result without
+ * any string is one empty string. */
 static pith_status string_run_normalizer(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_str action = pith__node_str(r->node, "case_change_action", "NONE");
-    letter_case to = pith__str_is(action, "LOWER")   ? LOWER
-                     : pith__str_is(action, "UPPER") ? UPPER
-                                                     : AS_IS;
+    letter_case to = pith__str_is(action, "LOWER") ? LOWER : AS_IS;
+    if (pith__str_is(action, "UPPER")) to = UPPER;
     bool sensitive = pith__node_int(r->node, "is_case_sensitive", 0) != 0;
     size_t stop_count;
     const pith_str *stops = pith__node_strs(r->node, "stopwords", &stop_count);

@@ -16,6 +16,8 @@ typedef struct tfidf {
     bool idf, tf;
 } tfidf;
 
+/* The pool holds all grams of length 1, then 2, …; ngram_counts says where each length begins.
+ * Everything that the run indexes with is checked here. */
 static pith_status tfidf_read_attributes(const pith__node *node, tfidf *t, pith_error *err) {
     size_t strings, ints;
     *t = (tfidf){ .shortest = pith__node_int(node, "min_gram_length", 1),
@@ -94,6 +96,8 @@ static bool tfidf_matches(const tfidf *t, size_t at, int64_t n, const pith_tenso
     return true;
 }
 
+/* Every gram of the pool is compared at every place and distance of the row. A gram of one element
+ * has only one distance. */
 static pith_status tfidf_run(pith__run *r) {
     const tfidf *t = r->state;
     const pith_tensor *x = r->in[0];
@@ -120,7 +124,10 @@ static pith_status tfidf_run(pith__run *r) {
         if (!t->idf) continue;
         for (int64_t i = 0; i < t->width; i++) {
             float weight = t->weights && (size_t)i < t->weight_count ? t->weights[i] : 1;
-            y[i] = t->tf ? y[i] * weight : y[i] > 0 ? weight : 0;
+            if (t->tf)
+                y[i] *= weight;
+            else
+                y[i] = y[i] > 0 ? weight : 0;
         }
     }
     return PITH_OK;

@@ -61,8 +61,8 @@ static const struct {
 /* The set of an input's letter; NULL if anything goes. */
 static const char *dtypes_letter_of(const pith__op *op, int input) {
     size_t count = op->types ? strlen(op->types) : 0;
-    const char *letter =
-        !count ? NULL : op->types + ((size_t)input < count ? (size_t)input : count - 1);
+    size_t at = (size_t)input < count ? (size_t)input : count - 1;
+    const char *letter = count ? op->types + at : NULL;
     return letter && *letter != '*' ? letter : NULL;
 }
 
@@ -91,8 +91,10 @@ const char *pith__op_dtypes_text(const pith__op *op, int input) {
         return custom->dtype_count ? custom->text[dtypes_custom_word(custom, input)] : "any";
     }
     const char *letter = dtypes_letter_of(op, input);
-    for (size_t i = 0; letter && i < sizeof sets / sizeof sets[0]; i++) {
-        if (sets[i].letter == *letter) return sets[i].text;
+    if (letter) {
+        for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+            if (sets[i].letter == *letter) return sets[i].text;
+        }
     }
     return "any";
 }

@@ -52,7 +52,8 @@ typedef struct job {
 
 /* The keys [*begin, *end) that row i of batch b may see, the mask aside. */
 static void attend_span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, int64_t *end) {
-    int64_t own = (a->at_end ? a->lengths[b] - a->rows : a->first ? a->first[b] : a->past) + i;
+    int64_t own = i + (a->first ? a->first[b] : a->past);
+    if (a->at_end) own = i + a->lengths[b] - a->rows;
     *end = a->lengths && a->lengths[b] < a->keys ? a->lengths[b] : a->keys;
     if (a->causal && own < *end) *end = own + 1;
     if (a->right >= 0 && *end - own > a->right) *end = own + a->right + 1;
@@ -198,8 +199,10 @@ static void attend_run_f64(const job *j, double *scratch, int64_t b, int64_t h, 
                         .b_column = 1 };
     product(&m, 0, a->rows);
     double *y = (double *)a->y + b * a->y_at[0] + h * a->y_at[1];
-    for (int64_t i = 0; i < a->rows && a->dv; i++)
-        memcpy(y + i * a->y_at[2], result + i * a->dv, (size_t)a->dv * sizeof *y);
+    if (a->dv) {
+        for (int64_t i = 0; i < a->rows; i++)
+            memcpy(y + i * a->y_at[2], result + i * a->dv, (size_t)a->dv * sizeof *y);
+    }
 }
 
 static void attend_run_head(void *context, size_t part, int worker) {

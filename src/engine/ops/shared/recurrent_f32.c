@@ -78,7 +78,8 @@ static bool recur_room(const pith__recur *p, int64_t steps, int64_t batch, room 
         pith__mul_overflows(rows, m->all, &per_step))
         return false;
     m->block = per_step > 0 ? BLOCK / per_step : steps;
-    m->block = m->block < LEAST ? LEAST : m->block > MOST ? MOST : m->block;
+    if (m->block < LEAST) m->block = LEAST;
+    if (m->block > MOST) m->block = MOST;
     if (m->block > steps) m->block = steps > 0 ? steps : 1;
     m->biases = p->directions * m->all;
     return !pith__mul_overflows(per_step, m->block, &m->gates) &&
@@ -202,25 +203,29 @@ static void recur_steps_part(void *context, size_t part, int worker) {
     bool split = p->cell == PITH_CELL_GRU && !p->linear_before_reset;
     const float *packed = (const float *)p->r + d * p->r_size;
     (void)worker;
-    for (int64_t k = j->first; k < j->end && r0 < r1; k++) {
-        recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
-                      split ? 2 * n : j->m.all, j->m.all);
-        for (int64_t row = r0; split && row < r1; row++) {
-            int64_t at = d * j->batch + row;
-            const float *x = recur_gates_at(j, d, row, k);
-            if (x)
-                p->gates(j->z + at * n, j->reset + at * n, j->h + at * n, x, j->g + at * j->m.all,
-                         n);
-        }
-        if (split)
-            recur_product(p, j->g + own * j->m.all + 2 * n, j->reset + own * n, packed + p->r_rest,
-                          r1 - r0, n, j->m.all);
-        for (int64_t row = r0; row < r1; row++) {
-            int64_t at = d * j->batch + row;
-            const float *x = recur_gates_at(j, d, row, k);
-            if (!x) continue;
-            recur_cell(j, d, at, x);
-            recur_put(j, d, row, k, j->h + at * n);
+    if (r0 < r1) {
+        for (int64_t k = j->first; k < j->end; k++) {
+            recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
+                          split ? 2 * n : j->m.all, j->m.all);
+            if (split) {
+                for (int64_t row = r0; row < r1; row++) {
+                    int64_t at = d * j->batch + row;
+                    const float *x = recur_gates_at(j, d, row, k);
+                    if (x)
+                        p->gates(j->z + at * n, j->reset + at * n, j->h + at * n, x,
+                                 j->g + at * j->m.all, n);
+                }
+            }
+            if (split)
+                recur_product(p, j->g + own * j->m.all + 2 * n, j->reset + own * n,
+                              packed + p->r_rest, r1 - r0, n, j->m.all);
+            for (int64_t row = r0; row < r1; row++) {
+                int64_t at = d * j->batch + row;
+                const float *x = recur_gates_at(j, d, row, k);
+                if (!x) continue;
+                recur_cell(j, d, at, x);
+                recur_put(j, d, row, k, j->h + at * n);
+            }
         }
     }
 }
@@ -234,7 +239,9 @@ static void recur_biases(job *j) {
     for (int64_t d = 0; d < p->directions; d++) {
         for (int64_t i = 0; i < all; i++) {
             const float *own = j->bias ? j->bias + d * 2 * all : NULL;
-            j->biases[d * all + i] = own ? i < apart ? own[i] + own[all + i] : own[i] : 0;
+            float bias = own ? own[i] : 0;
+            if (own && i < apart) bias += own[all + i];
+            j->biases[d * all + i] = bias;
         }
     }
 }
@@ -247,10 +254,8 @@ static void recur_states(const job *j, float *states, float *node, bool to_node)
     for (int64_t d = 0; d < p->directions; d++) {
         for (int64_t row = 0; row < j->batch; row++) {
             float *own = states + (d * j->batch + row) * p->hidden;
-            float *other =
-                node ? node + (p->batch_first ? row * p->directions + d : d * j->batch + row) *
-                                  p->hidden
-                     : NULL;
+            int64_t place = p->batch_first ? row * p->directions + d : d * j->batch + row;
+            float *other = node ? node + place * p->hidden : NULL;
             if (to_node && other) memcpy(other, own, bytes);
             if (!to_node && other) memcpy(own, other, bytes);
             if (!to_node && !other) memset(own, 0, bytes);
@@ -304,11 +309,14 @@ pith_status pith__recur_run(pith__run *r, const pith__recur *p) {
     if (p->directions * j.batch * j.m.all * p->hidden < GRAIN) wanted = 1;
     j.rows_per_part = j.batch > 0 ? (j.batch + wanted - 1) / wanted : 1;
     j.row_parts = (j.batch + j.rows_per_part - 1) / j.rows_per_part;
-    for (j.first = 0; j.first < j.steps && j.batch > 0; j.first = j.end) {
-        j.end = j.first + j.m.block < j.steps ? j.first + j.m.block : j.steps;
-        j.tiles = (j.end - j.first + ROWS - 1) / ROWS;
-        pith__run_parallel(r, recur_project_part, &j, (size_t)(p->directions * j.batch * j.tiles));
-        pith__run_parallel(r, recur_steps_part, &j, (size_t)(p->directions * j.row_parts));
+    if (j.batch > 0) {
+        for (j.first = 0; j.first < j.steps; j.first = j.end) {
+            j.end = j.first + j.m.block < j.steps ? j.first + j.m.block : j.steps;
+            j.tiles = (j.end - j.first + ROWS - 1) / ROWS;
+            pith__run_parallel(r, recur_project_part, &j,
+                               (size_t)(p->directions * j.batch * j.tiles));
+            pith__run_parallel(r, recur_steps_part, &j, (size_t)(p->directions * j.row_parts));
+        }
     }
     recur_states(&j, j.h, recur_output(r, 1), true);
     recur_states(&j, j.c, recur_output(r, 2), true);
