@@ -110,39 +110,40 @@ static bool http_same_origin(const char *a, const char *b) {
 }
 
 /* One request without redirects; libcurl's code. */
-static int http_once(const http_client *h, const char *url, bool with_token, uint64_t from,
-                     http_transfer *t, char *why) {
+static CURLcode http_once(const http_client *h, const char *url, bool with_token, uint64_t from,
+                          http_transfer *t, char *why) {
     const curl_library *l = h->curl;
     char line[4096];
-    void *headers = NULL;
+    struct curl_slist *headers = NULL;
     l->easy_reset(h->handle);
     if (with_token && h->token) {
         snprintf(line, sizeof line, "Authorization: Bearer %s", h->token);
         headers = l->slist_append(NULL, line);
     }
-    int code = l->easy_setopt(h->handle, CURL_PROTOCOLS, 3L);
-    if (!code) code = l->easy_setopt(h->handle, CURL_URL, url);
-    if (!code && h->authorities) code = l->easy_setopt(h->handle, CURL_CA_FILE, h->authorities);
-    if (!code && headers) code = l->easy_setopt(h->handle, CURL_HEADERS, headers);
-    if (!code && from) {
+    CURLcode code =
+        l->easy_setopt(h->handle, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    if (!code) code = l->easy_setopt(h->handle, CURLOPT_URL, url);
+    if (!code && h->authorities) code = l->easy_setopt(h->handle, CURLOPT_CAINFO, h->authorities);
+    if (!code && headers) code = l->easy_setopt(h->handle, CURLOPT_HTTPHEADER, headers);
+    if (!code && from) { /* unlike RESUME_FROM, RANGE takes an answer with the whole file too */
         snprintf(line, sizeof line, "%llu-", (unsigned long long)from);
-        code = l->easy_setopt(h->handle, CURL_RANGE, line);
+        code = l->easy_setopt(h->handle, CURLOPT_RANGE, line);
     }
     if (!code) {
-        l->easy_setopt(h->handle, CURL_ERROR_BUFFER, why);
-        l->easy_setopt(h->handle, CURL_USER_AGENT, "pith");
-        l->easy_setopt(h->handle, CURL_NO_SIGNAL, 1L);
-        l->easy_setopt(h->handle, CURL_CONNECT_TIMEOUT, (long)h->timeout);
-        l->easy_setopt(h->handle, CURL_LOW_SPEED_LIMIT, 1L);
-        l->easy_setopt(h->handle, CURL_LOW_SPEED_TIME, (long)h->timeout);
-        l->easy_setopt(h->handle, CURL_WRITE_FUNCTION, http_body);
-        l->easy_setopt(h->handle, CURL_WRITE_DATA, t);
-        l->easy_setopt(h->handle, CURL_HEADER_FUNCTION, http_header);
-        l->easy_setopt(h->handle, CURL_HEADER_DATA, t);
+        l->easy_setopt(h->handle, CURLOPT_ERRORBUFFER, why);
+        l->easy_setopt(h->handle, CURLOPT_USERAGENT, "pith");
+        l->easy_setopt(h->handle, CURLOPT_NOSIGNAL, 1L);
+        l->easy_setopt(h->handle, CURLOPT_CONNECTTIMEOUT, (long)h->timeout);
+        l->easy_setopt(h->handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        l->easy_setopt(h->handle, CURLOPT_LOW_SPEED_TIME, (long)h->timeout);
+        l->easy_setopt(h->handle, CURLOPT_WRITEFUNCTION, http_body);
+        l->easy_setopt(h->handle, CURLOPT_WRITEDATA, t);
+        l->easy_setopt(h->handle, CURLOPT_HEADERFUNCTION, http_header);
+        l->easy_setopt(h->handle, CURLOPT_HEADERDATA, t);
         code = l->easy_perform(h->handle);
     }
     l->slist_free_all(headers);
-    if (code && !*why) snprintf(why, 256, "%s", l->easy_strerror(code));
+    if (code && !*why) snprintf(why, CURL_ERROR_SIZE, "%s", l->easy_strerror(code));
     return code;
 }
 
@@ -168,20 +169,20 @@ static bool http_may_follow(const char *from, const char *to, int count, http_an
 bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *take, void *user,
               http_answer *answer) {
     http_transfer t = { answer, take, user };
-    char at[HTTP_ADDRESS], why[256];
+    char at[HTTP_ADDRESS], why[CURL_ERROR_SIZE];
     *answer = (http_answer){ .total = -1, .retry_after = -1 };
     if (strlen(url) >= sizeof at) return false;
     strcpy(at, url);
     for (int redirects = 0;;) {
         *why = 0;
-        int code = http_once(h, at, http_same_origin(url, at), from, &t, why);
+        const CURLcode code = http_once(h, at, http_same_origin(url, at), from, &t, why);
         if (code) {
             cut_print(answer->message, sizeof answer->message, "%s", why);
             return false;
         }
         if (answer->status < 301 || answer->status > 308 || answer->status == 304) break;
         char *to = NULL;
-        h->curl->easy_getinfo(h->handle, CURL_GET_REDIRECT, &to);
+        h->curl->easy_getinfo(h->handle, CURLINFO_REDIRECT_URL, &to);
         if (!http_may_follow(at, to, ++redirects, answer)) return false;
         memmove(at, to, strlen(to) + 1);
     }

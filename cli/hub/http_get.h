@@ -11,7 +11,7 @@
 
 typedef struct http_client {
     const curl_library *curl;
-    void *handle;
+    CURL *handle;
     const char *token;       /* or NULL */
     int timeout;             /* seconds without a byte that end a transfer */
     const char *authorities; /* a file of trusted certificates, or NULL: those of the system */

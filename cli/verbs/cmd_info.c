@@ -1,10 +1,10 @@
 /* cmd_info.c - pith info: the machine and the build, as pith sees them. The table is the JSON
  * object, a line each. */
-#include <dlfcn.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/os/shared_library.h"
 #include "cli/base/cli.h"
 #include "cli/hub/curl_library.h"
 #include "cli/options/option_sources.h"
@@ -62,15 +62,13 @@ static json_t *info_library(bool found, const char *key, const char *value) {
 static json_t *info_curl(void) {
     const char *why = curl_may_not_load();
     if (why) return info_library(false, NULL, why);
-    void *handle = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
+    void *handle = pith__library_load((const char *const[]){ "libcurl.so.4" }, 1);
     if (!handle)
         return info_library(
             false, NULL, "libcurl.so.4 cannot be loaded; `pith pull` needs the package libcurl4");
-    const char *(*version)(void);
-    *(void **)&version = dlsym(handle, "curl_version");
-    json_t *library = info_library(true, "version", version ? version() : "");
-    dlclose(handle);
-    return library;
+    __typeof__(&curl_version) version;
+    return info_library(true, "version",
+                        pith__library_find(&version, handle, "curl_version") ? version() : "");
 }
 
 /* The library that --runtime ort would load. */

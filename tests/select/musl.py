@@ -25,8 +25,16 @@ def run(*command, **more):
     return done.stdout
 
 
+# What the headers of the libraries that are loaded at run time consist of.
+LOADED = ("zlib.h", "zconf.h", "zstd.h", "sqlite3.h", "libstemmer.h", "postgresql/libpq-fe.h", "postgresql/postgres_ext.h",
+          "postgresql/pg_config_ext.h")
+
+
 def make_root(root):
     """The headers and static libraries of this machine, apart from those of its C library."""
+    for header in LOADED:
+        (root / "usr/include" / header).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path("/usr/include") / header, root / "usr/include" / header)
     for package, header in (("libpcre2-8", "pcre2.h"),):
         include, lib = (Path(run("pkg-config", f"--variable={d}", package).decode().strip()) for d in ("includedir", "libdir"))
         for folder in ("usr/include", "usr/lib/pkgconfig"):

@@ -1,47 +1,23 @@
-/* zlib_library.c - see zlib_library.h. The struct and the functions are those of zlib.h, whose
- * interface has been the same since version 1.2; inflateInit2_ is given the size of the struct and
- * refuses another. */
+/* zlib_library.c - see zlib_library.h. */
+#define ZLIB_CONST
 #include "base/formats/zlib_library.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "base/error.h"
 #include "base/os/shared_library.h"
 
-enum {
-    ZLIB_OK = 0,
-    ZLIB_END = 1,
-    ZLIB_MEMORY = -4,
-    ZLIB_NO_PROGRESS = -5,
-    ZLIB_NO_FLUSH = 0,
-    ZLIB_TOO_LONG = -100 /* our own */
-};
-#define ZLIB_VERSION "1.2.0"
+enum { ZLIB_TOO_LONG = -100 /* our own; zlib's codes are small */ };
 
-typedef struct zlib_stream {
-    const uint8_t *next_in;
-    unsigned avail_in;
-    unsigned long total_in;
-    uint8_t *next_out;
-    unsigned avail_out;
-    unsigned long total_out;
-    const char *message;
-    void *state;
-    void *(*allocate)(void *user, unsigned items, unsigned size);
-    void (*release)(void *user, void *memory);
-    void *user;
-    int data_type;
-    unsigned long check, reserved;
-} zlib_stream;
+#define ZLIB_FUNCTIONS(F)                                                                          \
+    F(, inflateInit2_) F(, inflate) F(, inflateReset) F(, inflateEnd) F(, crc32)
 
 typedef struct zlib_library {
-    int (*begin)(zlib_stream *stream, int window_bits, const char *version, int size);
-    int (*run)(zlib_stream *stream, int flush);
-    int (*again)(zlib_stream *stream);
-    int (*end)(zlib_stream *stream);
-    unsigned long (*crc32)(unsigned long crc, const uint8_t *bytes, unsigned size);
+    ZLIB_FUNCTIONS(PITH_LIBRARY_MEMBER)
 } zlib_library;
 
 static zlib_library zlib;
@@ -58,11 +34,7 @@ static pith_status zlib_load(const char *path, pith_error *err) {
                           "(Debian: apt-get "
                           "install zlib1g), or unpack the file",
                           path);
-    if (!pith__library_find(&found.begin, library, "inflateInit2_") ||
-        !pith__library_find(&found.run, library, "inflate") ||
-        !pith__library_find(&found.again, library, "inflateReset") ||
-        !pith__library_find(&found.end, library, "inflateEnd") ||
-        !pith__library_find(&found.crc32, library, "crc32"))
+    if (pith__library_fill(&found, library, ZLIB_FUNCTIONS(PITH_LIBRARY_NAME)))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "zlib is here, but lacks a function; install version 1.2 or newer");
     zlib = found;
@@ -78,7 +50,7 @@ static void zlib_release(void *user, void *memory) { (void)user, (void)memory; }
 
 static pith_status zlib_ready(const char *path, pith_error *err) {
     pthread_mutex_lock(&zlib_lock);
-    const pith_status status = zlib.begin ? PITH_OK : zlib_load(path, err);
+    const pith_status status = zlib.inflate ? PITH_OK : zlib_load(path, err);
     pthread_mutex_unlock(&zlib_lock);
     return status;
 }
@@ -111,29 +83,29 @@ static unsigned zlib_piece(size_t size) {
     return size < INT_MAX ? (unsigned)size : (unsigned)INT_MAX;
 }
 
-/* Unpacks the stream at *at and moves it behind that; ZLIB_END, or what zlib says is wrong. */
-static int zlib_run(pith__unpacked *t, zlib_stream *z, const uint8_t **at, const uint8_t *end,
+/* Unpacks the stream at *at and moves it behind that; Z_STREAM_END, or what zlib says is wrong. */
+static int zlib_run(pith__unpacked *t, z_stream *z, const uint8_t **at, const uint8_t *end,
                     size_t most) {
-    int code = ZLIB_OK;
-    while (code == ZLIB_OK) {
+    int code = Z_OK;
+    while (code == Z_OK) {
         if (t->size > most) return ZLIB_TOO_LONG;
-        if (!pith__unpacked_room(t, 1)) return ZLIB_MEMORY;
+        if (!pith__unpacked_room(t, 1)) return Z_MEM_ERROR;
         const unsigned in = zlib_piece((size_t)(end - *at)), out = zlib_piece(t->room - t->size);
         z->next_in = *at;
         z->avail_in = in;
         z->next_out = (uint8_t *)t->data + t->size;
         z->avail_out = out;
-        code = zlib.run(z, ZLIB_NO_FLUSH);
+        code = zlib.inflate(z, Z_NO_FLUSH);
         *at += in - z->avail_in;
         t->size += out - z->avail_out;
     }
     return code;
 }
 
-static pith_status zlib_fail(const zlib_stream *z, int code, const char *what, const char *path,
+static pith_status zlib_fail(const z_stream *z, int code, const char *what, const char *path,
                              size_t at, pith_error *err) {
-    if (code == ZLIB_MEMORY) return pith__fail_memory(err, 0);
-    if (code == ZLIB_NO_PROGRESS)
+    if (code == Z_MEM_ERROR) return pith__fail_memory(err, 0);
+    if (code == Z_BUF_ERROR)
         return pith__fail(err, PITH_ERR_FORMAT,
                           "%s is not a whole %s: it ends at byte %zu, within its data", path, what,
                           at);
@@ -141,29 +113,29 @@ static pith_status zlib_fail(const zlib_stream *z, int code, const char *what, c
         return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: it holds more than it says",
                           path, what);
     return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: %s near byte %zu", path, what,
-                      z->message ? z->message : "broken data", at);
+                      z->msg ? z->msg : "broken data", at);
 }
 
 pith_status pith__inflate(pith__unpacked *t, pith_str bytes, int window, size_t most,
                           const char *what, const char *path, pith_error *err) {
-    zlib_stream z = { .allocate = zlib_allocate, .release = zlib_release, .user = t->arena };
+    z_stream z = { .zalloc = zlib_allocate, .zfree = zlib_release, .opaque = t->arena };
     const uint8_t *at = (const uint8_t *)bytes.data, *const end = at + bytes.size;
     pith_status status = zlib_ready(path, err);
     if (status) return status;
-    int code = zlib.begin(&z, window, ZLIB_VERSION, (int)sizeof z);
+    int code = zlib.inflateInit2_(&z, window, ZLIB_VERSION, (int)sizeof z);
     if (code) return zlib_fail(&z, code, what, path, 0, err);
     while (!code && at < end) {
         code = zlib_run(t, &z, &at, end, most);
-        if (code == ZLIB_END && window == PITH_INFLATE_RAW && at < end)
+        if (code == Z_STREAM_END && window == PITH_INFLATE_RAW && at < end)
             code = ZLIB_TOO_LONG;
-        else if (code == ZLIB_END)
-            code = zlib.again(&z);
+        else if (code == Z_STREAM_END)
+            code = zlib.inflateReset(&z);
     }
     if (code == ZLIB_TOO_LONG && window == PITH_INFLATE_GZIP)
         status = pith__unpacked_fail(path, err);
     else if (code)
         status = zlib_fail(&z, code, what, path, (size_t)(at - (const uint8_t *)bytes.data), err);
-    zlib.end(&z);
+    zlib.inflateEnd(&z);
     return status;
 }
 

@@ -66,3 +66,10 @@ bool pith__library_find(void *function, void *library, const char *name) {
     memcpy(function, &found, sizeof found);
     return found != NULL;
 }
+
+const char *pith__library_fill(void *table, void *library, const char *names) {
+    char *member = table;
+    for (; *names; names += strlen(names) + 1, member += sizeof(void (*)(void)))
+        if (!pith__library_find(member, library, names)) return names;
+    return NULL;
+}

@@ -19,6 +19,21 @@ pith_status pith__library_safe(pith_error *err);
 /* Loads the first of these libraries that is there, by its name or path. NULL: none is. errno stays
  * as it was. */
 void *pith__library_load(const char *const *names, size_t count);
+
+/* A table of a library's functions. The header of the library declares them, so the compiler checks
+ * how they are called; they are found when the library is loaded. A list names them, each by what
+ * the names of the library begin with (which may be nothing) and the rest, which is the member's
+ * name:
+ *
+ *   #define ZSTD_FUNCTIONS(F) F(ZSTD_, createDStream) F(ZSTD_, freeDStream)
+ *   typedef struct zstd_library { ZSTD_FUNCTIONS(PITH_LIBRARY_MEMBER) } zstd_library;
+ *   const char *lacks = pith__library_fill(&table, library, ZSTD_FUNCTIONS(PITH_LIBRARY_NAME));
+ */
+#define PITH_LIBRARY_MEMBER(prefix, name) __typeof__(&prefix##name) name;
+#define PITH_LIBRARY_NAME(prefix, name) #prefix #name "\0"
+/* Fills a table, all of whose members are such functions in the order of the names. Returns the
+ * first name that the library lacks, or NULL. */
+const char *pith__library_fill(void *table, void *library, const char *names);
 /* Sets *function, a pointer to a function, to the one of this name. False: the library has none. */
 bool pith__library_find(void *function, void *library, const char *name);
 

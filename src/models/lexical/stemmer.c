@@ -1,9 +1,11 @@
-/* stemmer.c - see stemmer.h. The functions are those of libstemmer.h of Snowball 2. */
+/* stemmer.c - see stemmer.h. */
 #include "models/lexical/stemmer.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include <libstemmer.h>
 
 #include "base/error.h"
 #include "base/os/shared_library.h"
@@ -24,11 +26,11 @@ typedef struct stemmer_hidden {
 static const stemmer_hidden hidden_letters[] = { { "russian", { "ё", "ё" }, "ґ" },
                                                  { "french", { "ï", "ë" }, "û" } };
 
+#define STEMMER_FUNCTIONS(F)                                                                       \
+    F(sb_stemmer_, new) F(sb_stemmer_, delete) F(sb_stemmer_, stem) F(sb_stemmer_, length)
+
 typedef struct stemmer_library {
-    struct stemmer_snowball *(*create)(const char *language, const char *encoding);
-    void (*destroy)(struct stemmer_snowball *);
-    const unsigned char *(*run)(struct stemmer_snowball *, const unsigned char *word, int size);
-    int (*length)(struct stemmer_snowball *);
+    STEMMER_FUNCTIONS(PITH_LIBRARY_MEMBER)
 } stemmer_library;
 
 static stemmer_library library;
@@ -44,10 +46,7 @@ static pith_status stemmer_load(pith_error *err) {
                           "stemming needs libstemmer, which is not installed; install it (Debian: "
                           "apt-get install "
                           "libstemmer0d), or turn stemming off");
-    if (!pith__library_find(&found.create, handle, "sb_stemmer_new") ||
-        !pith__library_find(&found.destroy, handle, "sb_stemmer_delete") ||
-        !pith__library_find(&found.run, handle, "sb_stemmer_stem") ||
-        !pith__library_find(&found.length, handle, "sb_stemmer_length"))
+    if (pith__library_fill(&found, handle, STEMMER_FUNCTIONS(PITH_LIBRARY_NAME)))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "libstemmer is here, but lacks a function; install version 2");
     library = found;
@@ -65,19 +64,19 @@ pith_status pith__stemmer_create(pith__stemmer *stemmer, const char *language, p
     stemmer->snowball = NULL;
     stemmer->hidden = NULL;
     pthread_mutex_lock(&library_lock);
-    pith_status status = library.create ? PITH_OK : stemmer_load(err);
+    pith_status status = library.new ? PITH_OK : stemmer_load(err);
     pthread_mutex_unlock(&library_lock);
     if (status) return status;
     for (size_t i = 0; i < sizeof hidden_letters / sizeof *hidden_letters; i++)
         if (!strcmp(hidden_letters[i].language, language)) stemmer->hidden = &hidden_letters[i];
-    stemmer->snowball = library.create(language, "UTF_8");
+    stemmer->snowball = library.new(language, "UTF_8");
     return stemmer->snowball ? PITH_OK
                              : pith__fail(err, PITH_ERR_ARGUMENT,
                                           "libstemmer does not know the language '%s'", language);
 }
 
 void pith__stemmer_destroy(pith__stemmer *stemmer) {
-    if (stemmer->snowball) library.destroy(stemmer->snowball);
+    if (stemmer->snowball) library.delete(stemmer->snowball);
     stemmer->snowball = NULL;
 }
 
@@ -102,7 +101,7 @@ pith_str pith__stemmer_run(pith__stemmer *stemmer, pith_str word) {
     const bool hidden = stemmer_hide(stemmer, word);
     const char *from = hidden ? stemmer->word : word.data;
     const unsigned char *stem =
-        library.run(stemmer->snowball, (const unsigned char *)from, (int)word.size);
+        library.stem(stemmer->snowball, (const unsigned char *)from, (int)word.size);
     const size_t size = stem ? (size_t)library.length(stemmer->snowball) : 0;
     if (!hidden || !stem || size > sizeof stemmer->word)
         return (pith_str){ (const char *)stem, size };

@@ -13,7 +13,7 @@
 enum { PITH_STEMMER_BYTES = 1024 };
 
 typedef struct pith__stemmer {
-    struct stemmer_snowball *snowball; /* NULL: none */
+    struct sb_stemmer *snowball; /* NULL: none */
     const struct stemmer_hidden *hidden;
     char word[PITH_STEMMER_BYTES];
 } pith__stemmer;

@@ -19,8 +19,8 @@ typedef struct pith__build {
     pith__map strings;
     pith_str *string_list;
     size_t string_room, warning_room, link_room;
-    int64_t train_until; /* rows before it are seen by training; INT64_MAX: all */
-    void *queries;       /* the temporary database of queries; NULL: none yet */
+    int64_t train_until;     /* rows before it are seen by training; INT64_MAX: all */
+    struct sqlite3 *queries; /* the temporary database of queries; NULL: none yet */
     size_t query_indices;
 } pith__build;
 

@@ -9,8 +9,6 @@
 #include "tables/database/build_database.h"
 #include "tables/sources/sqlite_guard.h"
 
-enum { QUERY_OPEN = 2 | 4 /* read, write, create */ };
-
 /* ---- the temporary database ---- */
 
 /* Keys that are whole numbers without leading zeros, all of them, may be compared as numbers. */
@@ -46,25 +44,25 @@ static size_t *query_places(pith__arena *arena, const pith__text_table *t,
     return places;
 }
 
-static int query_bind(const pith__sqlite *s, void *statement, int at, const pith__column_schema *c,
-                      pith__time_format format, pith_str cell) {
+static int query_bind(const pith__sqlite *s, sqlite3_stmt *statement, int at,
+                      const pith__column_schema *c, pith__time_format format, pith_str cell) {
     char text[PITH_TIME_CHARS];
     int64_t time;
     bool yes;
     const bool typed = c->stype == PITH_STYPE_NUMERICAL || c->stype == PITH_STYPE_TIMESTAMP ||
                        c->stype == PITH_STYPE_BOOLEAN;
     if (typed ? pith__cell_is_null(cell) : !cell.size) return s->bind_null(statement, at);
-    if (cell.size > INT_MAX) return PITH_SQLITE_TOO_BIG;
+    if (cell.size > INT_MAX) return SQLITE_TOOBIG;
     if (c->stype == PITH_STYPE_BOOLEAN && pith__cell_boolean(&yes, cell))
         return s->bind_int64(statement, at, yes);
     if (c->stype == PITH_STYPE_TIMESTAMP && pith__time_parse(&time, cell, format)) {
         pith__time_print(text, time, ' ');
-        return s->bind_text(statement, at, text, -1, PITH_SQLITE_COPY);
+        return s->bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
     }
     return s->bind_text(statement, at, cell.data, (int)cell.size, NULL);
 }
 
-static pith_status query_rows(pith__build *b, const pith__sqlite *s, void *statement,
+static pith_status query_rows(pith__build *b, const pith__sqlite *s, sqlite3_stmt *statement,
                               const pith__table_schema *schema, const pith__text_table *t,
                               const size_t *places, pith_error *err) {
     pith__time_format *formats =
@@ -81,7 +79,7 @@ static pith_status query_rows(pith__build *b, const pith__sqlite *s, void *state
             code = query_bind(s, statement, (int)i + 1, &schema->columns[i], formats[i],
                               t->cells[r * t->columns + places[i]]);
         if (!code) code = s->step(statement);
-        if (code == PITH_SQLITE_DONE) code = s->reset(statement);
+        if (code == SQLITE_DONE) code = s->reset(statement);
         if (code)
             return pith__fail(err, PITH_ERR_RUN,
                               "%s: row %zu does not go into the temporary database of queries: %s",
@@ -133,7 +131,7 @@ static pith_status query_table(pith__build *b, const pith__sqlite *s, size_t at,
     const size_t *places = query_places(arena, t, schema);
     query_text make = { arena, PITH_STR("CREATE TABLE ") },
                fill = { arena, PITH_STR("INSERT INTO ") };
-    void *statement;
+    sqlite3_stmt *statement;
     if (!places) return pith__fail_memory(err, schema->column_count * sizeof *places);
     if (!schema->column_count) return PITH_OK;
     query_add(&make, "", schema->name, "");
@@ -164,7 +162,7 @@ static pith_status query_table(pith__build *b, const pith__sqlite *s, size_t at,
 /* An empty path is a database of SQLite's own in a file that is gone with it. */
 static pith_status query_database(pith__build *b, const pith__sqlite *s, pith_error *err) {
     if (b->queries) return PITH_OK;
-    if (s->open_v2("", &b->queries, QUERY_OPEN, NULL))
+    if (s->open_v2("", &b->queries, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))
         return pith__fail(err, PITH_ERR_RUN, "the temporary database of queries cannot be made: %s",
                           b->queries ? s->errmsg(b->queries) : "out of memory");
     PITH_TRY(query_execute(b, s, PITH_STR("PRAGMA journal_mode = OFF; BEGIN"), err));

@@ -6,48 +6,43 @@
 #include <pthread.h>
 #include <strings.h>
 
+#include <libpq-fe.h>
+
 #include "base/error.h"
 #include "base/os/shared_library.h"
 #include "base/str.h"
 #include "tables/sources/table_source.h"
 
-enum { PG_CONNECTED = 0, PG_COMMAND_OK = 1, PG_ROWS_OK = 2, PG_BYTES = 17 /* the type bytea */ };
+enum { PG_BYTES = 17 /* the type bytea */ };
 
-/* PQconninfoOption; a list ends with the keyword NULL. */
-typedef struct pg_option {
-    char *keyword, *variable, *compiled, *value, *label, *shown;
-    int size;
-} pg_option;
+#define PG_FUNCTIONS(F)                                                                            \
+    F(PQ, conninfoParse)                                                                           \
+    F(PQ, conninfoFree)                                                                            \
+    F(PQ, freemem)                                                                                 \
+    F(PQ, connectdb)                                                                               \
+    F(PQ, status)                                                                                  \
+    F(PQ, errorMessage)                                                                            \
+    F(PQ, finish)                                                                                  \
+    F(PQ, execParams)                                                                              \
+    F(PQ, resultStatus)                                                                            \
+    F(PQ, ntuples)                                                                                 \
+    F(PQ, nfields)                                                                                 \
+    F(PQ, fname)                                                                                   \
+    F(PQ, ftype)                                                                                   \
+    F(PQ, getvalue)                                                                                \
+    F(PQ, getlength)                                                                               \
+    F(PQ, getisnull)                                                                               \
+    F(PQ, clear)                                                                                   \
+    F(PQ, setNoticeProcessor)
 
-/* Functions of libpq-fe.h. Connections and results are void pointers. */
 typedef struct pg_library {
-    pg_option *(*parse)(const char *address, char **message);
-    void (*options_free)(pg_option *options);
-    void (*memory_free)(void *memory);
-    void *(*connect)(const char *address);
-    int (*status)(void *connection);
-    char *(*error)(void *connection);
-    void (*finish)(void *connection);
-    void *(*exec)(void *connection, const char *sql, int count, const unsigned *types,
-                  const char *const *values, const int *lengths, const int *formats,
-                  int result_format);
-    int (*result_status)(void *result);
-    int (*rows)(void *result);
-    int (*columns)(void *result);
-    char *(*name)(void *result, int column);
-    unsigned (*type)(void *result, int column);
-    char *(*value)(void *result, int row, int column);
-    int (*length)(void *result, int row, int column);
-    int (*is_null)(void *result, int row, int column);
-    void (*clear)(void *result);
-    char *(*database)(void *connection);
-    void *(*on_notice)(void *connection, void (*each)(void *user, const char *text), void *user);
+    PG_FUNCTIONS(PITH_LIBRARY_MEMBER)
 } pg_library;
 
 typedef struct pg_source {
-    void *connection;
-    const char *path;   /* the address without its password */
-    pg_option *options; /* of the address */
+    PGconn *connection;
+    const char *path;          /* the address without its password */
+    PQconninfoOption *options; /* of the address */
 } pg_source;
 
 static pg_library pg;
@@ -58,46 +53,20 @@ static pith_status pg_find(pith_error *err) {
     PITH_TRY(pith__library_safe(err));
     void *library = pith__library_load(names, sizeof names / sizeof *names);
     pg_library l;
-    const struct {
-        void *function;
-        const char *name;
-    } wanted[] = {
-        { &l.parse, "PQconninfoParse" },
-        { &l.options_free, "PQconninfoFree" },
-        { &l.memory_free, "PQfreemem" },
-        { &l.connect, "PQconnectdb" },
-        { &l.status, "PQstatus" },
-        { &l.error, "PQerrorMessage" },
-        { &l.finish, "PQfinish" },
-        { &l.exec, "PQexecParams" },
-        { &l.result_status, "PQresultStatus" },
-        { &l.rows, "PQntuples" },
-        { &l.columns, "PQnfields" },
-        { &l.name, "PQfname" },
-        { &l.type, "PQftype" },
-        { &l.value, "PQgetvalue" },
-        { &l.length, "PQgetlength" },
-        { &l.is_null, "PQgetisnull" },
-        { &l.clear, "PQclear" },
-        { &l.database, "PQdb" },
-        { &l.on_notice, "PQsetNoticeProcessor" },
-    };
     if (!library)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
                           "a PostgreSQL source needs libpq, which is not installed; install it "
                           "(Debian: apt-get install "
                           "libpq5)");
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!pith__library_find(wanted[i].function, library, wanted[i].name))
-            return pith__fail(err, PITH_ERR_UNSUPPORTED, "libpq is here, but lacks %s",
-                              wanted[i].name);
+    const char *lacks = pith__library_fill(&l, library, PG_FUNCTIONS(PITH_LIBRARY_NAME));
+    if (lacks) return pith__fail(err, PITH_ERR_UNSUPPORTED, "libpq is here, but lacks %s", lacks);
     pg = l;
     return PITH_OK;
 }
 
 static pith_status pg_load(pith_error *err) {
     pthread_mutex_lock(&pg_lock);
-    const pith_status status = pg.connect ? PITH_OK : pg_find(err);
+    const pith_status status = pg.connectdb ? PITH_OK : pg_find(err);
     pthread_mutex_unlock(&pg_lock);
     return status;
 }
@@ -113,9 +82,9 @@ static bool postgres_takes(const char *path) { return postgres_scheme(path) != 0
 
 static void postgres_notice(void *user, const char *text) { (void)user, (void)text; }
 
-static bool postgres_secret(const pg_option *o) {
-    return o->value && *o->value &&
-           (strstr(o->keyword, "password") || (o->shown && *o->shown == '*'));
+static bool postgres_secret(const PQconninfoOption *o) {
+    return o->val && *o->val &&
+           (strstr(o->keyword, "password") || (o->dispchar && *o->dispchar == '*'));
 }
 
 /* Overwrites what occurs in the text. */
@@ -126,11 +95,12 @@ static void postgres_hide(char *text, const char *secret) {
 /* The last message of the server in one line, without passwords. */
 static pith_status postgres_fail(pith__table_source *source, const char *path, pith_error *err) {
     const pg_source *p = source->state;
-    const pith_str text = pith__arena_str(source->arena, pith__str_of(pg.error(p->connection)));
+    const pith_str text =
+        pith__arena_str(source->arena, pith__str_of(pg.errorMessage(p->connection)));
     if (!text.data) return pith__fail_memory(err, 64);
     char *message = (char *)(uintptr_t)text.data;
-    for (const pg_option *o = p->options; o->keyword; o++)
-        if (postgres_secret(o)) postgres_hide(message, o->value);
+    for (const PQconninfoOption *o = p->options; o->keyword; o++)
+        if (postgres_secret(o)) postgres_hide(message, o->val);
     size_t n = text.size;
     for (char *m = message; *m; m++)
         if (*m == '\n') *m = ' ';
@@ -142,11 +112,12 @@ static pith_status postgres_fail(pith__table_source *source, const char *path, p
 static pith_status postgres_run(pith__table_source *source, const char *sql, const char *path,
                                 pith_error *err) {
     const pg_source *p = source->state;
-    void *result = pg.exec(p->connection, sql, 0, NULL, NULL, NULL, NULL, 0);
-    const int status = result ? pg.result_status(result) : -1;
+    PGresult *result = pg.execParams(p->connection, sql, 0, NULL, NULL, NULL, NULL, 0);
+    const ExecStatusType status = result ? pg.resultStatus(result) : PGRES_FATAL_ERROR;
     pg.clear(result);
-    return status == PG_COMMAND_OK || status == PG_ROWS_OK ? PITH_OK
-                                                           : postgres_fail(source, path, err);
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
+               ? PITH_OK
+               : postgres_fail(source, path, err);
 }
 
 /* What makes texts of values independent of the server's settings. */
@@ -162,7 +133,7 @@ static const char *const postgres_settings[] = {
 static void postgres_close(pith__table_source *source) {
     const pg_source *p = source->state;
     pg.finish(p->connection);
-    pg.options_free(p->options);
+    pg.conninfoFree(p->options);
 }
 
 /* Takes the address apart. Messages of libpq about one that cannot be read quote it, so none is
@@ -171,17 +142,17 @@ static pith_status postgres_parse(pg_source *p, const char *address, const char 
                                   pith_error *err) {
     const char *begin = address + postgres_scheme(address), *end = begin + strcspn(begin, "/");
     char *message = NULL;
-    p->options = pg.parse(address, &message);
-    pg.memory_free(message);
+    p->options = pg.conninfoParse(address, &message);
+    pg.freemem(message);
     /* "me:pa/ss@host": to libpq the host is me; of "me:p@ss@host" it is ss@host. */
     bool right = p->options && !memchr(end, '@', strcspn(end, "?"));
-    for (const pg_option *o = p->options; right && o->keyword; o++)
-        if (!strcmp(o->keyword, "host") && o->value)
-            right = !strchr(o->value, '@');
-        else if (!strcmp(o->keyword, "port") && o->value)
-            right = !o->value[strspn(o->value, "0123456789,")];
+    for (const PQconninfoOption *o = p->options; right && o->keyword; o++)
+        if (!strcmp(o->keyword, "host") && o->val)
+            right = !strchr(o->val, '@');
+        else if (!strcmp(o->keyword, "port") && o->val)
+            right = !o->val[strspn(o->val, "0123456789,")];
     if (right) return PITH_OK;
-    pg.options_free(p->options);
+    pg.conninfoFree(p->options);
     return pith__fail(err, PITH_ERR_FORMAT,
                       "%s: the address cannot be read; in a user's name or a password write %% as "
                       "%%25, / as %%2F, @ as "
@@ -199,15 +170,15 @@ static pith_status postgres_open(pith__table_source *source, pith_error *err) {
         *c |= 32; /* libpq knows the scheme in small letters */
     PITH_TRY(pg_load(err));
     PITH_TRY(postgres_parse(p, address.data, shown.data, err));
-    p->connection = pg.connect(address.data);
+    p->connection = pg.connectdb(address.data);
     if (!p->connection) {
-        pg.options_free(p->options);
+        pg.conninfoFree(p->options);
         return pith__fail_memory(err, 0);
     }
     source->state = p;
     source->path = p->path = shown.data;
-    pg.on_notice(p->connection, postgres_notice, NULL);
-    if (pg.status(p->connection) != PG_CONNECTED) status = postgres_fail(source, p->path, err);
+    pg.setNoticeProcessor(p->connection, postgres_notice, NULL);
+    if (pg.status(p->connection) != CONNECTION_OK) status = postgres_fail(source, p->path, err);
     for (size_t i = 0; !status && i < sizeof postgres_settings / sizeof *postgres_settings; i++)
         status = postgres_run(source, postgres_settings[i], p->path, err);
     if (status) postgres_close(source);
@@ -216,15 +187,15 @@ static pith_status postgres_open(pith__table_source *source, pith_error *err) {
 
 /* ---- rows as text ---- */
 
-static pith_status postgres_names(pith__text_table *t, void *result, pith__arena *arena,
+static pith_status postgres_names(pith__text_table *t, PGresult *result, pith__arena *arena,
                                   pith_error *err) {
-    t->columns = (size_t)pg.columns(result);
+    t->columns = (size_t)pg.nfields(result);
     if (!t->columns) return pith__fail(err, PITH_ERR_FORMAT, "%s gives no columns", t->path);
     t->names = pith__arena_array(arena, t->columns, sizeof *t->names);
     t->blobs = pith__arena_array(arena, t->columns, sizeof *t->blobs);
     if (!t->names || !t->blobs) return pith__fail_memory(err, t->columns * sizeof *t->names);
     for (size_t c = 0; c < t->columns; c++) {
-        t->names[c] = pith__arena_str(arena, pith__str_of(pg.name(result, (int)c)));
+        t->names[c] = pith__arena_str(arena, pith__str_of(pg.fname(result, (int)c)));
         if (!t->names[c].data) return pith__fail_memory(err, 64);
         for (size_t k = 0; k < c; k++)
             if (pith__str_eq(t->names[k], t->names[c]))
@@ -236,9 +207,9 @@ static pith_status postgres_names(pith__text_table *t, void *result, pith__arena
 }
 
 /* Appends the rows of a result. */
-static pith_status postgres_rows(pith__text_table *t, size_t *room, void *result,
+static pith_status postgres_rows(pith__text_table *t, size_t *room, PGresult *result,
                                  pith__arena *arena, pith_error *err) {
-    const int rows = pg.rows(result);
+    const int rows = pg.ntuples(result);
     for (int r = 0; r < rows; r++) {
         if (!pith__text_table_room(t, room, arena))
             return pith__fail_memory(err, *room * sizeof *t->cells);
@@ -247,11 +218,11 @@ static pith_status postgres_rows(pith__text_table *t, size_t *room, void *result
                               PITH_TEXT_ROWS);
         for (size_t c = 0; c < t->columns; c++) {
             pith_str *cell = &t->cells[t->rows * t->columns + c];
-            const pith_str value = { pg.value(result, r, (int)c),
-                                     (size_t)pg.length(result, r, (int)c) };
+            const pith_str value = { pg.getvalue(result, r, (int)c),
+                                     (size_t)pg.getlength(result, r, (int)c) };
             *cell = (pith_str){ "", 0 };
-            if (pg.is_null(result, r, (int)c)) continue;
-            if (pg.type(result, (int)c) == PG_BYTES) {
+            if (pg.getisnull(result, r, (int)c)) continue;
+            if (pg.ftype(result, (int)c) == PG_BYTES) {
                 if (!t->blobs[c]) t->blobs[c] = t->rows + 1;
             } else if (value.size) {
                 *cell = pith__arena_str(arena, value);
@@ -268,14 +239,14 @@ static pith_status postgres_fetch(pith__text_table *t, pith__table_source *sourc
     const pg_source *p = source->state;
     size_t room = 0;
     for (bool more = true; more;) {
-        void *result =
-            pg.exec(p->connection, "FETCH 10000 FROM pith_rows", 0, NULL, NULL, NULL, NULL, 0);
-        pith_status status = result && pg.result_status(result) == PG_ROWS_OK
+        PGresult *result = pg.execParams(p->connection, "FETCH 10000 FROM pith_rows", 0, NULL, NULL,
+                                         NULL, NULL, 0);
+        pith_status status = result && pg.resultStatus(result) == PGRES_TUPLES_OK
                                  ? PITH_OK
                                  : postgres_fail(source, t->path, err);
         if (!status && !t->names) status = postgres_names(t, result, source->arena, err);
         if (!status) status = postgres_rows(t, &room, result, source->arena, err);
-        more = !status && pg.rows(result) > 0;
+        more = !status && pg.ntuples(result) > 0;
         pg.clear(result);
         if (status) return status;
     }
@@ -293,8 +264,9 @@ static pith_status postgres_read_rows(pith__text_table *table, pith__table_sourc
     const pith_str declare =
         pith__arena_printf(source->arena, "DECLARE pith_rows NO SCROLL CURSOR FOR %s", sql);
     if (!declare.data) return pith__fail_memory(err, strlen(sql));
-    void *result = pg.exec(p->connection, declare.data, name ? 1 : 0, NULL, &name, NULL, NULL, 0);
-    const bool done = result && pg.result_status(result) == PG_COMMAND_OK;
+    PGresult *result =
+        pg.execParams(p->connection, declare.data, name ? 1 : 0, NULL, &name, NULL, NULL, 0);
+    const bool done = result && pg.resultStatus(result) == PGRES_COMMAND_OK;
     pg.clear(result);
     if (!done) return postgres_fail(source, path, err);
     PITH_TRY(postgres_fetch(&t, source, err));

@@ -7,11 +7,9 @@
 #include "tables/sources/table_source.h"
 #include "tables/sources/sqlite_guard.h"
 
-enum { SQLITE_FILE_READONLY = 1 };
-
 typedef struct sqlite_file {
     const pith__sqlite *s;
-    void *db;
+    sqlite3 *db;
     size_t most; /* bytes of rows as text */
 } sqlite_file;
 
@@ -24,7 +22,7 @@ static pith_status sqlite_open(pith__table_source *source, pith_error *err) {
     if (!f) return pith__fail_memory(err, sizeof *f);
     PITH_TRY(pith__sqlite_load(&f->s, source->path, err));
     /* Functions and tables that a hostile schema names are not trusted. */
-    if (f->s->open_v2(source->path, &f->db, SQLITE_FILE_READONLY, NULL) ||
+    if (f->s->open_v2(source->path, &f->db, SQLITE_OPEN_READONLY, NULL) ||
         f->s->exec(f->db,
                    "PRAGMA trusted_schema = OFF; PRAGMA query_only = ON; PRAGMA cell_size_check = "
                    "ON; BEGIN",

@@ -1,4 +1,4 @@
-/* sqlite_guard.c - see sqlite_guard.h. Source of the codes: sqlite3.h. */
+/* sqlite_guard.c - see sqlite_guard.h. */
 #include "tables/sources/sqlite_guard.h"
 
 #include <strings.h>
@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "base/str.h"
 
-enum { GUARD_OK = 0, GUARD_DENY = 1 };
-enum { ACTION_READ = 20, ACTION_SELECT = 21, ACTION_FUNCTION = 31, ACTION_RECURSIVE = 33 };
 enum { GUARD_STEPS = 10000, GUARD_SECONDS = 60 };
 static const int64_t guard_heap = (int64_t)2 << 30;
 
@@ -124,7 +122,7 @@ static bool guard_harmless(const char *name) {
 static int guard_function(void *user, int action, const char *a, const char *b,
                           const char *database, const char *inner) {
     (void)user, (void)a, (void)database, (void)inner;
-    return action != ACTION_FUNCTION || guard_harmless(b) ? GUARD_OK : GUARD_DENY;
+    return action != SQLITE_FUNCTION || guard_harmless(b) ? SQLITE_OK : SQLITE_DENY;
 }
 
 /* A name in small letters, as the maps have them. */
@@ -142,13 +140,13 @@ static int guard_query(void *user, int action, const char *a, const char *b, con
                        const char *inner) {
     const pith__sqlite_guard *g = user;
     (void)database, (void)inner;
-    if (action == ACTION_SELECT || action == ACTION_RECURSIVE) return GUARD_OK;
-    if (action == ACTION_FUNCTION) return guard_harmless(b) ? GUARD_OK : GUARD_DENY;
-    if (action != ACTION_READ) return GUARD_DENY;
-    if (guard_known(&g->tables, a)) return GUARD_OK;
+    if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE) return SQLITE_OK;
+    if (action == SQLITE_FUNCTION) return guard_harmless(b) ? SQLITE_OK : SQLITE_DENY;
+    if (action != SQLITE_READ) return SQLITE_DENY;
+    if (guard_known(&g->tables, a)) return SQLITE_OK;
     return b && !*b && !guard_known(&g->modules, a) && strncasecmp(a, "sqlite_", 7) != 0
-               ? GUARD_OK
-               : GUARD_DENY;
+               ? SQLITE_OK
+               : SQLITE_DENY;
 }
 
 static double guard_now(void) {
@@ -162,27 +160,22 @@ static int guard_late(void *user) {
     return guard_now() > g->deadline;
 }
 
-void pith__sqlite_protect(const pith__sqlite *s, void *db) {
-    static const int settings[][2] = { { 1002, 0 },
-                                       /* foreign keys */ { 1003, 0 }, /* triggers */
-                                       /* extensions */
-                                       { 1004, 0 },
-                                       /* fts3_tokenizer */ { 1005, 0 },
-                                       { 1010, 1 },
-                                       /* defensive */ { 1017, 0 } /* trusted schema */ };
-    /* of a statement */
-    static const int limits[][2] = { { 0, 1 << 28 },
-                                     /* bytes of a text */ { 1, 1000000 },
-                                     /* terms of UNION */
-                                     { 3, 200 },
-                                     /* depth */ { 4, 100 },
-                                     /* attached databases */
-                                     { 5, 1000000 },
-                                     /* instructions */ { 7, 0 },
-                                     /* depth of triggers */
-                                     { 8, 1000 },
-                                     /* bytes of a pattern */ { 10, 10 },
-                                     { 11, 0 } /* threads */ };
+void pith__sqlite_protect(const pith__sqlite *s, sqlite3 *db) {
+    static const int settings[][2] = {
+        { SQLITE_DBCONFIG_ENABLE_FKEY, 0 },
+        { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
+        { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
+        { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
+        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+    };
+    static const int limits[][2] = {
+        { SQLITE_LIMIT_LENGTH, 1 << 28 },           { SQLITE_LIMIT_SQL_LENGTH, 1000000 },
+        { SQLITE_LIMIT_EXPR_DEPTH, 200 },           { SQLITE_LIMIT_COMPOUND_SELECT, 100 },
+        { SQLITE_LIMIT_VDBE_OP, 1000000 },          { SQLITE_LIMIT_ATTACHED, 0 },
+        { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000 }, { SQLITE_LIMIT_TRIGGER_DEPTH, 10 },
+        { SQLITE_LIMIT_WORKER_THREADS, 0 },
+    };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         s->db_config(db, settings[i][0], settings[i][1], NULL);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
@@ -201,8 +194,8 @@ static pith_status guard_names(pith__map *names, const pith__sqlite_guard *g, co
     return PITH_OK;
 }
 
-static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, void *db, const char *path,
-                               pith__arena *arena, pith_error *err) {
+static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, sqlite3 *db,
+                               const char *path, pith__arena *arena, pith_error *err) {
     pith__text_table size;
     *bytes = 0;
     PITH_TRY(pith__sqlite_table(
@@ -213,7 +206,7 @@ static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, void *db,
     return PITH_OK;
 }
 
-pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, void *db, const char *path,
+pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, sqlite3 *db, const char *path,
                               pith__arena *arena, pith_error *err) {
     uint64_t bytes;
     PITH_TRY(guard_bytes(&bytes, s, db, path, arena, err));
@@ -221,7 +214,7 @@ pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, void *db, con
     return PITH_OK;
 }
 
-pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, void *db,
+pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, sqlite3 *db,
                                      const char *path, pith__arena *arena, pith_error *err) {
     uint64_t bytes;
     *g = (pith__sqlite_guard){ .sqlite = s, .db = db };

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/memory/span_map.h"
-#include "base/os/shared_library.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "tables/sources/sqlite_guard.h"
@@ -22,46 +21,15 @@ static pith_status sqlite_find(const char *what, pith_error *err) {
     PITH_TRY(pith__library_safe(err));
     void *library = pith__library_load(names, sizeof names / sizeof *names);
     pith__sqlite s;
-    const struct {
-        void *function;
-        const char *name;
-    } wanted[] = {
-        { &s.open_v2, "sqlite3_open_v2" },
-        { &s.close, "sqlite3_close" },
-        { &s.exec, "sqlite3_exec" },
-        { &s.prepare_v2, "sqlite3_prepare_v2" },
-        { &s.step, "sqlite3_step" },
-        { &s.reset, "sqlite3_reset" },
-        { &s.finalize, "sqlite3_finalize" },
-        { &s.bind_text, "sqlite3_bind_text" },
-        { &s.bind_int64, "sqlite3_bind_int64" },
-        { &s.bind_double, "sqlite3_bind_double" },
-        { &s.bind_null, "sqlite3_bind_null" },
-        { &s.column_count, "sqlite3_column_count" },
-        { &s.column_type, "sqlite3_column_type" },
-        { &s.column_bytes, "sqlite3_column_bytes" },
-        { &s.column_text, "sqlite3_column_text" },
-        { &s.column_name, "sqlite3_column_name" },
-        { &s.column_int64, "sqlite3_column_int64" },
-        { &s.column_double, "sqlite3_column_double" },
-        { &s.stmt_readonly, "sqlite3_stmt_readonly" },
-        { &s.errmsg, "sqlite3_errmsg" },
-        { &s.limit, "sqlite3_limit" },
-        { &s.db_config, "sqlite3_db_config" },
-        { &s.set_authorizer, "sqlite3_set_authorizer" },
-        { &s.progress_handler, "sqlite3_progress_handler" },
-        { &s.hard_heap_limit64, "sqlite3_hard_heap_limit64" },
-    };
     if (!library)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
                           "%s needs SQLite, which is not installed; install it (Debian: apt-get "
                           "install libsqlite3-0)",
                           what);
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!pith__library_find(wanted[i].function, library, wanted[i].name))
-            return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                              "SQLite is here, but lacks %s; install version 3.37 or newer",
-                              wanted[i].name);
+    const char *lacks = pith__library_fill(&s, library, PITH_SQLITE_FUNCTIONS(PITH_LIBRARY_NAME));
+    if (lacks)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "SQLite is here, but lacks %s; install version 3.37 or newer", lacks);
     sqlite = s;
     return PITH_OK;
 }
@@ -74,13 +42,14 @@ pith_status pith__sqlite_load(const pith__sqlite **out, const char *what, pith_e
     return status;
 }
 
-static pith_status sqlite_fail(const pith__sqlite *s, void *db, const char *path, pith_error *err) {
+static pith_status sqlite_fail(const pith__sqlite *s, sqlite3 *db, const char *path,
+                               pith_error *err) {
     return pith__fail(err, PITH_ERR_FORMAT, "%s: %s", path, s->errmsg(db));
 }
 
-pith_status pith__sqlite_prepare(void **statement, const pith__sqlite *s, void *db, const char *sql,
-                                 const pith_str *parameters, int count, const char *path,
-                                 pith_error *err) {
+pith_status pith__sqlite_prepare(sqlite3_stmt **statement, const pith__sqlite *s, sqlite3 *db,
+                                 const char *sql, const pith_str *parameters, int count,
+                                 const char *path, pith_error *err) {
     *statement = NULL;
     if (s->prepare_v2(db, sql, -1, statement, NULL)) return sqlite_fail(s, db, path, err);
     if (!*statement) return pith__fail(err, PITH_ERR_FORMAT, "%s: the query is empty", path);
@@ -98,7 +67,8 @@ pith_status pith__sqlite_prepare(void **statement, const pith__sqlite *s, void *
 
 typedef struct sqlite_rows {
     const pith__sqlite *s;
-    void *db, *statement;
+    sqlite3 *db;
+    sqlite3_stmt *statement;
     pith__text_table *t;
     pith__arena *arena;
     size_t room; /* cells */
@@ -154,15 +124,15 @@ static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_er
     const int type = r->s->column_type(r->statement, (int)c);
     pith_str text = { number, 0 };
     *cell = (pith_str){ "", 0 };
-    if (type == PITH_SQLITE_NULL) return PITH_OK;
-    if (type == PITH_SQLITE_BLOB) {
+    if (type == SQLITE_NULL) return PITH_OK;
+    if (type == SQLITE_BLOB) {
         if (!t->blobs[c]) t->blobs[c] = t->rows + 1;
         return PITH_OK;
     }
-    if (type == PITH_SQLITE_INTEGER) {
+    if (type == SQLITE_INTEGER) {
         text.size = (size_t)snprintf(number, sizeof number, "%lld",
                                      (long long)r->s->column_int64(r->statement, (int)c));
-    } else if (type == PITH_SQLITE_FLOAT) {
+    } else if (type == SQLITE_FLOAT) {
         text.size =
             (size_t)sqlite_number(number, sizeof number, r->s->column_double(r->statement, (int)c));
     } else {
@@ -201,13 +171,13 @@ static pith_status sqlite_row(sqlite_rows *r, pith_error *err) {
 static pith_status sqlite_all(sqlite_rows *r, pith_error *err) {
     int code;
     PITH_TRY(sqlite_names(r, err));
-    while ((code = r->s->step(r->statement)) == PITH_SQLITE_ROW) PITH_TRY(sqlite_row(r, err));
-    if (code == PITH_SQLITE_DONE) return PITH_OK;
+    while ((code = r->s->step(r->statement)) == SQLITE_ROW) PITH_TRY(sqlite_row(r, err));
+    if (code == SQLITE_DONE) return PITH_OK;
     return pith__fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows,
                       r->s->errmsg(r->db));
 }
 
-pith_status pith__sqlite_table(pith__text_table *table, const pith__sqlite *s, void *db,
+pith_status pith__sqlite_table(pith__text_table *table, const pith__sqlite *s, sqlite3 *db,
                                const char *sql, const pith_str *parameters, int count, size_t most,
                                const char *path, pith__arena *arena, pith_error *err) {
     pith__text_table t = { .path = path };
@@ -228,9 +198,9 @@ static bool sqlite_begins(const char *sql, const char *word) {
 }
 
 /* What stands behind a statement: nothing but spaces and semicolons. */
-static bool sqlite_alone(const pith__sqlite *s, void *db, const char *sql) {
+static bool sqlite_alone(const pith__sqlite *s, sqlite3 *db, const char *sql) {
     const char *rest = sql;
-    void *statement = NULL;
+    sqlite3_stmt *statement = NULL;
     const bool right =
         !s->prepare_v2(db, sql, -1, &statement, &rest) && statement && s->stmt_readonly(statement);
     s->finalize(statement);
@@ -238,9 +208,9 @@ static bool sqlite_alone(const pith__sqlite *s, void *db, const char *sql) {
 }
 
 static pith_status sqlite_guarded(pith__text_table *table, size_t most, const pith__sqlite *s,
-                                  void *db, const char *sql, const char *path, pith__arena *arena,
-                                  pith_error *err) {
-    void *statement;
+                                  sqlite3 *db, const char *sql, const char *path,
+                                  pith__arena *arena, pith_error *err) {
+    sqlite3_stmt *statement;
     /* for the message */
     PITH_TRY(pith__sqlite_prepare(&statement, s, db, sql, NULL, 0, path, err));
     s->finalize(statement);
@@ -249,7 +219,7 @@ static pith_status sqlite_guarded(pith__text_table *table, size_t most, const pi
     return pith__sqlite_table(table, s, db, sql, NULL, 0, most, path, arena, err);
 }
 
-pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *s, void *db,
+pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *s, sqlite3 *db,
                                 const char *sql, const char *path, pith__arena *arena,
                                 pith_error *err) {
     pith__sqlite_guard guard;
