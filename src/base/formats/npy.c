@@ -9,23 +9,23 @@
 enum { NPY_HEADER_MOST = 65536 };
 
 static const struct {
-    int dtype;
-    const char *type;
+    uint8_t dtype;
     bool raw;
+    char type[6];
 } npy_types[] = {
-    { PITH_F32, "<f4", false },       { PITH_F64, "<f8", false },
-    { PITH_F16, "<f2", false },       { PITH_I8, "|i1", false },
-    { PITH_I16, "<i2", false },       { PITH_I32, "<i4", false },
-    { PITH_I64, "<i8", false },       { PITH_U8, "|u1", false },
-    { PITH_U16, "<u2", false },       { PITH_U32, "<u4", false },
-    { PITH_U64, "<u8", false },       { PITH_BOOL, "|b1", false },
-    { PITH_C64, "<c8", false },       { PITH_C128, "<c16", false },
-    { PITH_BF16, "<u2", true },       { PITH_F8E4M3FN, "|u1", true },
-    { PITH_F8E4M3FNUZ, "|u1", true }, { PITH_F8E5M2, "|u1", true },
-    { PITH_F8E5M2FNUZ, "|u1", true }, { PITH_F8E8M0, "|u1", true },
-    { PITH_U4, "|u1", false },        { PITH_I4, "|i1", false },
-    { PITH_U2, "|u1", false },        { PITH_I2, "|i1", false },
-    { PITH_F4E2M1, "|u1", true },
+    { PITH_F32, false, "<f4" },       { PITH_F64, false, "<f8" },
+    { PITH_F16, false, "<f2" },       { PITH_I8, false, "|i1" },
+    { PITH_I16, false, "<i2" },       { PITH_I32, false, "<i4" },
+    { PITH_I64, false, "<i8" },       { PITH_U8, false, "|u1" },
+    { PITH_U16, false, "<u2" },       { PITH_U32, false, "<u4" },
+    { PITH_U64, false, "<u8" },       { PITH_BOOL, false, "|b1" },
+    { PITH_C64, false, "<c8" },       { PITH_C128, false, "<c16" },
+    { PITH_BF16, true, "<u2" },       { PITH_F8E4M3FN, true, "|u1" },
+    { PITH_F8E4M3FNUZ, true, "|u1" }, { PITH_F8E5M2, true, "|u1" },
+    { PITH_F8E5M2FNUZ, true, "|u1" }, { PITH_F8E8M0, true, "|u1" },
+    { PITH_U4, false, "|u1" },        { PITH_I4, false, "|i1" },
+    { PITH_U2, false, "|u1" },        { PITH_I2, false, "|i1" },
+    { PITH_F4E2M1, true, "|u1" },
 };
 enum { NPY_TYPES = sizeof npy_types / sizeof npy_types[0] };
 
