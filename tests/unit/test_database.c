@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+#include "base/formats/csv.h"
+#include "base/str.h"
+
 static void shop_is_read(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
@@ -143,6 +146,36 @@ static void packed_files(void **state) {
     packed_as("gzip b.csv && echo more >> b.csv.gz", PITH_ERR_FORMAT, "incorrect header check");
 }
 
+/* What the command reads cell by cell: text behind a closing quotation mark belongs to the cell. */
+static void cells(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        pith__csv_after after;
+    } wanted[] = { { "ab\"c", PITH_CSV_CELL }, { "x \"y\"", PITH_CSV_ROW_END },
+                   { "", PITH_CSV_CELL },      { "two\nlines", PITH_CSV_ROW_END },
+                   { "last", PITH_CSV_CELL },  { "", PITH_CSV_ROW_END } };
+    pith__arena arena;
+    pith_str cell;
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__csv_scan s = pith__csv_begin(
+        PITH_STR("\xEF\xBB\xBF\"a\"b\"c,\"x \"\"y\"\"\"\r\n,\"two\nlines\"\r\n\nlast,"), ',');
+    s.loose = true;
+    s.arena = &arena;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        while (pith__csv_blank(&s)) {}
+        assert_int_equal(pith__csv_next(&s, &cell), wanted[i].after);
+        assert_true(pith__str_is(cell, wanted[i].text));
+    }
+    assert_true(s.p == s.end);
+    s = pith__csv_begin(PITH_STR("\"a\"b"), ',');
+    assert_int_equal(pith__csv_next(&s, &cell), PITH_CSV_FAULT);
+    s = pith__csv_begin(PITH_STR("\"a"), ',');
+    s.loose = true;
+    assert_int_equal(pith__csv_next(&s, &cell), PITH_CSV_FAULT);
+    pith__arena_free(&arena);
+}
+
 /* Quotes, CRLF, nulls, dangling keys, keys of two columns, gzip. */
 static void odd_tables(void **state) {
     (void)state;
@@ -181,9 +214,9 @@ static void odd_tables(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(shop_is_read),
-                                        cmocka_unit_test(same_bytes), cmocka_unit_test(bad_input),
-                                        cmocka_unit_test(packed_files),
-                                        cmocka_unit_test(odd_tables) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cells),     cmocka_unit_test(shop_is_read), cmocka_unit_test(same_bytes),
+        cmocka_unit_test(bad_input), cmocka_unit_test(packed_files), cmocka_unit_test(odd_tables)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
