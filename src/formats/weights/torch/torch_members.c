@@ -79,8 +79,7 @@ pith_status pith__torch_members_read(pith__torch_members *members, pith_str file
                                      pith__arena *arena, pith_error *err) {
     pith__zip zip;
     const pith__zip_fault fault = pith__zip_read(&zip, file, arena);
-    if (fault == PITH_ZIP_FIELD64)
-        return members_fail(fault, &zip, &zip.members[zip.count], err);
+    if (fault == PITH_ZIP_FIELD64) return members_fail(fault, &zip, &zip.members[zip.count], err);
     if (fault) return members_fail(fault, &zip, NULL, err);
     *members =
         (pith__torch_members){ .at = pith__arena_array(arena, zip.count, sizeof *members->at) };
