@@ -189,11 +189,14 @@ pith_status pith__op_scratch(const pith__infer *c, const void *state, int thread
     const pith__op *op = c->node->op;
     *bytes = 0;
     if (!op->scratch) return PITH_OK;
-    for (size_t i = 0; i < pith__node_out_room(c->node) && !(op->flags & PITH_OP_LATE); i++) {
-        const pith__type *type = &c->out[i];
-        if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith__type_concrete(type)) continue;
-        return pith__fail(c->err, PITH_ERR_RUN,
-                          "the shape of output %zu does not follow from the inputs", i);
+    if (!(op->flags & PITH_OP_LATE)) {
+        for (size_t i = 0; i < pith__node_out_room(c->node); i++) {
+            const pith__type *type = &c->out[i];
+            if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith__type_concrete(type))
+                continue;
+            return pith__fail(c->err, PITH_ERR_RUN,
+                              "the shape of output %zu does not follow from the inputs", i);
+        }
     }
     return op->scratch(c, state, threads, bytes);
 }

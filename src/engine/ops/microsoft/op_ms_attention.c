@@ -22,15 +22,17 @@ static int64_t ms_attention_width_of(const pith__value *v, int axis, int depth) 
     const pith__node *p = v->producer;
     if (p && depth < 4 && pith__str_is(p->op_type, "Cast") && pith__node_input(p, 0))
         return ms_attention_width_of(pith__node_input(p, 0), axis, depth + 1);
-    for (int i = 0; p && depth < 4 && i < p->input_count && i < 2; i++) {
-        bool sum = pith__str_is(p->op_type, "Add"),
-             product = i == 1 && pith__str_is(p->op_type, "MatMul");
-        const pith__value *x = pith__node_input(p, i);
-        if (!x || !(sum || product)) continue;
-        const pith_tensor *t = x->type.data;
-        if (t && t->rank > 0) return t->dims[t->rank - 1];
-        if (sum && !t && ms_attention_width_of(x, axis, depth + 1))
-            return ms_attention_width_of(x, axis, depth + 1);
+    if (p && depth < 4) {
+        for (int i = 0; i < p->input_count && i < 2; i++) {
+            bool sum = pith__str_is(p->op_type, "Add"),
+                 product = i == 1 && pith__str_is(p->op_type, "MatMul");
+            const pith__value *x = pith__node_input(p, i);
+            if (!x || !(sum || product)) continue;
+            const pith_tensor *t = x->type.data;
+            if (t && t->rank > 0) return t->dims[t->rank - 1];
+            if (sum && !t && ms_attention_width_of(x, axis, depth + 1))
+                return ms_attention_width_of(x, axis, depth + 1);
+        }
     }
     return 0;
 }
@@ -76,7 +78,9 @@ static pith_status ms_attention_split_sizes(const pith__node *node, int64_t head
     for (int i = 0; i < 3; i++) sizes[i] = columns / 3;
     size_t count;
     const int64_t *given = pith__node_ints(node, "qkv_hidden_sizes", &count);
-    for (size_t i = 0; given && count == 3 && i < 3; i++) sizes[i] = given[i];
+    if (given && count == 3) {
+        for (size_t i = 0; i < 3; i++) sizes[i] = given[i];
+    }
     for (int i = 0; i < 3; i++) {
         if (sizes[i] < heads || sizes[i] % heads || sizes[i] > columns)
             return pith__fail(err, PITH_ERR_FORMAT,
@@ -102,9 +106,11 @@ static pith_status ms_attention_with_past(pith__node *node, pith__value *rows, i
     pith__value *split = pith__compose(node, "", "Split", (pith__value *[]){ rows, counts }, 2, 3);
     if (!counts || !pith__with_int(split, "axis", -1)) return pith__fail_memory(err, 0);
     for (int i = 0; i < 3; i++) parts[i] = pith__node_output(split->producer, i);
-    for (int i = 0; past && i < 2; i++) {
-        halves[i] = ms_attention_half_of(node, past, i);
-        if (!halves[i]) return pith__fail_memory(err, 0);
+    if (past) {
+        for (int i = 0; i < 2; i++) {
+            halves[i] = ms_attention_half_of(node, past, i);
+            if (!halves[i]) return pith__fail_memory(err, 0);
+        }
     }
     if (mask) bias = ms_attention_score_mask(node, mask, parts[0], parts[1], halves[0], bias);
     if (mask && !bias) return pith__fail_memory(err, 0);

@@ -18,10 +18,12 @@ static pith_status crop_infer(pith__infer *c) {
     pith__dim out[4] = { rois->rank == 2 ? rois->dims[0] : PITH_DIM_UNKNOWN,
                          x->rank == 4 ? x->dims[1] : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN,
                          PITH_DIM_UNKNOWN };
-    for (int i = 0; i < 2 && size.count == 2; i++) {
-        out[2 + i] = size.items[i];
-        if (pith__dim_known(size.items[i]) && size.items[i] < 1)
-            return pith__op_fail(c, "crop_size is not positive");
+    if (size.count == 2) {
+        for (int i = 0; i < 2; i++) {
+            out[2 + i] = size.items[i];
+            if (pith__dim_known(size.items[i]) && size.items[i] < 1)
+                return pith__op_fail(c, "crop_size is not positive");
+        }
     }
     pith__infer_set(c, 0, x->dtype, 4, out);
     return PITH_OK;

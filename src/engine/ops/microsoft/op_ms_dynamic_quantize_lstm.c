@@ -285,7 +285,9 @@ static void lstm_usual_cell(const lstm_job *j, int64_t x_row, int64_t row, float
                 NULL);
     j->s->worth(j->h_gates, j->state.sums + row * gates, gates, j->state.scale, j->state.scales,
                 NULL);
-    for (int64_t i = 0; j->bias && i < gates; i++) j->x_gates[i] += j->bias[i] + j->bias[gates + i];
+    if (j->bias) {
+        for (int64_t i = 0; i < gates; i++) j->x_gates[i] += j->bias[i] + j->bias[gates + i];
+    }
     j->s->cell(h, c, j->x_gates, j->h_gates, j->hidden);
 }
 
@@ -327,10 +329,13 @@ static pith_status lstm_check(const pith__run *r, int64_t direction) {
                               (long long)count, (long long)wanted[i]);
     }
     const int32_t *lengths = lstm_data(r, direction, LENGTHS);
-    for (int64_t b = 0; lengths && b < batch; b++) {
-        if (lengths[b] < 0 || lengths[b] > steps)
-            return pith__fail(r->err, PITH_ERR_RUN, "sequence length %d is outside of 0 to %lld",
-                              lengths[b], (long long)steps);
+    if (lengths) {
+        for (int64_t b = 0; b < batch; b++) {
+            if (lengths[b] < 0 || lengths[b] > steps)
+                return pith__fail(r->err, PITH_ERR_RUN,
+                                  "sequence length %d is outside of 0 to %lld", lengths[b],
+                                  (long long)steps);
+        }
     }
     return PITH_OK;
 }

@@ -114,11 +114,13 @@ static pith_status group_query_check(pith__infer *c, const form *f, const pith__
     if (pith__has_input(c, POSITIONS) && c->in[POSITIONS]->dtype &&
         c->in[POSITIONS]->dtype != PITH_I64)
         return pith__fail_dtype(c->err, c->in[POSITIONS]->dtype);
-    for (int i = K; i <= V && !f->packed; i++) {
-        const pith__type *t = c->in[i];
-        bool fits = t->rank < 0 || (t->rank == 3 && (!f->size || !pith__dim_known(t->dims[2]) ||
-                                                     t->dims[2] == f->kv_heads * f->size));
-        if (!fits) return pith__op_fail(c, "input %d does not have kv_num_heads heads", i);
+    if (!f->packed) {
+        for (int i = K; i <= V; i++) {
+            const pith__type *t = c->in[i];
+            bool fits = t->rank < 0 || (t->rank == 3 && (!f->size || !pith__dim_known(t->dims[2]) ||
+                                                         t->dims[2] == f->kv_heads * f->size));
+            if (!fits) return pith__op_fail(c, "input %d does not have kv_num_heads heads", i);
+        }
     }
     for (int i = PAST_K; i <= PAST_V && pith__has_input(c, i); i++) {
         const pith__type *t = c->in[i];
@@ -305,8 +307,10 @@ static pith_status group_query_fill(const job *j, float *all, int64_t keys,
 /* What a quantised cache will hold is what attention sees. */
 static void group_query_round_rows(const job *j, float *all, int64_t keys,
                                    const pith__kv_cache *cache) {
-    for (int64_t i = 0; cache->bits && i < j->batch * j->f.kv_heads; i++)
-        pith__kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
+    if (cache->bits) {
+        for (int64_t i = 0; i < j->batch * j->f.kv_heads; i++)
+            pith__kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
+    }
 }
 
 /* The rows that the next call needs, into the output. */
@@ -474,9 +478,11 @@ static pith_status group_query_run_plain(pith__run *r) {
     j.first = first;
     j.at = at;
     j.lengths = lengths;
-    for (int i = K; i <= V && !j.f.packed; i++) {
-        if (pith__tensor_count(r->in[i]) != elements * j.f.kv_heads)
-            return pith__op_fail(r, "key and value do not have the rows of the query");
+    if (!j.f.packed) {
+        for (int i = K; i <= V; i++) {
+            if (pith__tensor_count(r->in[i]) != elements * j.f.kv_heads)
+                return pith__op_fail(r, "key and value do not have the rows of the query");
+        }
     }
     PITH_TRY(group_query_queries(&j, queries));
     for (int i = 0; i < 2; i++) PITH_TRY(group_query_join(&j, i, keys, &all[i], &rest));

@@ -22,9 +22,11 @@ static bool ms_inverse_invert(double *a, double *y, int64_t n) {
         for (int64_t j = 0; j < n; j++) a[k * n + j] /= scale, y[k * n + j] /= scale;
         for (int64_t i = 0; i < n; i++) {
             double factor = a[i * n + k];
-            for (int64_t j = 0; i != k && j < n; j++) {
-                a[i * n + j] -= factor * a[k * n + j];
-                y[i * n + j] -= factor * y[k * n + j];
+            if (i != k) {
+                for (int64_t j = 0; j < n; j++) {
+                    a[i * n + j] -= factor * a[k * n + j];
+                    y[i * n + j] -= factor * y[k * n + j];
+                }
             }
         }
     }
@@ -35,10 +37,12 @@ static pith_status ms_inverse_run(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
     int64_t n = r->in[0]->dims[r->in[0]->rank - 1], count = pith__tensor_count(r->in[0]);
-    for (int64_t at = 0; n && at < count; at += n * n) {
-        if (!ms_inverse_invert(w.in[0] + at, w.out[0] + at, n))
-            return pith__fail(r->err, PITH_ERR_RUN, "matrix %lld has no inverse",
-                              (long long)(at / (n * n)));
+    if (n) {
+        for (int64_t at = 0; at < count; at += n * n) {
+            if (!ms_inverse_invert(w.in[0] + at, w.out[0] + at, n))
+                return pith__fail(r->err, PITH_ERR_RUN, "matrix %lld has no inverse",
+                                  (long long)(at / (n * n)));
+        }
     }
     pith__wide_close(&w, r);
     return PITH_OK;

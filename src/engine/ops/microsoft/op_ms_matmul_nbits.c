@@ -170,10 +170,12 @@ static void matmul_nbits_fill_panel(void *packed, const void *context, size_t pa
     int64_t k = f->transposed ? f->k : f->n, columns = f->transposed ? f->n : f->k;
     int64_t n0 = (int64_t)part * PITH_GEMM_PANEL,
             n = columns - n0 < PITH_GEMM_PANEL ? columns - n0 : PITH_GEMM_PANEL;
-    for (int64_t j = 0; f->transposed && j < n; j++)
-        matmul_nbits_unpack(plain + j * k, w, n0 + j, 0, k);
-    for (int64_t i = 0; !f->transposed && i < k; i++)
-        matmul_nbits_unpack(plain + i * n, w, i, n0, n0 + n);
+    if (f->transposed) {
+        for (int64_t j = 0; j < n; j++) matmul_nbits_unpack(plain + j * k, w, n0 + j, 0, k);
+    }
+    if (!f->transposed) {
+        for (int64_t i = 0; i < k; i++) matmul_nbits_unpack(plain + i * n, w, i, n0, n0 + n);
+    }
     w->pack((float *)packed + n0 * k, plain, f->transposed ? 1 : n, f->transposed ? k : 1, k, n, 0,
             n);
 }

@@ -228,7 +228,9 @@ static void experts_route(const pith__run *r, const experts *s, int64_t count, i
     for (int64_t i = 0; i < s->k; i++)
         chosen += picks[i].weight =
             experts_number(r->in[EXPERT_WEIGHTS_OF_SCORES], token * count + picks[i].expert);
-    for (int64_t i = 0; s->normalize && i < s->k; i++) picks[i].weight /= chosen;
+    if (s->normalize) {
+        for (int64_t i = 0; i < s->k; i++) picks[i].weight /= chosen;
+    }
 }
 
 /* ---- one expert ---- */
@@ -294,8 +296,10 @@ static void experts_multiply(const expert_job *j, int i, int64_t expert, float *
                             .b_row = 1,
                             .b_column = k };
     pith__product_run(j->r, j->scratch + j->z.product, &p);
-    for (int64_t at = 0; pith__has_input(j->r, bias) && at < m * n; at++)
-        y[at] += experts_number(j->r->in[bias], expert * n + at % n);
+    if (pith__has_input(j->r, bias)) {
+        for (int64_t at = 0; at < m * n; at++)
+            y[at] += experts_number(j->r->in[bias], expert * n + at % n);
+    }
 }
 
 static float experts_apply(const experts *s, float x) {

@@ -134,13 +134,15 @@ static void ngram_hash(const ngram_job *j, const ngram_row *row, int64_t at, int
         int64_t token = at - n >= start ? ngram_token(j, row, at - n) : j->missing;
         mix ^= (uint64_t)ngram_wrap(j, (uint64_t)token *
                                            (uint64_t)ngram_get(j->r->in[MULTIPLIERS], n));
-        for (int64_t h = 0; n > 0 && h < j->s.heads; h++, head++) {
-            int64_t size = ngram_get(sizes, head), value = ngram_wrap(j, mix),
-                    rest = size == 1 ? 0 : value % size;
-            if (rest < 0) rest += size;
-            if (j->offsets)
-                rest = ngram_wrap(j, (uint64_t)rest + (uint64_t)ngram_get(j->offsets, head));
-            ngram_put(j->r->out[0], to + head, rest);
+        if (n > 0) {
+            for (int64_t h = 0; h < j->s.heads; h++, head++) {
+                int64_t size = ngram_get(sizes, head), value = ngram_wrap(j, mix),
+                        rest = size == 1 ? 0 : value % size;
+                if (rest < 0) rest += size;
+                if (j->offsets)
+                    rest = ngram_wrap(j, (uint64_t)rest + (uint64_t)ngram_get(j->offsets, head));
+                ngram_put(j->r->out[0], to + head, rest);
+            }
         }
     }
 }
@@ -179,12 +181,14 @@ static pith_status ngram_check(const ngram_job *j, int64_t tokens, int64_t batch
         if (ngram_get(r->in[VOCABULARIES], i) < 1)
             return pith__op_fail(r, "vocabulary size %lld is not positive", (long long)i);
     int64_t last = 0;
-    for (int64_t i = 0; j->s.packed && i <= batch; i++) {
-        int64_t end = ngram_get(r->in[j->s.in->ends], i);
-        if (end < last || (i == 0 && end) || (i == batch && end != tokens))
-            return pith__op_fail(r, "the sequences' ends do not rise from 0 to %lld",
-                                 (long long)tokens);
-        last = end;
+    if (j->s.packed) {
+        for (int64_t i = 0; i <= batch; i++) {
+            int64_t end = ngram_get(r->in[j->s.in->ends], i);
+            if (end < last || (i == 0 && end) || (i == batch && end != tokens))
+                return pith__op_fail(r, "the sequences' ends do not rise from 0 to %lld",
+                                     (long long)tokens);
+            last = end;
+        }
     }
     return PITH_OK;
 }
@@ -196,8 +200,9 @@ static const pith_tensor *ngram_input(const pith__run *r, int i) {
 static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
     const pith__run *r = j->r;
     int64_t all = (j->s.most - 1) * j->s.heads, before = j->s.most - 1;
-    for (int64_t i = 0; i < row->length && r->out[0]; i++)
-        ngram_hash(j, row, i, (row->first + i) * all);
+    if (r->out[0]) {
+        for (int64_t i = 0; i < row->length; i++) ngram_hash(j, row, i, (row->first + i) * all);
+    }
     if (r->out_count > 1 && r->out[1])
         ngram_state(j, row, row->length, r->out[1], row->b * before, false);
     if (r->out_count > 2 && r->out[2])
@@ -207,7 +212,9 @@ static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
     for (int64_t i = 0; i < j->s.capacity; i++) {
         int64_t to = (row->b * j->s.capacity + i) * before;
         bool captured = i < wanted && i < row->length;
-        for (int64_t k = 0; k < before && !captured; k++) ngram_put(r->out[3], to + k, j->s.pad);
+        if (!captured) {
+            for (int64_t k = 0; k < before; k++) ngram_put(r->out[3], to + k, j->s.pad);
+        }
         if (captured) ngram_state(j, row, i + 1, r->out[3], to, false);
     }
 }

@@ -58,8 +58,10 @@ static pith_status padding_run_remove(pith__run *r) {
         if (counts[b] && row_bytes)
             memcpy((char *)r->out[0]->data + (size_t)kept * row_bytes, from,
                    (size_t)counts[b] * row_bytes);
-        for (int64_t i = 0; places && i < rows; i++)
-            places[i < counts[b] ? kept + i : padded++] = (int32_t)(b * rows + i);
+        if (places) {
+            for (int64_t i = 0; i < rows; i++)
+                places[i < counts[b] ? kept + i : padded++] = (int32_t)(b * rows + i);
+        }
         kept += counts[b];
         if (sums) sums[b + 1] = (int32_t)kept;
     }

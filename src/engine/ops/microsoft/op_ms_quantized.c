@@ -198,9 +198,11 @@ static pith__value *quantized_spread(pith__node *at, const pith_tensor *t, int b
     out.bytes = (size_t)count;
     uint8_t *y = out.data = pith__arena_alloc(at->graph->arena, out.bytes);
     const uint8_t *x = t->data;
-    for (int64_t i = 0; y && i < rows * last; i++) {
-        int64_t bit = i % last * bits;
-        y[i] = (uint8_t)(x[i / last * bytes + bit / 8] >> bit % 8 & ((1 << bits) - 1));
+    if (y) {
+        for (int64_t i = 0; i < rows * last; i++) {
+            int64_t bit = i % last * bits;
+            y[i] = (uint8_t)(x[i / last * bytes + bit / 8] >> bit % 8 & ((1 << bits) - 1));
+        }
     }
     return y ? pith__graph_add_const(at->graph, PITH_STR(""), &out) : NULL;
 }

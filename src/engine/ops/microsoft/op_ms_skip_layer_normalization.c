@@ -17,9 +17,11 @@ static pith_status ms_skip_norm_upgrade(pith__node *node, pith_error *err) {
     pith__value *y = pith__compose(node, "", rms ? "RMSNormalization" : "LayerNormalization",
                                    inputs, 3, outputs);
     y = pith__with_float(y, "epsilon", pith__node_float(node, "epsilon", 1e-12f));
-    for (int i = 1; y && i < 3; i++) {
-        if (pith__compose_wanted(node, i))
-            PITH_TRY(pith__compose_give(node, i, pith__node_output(y->producer, i), err));
+    if (y) {
+        for (int i = 1; i < 3; i++) {
+            if (pith__compose_wanted(node, i))
+                PITH_TRY(pith__compose_give(node, i, pith__node_output(y->producer, i), err));
+        }
     }
     if (pith__compose_wanted(node, 3)) PITH_TRY(pith__compose_give(node, 3, sum, err));
     return pith__compose_become(node, y, err);

@@ -166,12 +166,14 @@ static pith_status tokenizer_fill(tokenizer *t) {
     dims[x->rank] = widest ? widest + 2 * marks : 0;
     PITH_TRY(pith__run_alloc(t->r, 0, PITH_STRING, rank, dims));
     pith_str *y = t->r->out[0]->data, pad = pith__node_str(t->r->node, "pad_value", "");
-    for (int64_t i = 0; widest && i < count; i++, y += widest + 2 * marks) {
-        t->found = 0;
-        t->tokens = y + marks;
-        PITH_TRY(tokenizer_string(t, ((const pith_str *)x->data)[i]));
-        if (marks) y[0] = PITH_STR("\x02"), y[t->found + 1] = PITH_STR("\x03");
-        for (int64_t k = t->found + 2 * marks; k < widest + 2 * marks; k++) y[k] = pad;
+    if (widest) {
+        for (int64_t i = 0; i < count; i++, y += widest + 2 * marks) {
+            t->found = 0;
+            t->tokens = y + marks;
+            PITH_TRY(tokenizer_string(t, ((const pith_str *)x->data)[i]));
+            if (marks) y[0] = PITH_STR("\x02"), y[t->found + 1] = PITH_STR("\x03");
+            for (int64_t k = t->found + 2 * marks; k < widest + 2 * marks; k++) y[k] = pad;
+        }
     }
     return PITH_OK;
 }

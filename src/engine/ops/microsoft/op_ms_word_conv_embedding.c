@@ -36,13 +36,15 @@ static pith_status word_conv_run(pith__run *r) {
                 return pith__op_fail(r, "character %d is outside of %lld", id[i], (long long)known);
         for (int64_t m = 0; m < maps; m++) {
             float most = used ? -INFINITY : 0;
-            for (int64_t at = 0; used && (at == 0 || at + window <= used); at++) {
-                double sum = (double)bias[m];
-                for (int64_t k = 0; k < window; k++)
-                    for (int64_t i = 0; i < width; i++)
-                        sum += (double)filters[(m * window + k) * width + i] *
-                               (double)table[id[at + k] * width + i];
-                most = fmaxf(most, (float)tanh(sum));
+            if (used) {
+                for (int64_t at = 0; (at == 0 || at + window <= used); at++) {
+                    double sum = (double)bias[m];
+                    for (int64_t k = 0; k < window; k++)
+                        for (int64_t i = 0; i < width; i++)
+                            sum += (double)filters[(m * window + k) * width + i] *
+                                   (double)table[id[at + k] * width + i];
+                    most = fmaxf(most, (float)tanh(sum));
+                }
             }
             y[m] = most;
         }

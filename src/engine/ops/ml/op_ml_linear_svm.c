@@ -295,13 +295,16 @@ static int64_t machine_classify_row(const machine *m, const double *x, double *y
         double *scores = m->prob_a ? pairs + n * n : y;
         machine_vote(m, x, scores, votes, kernels);
         best = machine_linear_largest(votes, n);
-        for (int64_t i = 0, pair = 0; m->prob_a && i < n; i++) {
-            for (int64_t j = i + 1; j < n; j++, pair++) {
-                double p =
-                    1 / (1 + exp(scores[pair] * (double)m->prob_a[pair] + (double)m->prob_b[pair]));
-                p = fmin(fmax(p, 1e-7), 1 - 1e-7);
-                pairs[i * n + j] = p;
-                pairs[j * n + i] = 1 - p;
+        if (m->prob_a) {
+            for (int64_t i = 0, pair = 0; i < n; i++) {
+                for (int64_t j = i + 1; j < n; j++, pair++) {
+                    double p =
+                        1 /
+                        (1 + exp(scores[pair] * (double)m->prob_a[pair] + (double)m->prob_b[pair]));
+                    p = fmin(fmax(p, 1e-7), 1 - 1e-7);
+                    pairs[i * n + j] = p;
+                    pairs[j * n + i] = 1 - p;
+                }
             }
         }
         if (m->prob_a) machine_couple(n, pairs, y, pairs + n * n);

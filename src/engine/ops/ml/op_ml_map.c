@@ -156,8 +156,9 @@ static pith_status map_run_cast(pith__run *r) {
     if (sparse) size = pith__node_int(r->node, "max_map", 1);
     PITH_TRY(pith__run_alloc(r, 0, map_cast_dtype(r->node), 2, (int64_t[]){ 1, size }));
     const int64_t *key = keys->data;
-    for (int64_t i = 0; sparse && i < size; i++)
-        PITH_TRY(map_cast_one(r, r->out[0], i, values, -1));
+    if (sparse) {
+        for (int64_t i = 0; i < size; i++) PITH_TRY(map_cast_one(r, r->out[0], i, values, -1));
+    }
     for (int64_t i = 0; i < n; i++) {
         if (sparse) {
             if (key[i] < 0 || key[i] >= size)

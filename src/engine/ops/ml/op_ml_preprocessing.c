@@ -150,14 +150,16 @@ static pith_status preprocess_run_normalizer(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
     int64_t columns = preprocess_columns_of(r->in[0]), count = pith__tensor_count(r->in[0]);
-    for (int64_t row = 0; columns && row < count / columns; row++) {
-        const double *x = w.in[0] + row * columns;
-        double sum = kind ? 0 : -INFINITY;
-        for (int64_t i = 0; i < columns; i++)
-            sum = kind == 0 ? fmax(sum, x[i]) : sum + (kind == 1 ? fabs(x[i]) : x[i] * x[i]);
-        if (kind == 2) sum = sqrt(sum);
-        for (int64_t i = 0; i < columns; i++)
-            w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];
+    if (columns) {
+        for (int64_t row = 0; row < count / columns; row++) {
+            const double *x = w.in[0] + row * columns;
+            double sum = kind ? 0 : -INFINITY;
+            for (int64_t i = 0; i < columns; i++)
+                sum = kind == 0 ? fmax(sum, x[i]) : sum + (kind == 1 ? fabs(x[i]) : x[i] * x[i]);
+            if (kind == 2) sum = sqrt(sum);
+            for (int64_t i = 0; i < columns; i++)
+                w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];
+        }
     }
     pith__wide_close(&w, r);
     return PITH_OK;

@@ -184,10 +184,12 @@ static int attention_precision(const pith__attend_kernels *s, const pith__node *
 }
 
 static pith_status attention_check_given_lengths(const pith__run *r, const pith__attend *a) {
-    for (int64_t b = 0; a->lengths && b < a->batch; b++) {
-        if (a->lengths[b] < 0 || a->lengths[b] > a->keys)
-            return pith__op_fail(r, "nonpad_kv_seqlen[%lld] is %lld, and there are %lld keys",
-                                 (long long)b, (long long)a->lengths[b], (long long)a->keys);
+    if (a->lengths) {
+        for (int64_t b = 0; b < a->batch; b++) {
+            if (a->lengths[b] < 0 || a->lengths[b] > a->keys)
+                return pith__op_fail(r, "nonpad_kv_seqlen[%lld] is %lld, and there are %lld keys",
+                                     (long long)b, (long long)a->lengths[b], (long long)a->keys);
+        }
     }
     return PITH_OK;
 }
@@ -214,13 +216,15 @@ static pith_status attention_scratch(const pith__infer *c, const void *state, in
 static void attention_join(char *to, const pith_tensor *past, const char *x, const int64_t at[3],
                            const pith__attend *a, int64_t size, size_t element) {
     size_t row = (size_t)size * element, before = (size_t)a->past * row;
-    for (int64_t i = 0; i < a->batch * a->kv_heads && row; i++) {
-        int64_t b = i / a->kv_heads, h = i % a->kv_heads;
-        char *own = to + (size_t)(i * a->keys) * row;
-        if (before) memcpy(own, (const char *)past->data + (size_t)i * before, before);
-        for (int64_t k = 0; k < a->keys - a->past; k++)
-            memcpy(own + (size_t)(a->past + k) * row,
-                   x + (size_t)(b * at[0] + h * at[1] + k * at[2]) * element, row);
+    if (row) {
+        for (int64_t i = 0; i < a->batch * a->kv_heads; i++) {
+            int64_t b = i / a->kv_heads, h = i % a->kv_heads;
+            char *own = to + (size_t)(i * a->keys) * row;
+            if (before) memcpy(own, (const char *)past->data + (size_t)i * before, before);
+            for (int64_t k = 0; k < a->keys - a->past; k++)
+                memcpy(own + (size_t)(a->past + k) * row,
+                       x + (size_t)(b * at[0] + h * at[1] + k * at[2]) * element, row);
+        }
     }
 }
 

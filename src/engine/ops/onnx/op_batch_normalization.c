@@ -119,9 +119,11 @@ static pith_status batch_norm_run(pith__run *r) {
             variance = squares / n;
         }
         double scale = w.in[1][c] / sqrt(variance + epsilon), shift = w.in[2][c];
-        for (int64_t i = 0; w.out[0] && i < l.batch * l.inner; i++) {
-            int64_t at = (i / l.inner * l.channels + c) * l.inner + i % l.inner;
-            w.out[0][at] = (w.in[0][at] - mean) * scale + shift;
+        if (w.out[0]) {
+            for (int64_t i = 0; i < l.batch * l.inner; i++) {
+                int64_t at = (i / l.inner * l.channels + c) * l.inner + i % l.inner;
+                w.out[0][at] = (w.in[0][at] - mean) * scale + shift;
+            }
         }
     }
     pith__wide_close(&w, r);

@@ -41,17 +41,21 @@ static pith_status causal_conv_run(pith__run *r) {
     for (int64_t row = 0; row < x->dims[0] * channels; row++) {
         const double *now = w.in[0] + row * length, *weight = w.in[1] + row % channels * taps;
         const double *old = past ? w.in[3] + row * before : NULL;
-        for (int64_t t = 0; w.out[0] && t < length; t++) {
-            double sum = bias ? w.in[2][row % channels] : 0;
-            for (int64_t k = 0; k < taps; k++) {
-                int64_t at = t + k - before;
-                sum += weight[k] * (at >= 0 ? now[at] : old ? old[before + at] : 0);
+        if (w.out[0]) {
+            for (int64_t t = 0; t < length; t++) {
+                double sum = bias ? w.in[2][row % channels] : 0;
+                for (int64_t k = 0; k < taps; k++) {
+                    int64_t at = t + k - before;
+                    sum += weight[k] * (at >= 0 ? now[at] : old ? old[before + at] : 0);
+                }
+                w.out[0][row * length + t] = silu ? sum / (1 + exp(-sum)) : sum;
             }
-            w.out[0][row * length + t] = silu ? sum / (1 + exp(-sum)) : sum;
         }
-        for (int64_t k = 0; r->out_count > 1 && w.out[1] && k < before; k++) {
-            int64_t at = length + k - before;
-            w.out[1][row * before + k] = at >= 0 ? now[at] : old ? old[before + at] : 0;
+        if (r->out_count > 1 && w.out[1]) {
+            for (int64_t k = 0; k < before; k++) {
+                int64_t at = length + k - before;
+                w.out[1][row * before + k] = at >= 0 ? now[at] : old ? old[before + at] : 0;
+            }
         }
     }
     pith__wide_close(&w, r);

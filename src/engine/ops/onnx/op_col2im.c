@@ -65,9 +65,11 @@ static pith_status col2im_run(pith__run *r) {
                 at /= counts[d];
                 k /= block[d];
             }
-            for (int p = 0; inside && p < parts; p++)
-                w.out[0][(row / volume * size + index) * parts + p] +=
-                    w.in[0][(row * blocks + b) * parts + p];
+            if (inside) {
+                for (int p = 0; p < parts; p++)
+                    w.out[0][(row / volume * size + index) * parts + p] +=
+                        w.in[0][(row * blocks + b) * parts + p];
+            }
         }
     }
     pith__wide_close(&w, r);

@@ -31,10 +31,12 @@ static pith_status compress_run(pith__run *r) {
             given = pith__tensor_count(condition), found = 0;
     size_t bytes = pith__element_size(x->dtype);
     int64_t shape[PITH_MAX_RANK] = { 0 };
-    for (int i = 0; !flat && i < x->rank; i++) {
-        shape[i] = x->dims[i];
-        if (i < axis) outer *= x->dims[i];
-        if (i > axis) bytes *= (size_t)x->dims[i];
+    if (!flat) {
+        for (int i = 0; i < x->rank; i++) {
+            shape[i] = x->dims[i];
+            if (i < axis) outer *= x->dims[i];
+            if (i > axis) bytes *= (size_t)x->dims[i];
+        }
     }
     const uint8_t *keep = condition->data;
     if (given > n) given = n;
@@ -42,11 +44,13 @@ static pith_status compress_run(pith__run *r) {
     shape[flat ? 0 : axis] = found;
     PITH_TRY(pith__run_alloc(r, 0, x->dtype, flat ? 1 : x->rank, shape));
     char *y = r->out[0]->data;
-    for (int64_t o = 0; o < outer && bytes; o++) {
-        for (int64_t i = 0; i < given; i++) {
-            if (!keep[i]) continue;
-            memcpy(y, (const char *)x->data + (size_t)(o * n + i) * bytes, bytes);
-            y += bytes;
+    if (bytes) {
+        for (int64_t o = 0; o < outer; o++) {
+            for (int64_t i = 0; i < given; i++) {
+                if (!keep[i]) continue;
+                memcpy(y, (const char *)x->data + (size_t)(o * n + i) * bytes, bytes);
+                y += bytes;
+            }
         }
     }
     return PITH_OK;

@@ -363,9 +363,11 @@ static void conv_product(const job *j, const char *a, const char *b, char *packe
                        .b_row = n,
                        .b_column = 1 };
     s->matmul(&p, 0, m);
-    for (int64_t i = 0; stride != n && i < m; i++) {
-        memcpy(to + (size_t)(i * stride) * sizeof(double), dense + (size_t)(i * n) * sizeof(double),
-               (size_t)n * sizeof(double));
+    if (stride != n) {
+        for (int64_t i = 0; i < m; i++) {
+            memcpy(to + (size_t)(i * stride) * sizeof(double),
+                   dense + (size_t)(i * n) * sizeof(double), (size_t)n * sizeof(double));
+        }
     }
 }
 
@@ -415,11 +417,13 @@ static void conv_widen_integers(double *to, const pith_tensor *t, const pith_ten
                                 int64_t row) {
     int64_t total = pith__tensor_count(t), zeros = zero ? pith__tensor_count(zero) : 0;
     pith__convert(to, PITH_F64, 0, t->data, t->dtype, 0, total, true);
-    for (int64_t i = 0; zeros && i < total; i++) {
-        double z;
-        pith__convert(&z, PITH_F64, 0, zero->data, zero->dtype, zeros == 1 ? 0 : i / row % zeros, 1,
-                      true);
-        to[i] -= z;
+    if (zeros) {
+        for (int64_t i = 0; i < total; i++) {
+            double z;
+            pith__convert(&z, PITH_F64, 0, zero->data, zero->dtype,
+                          zeros == 1 ? 0 : i / row % zeros, 1, true);
+            to[i] -= z;
+        }
     }
 }
 

@@ -148,7 +148,9 @@ static pith_status einsum_infer(pith__infer *c) {
         return pith__fail_dtype(c->err, dtype);
     PITH_TRY(einsum_read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
     pith__dim dims[PITH_MAX_RANK];
-    for (int d = 0; known && d < e.out_rank; d++) dims[d] = e.sizes[(int)e.out[d]];
+    if (known) {
+        for (int d = 0; d < e.out_rank; d++) dims[d] = e.sizes[(int)e.out[d]];
+    }
     pith__type_set(&c->out[0], c->in[0]->dtype, known ? e.out_rank : -1, dims);
     return PITH_OK;
 }

@@ -203,7 +203,9 @@ static void grid_sample_put_f32(const job *j, int64_t image, int64_t p, int64_t 
     const int64_t stride = (n + 15) / 16 * 16;
     for (int64_t i = 0; i < stride; i++, u += j->axes) {
         double wide[MAX_AXES];
-        for (int d = 0; i < n && d < j->axes; d++) wide[d] = (double)u[d];
+        if (i < n) {
+            for (int d = 0; d < j->axes; d++) wide[d] = (double)u[d];
+        }
         if (i < n) grid_sample_list(j, wide, list);
         for (int64_t k = 0; k < j->taps; k++) {
             at[k * stride + i] = i < n ? (int32_t)list[k].at : -1;

@@ -13,10 +13,12 @@ static pith_status image_decoder_infer(pith__infer *c) {
 static void image_decoder_copy(uint8_t *y, const pith_image *image, bool bgr) {
     size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
     memcpy(y, image->pixels, bytes);
-    for (size_t i = 0; bgr && i < bytes; i += 3) {
-        uint8_t red = y[i];
-        y[i] = y[i + 2];
-        y[i + 2] = red;
+    if (bgr) {
+        for (size_t i = 0; i < bytes; i += 3) {
+            uint8_t red = y[i];
+            y[i] = y[i + 2];
+            y[i + 2] = red;
+        }
     }
 }
 

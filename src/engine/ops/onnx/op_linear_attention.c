@@ -140,27 +140,33 @@ static pith_status linear_attention_run(pith__run *r) {
             int64_t row = b * time + t;
             const double *k = w.in[1] + (row * s->kv_heads + h) * dk,
                          *v = w.in[2] + (row * s->kv_heads + h) * dv;
-            for (int64_t d = 0; s->gated && d < dk; d++) {
-                double keep =
-                    exp(w.in[4][(row * s->kv_heads + h) * decays + (decays == 1 ? 0 : d)]);
-                for (int64_t m = 0; m < dv; m++) state[d * dv + m] *= keep;
+            if (s->gated) {
+                for (int64_t d = 0; d < dk; d++) {
+                    double keep =
+                        exp(w.in[4][(row * s->kv_heads + h) * decays + (decays == 1 ? 0 : d)]);
+                    for (int64_t m = 0; m < dv; m++) state[d * dv + m] *= keep;
+                }
             }
             double beta = s->delta ? w.in[5][row * betas + (betas == 1 ? 0 : h)] : 1;
             for (int64_t m = 0; m < dv; m++) {
                 double known = 0;
-                for (int64_t d = 0; s->delta && d < dk; d++) known += state[d * dv + m] * k[d];
+                if (s->delta) {
+                    for (int64_t d = 0; d < dk; d++) known += state[d * dv + m] * k[d];
+                }
                 value[m] = beta * (v[m] - known);
             }
             for (int64_t d = 0; d < dk; d++)
                 for (int64_t m = 0; m < dv; m++) state[d * dv + m] += k[d] * value[m];
-            for (int64_t g = 0; w.out[0] && g < group; g++) {
-                int64_t y_row = row * s->heads + h * group + g,
-                        q_row = row * s->q_heads + (h * group + g) / share;
-                for (int64_t m = 0; m < dv; m++) {
-                    double sum = 0;
-                    for (int64_t d = 0; d < dk; d++)
-                        sum += w.in[0][q_row * dk + d] * state[d * dv + m];
-                    w.out[0][y_row * dv + m] = scale * sum;
+            if (w.out[0]) {
+                for (int64_t g = 0; g < group; g++) {
+                    int64_t y_row = row * s->heads + h * group + g,
+                            q_row = row * s->q_heads + (h * group + g) / share;
+                    for (int64_t m = 0; m < dv; m++) {
+                        double sum = 0;
+                        for (int64_t d = 0; d < dk; d++)
+                            sum += w.in[0][q_row * dk + d] * state[d * dv + m];
+                        w.out[0][y_row * dv + m] = scale * sum;
+                    }
                 }
             }
         }

@@ -38,10 +38,12 @@ static pith_status losses_infer(pith__infer *c) {
     if (x->rank >= 0 && labels->rank >= 0 && labels->rank != x->rank - 1)
         return pith__op_fail(c, "labels have %d dimensions, %d are needed", labels->rank,
                              x->rank - 1);
-    for (int i = 0; x->rank >= 0 && i < labels->rank; i++) {
-        pith__dim d = x->dims[i ? i + 1 : 0];
-        if (pith__dim_known(d) && pith__dim_known(labels->dims[i]) && d != labels->dims[i])
-            return pith__op_fail(c, "labels do not fit the scores in dimension %d", i);
+    if (x->rank >= 0) {
+        for (int i = 0; i < labels->rank; i++) {
+            pith__dim d = x->dims[i ? i + 1 : 0];
+            if (pith__dim_known(d) && pith__dim_known(labels->dims[i]) && d != labels->dims[i])
+                return pith__op_fail(c, "labels do not fit the scores in dimension %d", i);
+        }
     }
     pith__type_set(&c->out[0], x->dtype, reduction == NONE ? labels->rank : 0, labels->dims);
     if (c->out_count > 1) pith__type_set(&c->out[1], x->dtype, x->rank, x->dims);

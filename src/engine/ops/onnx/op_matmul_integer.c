@@ -178,7 +178,9 @@ static void matmul_integer_columns(float *to, const pith__run *r, int input, int
     const pith_tensor *t = r->in[input];
     const bool one = pith__tensor_count(t) == 1;
     pith__convert(to, PITH_F32, 0, t->data, t->dtype, one ? 0 : j, one ? 1 : n, true);
-    for (int64_t i = 1; one && i < n; i++) to[i] = to[0];
+    if (one) {
+        for (int64_t i = 1; i < n; i++) to[i] = to[0];
+    }
 }
 
 /* Row i of columns j to j + n as f32, or as bytes. Sums are multiplied by a_scale * b_scale /
@@ -247,15 +249,17 @@ static void matmul_integer_find_matrices(int64_t at[2], const sizes *z, const pi
                                          const pith_tensor *b, int64_t i) {
     int64_t stride[2] = { z->m * z->k, z->k * z->n };
     at[0] = at[1] = 0;
-    for (int d = 3; z->count > 1 && d <= z->rank; d++) {
-        int64_t own[2] = { d <= a->rank ? a->dims[a->rank - d] : 1,
-                           d <= b->rank ? b->dims[b->rank - d] : 1 };
-        int64_t size = own[0] == 1 ? own[1] : own[0];
-        for (int o = 0; o < 2; o++) {
-            if (own[o] != 1) at[o] += i % size * stride[o];
-            stride[o] *= own[o];
+    if (z->count > 1) {
+        for (int d = 3; d <= z->rank; d++) {
+            int64_t own[2] = { d <= a->rank ? a->dims[a->rank - d] : 1,
+                               d <= b->rank ? b->dims[b->rank - d] : 1 };
+            int64_t size = own[0] == 1 ? own[1] : own[0];
+            for (int o = 0; o < 2; o++) {
+                if (own[o] != 1) at[o] += i % size * stride[o];
+                stride[o] *= own[o];
+            }
+            i /= size;
         }
-        i /= size;
     }
 }
 

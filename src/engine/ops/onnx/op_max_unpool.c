@@ -22,8 +22,11 @@ static pith_status max_unpool_infer(pith__infer *c) {
     pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
     for (int d = 0; d < x->rank - 2; d++)
         c->out[0].dims[2 + d] = max_unpool_unpooled(c, x->rank - 2, d);
-    for (int d = 0; c->in_count > 2 && c->in[2] && d < x->rank; d++)
-        if (!pith__type_elem(c->in[2], d, &c->out[0].dims[d])) c->out[0].dims[d] = PITH_DIM_UNKNOWN;
+    if (c->in_count > 2 && c->in[2]) {
+        for (int d = 0; d < x->rank; d++)
+            if (!pith__type_elem(c->in[2], d, &c->out[0].dims[d]))
+                c->out[0].dims[d] = PITH_DIM_UNKNOWN;
+    }
     return PITH_OK;
 }
 

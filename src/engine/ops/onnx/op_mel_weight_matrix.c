@@ -42,8 +42,11 @@ static pith_status mel_run(pith__run *r) {
             edge[k] = (int64_t)e;
         }
         if (edge[0] == edge[1]) pith__wide_put(y, edge[1] * bins + b, 1);
-        for (int64_t j = edge[0]; edge[1] > edge[0] && j <= edge[1]; j++)
-            pith__wide_put(y, j * bins + b, (double)(j - edge[0]) / (double)(edge[1] - edge[0]));
+        if (edge[1] > edge[0]) {
+            for (int64_t j = edge[0]; j <= edge[1]; j++)
+                pith__wide_put(y, j * bins + b,
+                               (double)(j - edge[0]) / (double)(edge[1] - edge[0]));
+        }
         for (int64_t j = edge[1]; j < edge[2]; j++)
             pith__wide_put(y, j * bins + b, (double)(edge[2] - j) / (double)(edge[2] - edge[1]));
     }

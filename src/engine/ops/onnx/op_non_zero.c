@@ -45,15 +45,17 @@ static pith_status non_zero_run(pith__run *r) {
     }
     PITH_TRY(pith__run_alloc(r, 0, PITH_I64, 2, (int64_t[]){ x->rank, found }));
     int64_t *y = r->out[0]->data;
-    for (int64_t i = 0, n; i < total && x->rank; i += n) {
-        n = total - i < SELECTED ? total - i : SELECTED;
-        non_zero_block(set, x, i, n);
-        for (int64_t k = 0; k < n; k++) {
-            if (!set[k]) continue;
-            for (; i + k >= row_begin + row; row_begin += row)
-                for (int d = last - 1; d >= 0 && ++place[d] == x->dims[d]; d--) place[d] = 0;
-            for (int d = 0; d < last; d++) y[d * found + at] = place[d];
-            y[last * found + at++] = i + k - row_begin;
+    if (x->rank) {
+        for (int64_t i = 0, n; i < total; i += n) {
+            n = total - i < SELECTED ? total - i : SELECTED;
+            non_zero_block(set, x, i, n);
+            for (int64_t k = 0; k < n; k++) {
+                if (!set[k]) continue;
+                for (; i + k >= row_begin + row; row_begin += row)
+                    for (int d = last - 1; d >= 0 && ++place[d] == x->dims[d]; d--) place[d] = 0;
+                for (int d = 0; d < last; d++) y[d * found + at] = place[d];
+                y[last * found + at++] = i + k - row_begin;
+            }
         }
     }
     return PITH_OK;

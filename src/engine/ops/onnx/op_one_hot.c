@@ -46,13 +46,15 @@ static pith_status one_hot_run(pith__run *r) {
     for (int i = axis + 1; i < y->rank; i++) inner *= y->dims[i];
     pith__fill(y->data, r->in[2]->data, outer * n * inner, size);
     const char *on = (const char *)r->in[2]->data + size;
-    for (int64_t i = 0; i < outer * inner && n; i++) {
-        int64_t at;
-        pith__convert(&at, PITH_I64, 0, x->data, x->dtype, i, 1, true);
-        if (at < 0) at += n;
-        if (at >= 0 && at < n)
-            memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size, on,
-                   size);
+    if (n) {
+        for (int64_t i = 0; i < outer * inner; i++) {
+            int64_t at;
+            pith__convert(&at, PITH_I64, 0, x->data, x->dtype, i, 1, true);
+            if (at < 0) at += n;
+            if (at >= 0 && at < n)
+                memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size,
+                       on, size);
+        }
     }
     return PITH_OK;
 }

@@ -22,7 +22,9 @@ static pith_status pad_resolve(pith__dim begin[], pith__dim end[], bool *known, 
                                pith__numbers *axes, bool has_axes, int rank, pith_error *err) {
     *known = pads->count >= 0 && axes->count >= 0;
     for (int i = 0; i < rank; i++) begin[i] = end[i] = 0;
-    for (int i = 0; has_axes && i < axes->count; i++) *known &= pith__dim_known(axes->items[i]);
+    if (has_axes) {
+        for (int i = 0; i < axes->count; i++) *known &= pith__dim_known(axes->items[i]);
+    }
     if (!*known) return PITH_OK;
     int count = has_axes ? axes->count : rank;
     if (pads->count != 2 * count)

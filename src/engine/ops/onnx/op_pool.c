@@ -123,9 +123,11 @@ static void pool_divide(const job *j, const pith__taps *a, float *counts) {
     int64_t known = -1;
     for (int64_t row = 0; row < a->rows; row++) {
         int64_t outer = last ? pith__window_places(&j->w, 0, row, s->p != 0) : 1;
-        for (int64_t i = 0; outer != known && i < a->columns; i++)
-            counts[i] =
-                (float)((double)outer * (double)pith__window_places(&j->w, last, i, s->p != 0));
+        if (outer != known) {
+            for (int64_t i = 0; i < a->columns; i++)
+                counts[i] =
+                    (float)((double)outer * (double)pith__window_places(&j->w, last, i, s->p != 0));
+        }
         known = outer;
         float *y = a->y + row * a->columns;
         s->div(y, y, counts, a->columns, 1, 1);
@@ -159,8 +161,10 @@ static void pool_run_direct(const job *j, int64_t first, int64_t last, int worke
     const state *s = j->r->state;
     const int axis = j->w.rank - 1;
     float *own = (float *)j->r->scratch + worker * j->floats;
-    for (int64_t i = 0; s->div && i < j->w.out[axis]; i++)
-        own[i] = (float)pith__window_places(&j->w, axis, i, s->p != 0);
+    if (s->div) {
+        for (int64_t i = 0; i < j->w.out[axis]; i++)
+            own[i] = (float)pith__window_places(&j->w, axis, i, s->p != 0);
+    }
     s->direct(&(pith__pool_planes){ .w = &j->w,
                                     .x = (const float *)j->r->in[0]->data + first * j->in,
                                     .y = (float *)j->r->out[0]->data + first * j->out,
@@ -193,9 +197,11 @@ static void pool_run_part(void *context, size_t part, int worker) {
         int64_t *own = indices ? indices + c * j->out : NULL;
         s->fn((char *)j->r->out[0]->data + (size_t)(c * j->out) * j->size, own,
               (const char *)j->r->in[0]->data + (size_t)(c * j->in) * j->size, &j->w, s->p);
-        for (int64_t i = 0; own && i < j->out; i++) {
-            if (columns_first) own[i] = own[i] % j->w.in[1] * j->w.in[0] + own[i] / j->w.in[1];
-            own[i] += c * j->in;
+        if (own) {
+            for (int64_t i = 0; i < j->out; i++) {
+                if (columns_first) own[i] = own[i] % j->w.in[1] * j->w.in[0] + own[i] / j->w.in[1];
+                own[i] += c * j->in;
+            }
         }
     }
 }

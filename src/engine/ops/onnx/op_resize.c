@@ -242,7 +242,9 @@ static void resize_make_taps(const resize *s, double x, double scale, int64_t le
         if (outside && s->exclude_outside) weight[k] = 0;
         sum += weight[k];
     }
-    for (int64_t k = 0; (s->antialias || s->exclude_outside) && k < 2 * half; k++) weight[k] /= sum;
+    if (s->antialias || s->exclude_outside) {
+        for (int64_t k = 0; k < 2 * half; k++) weight[k] /= sum;
+    }
 }
 
 static void resize_sizes_of(const pith__type *x, const target *t, int64_t *widest, int64_t *taps,
@@ -263,18 +265,22 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
     int count = 0;
     *most = 0;
     for (int d = 0; d < rank; d++) shape[d] = dims[d];
-    for (int d = rank - 1; s->f32 && d >= 0; d--) {
-        if (t->size[d] == dims[d] && t->scale[d] == 1) continue;
-        pith__resample_axis *a = &axes[count++];
-        int64_t result = 1;
-        *a = (pith__resample_axis){ .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1 };
-        a->taps = 2 * resize_half_taps(s, t->scale[d], dims[d]);
-        if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
-        for (int i = 0; i < rank; i++)
-            *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
-        shape[d] = t->size[d];
-        for (int i = 0; i < rank; i++) result *= shape[i];
-        if (result > *most) *most = result;
+    if (s->f32) {
+        for (int d = rank - 1; d >= 0; d--) {
+            if (t->size[d] == dims[d] && t->scale[d] == 1) continue;
+            pith__resample_axis *a = &axes[count++];
+            int64_t result = 1;
+            *a = (pith__resample_axis){
+                .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1
+            };
+            a->taps = 2 * resize_half_taps(s, t->scale[d], dims[d]);
+            if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
+            for (int i = 0; i < rank; i++)
+                *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
+            shape[d] = t->size[d];
+            for (int i = 0; i < rank; i++) result *= shape[i];
+            if (result > *most) *most = result;
+        }
     }
     return count;
 }
@@ -339,9 +345,11 @@ static void resize_nearest_look(nearest *j) {
     const int64_t *index = last >= 0 ? j->index[last] : NULL;
     j->inside = true;
     j->doubled = index && j->row % 2 == 0;
-    for (int64_t k = 0; index && k < j->row; k++) {
-        j->inside &= index[k] >= 0;
-        j->doubled &= index[k] == k / 2;
+    if (index) {
+        for (int64_t k = 0; k < j->row; k++) {
+            j->inside &= index[k] >= 0;
+            j->doubled &= index[k] == k / 2;
+        }
     }
 }
 
@@ -489,10 +497,13 @@ static void resize_run_axis(const resize *s, const target *t, int d, const doubl
             double *row = to + (o * size + i) * inner;
             for (int64_t k = 0; k < inner; k++)
                 row[k] = outside && k % parts == 0 ? s->extrapolation : 0;
-            for (int64_t tap = 0; !outside && tap < 2 * half; tap++) {
-                const double *source = from + (o * length + index[tap]) * inner;
-                for (int64_t k = 0; weight[tap] != 0 && k < inner; k++)
-                    row[k] += weight[tap] * source[k];
+            if (!outside) {
+                for (int64_t tap = 0; tap < 2 * half; tap++) {
+                    const double *source = from + (o * length + index[tap]) * inner;
+                    if (weight[tap] != 0) {
+                        for (int64_t k = 0; k < inner; k++) row[k] += weight[tap] * source[k];
+                    }
+                }
             }
         }
     }
@@ -508,9 +519,11 @@ static bool resize_run_f32(pith__run *r, const resize *s, const target *t) {
     if (!count) return false;
     char *at = r->scratch;
     float *buffers[2] = { NULL, NULL };
-    for (int i = 0; count > 1 && i < 2; i++) {
-        buffers[i] = (float *)(void *)at;
-        at += pith__round64((size_t)most * sizeof(float));
+    if (count > 1) {
+        for (int i = 0; i < 2; i++) {
+            buffers[i] = (float *)(void *)at;
+            at += pith__round64((size_t)most * sizeof(float));
+        }
     }
     for (int d = x->rank - 1; d >= 0; d--) {
         if (t->size[d] == x->dims[d] && t->scale[d] == 1) continue;
@@ -565,8 +578,9 @@ static pith_status resize_run(pith__run *r) {
         }
         outer *= t.size[d];
     }
-    for (int64_t i = 0; pith__dtype_is_int(x->dtype) && i < outer; i++)
-        from[i] = nearbyint(from[i]);
+    if (pith__dtype_is_int(x->dtype)) {
+        for (int64_t i = 0; i < outer; i++) from[i] = nearbyint(from[i]);
+    }
     pith__convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
     return PITH_OK;
 }

@@ -29,19 +29,21 @@ static pith_status reverse_sequence_run(pith__run *r) {
     int64_t n = x->dims[1 - batch], rows = x->dims[batch], at[2];
     size_t bytes = pith__element_size(x->dtype);
     for (int i = 2; i < x->rank; i++) bytes *= (size_t)x->dims[i];
-    for (int64_t b = 0; b < rows && bytes; b++) {
-        int64_t length = ((const int64_t *)r->in[1]->data)[b];
-        if (length < 0 || length > n) {
-            return pith__fail(r->err, PITH_ERR_RUN, "length %lld is out of range for %lld",
-                              (long long)length, (long long)n);
-        }
-        for (int64_t t = 0; t < n; t++) {
-            for (int k = 0; k < 2; k++) {
-                int64_t step = k && t < length ? length - 1 - t : t;
-                at[k] = batch ? step * rows + b : b * n + step;
+    if (bytes) {
+        for (int64_t b = 0; b < rows; b++) {
+            int64_t length = ((const int64_t *)r->in[1]->data)[b];
+            if (length < 0 || length > n) {
+                return pith__fail(r->err, PITH_ERR_RUN, "length %lld is out of range for %lld",
+                                  (long long)length, (long long)n);
             }
-            memcpy((char *)r->out[0]->data + (size_t)at[0] * bytes,
-                   (const char *)x->data + (size_t)at[1] * bytes, bytes);
+            for (int64_t t = 0; t < n; t++) {
+                for (int k = 0; k < 2; k++) {
+                    int64_t step = k && t < length ? length - 1 - t : t;
+                    at[k] = batch ? step * rows + b : b * n + step;
+                }
+                memcpy((char *)r->out[0]->data + (size_t)at[0] * bytes,
+                       (const char *)x->data + (size_t)at[1] * bytes, bytes);
+            }
         }
     }
     return PITH_OK;

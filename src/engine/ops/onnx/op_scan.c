@@ -31,9 +31,11 @@ static pith_status scan_upgrade(pith__node *node, pith_error *err) {
                     pith__node_set_int(node, "lengths", 1);
         return full ? pith__fail_memory(err, 0) : PITH_OK;
     }
-    for (int i = given; given && i < node->input_count; i++)
-        if (pith__node_set_input(node, i - 1, pith__node_input(node, i)))
-            return pith__fail_memory(err, 0);
+    if (given) {
+        for (int i = given; i < node->input_count; i++)
+            if (pith__node_set_input(node, i - 1, pith__node_input(node, i)))
+                return pith__fail_memory(err, 0);
+    }
     return given && pith__node_set_input_count(node, node->input_count - 1)
                ? pith__fail_memory(err, 0)
                : PITH_OK;
@@ -139,14 +141,16 @@ static pith_status scan_run_slices(scan *s, const pith_tensor *scanned, int64_t 
         for (int i = 0; i < l->results; i++)
             PITH_TRY(pith__stack_push(r, &s->stacks[i], &s->out[l->states + i]));
     }
-    for (int i = 0; length > 0 && length < total && i < l->results; i++) {
-        pith_tensor nothing;
-        PITH_TRY(pith__run_copy(r, &nothing, &s->out[l->states + i]));
-        if (nothing.dtype == PITH_STRING)
-            return pith__op_fail(r, "strings cannot be padded with zeros");
-        memset(nothing.data, 0, nothing.bytes);
-        for (int64_t k = length; k < total; k++)
-            PITH_TRY(pith__stack_push(r, &s->stacks[i], &nothing));
+    if (length > 0 && length < total) {
+        for (int i = 0; i < l->results; i++) {
+            pith_tensor nothing;
+            PITH_TRY(pith__run_copy(r, &nothing, &s->out[l->states + i]));
+            if (nothing.dtype == PITH_STRING)
+                return pith__op_fail(r, "strings cannot be padded with zeros");
+            memset(nothing.data, 0, nothing.bytes);
+            for (int64_t k = length; k < total; k++)
+                PITH_TRY(pith__stack_push(r, &s->stacks[i], &nothing));
+        }
     }
     return PITH_OK;
 }

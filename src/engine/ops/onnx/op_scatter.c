@@ -182,17 +182,20 @@ static pith_status scatter_run_nd_plain(pith__run *r) {
     for (int i = 0; i < indices->rank - 1; i++) rows *= indices->dims[i];
     for (int i = (int)length; i < x->rank; i++) n *= x->dims[i];
     scatter_copy_data(r);
-    for (int64_t i = 0; i < rows && n > 0; i++) {
-        int64_t to = 0;
-        for (int64_t k = 0; k < length; k++) {
-            int64_t at = scatter_index_at(indices, i * length + k), of = x->dims[k];
-            if (at < -of || at >= of) {
-                return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
-                                  (long long)at, (long long)of);
+    if (n > 0) {
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t to = 0;
+            for (int64_t k = 0; k < length; k++) {
+                int64_t at = scatter_index_at(indices, i * length + k), of = x->dims[k];
+                if (at < -of || at >= of) {
+                    return pith__fail(r->err, PITH_ERR_RUN,
+                                      "index %lld is out of range for size %lld", (long long)at,
+                                      (long long)of);
+                }
+                to += (at < 0 ? at + of : at) * strides[k];
             }
-            to += (at < 0 ? at + of : at) * strides[k];
+            scatter_put(r, to, i * n, n);
         }
-        scatter_put(r, to, i * n, n);
     }
     return PITH_OK;
 }

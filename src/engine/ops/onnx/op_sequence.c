@@ -254,13 +254,17 @@ static pith_status sequence_run_join(pith__run *r) {
     PITH_TRY(pith__run_alloc(r, 0, items[0].dtype, rank, dims));
     for (int k = 0; k < axis; k++) outer *= dims[k];
     size_t row = outer ? r->out[0]->bytes / (size_t)outer : 0, at = 0;
-    for (int64_t i = 0; i < count && row; i++) {
-        size_t bytes = items[i].bytes / (size_t)outer;
-        for (int64_t o = 0; o < outer && bytes; o++) {
-            memcpy((char *)r->out[0]->data + (size_t)o * row + at,
-                   (const char *)items[i].data + (size_t)o * bytes, bytes);
+    if (row) {
+        for (int64_t i = 0; i < count; i++) {
+            size_t bytes = items[i].bytes / (size_t)outer;
+            if (bytes) {
+                for (int64_t o = 0; o < outer; o++) {
+                    memcpy((char *)r->out[0]->data + (size_t)o * row + at,
+                           (const char *)items[i].data + (size_t)o * bytes, bytes);
+                }
+            }
+            at += bytes;
         }
-        at += bytes;
     }
     return PITH_OK;
 }
@@ -319,9 +323,11 @@ static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tens
     }
     item->data = r->exec->alloc(r->exec, item->bytes);
     if (!item->data) return pith__fail_memory(r->err, item->bytes);
-    for (int64_t o = 0; o < outer && bytes; o++) {
-        memcpy((char *)item->data + (size_t)o * bytes,
-               (const char *)x->data + (size_t)o * row + (size_t)begin * unit, bytes);
+    if (bytes) {
+        for (int64_t o = 0; o < outer; o++) {
+            memcpy((char *)item->data + (size_t)o * bytes,
+                   (const char *)x->data + (size_t)o * row + (size_t)begin * unit, bytes);
+        }
     }
     return PITH_OK;
 }

@@ -98,7 +98,9 @@ static pith_status slice_infer(pith__infer *c) {
     for (int i = 0; i < 4; i++) PITH_TRY(pith__infer_numbers(c, i + 1, &list[i]));
     bool known = x->rank >= 0 && list[0].count >= 0 && list[1].count >= 0 && list[2].count >= 0 &&
                  list[3].count >= 0;
-    for (int i = 0; axes && i < list[2].count; i++) known &= pith__dim_known(list[2].items[i]);
+    if (axes) {
+        for (int i = 0; i < list[2].count; i++) known &= pith__dim_known(list[2].items[i]);
+    }
     for (int i = 0; i < x->rank; i++) unknown[i] = PITH_DIM_UNKNOWN;
     if (!known) {
         pith__infer_set(c, 0, x->dtype, x->rank, unknown);

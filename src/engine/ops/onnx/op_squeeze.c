@@ -13,7 +13,9 @@ static pith_status squeeze_infer(pith__infer *c) {
     PITH_TRY(pith__infer_numbers(c, 1, &axes));
     bool named = pith__has_input(c, 1), known = x->rank >= 0 && axes.count >= 0;
     for (int i = 0; i < axes.count; i++) known &= axes.items[i] != PITH_DIM_UNKNOWN;
-    for (int i = 0; !named && i < x->rank; i++) known &= pith__dim_known(x->dims[i]);
+    if (!named) {
+        for (int i = 0; i < x->rank; i++) known &= pith__dim_known(x->dims[i]);
+    }
     if (!known) {
         int rank = named && x->rank >= 0 && axes.count >= 0 && axes.count <= x->rank
                        ? x->rank - axes.count

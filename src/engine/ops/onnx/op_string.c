@@ -81,11 +81,13 @@ static bool string_next_part(pith_str *rest, pith_str delimiter, bool last, pith
         return true;
     }
     if (!*more) return false;
-    for (size_t i = 0; !last && i + delimiter.size <= rest->size; i++) {
-        if (memcmp(rest->data + i, delimiter.data, delimiter.size) != 0) continue;
-        *part = (pith_str){ rest->data, i };
-        rest->data += i + delimiter.size, rest->size -= i + delimiter.size;
-        return true;
+    if (!last) {
+        for (size_t i = 0; i + delimiter.size <= rest->size; i++) {
+            if (memcmp(rest->data + i, delimiter.data, delimiter.size) != 0) continue;
+            *part = (pith_str){ rest->data, i };
+            rest->data += i + delimiter.size, rest->size -= i + delimiter.size;
+            return true;
+        }
     }
     *part = *rest;
     *more = false;

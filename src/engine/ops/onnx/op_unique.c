@@ -48,8 +48,10 @@ static pith_status unique_slices(pith__run *r, unique *u) {
             pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &u->axis, r->err));
     u->outer = u->inner = 1;
     u->n = u->flat ? pith__tensor_count(x) : x->dims[u->axis];
-    for (int i = 0; !u->flat && i < x->rank; i++)
-        *(i < u->axis ? &u->outer : i > u->axis ? &u->inner : &(int64_t){ 1 }) *= x->dims[i];
+    if (!u->flat) {
+        for (int i = 0; i < x->rank; i++)
+            *(i < u->axis ? &u->outer : i > u->axis ? &u->inner : &(int64_t){ 1 }) *= x->dims[i];
+    }
     u->length = u->outer * u->inner;
     u->size = pith__element_size(x->dtype);
     u->row = (size_t)u->length * u->size;
@@ -114,21 +116,27 @@ static void unique_group(unique *u, int dtype, bool sorted) {
     }
     for (int64_t g = 0; g < u->groups; g++) u->place[g] = g;
     int64_t next = 0;
-    for (int64_t i = 0; !sorted && i < u->n; i++) {
-        if (u->first[u->group[i]] == i) u->place[u->group[i]] = next++;
+    if (!sorted) {
+        for (int64_t i = 0; i < u->n; i++) {
+            if (u->first[u->group[i]] == i) u->place[u->group[i]] = next++;
+        }
     }
 }
 
 static pith_status unique_put_rows(pith__run *r, const unique *u) {
     const pith_tensor *x = r->in[0];
     int64_t shape[PITH_MAX_RANK] = { u->groups };
-    for (int i = 0; !u->flat && i < x->rank; i++) shape[i] = i == u->axis ? u->groups : x->dims[i];
+    if (!u->flat) {
+        for (int i = 0; i < x->rank; i++) shape[i] = i == u->axis ? u->groups : x->dims[i];
+    }
     PITH_TRY(pith__run_alloc(r, 0, x->dtype, u->flat ? 1 : x->rank, shape));
     int64_t one[2] = { u->outer, u->inner }, in[2] = { u->inner, 1 },
             out[2] = { u->groups * u->inner, 1 };
-    for (int64_t g = 0; g < u->groups && u->length; g++) {
-        pith__move((char *)r->out[0]->data + (size_t)(u->place[g] * u->inner) * u->size, out,
-                   u->rows + (size_t)u->first[g] * u->row, in, one, 2, u->size, NULL);
+    if (u->length) {
+        for (int64_t g = 0; g < u->groups; g++) {
+            pith__move((char *)r->out[0]->data + (size_t)(u->place[g] * u->inner) * u->size, out,
+                       u->rows + (size_t)u->first[g] * u->row, in, one, 2, u->size, NULL);
+        }
     }
     return PITH_OK;
 }
@@ -139,12 +147,16 @@ static pith_status unique_put_numbers(pith__run *r, const unique *u, int output)
     PITH_TRY(pith__run_alloc(r, output, PITH_I64, 1, output == 2 ? &u->n : &u->groups));
     int64_t *y = r->out[output]->data;
     if (output == 3) memset(y, 0, (size_t)u->groups * sizeof *y);
-    for (int64_t g = 0; output == 1 && g < u->groups; g++) y[u->place[g]] = u->first[g];
-    for (int64_t k = 0; output > 1 && k < u->n; k++) {
-        if (output == 2)
-            y[k] = u->place[u->group[k]];
-        else
-            y[u->place[u->group[k]]]++;
+    if (output == 1) {
+        for (int64_t g = 0; g < u->groups; g++) y[u->place[g]] = u->first[g];
+    }
+    if (output > 1) {
+        for (int64_t k = 0; k < u->n; k++) {
+            if (output == 2)
+                y[k] = u->place[u->group[k]];
+            else
+                y[u->place[u->group[k]]]++;
+        }
     }
     return PITH_OK;
 }

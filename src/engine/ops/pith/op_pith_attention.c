@@ -79,9 +79,11 @@ static bool attention_read_pitches(const pith__node *node, int64_t *pitches) {
     pitches[Q] = pitches[K] = size;
     pitches[V] = pith__node_int(node, "v_size", 0);
     if (given && count != 3) return false;
-    for (int i = 0; given && i < 3; i++) {
-        if (given[i] < 0 || given[i] > LIMIT) return false;
-        pitches[i] = given[i];
+    if (given) {
+        for (int i = 0; i < 3; i++) {
+            if (given[i] < 0 || given[i] > LIMIT) return false;
+            pitches[i] = given[i];
+        }
     }
     return true;
 }
@@ -170,9 +172,13 @@ static pith_status attention_prepare(pith__prepare *c) {
         (pith__mask_numbers)pith__node_int(c->node, "mask_numbers", PITH_MASK_ANY_KEEPS);
     size_t count;
     const int64_t *columns = pith__node_ints(c->node, "columns", &count);
-    for (size_t i = 0; columns && i < 3 && i < count; i++) s->columns[i] = columns[i];
+    if (columns) {
+        for (size_t i = 0; i < 3 && i < count; i++) s->columns[i] = columns[i];
+    }
     const float *skipped = pith__node_floats(c->node, "skipped", &count);
-    for (size_t i = 0; skipped && i < 3 && i < count; i++) s->skipped[i] = skipped[i];
+    if (skipped) {
+        for (size_t i = 0; i < 3 && i < count; i++) s->skipped[i] = skipped[i];
+    }
     if (!attention_read_pitches(c->node, s->pitches))
         return pith__fail(c->err, PITH_ERR_FORMAT, "pitches are impossible");
     c->state = s;
@@ -469,9 +475,11 @@ static void attention_cost(const pith__run *r, pith__cost *cost) {
     int64_t rows = pith__tensor_count(r->out[0]) / (s->heads * s->v_size);
     double pairs =
         offsets ? 0 : (double)rows * (double)attention_keys_max(s, r->in[K]->dims, false);
-    for (int64_t b = 0; offsets && offsets->data && b + 1 < offsets->dims[0]; b++) {
-        const int64_t *at = (const int64_t *)offsets->data + b;
-        pairs += (double)(at[1] - at[0]) * (double)(at[1] - at[0]);
+    if (offsets && offsets->data) {
+        for (int64_t b = 0; b + 1 < offsets->dims[0]; b++) {
+            const int64_t *at = (const int64_t *)offsets->data + b;
+            pairs += (double)(at[1] - at[0]) * (double)(at[1] - at[0]);
+        }
     }
     cost->operations = 2.0 * pairs * (double)(s->heads * (s->size + s->v_size));
     /* One value may serve for all three: only its own rows are read. */

@@ -139,8 +139,9 @@ static pith_status linear_prepare(pith__prepare *c) {
             (pith__pack_matrix){ i, linear_is_transposed(c->node, i / 2), 0, n, n0 * s->k };
         const pith_tensor *b = i + 1 < c->in_count && c->in[i + 1] ? c->in[i + 1]->data : NULL;
         /* x + -0.0 is x, for every x. */
-        for (int64_t j = 0; has_bias && j < n; j++)
-            s->bias[n0 + j] = b ? linear_element(b, j) : -0.0f;
+        if (has_bias) {
+            for (int64_t j = 0; j < n; j++) s->bias[n0 + j] = b ? linear_element(b, j) : -0.0f;
+        }
     }
     c->state = s;
     return s->way->prepare(s, c, weights, count);

@@ -90,9 +90,11 @@ static void rotary_part(void *context, size_t index, int worker) {
         a.cosine += i % w->positions * w->width;
         a.sine += i % w->positions * w->width;
         w->fn(&a);
-        for (int64_t h = 0; w->rest && h < a.heads; h++)
-            memcpy(a.y + h * a.y_pitch + a.size, a.x + h * a.x_pitch + a.size,
-                   (size_t)w->rest * sizeof *a.y);
+        if (w->rest) {
+            for (int64_t h = 0; h < a.heads; h++)
+                memcpy(a.y + h * a.y_pitch + a.size, a.x + h * a.x_pitch + a.size,
+                       (size_t)w->rest * sizeof *a.y);
+        }
     }
 }
 

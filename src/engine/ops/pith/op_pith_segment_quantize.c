@@ -38,8 +38,12 @@ static void segment_quantize_text(void *context, size_t text, int worker) {
     float scale, zero;
     pith__dynamic_scale(&scale, &zero, s->x + from * s->width, (size_t)((to - from) * s->width),
                         s->loops->range);
-    for (int64_t i = from; s->scales && i < to; i++) s->scales[i] = scale;
-    for (int64_t i = from; s->zeros && i < to; i++) s->zeros[i] = (uint8_t)zero;
+    if (s->scales) {
+        for (int64_t i = from; i < to; i++) s->scales[i] = scale;
+    }
+    if (s->zeros) {
+        for (int64_t i = from; i < to; i++) s->zeros[i] = (uint8_t)zero;
+    }
     if (s->y)
         s->loops->quantize(s->x + from * s->width, s->y + from * s->width,
                            (size_t)((to - from) * s->width), scale, 0.0f - zero, 255.0f - zero,

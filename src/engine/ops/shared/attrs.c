@@ -206,10 +206,12 @@ static pith_status attr_check_ints(const pith__attr *attr, const pith__attr_rule
 static pith_status attr_check_floats(const pith__attr *attr, const pith__attr_rule *rule,
                                      const float *items, size_t count, pith_error *err) {
     char value[32];
-    for (size_t i = 0; i < count && rule->ranged; i++) {
-        if (items[i] >= (float)rule->low && items[i] <= (float)rule->high) continue;
-        snprintf(value, sizeof value, "%.9g", (double)items[i]);
-        return attr_fail_value(attr, rule, i, value, err);
+    if (rule->ranged) {
+        for (size_t i = 0; i < count; i++) {
+            if (items[i] >= (float)rule->low && items[i] <= (float)rule->high) continue;
+            snprintf(value, sizeof value, "%.9g", (double)items[i]);
+            return attr_fail_value(attr, rule, i, value, err);
+        }
     }
     return PITH_OK;
 }
@@ -217,10 +219,12 @@ static pith_status attr_check_floats(const pith__attr *attr, const pith__attr_ru
 static pith_status attr_check_strings(const pith__attr *attr, const pith__attr_rule *rule,
                                       const pith_str *items, size_t count, pith_error *err) {
     char value[208];
-    for (size_t i = 0; i < count && rule->allowed.size; i++) {
-        if (attr_is_alternative(rule->allowed, items[i])) continue;
-        snprintf(value, sizeof value, "'" PITH_STR_FMT "'", PITH_STR_ARG(items[i]));
-        return attr_fail_value(attr, rule, i, value, err);
+    if (rule->allowed.size) {
+        for (size_t i = 0; i < count; i++) {
+            if (attr_is_alternative(rule->allowed, items[i])) continue;
+            snprintf(value, sizeof value, "'" PITH_STR_FMT "'", PITH_STR_ARG(items[i]));
+            return attr_fail_value(attr, rule, i, value, err);
+        }
     }
     return PITH_OK;
 }
@@ -364,15 +368,17 @@ bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset,
                       size_t size) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     const size_t count = op->attrs ? attr_read_rules(op, false, rules) : 0;
-    for (size_t i = 0; op->attrs && i < node->attr_count; i++) {
-        const pith__attr *attr = &node->attrs[i];
-        const size_t k = attr_find_rule(rules, count, attr->name, opset);
-        if (attr_is_internal(attr->name) ||
-            (k < count && !attr_attrs_check_value(attr, &rules[k], NULL)))
-            continue;
-        snprintf(why, size, "attribute '" PITH_STR_FMT "'%s", PITH_STR_ARG(attr->name),
-                 k < count ? " with its value" : "");
-        return false;
+    if (op->attrs) {
+        for (size_t i = 0; i < node->attr_count; i++) {
+            const pith__attr *attr = &node->attrs[i];
+            const size_t k = attr_find_rule(rules, count, attr->name, opset);
+            if (attr_is_internal(attr->name) ||
+                (k < count && !attr_attrs_check_value(attr, &rules[k], NULL)))
+                continue;
+            snprintf(why, size, "attribute '" PITH_STR_FMT "'%s", PITH_STR_ARG(attr->name),
+                     k < count ? " with its value" : "");
+            return false;
+        }
     }
     return true;
 }
@@ -380,9 +386,11 @@ bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset,
 void pith__attrs_prune(pith__node *node, const pith__op *op) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     size_t count = op->attrs ? attr_read_rules(op, true, rules) : 0, kept = 0;
-    for (size_t i = 0; op->attrs && i < node->attr_count; i++)
-        if (attr_find_rule(rules, count, node->attrs[i].name, node->opset) < count)
-            node->attrs[kept++] = node->attrs[i];
+    if (op->attrs) {
+        for (size_t i = 0; i < node->attr_count; i++)
+            if (attr_find_rule(rules, count, node->attrs[i].name, node->opset) < count)
+                node->attrs[kept++] = node->attrs[i];
+    }
     if (op->attrs) node->attr_count = kept;
 }
 

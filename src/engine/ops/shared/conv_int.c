@@ -123,9 +123,11 @@ static pith_status conv_int_pack_quads(pith__conv_int *p, pith__prepare *c,
     if (!w) return pith__fail_memory(c->err, sizeof *w);
     *w = (weights){ p, c->in[in->w]->data, zero ? c->in[in->w_zero]->data : NULL };
     p->sets = zero ? 1 : conv_int_sets(c->in[in->w]->dtype, 0);
-    for (int64_t i = 0; zero && i < (int64_t)w->zero->bytes; i++) {
-        const int sets = conv_int_sets(c->in[in->w]->dtype, conv_int_byte(w->zero, i));
-        if (sets > p->sets) p->sets = sets;
+    if (zero) {
+        for (int64_t i = 0; i < (int64_t)w->zero->bytes; i++) {
+            const int sets = conv_int_sets(c->in[in->w]->dtype, conv_int_byte(w->zero, i));
+            if (sets > p->sets) p->sets = sets;
+        }
     }
     p->ready = true;
     pith__pack pack = { .layout = "conv-quads",
@@ -391,11 +393,13 @@ static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, 
     } else {
         conv_int_fill_rows(j, tile, group, o0, o1);
     }
-    for (int64_t i = 0; j->needs_rows && i < o1 - o0; i++) {
-        const uint8_t *row = (const uint8_t *)g.a + i * g.lda;
-        uint32_t sum = 0;
-        for (int64_t e = 0; e < k; e++) sum += row[e];
-        row_sums[i] = (int32_t)sum;
+    if (j->needs_rows) {
+        for (int64_t i = 0; i < o1 - o0; i++) {
+            const uint8_t *row = (const uint8_t *)g.a + i * g.lda;
+            uint32_t sum = 0;
+            for (int64_t e = 0; e < k; e++) sum += row[e];
+            row_sums[i] = (int32_t)sum;
+        }
     }
     conv_int_multiply(j, own, &g, row_sums, group, o0, n0, n1);
 }

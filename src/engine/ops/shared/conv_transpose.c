@@ -220,14 +220,16 @@ typedef uint32_t four __attribute__((vector_size(16)));
 /* to[phases * i + p] = from[p * step + i], i below n. */
 static void transpose_weave(float *to, const float *from, int64_t step, int64_t phases, int64_t n) {
     int64_t i = 0;
-    for (; phases == 2 && i + 4 <= n; i += 4) {
-        four a, b, low, high;
-        memcpy(&a, from + i, sizeof a);
-        memcpy(&b, from + step + i, sizeof b);
-        low = FOUR_MIXED(a, b, 0);
-        high = FOUR_MIXED(a, b, 2);
-        memcpy(to + 2 * i, &low, sizeof low);
-        memcpy(to + 2 * i + 4, &high, sizeof high);
+    if (phases == 2) {
+        for (; i + 4 <= n; i += 4) {
+            four a, b, low, high;
+            memcpy(&a, from + i, sizeof a);
+            memcpy(&b, from + step + i, sizeof b);
+            low = FOUR_MIXED(a, b, 0);
+            high = FOUR_MIXED(a, b, 2);
+            memcpy(to + 2 * i, &low, sizeof low);
+            memcpy(to + 2 * i + 4, &high, sizeof high);
+        }
     }
     for (; i < n; i++)
         for (int64_t p = 0; p < phases; p++) to[i * phases + p] = from[p * step + i];
@@ -275,14 +277,16 @@ static void transpose_block(const job *j, int64_t group, int64_t q, const int64_
                          .columns = places[p] };
         j->s->conv(&c, 0, maps, 0, (count - 1) * v->length + places[p]);
     }
-    for (int64_t i = 0; !direct && i < maps * count; i++) {
-        float *to = y + i / count * out + i % count * h->stride * v->out;
-        if (v->phases == 1)
-            memcpy(to, rows + i * least, (size_t)least * sizeof *to);
-        else if (same)
-            transpose_weave(to, rows + i * least, step, v->phases, least);
-        else
-            transpose_weave_ragged(to, rows, i, step, places, v->phases);
+    if (!direct) {
+        for (int64_t i = 0; i < maps * count; i++) {
+            float *to = y + i / count * out + i % count * h->stride * v->out;
+            if (v->phases == 1)
+                memcpy(to, rows + i * least, (size_t)least * sizeof *to);
+            else if (same)
+                transpose_weave(to, rows + i * least, step, v->phases, least);
+            else
+                transpose_weave_ragged(to, rows, i, step, places, v->phases);
+        }
     }
 }
 

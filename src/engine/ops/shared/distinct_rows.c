@@ -71,6 +71,8 @@ const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x
 void pith__distinct_rows_spread(const pith__distinct_rows *d, float *y, int64_t m, int64_t n) {
     /* From the last on: none takes the place of one that is still read, for places are not after
      * their rows. */
-    for (int64_t i = m - 1; d->place && d->place[i] < i; i--)
-        memcpy(y + i * n, y + d->place[i] * n, (size_t)n * sizeof *y);
+    if (d->place) {
+        for (int64_t i = m - 1; d->place[i] < i; i--)
+            memcpy(y + i * n, y + d->place[i] * n, (size_t)n * sizeof *y);
+    }
 }

@@ -157,14 +157,17 @@ void pith__tail_add(pith__tail *tail, const pith__run *run) {
 }
 
 void pith__tail_apply(const pith__tail *tail, int64_t begin, int64_t n) {
-    for (int i = 0; tail && i < tail->count; i++)
-        elementwise_range(&tail->jobs[i], begin, begin + n);
+    if (tail) {
+        for (int i = 0; i < tail->count; i++) elementwise_range(&tail->jobs[i], begin, begin + n);
+    }
 }
 
 void pith__run_tail(pith__run *r) {
-    for (int i = 0; r->tail && i < r->tail->count; i++) {
-        job j = r->tail->jobs[i];
-        elementwise_share(r, &j);
+    if (r->tail) {
+        for (int i = 0; i < r->tail->count; i++) {
+            job j = r->tail->jobs[i];
+            elementwise_share(r, &j);
+        }
     }
 }
 

@@ -20,11 +20,13 @@ void pith__transform_init(pith__transform *t, char *memory, int64_t n, bool sing
 
 void pith__transform_run(pith__transform *t, bool inverse) {
     t->fft(t->y, t->x, t->rest, t->roots, t->n, inverse);
-    for (int64_t i = 0; inverse && i < 2 * t->n; i++) {
-        if (t->single)
-            ((float *)t->y)[i] *= 1.0f / (float)t->n;
-        else
-            ((double *)t->y)[i] /= (double)t->n;
+    if (inverse) {
+        for (int64_t i = 0; i < 2 * t->n; i++) {
+            if (t->single)
+                ((float *)t->y)[i] *= 1.0f / (float)t->n;
+            else
+                ((double *)t->y)[i] /= (double)t->n;
+        }
     }
 }
 

@@ -27,10 +27,12 @@ static pith_status infer_check_counts(const pith__infer *c) {
     bool all = op->max_inputs < 0 && !(op->flags & PITH_OP_GAPS);
     for (int i = 0; i < op->min_inputs || (all && i < given); i++)
         if (i >= given || !c->in[i]) return pith__op_fail(c, "input %d is missing", i);
-    for (int i = 0; i < given && !(op->flags & PITH_OP_SEQUENCES); i++) {
-        if (!c->in[i] || c->in[i]->dtype < PITH_DTYPE_COUNT) continue;
-        return pith__op_fail(c, "input %d is %s, not a tensor", i,
-                             pith__dtype_name(c->in[i]->dtype));
+    if (!(op->flags & PITH_OP_SEQUENCES)) {
+        for (int i = 0; i < given; i++) {
+            if (!c->in[i] || c->in[i]->dtype < PITH_DTYPE_COUNT) continue;
+            return pith__op_fail(c, "input %d is %s, not a tensor", i,
+                                 pith__dtype_name(c->in[i]->dtype));
+        }
     }
     return PITH_OK;
 }
@@ -172,8 +174,10 @@ static pith_status infer_input(pith__graph *graph, pith__value *value, pith_erro
         type->rank = -1;
         return PITH_OK;
     }
-    for (int i = 0; i < type->rank && !value->fixed; i++)
-        PITH_TRY(infer_input_symbol(graph, value, i, type->rank, &type->dims[i], err));
+    if (!value->fixed) {
+        for (int i = 0; i < type->rank; i++)
+            PITH_TRY(infer_input_symbol(graph, value, i, type->rank, &type->dims[i], err));
+    }
     return PITH_OK;
 }
 
@@ -216,9 +220,12 @@ static pith_status infer_check_hint(const pith__graph *graph, pith__value *value
 static void infer_take_declared(pith__dim *sizes, const pith__graph *graph) {
     for (size_t i = 0; i < graph->input_count; i++) {
         const pith__value *v = graph->inputs[i];
-        for (int d = 0; v->hint && d < v->type.rank && d < v->hint->rank; d++) {
-            int32_t symbol = pith__dim_symbol_index(graph->dims, v->type.dims[d]);
-            if (symbol >= 0 && pith__dim_known(v->hint->dims[d])) sizes[symbol] = v->hint->dims[d];
+        if (v->hint) {
+            for (int d = 0; d < v->type.rank && d < v->hint->rank; d++) {
+                int32_t symbol = pith__dim_symbol_index(graph->dims, v->type.dims[d]);
+                if (symbol >= 0 && pith__dim_known(v->hint->dims[d]))
+                    sizes[symbol] = v->hint->dims[d];
+            }
         }
     }
 }

@@ -33,9 +33,11 @@ void pith__kv_get(const pith__kv_cache *cache, float *rows, const void *stored, 
     const int8_t *bytes = stored;
     const uint8_t *pairs = stored;
     if (!cache->bits && count) memcpy(rows, stored, (size_t)(count * pith__kv_row_bytes(cache)));
-    for (int64_t i = 0; cache->bits && i < count * cache->size; i++) {
-        int number = cache->bits == 8 ? bytes[i] : (pairs[i / 2] >> i % 2 * 4 & 15) - 8;
-        rows[i] = (float)number * kv_scale_of(cache, h, i % cache->size);
+    if (cache->bits) {
+        for (int64_t i = 0; i < count * cache->size; i++) {
+            int number = cache->bits == 8 ? bytes[i] : (pairs[i / 2] >> i % 2 * 4 & 15) - 8;
+            rows[i] = (float)number * kv_scale_of(cache, h, i % cache->size);
+        }
     }
 }
 
@@ -46,12 +48,14 @@ void pith__kv_put(const pith__kv_cache *cache, void *stored, float *rows, int64_
     float high = cache->bits == 8 ? 127 : 7;
     if (!cache->bits && stored && count)
         memcpy(stored, rows, (size_t)(count * pith__kv_row_bytes(cache)));
-    for (int64_t i = 0; cache->bits && i < count * cache->size; i++) {
-        float scale = kv_scale_of(cache, h, i % cache->size), x = rintf(rows[i] / scale);
-        int number = x == x ? (int)fminf(fmaxf(x, -high - 1), high) : 0;
-        rows[i] = (float)number * scale;
-        if (stored && cache->bits == 8) bytes[i] = (int8_t)number;
-        if (stored && cache->bits == 4)
-            pairs[i / 2] = (uint8_t)(i % 2 ? pairs[i / 2] | (number + 8) << 4 : number + 8);
+    if (cache->bits) {
+        for (int64_t i = 0; i < count * cache->size; i++) {
+            float scale = kv_scale_of(cache, h, i % cache->size), x = rintf(rows[i] / scale);
+            int number = x == x ? (int)fminf(fmaxf(x, -high - 1), high) : 0;
+            rows[i] = (float)number * scale;
+            if (stored && cache->bits == 8) bytes[i] = (int8_t)number;
+            if (stored && cache->bits == 4)
+                pairs[i / 2] = (uint8_t)(i % 2 ? pairs[i / 2] | (number + 8) << 4 : number + 8);
+        }
     }
 }

@@ -91,8 +91,10 @@ const char *pith__op_dtypes_text(const pith__op *op, int input) {
         return custom->dtype_count ? custom->text[dtypes_custom_word(custom, input)] : "any";
     }
     const char *letter = dtypes_letter_of(op, input);
-    for (size_t i = 0; letter && i < sizeof sets / sizeof sets[0]; i++) {
-        if (sets[i].letter == *letter) return sets[i].text;
+    if (letter) {
+        for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+            if (sets[i].letter == *letter) return sets[i].text;
+        }
     }
     return "any";
 }

@@ -198,8 +198,10 @@ static void attend_run_f64(const job *j, double *scratch, int64_t b, int64_t h, 
                         .b_column = 1 };
     product(&m, 0, a->rows);
     double *y = (double *)a->y + b * a->y_at[0] + h * a->y_at[1];
-    for (int64_t i = 0; i < a->rows && a->dv; i++)
-        memcpy(y + i * a->y_at[2], result + i * a->dv, (size_t)a->dv * sizeof *y);
+    if (a->dv) {
+        for (int64_t i = 0; i < a->rows; i++)
+            memcpy(y + i * a->y_at[2], result + i * a->dv, (size_t)a->dv * sizeof *y);
+    }
 }
 
 static void attend_run_head(void *context, size_t part, int worker) {

@@ -202,25 +202,29 @@ static void recur_steps_part(void *context, size_t part, int worker) {
     bool split = p->cell == PITH_CELL_GRU && !p->linear_before_reset;
     const float *packed = (const float *)p->r + d * p->r_size;
     (void)worker;
-    for (int64_t k = j->first; k < j->end && r0 < r1; k++) {
-        recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
-                      split ? 2 * n : j->m.all, j->m.all);
-        for (int64_t row = r0; split && row < r1; row++) {
-            int64_t at = d * j->batch + row;
-            const float *x = recur_gates_at(j, d, row, k);
-            if (x)
-                p->gates(j->z + at * n, j->reset + at * n, j->h + at * n, x, j->g + at * j->m.all,
-                         n);
-        }
-        if (split)
-            recur_product(p, j->g + own * j->m.all + 2 * n, j->reset + own * n, packed + p->r_rest,
-                          r1 - r0, n, j->m.all);
-        for (int64_t row = r0; row < r1; row++) {
-            int64_t at = d * j->batch + row;
-            const float *x = recur_gates_at(j, d, row, k);
-            if (!x) continue;
-            recur_cell(j, d, at, x);
-            recur_put(j, d, row, k, j->h + at * n);
+    if (r0 < r1) {
+        for (int64_t k = j->first; k < j->end; k++) {
+            recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
+                          split ? 2 * n : j->m.all, j->m.all);
+            if (split) {
+                for (int64_t row = r0; row < r1; row++) {
+                    int64_t at = d * j->batch + row;
+                    const float *x = recur_gates_at(j, d, row, k);
+                    if (x)
+                        p->gates(j->z + at * n, j->reset + at * n, j->h + at * n, x,
+                                 j->g + at * j->m.all, n);
+                }
+            }
+            if (split)
+                recur_product(p, j->g + own * j->m.all + 2 * n, j->reset + own * n,
+                              packed + p->r_rest, r1 - r0, n, j->m.all);
+            for (int64_t row = r0; row < r1; row++) {
+                int64_t at = d * j->batch + row;
+                const float *x = recur_gates_at(j, d, row, k);
+                if (!x) continue;
+                recur_cell(j, d, at, x);
+                recur_put(j, d, row, k, j->h + at * n);
+            }
         }
     }
 }
@@ -304,11 +308,14 @@ pith_status pith__recur_run(pith__run *r, const pith__recur *p) {
     if (p->directions * j.batch * j.m.all * p->hidden < GRAIN) wanted = 1;
     j.rows_per_part = j.batch > 0 ? (j.batch + wanted - 1) / wanted : 1;
     j.row_parts = (j.batch + j.rows_per_part - 1) / j.rows_per_part;
-    for (j.first = 0; j.first < j.steps && j.batch > 0; j.first = j.end) {
-        j.end = j.first + j.m.block < j.steps ? j.first + j.m.block : j.steps;
-        j.tiles = (j.end - j.first + ROWS - 1) / ROWS;
-        pith__run_parallel(r, recur_project_part, &j, (size_t)(p->directions * j.batch * j.tiles));
-        pith__run_parallel(r, recur_steps_part, &j, (size_t)(p->directions * j.row_parts));
+    if (j.batch > 0) {
+        for (j.first = 0; j.first < j.steps; j.first = j.end) {
+            j.end = j.first + j.m.block < j.steps ? j.first + j.m.block : j.steps;
+            j.tiles = (j.end - j.first + ROWS - 1) / ROWS;
+            pith__run_parallel(r, recur_project_part, &j,
+                               (size_t)(p->directions * j.batch * j.tiles));
+            pith__run_parallel(r, recur_steps_part, &j, (size_t)(p->directions * j.row_parts));
+        }
     }
     recur_states(&j, j.h, recur_output(r, 1), true);
     recur_states(&j, j.c, recur_output(r, 2), true);

@@ -16,10 +16,12 @@ pith_status pith__square_check(const pith__infer *c) {
 }
 
 void pith__square_swap_rows(double *a, int64_t i, int64_t k, int64_t n) {
-    for (int64_t j = 0; i != k && j < n; j++) {
-        double t = a[k * n + j];
-        a[k * n + j] = a[i * n + j];
-        a[i * n + j] = t;
+    if (i != k) {
+        for (int64_t j = 0; j < n; j++) {
+            double t = a[k * n + j];
+            a[k * n + j] = a[i * n + j];
+            a[i * n + j] = t;
+        }
     }
 }
 

@@ -80,12 +80,14 @@ pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int
     PITH_TRY(pith__run_alloc(r, output, item->dtype, item->rank + 1, dims));
     stack_split_at(item, at, &outer, &inner);
     char *to = r->out[output]->data;
-    for (int64_t i = 0; i < stack->count && inner; i++) {
-        const char *from = stack->data + (size_t)i * item->bytes;
-        int64_t place = reverse ? stack->count - 1 - i : i;
-        for (int64_t o = 0; o < outer; o++) {
-            memcpy(to + (size_t)(o * stack->count + place) * inner, from + (size_t)o * inner,
-                   inner);
+    if (inner) {
+        for (int64_t i = 0; i < stack->count; i++) {
+            const char *from = stack->data + (size_t)i * item->bytes;
+            int64_t place = reverse ? stack->count - 1 - i : i;
+            for (int64_t o = 0; o < outer; o++) {
+                memcpy(to + (size_t)(o * stack->count + place) * inner, from + (size_t)o * inner,
+                       inner);
+            }
         }
     }
     return PITH_OK;
@@ -105,9 +107,11 @@ pith_status pith__stack_slice(pith__run *r, pith_tensor *item, const pith_tensor
     if (!*buffer) *buffer = r->exec->alloc(r->exec, item->bytes);
     if (!*buffer) return pith__fail_memory(r->err, item->bytes);
     item->data = *buffer;
-    for (int64_t o = 0; o < outer && inner; o++) {
-        memcpy((char *)*buffer + (size_t)o * inner,
-               (const char *)x->data + (size_t)o * row + (size_t)i * inner, inner);
+    if (inner) {
+        for (int64_t o = 0; o < outer; o++) {
+            memcpy((char *)*buffer + (size_t)o * inner,
+                   (const char *)x->data + (size_t)o * row + (size_t)i * inner, inner);
+        }
     }
     return PITH_OK;
 }

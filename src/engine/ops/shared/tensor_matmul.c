@@ -156,9 +156,11 @@ void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) 
     }
     w.packed_size = (w.packed_size + 15) & ~(int64_t)15;
     bool one_right = !j->b_at;
-    for (int64_t i = 1; j->b_at && !one_right && i < j->count; i++) {
-        if (j->b_at[i] != j->b_at[0]) break;
-        one_right = i == j->count - 1;
+    if (j->b_at) {
+        for (int64_t i = 1; !one_right && i < j->count; i++) {
+            if (j->b_at[i] != j->b_at[0]) break;
+            one_right = i == j->count - 1;
+        }
     }
     if (j->p->packed || j->count == 1 || one_right) {
         const float *packed = j->p->packed;

@@ -37,16 +37,18 @@ pith_status pith__windows_attributes(pith__window *w, const pith__node *node, in
     if (!kernel && !pith__node_attr(node, "kernel_shape"))
         return pith__fail(err, PITH_ERR_ARGUMENT, "attribute kernel_shape is missing");
     PITH_TRY(windows_read_list(w->kernel, node, "kernel_shape", rank, 1, 1, err));
-    for (int i = 0; kernel && i < rank; i++) {
-        if (pith__node_attr(node, "kernel_shape") && w->kernel[i] != kernel[i]) {
-            return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "kernel_shape[%d] is %lld, the weights have %lld", i,
-                              (long long)w->kernel[i], (long long)kernel[i]);
+    if (kernel) {
+        for (int i = 0; i < rank; i++) {
+            if (pith__node_attr(node, "kernel_shape") && w->kernel[i] != kernel[i]) {
+                return pith__fail(err, PITH_ERR_ARGUMENT,
+                                  "kernel_shape[%d] is %lld, the weights have %lld", i,
+                                  (long long)w->kernel[i], (long long)kernel[i]);
+            }
+            if (kernel[i] < 1 || kernel[i] > INT32_MAX)
+                return pith__fail(err, PITH_ERR_ARGUMENT, "the weights' axis %d has size %lld",
+                                  i + 2, (long long)kernel[i]);
+            w->kernel[i] = kernel[i];
         }
-        if (kernel[i] < 1 || kernel[i] > INT32_MAX)
-            return pith__fail(err, PITH_ERR_ARGUMENT, "the weights' axis %d has size %lld", i + 2,
-                              (long long)kernel[i]);
-        w->kernel[i] = kernel[i];
     }
     PITH_TRY(windows_read_list(w->stride, node, "strides", rank, 1, 1, err));
     PITH_TRY(windows_read_list(w->dilation, node, "dilations", rank, 1, 1, err));
