@@ -165,13 +165,14 @@ int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, 
      * step is long if a thread has LONG grains. */
     enum { PARTS_PER_THREAD = 4, LONG = 16 };
     if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
-    int64_t least = work_per_row <= 0       ? rows
-                    : work_per_row >= grain ? 1
-                                            : (grain + work_per_row - 1) / work_per_row;
+    int64_t least = rows;
+    if (work_per_row > 0)
+        least = work_per_row >= grain ? 1 : (grain + work_per_row - 1) / work_per_row;
     int64_t parts = r->exec->threads;
     if ((rows + parts - 1) / parts / LONG >= least) parts *= PARTS_PER_THREAD;
     int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
-    return chunk < 1 ? 1 : chunk > rows ? rows : chunk;
+    if (chunk < 1) return 1;
+    return chunk > rows ? rows : chunk;
 }
 
 void pith__tensor_clear_tail(const pith_tensor *t) {

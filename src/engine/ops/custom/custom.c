@@ -266,12 +266,13 @@ static pith_status custom_check_attributes(const char *text, pith_error *err) {
         const bool known = rule.kind != PITH_ATTR_GRAPH && rule.kind != PITH_ATTR_TYPE;
         const bool lone = rule.kind == PITH_ATTR_INT || rule.kind == PITH_ATTR_FLOAT ||
                           rule.kind == PITH_ATTR_STRING;
-        if (!known || (rule.fallback.data && !lone) || count == PITH_ATTR_RULES_MAX)
+        const char *fault = NULL;
+        if (rule.fallback.data && !lone) fault = "is a list, which has no default";
+        if (count == PITH_ATTR_RULES_MAX) fault = "is one too many";
+        if (!known) fault = "is of a kind that these operators do not have";
+        if (fault)
             return pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_STR_FMT "' %s",
-                              PITH_STR_ARG(rule.name),
-                              !known ? "is of a kind that these operators do not have"
-                              : count == PITH_ATTR_RULES_MAX ? "is one too many"
-                                                             : "is a list, which has no default");
+                              PITH_STR_ARG(rule.name), fault);
     }
     return text && text[strspn(text, " ")]
                ? pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_CUT_FMT "' is not read",

@@ -141,7 +141,8 @@ static pith__value *ms_attention_projected(pith__node *node, pith__value *bias) 
 }
 
 static int ms_attention_dtype_of(const pith__value *v) {
-    return v->type.dtype ? v->type.dtype : v->hint ? v->hint->dtype : PITH_F32;
+    if (v->type.dtype) return v->type.dtype;
+    return v->hint ? v->hint->dtype : PITH_F32;
 }
 
 /* pith.Attention of inputs (q, k, v, bias, key mask, offsets), computed in f32 whatever they are.
@@ -152,10 +153,11 @@ static pith__value *ms_attention_attention(pith__node *node, pith__value *in[6],
     bool wide = dtype != PITH_F32;
     pith__value *own[6];
     for (int i = 0; i < 6; i++) {
-        own[i] =
-            in[i] && i < 4 && wide
-                ? (i > 0 && in[i] == in[0] ? own[0] : pith__compose_cast(node, in[i], PITH_F32))
-                : in[i];
+        own[i] = in[i];
+        if (in[i] && i < 4 && wide) {
+            bool again = i > 0 && in[i] == in[0];
+            own[i] = again ? own[0] : pith__compose_cast(node, in[i], PITH_F32);
+        }
         if (in[i] && !own[i]) return NULL;
     }
     pith__value *y = pith__compose(node, "pith", "Attention", own, 6, 1);
@@ -306,10 +308,13 @@ static pith_status ms_attention_upgrade_packed_heads(pith__node *node, pith_erro
     int64_t heads = pith__node_int(node, "num_heads", 0), columns[3] = { 0, 0, 0 };
     bool packed = !v[1] || !v[2];
     int dtype = ms_attention_dtype_of(v[0]);
-    int64_t size = packed      ? ms_attention_width_of(v[0], 3, 0)
-                   : heads > 0 ? ms_attention_width_of(v[0], 1, 0) / heads
-                               : 0;
-    int64_t v_size = packed ? size : heads > 0 ? ms_attention_width_of(v[2], 1, 0) / heads : 0;
+    int64_t size = 0, v_size = 0;
+    if (packed) {
+        size = v_size = ms_attention_width_of(v[0], 3, 0);
+    } else if (heads > 0) {
+        size = ms_attention_width_of(v[0], 1, 0) / heads;
+        v_size = ms_attention_width_of(v[2], 1, 0) / heads;
+    }
     if (heads < 1 || size < 1 || v_size < 1 || size > INT32_MAX / heads)
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "the size of a head is not known");
     if (packed) { /* [tokens, heads, 3, size] */

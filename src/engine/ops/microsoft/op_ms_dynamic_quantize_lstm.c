@@ -33,9 +33,10 @@ static pith_status lstm_direction(pith__node *node, int64_t direction, pith__val
                                   pith_error *err) {
     for (int i = 0; i < INPUTS; i++) {
         bool shared = i == X || i == LENGTHS;
-        inputs[i] = !shared     ? lstm_part(node, i, direction)
-                    : direction ? NULL
-                                : pith__node_input(node, i);
+        if (shared)
+            inputs[i] = direction ? NULL : pith__node_input(node, i);
+        else
+            inputs[i] = lstm_part(node, i, direction);
         if (!inputs[i] && !shared && pith__node_input(node, i)) return pith__fail_memory(err, 0);
     }
     return PITH_OK;

@@ -42,10 +42,16 @@ static pith_status warping_run(pith__run *r) {
         float corner = above[0], left = INFINITY;
         above[0] = INFINITY;
         for (int64_t j = 0; j < columns; j++) {
-            float up = above[j + 1], least;
+            float up = above[j + 1], least = left;
             uint8_t *step = &steps[i * columns + j];
-            *step = corner < up && corner < left ? 0 : up < corner && up < left ? 1 : 2;
-            least = *step == 0 ? corner : *step == 1 ? up : left;
+            *step = 2;
+            if (corner < up && corner < left) {
+                *step = 0;
+                least = corner;
+            } else if (up < corner && up < left) {
+                *step = 1;
+                least = up;
+            }
             corner = up;
             above[j + 1] = left = x[i * columns + j] + least;
         }
@@ -58,7 +64,8 @@ static pith_status warping_run(pith__run *r) {
             if (pass) y[count - 1 - at] = (int32_t)i, y[2 * count - 1 - at] = (int32_t)j;
             at++;
             if (i == 0 && j == 0) break;
-            uint8_t step = i == 0 ? 2 : j == 0 ? 1 : steps[i * columns + j];
+            uint8_t step = j == 0 ? 1 : steps[i * columns + j];
+            if (i == 0) step = 2;
             i -= step != 2;
             j -= step != 1;
         }

@@ -80,9 +80,8 @@ static pith_status delta_infer(pith__infer *c) {
                      pith__dim_known(dk) && dk > 0;
         q_heads = known ? (width - heads * dv) / (2 * dk) : PITH_DIM_UNKNOWN;
     }
-    pith__dim batch = pith__has_input(c, STATE) ? delta_dim(c, STATE, 4)
-                      : lead == 2               ? q->dims[0]
-                                                : PITH_DIM_UNKNOWN;
+    pith__dim batch = lead == 2 ? q->dims[0] : PITH_DIM_UNKNOWN;
+    if (pith__has_input(c, STATE)) batch = delta_dim(c, STATE, 4);
     if (!pith__has_input(c, STATE) && pith__has_input(c, ENDS))
         batch = pith__dim_apply(c->dims, PITH_DIM_SUB, delta_dim(c, ENDS, 1), 1);
     for (int i = 0; i < lead; i++) dims[i] = q->dims[i];
@@ -121,14 +120,16 @@ static pith_status delta_sizes(delta *s, const pith__run *r) {
     s->dk = s->packed ? shape->dims[3] : q->dims[q->rank - 1];
     int64_t width = s->packed ? q->dims[q->rank - 1] : q->dims[q->rank - 2] * s->dk;
     s->tokens = width ? pith__tensor_count(q) / width : 0;
-    s->q_heads =
-        s->packed ? (s->dk ? (width - s->heads * s->dv) / (2 * s->dk) : 0) : q->dims[q->rank - 2];
+    if (!s->packed)
+        s->q_heads = q->dims[q->rank - 2];
+    else if (s->dk)
+        s->q_heads = (width - s->heads * s->dv) / (2 * s->dk);
     if (s->q_heads < 1 || s->heads < 1 || s->heads % s->q_heads || s->dk < 1 ||
         (s->packed && width != 2 * s->q_heads * s->dk + s->heads * s->dv))
         return pith__op_fail(r, "the heads of query and value do not fit");
-    s->batch = shape                      ? shape->dims[0]
-               : pith__has_input(r, ENDS) ? pith__tensor_count(r->in[ENDS]) - 1
-                                          : q->dims[0];
+    s->batch = q->dims[0];
+    if (pith__has_input(r, ENDS)) s->batch = pith__tensor_count(r->in[ENDS]) - 1;
+    if (shape) s->batch = shape->dims[0];
     int64_t rows = s->tokens * s->heads;
     s->decays = s->gated && decay && rows ? pith__tensor_count(decay) / rows : 0;
     if (s->gated && rows && s->decays != 1 && s->decays != s->dk)
@@ -179,7 +180,10 @@ static void delta_gate(const delta_job *j, int64_t row, int64_t h) {
         if (s->softplus || s->sigmoid) {
             double a = exp(j->w.in[A_LOG][h]);
             if (s->biases) g += j->w.in[DT_BIAS][h * s->biases + (s->biases == 1 ? 0 : i)];
-            g = s->softplus ? -a * (g > 20 ? g : log1p(exp(g))) : s->bound / (1 + exp(-a * g));
+            if (!s->softplus)
+                g = s->bound / (1 + exp(-a * g));
+            else
+                g = -a * (g > 20 ? g : log1p(exp(g)));
         }
         j->decay[i] = exp(g);
     }

@@ -64,8 +64,10 @@ static pith_status group_query_check_cache(pith__infer *c, const form *f, int i,
     pith__kv_cache cache;
     const pith__type *past = pith__has_input(c, PAST_K + i) ? c->in[PAST_K + i] : NULL;
     PITH_TRY(pith__kv_cache_read(&cache, c->node, quant_types[i], f->size, c->err));
-    *dtype = cache.bits == 8 ? PITH_I8 : cache.bits == 4 ? PITH_U8 : c->in[Q]->dtype;
-    *columns = !f->size ? PITH_DIM_UNKNOWN : cache.bits ? pith__kv_row_bytes(&cache) : f->size;
+    *dtype = c->in[Q]->dtype;
+    if (cache.bits) *dtype = cache.bits == 8 ? PITH_I8 : PITH_U8;
+    *columns = cache.bits ? pith__kv_row_bytes(&cache) : f->size;
+    if (!f->size) *columns = PITH_DIM_UNKNOWN;
     if (past && past->dtype && *dtype && past->dtype != *dtype)
         return pith__fail_dtype(c->err, past->dtype);
     if (!cache.bits) return PITH_OK;
@@ -154,10 +156,10 @@ static pith_status group_query_infer(pith__infer *c) {
     if (pith__infer_number(c, TOTAL, &total)) {
         if (pith__dim_known(total) && total < 0)
             return pith__op_fail(c, "total_sequence_length is negative");
-        keys = !pith__has_input(c, PAST_K) ? total
-               : c->in[PAST_K]->rank == 4
-                   ? pith__dim_apply(c->dims, PITH_DIM_MAX, total, c->in[PAST_K]->dims[2])
-                   : PITH_DIM_UNKNOWN;
+        if (!pith__has_input(c, PAST_K))
+            keys = total;
+        else if (c->in[PAST_K]->rank == 4)
+            keys = pith__dim_apply(c->dims, PITH_DIM_MAX, total, c->in[PAST_K]->dims[2]);
     }
     if (pith__node_int(c->node, "sliding_window_cache", 0))
         keys = c->in[PAST_K]->rank == 4 ? c->in[PAST_K]->dims[2] : PITH_DIM_UNKNOWN;

@@ -102,8 +102,8 @@ static pith_status matmul_nbits_infer(pith__infer *c) {
     if (a->rank < 1 || (pith__dim_known(a->dims[a->rank - 1]) && a->dims[a->rank - 1] != k))
         return pith__op_fail(c, "the last axis of a is not %lld", (long long)k);
     pith__dim dims[PITH_MAX_RANK];
-    for (int i = 0; i < a->rank; i++)
-        dims[i] = i < a->rank - 1 ? a->dims[i] : f.transposed ? f.n : f.k;
+    for (int i = 0; i < a->rank - 1; i++) dims[i] = a->dims[i];
+    dims[a->rank - 1] = f.transposed ? f.n : f.k;
     pith__infer_set(c, 0, a->dtype, a->rank, dims);
     return PITH_OK;
 }

@@ -325,7 +325,11 @@ static void experts_activate(const expert_job *j, float *x, const float *third, 
             continue;
         }
         float gate = fminf(s->fusion == 1 ? row[2 * i] : row[i], s->limit);
-        float value = s->fusion == 1 ? row[2 * i + 1] : s->fusion == 2 ? row[inner + i] : third[at];
+        float value;
+        if (s->fusion == 0)
+            value = third[at];
+        else
+            value = s->fusion == 1 ? row[2 * i + 1] : row[inner + i];
         value = fminf(fmaxf(value, -s->limit), s->limit);
         x[at] = gate / (1 + expf(-s->alpha * gate)) * (value + s->beta);
     }

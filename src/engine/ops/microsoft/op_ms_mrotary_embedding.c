@@ -7,8 +7,8 @@ enum { TIME, HEIGHT, WIDTH };
 
 /* Which kind of position column i takes. */
 static int mrotary_kind(const int64_t sections[3], bool interleaved, int64_t i) {
-    if (!interleaved)
-        return i < sections[TIME] ? TIME : i < sections[TIME] + sections[HEIGHT] ? HEIGHT : WIDTH;
+    if (!interleaved && i < sections[TIME]) return TIME;
+    if (!interleaved) return i < sections[TIME] + sections[HEIGHT] ? HEIGHT : WIDTH;
     return i % 3 && i < 3 * sections[i % 3] ? (int)(i % 3) : TIME;
 }
 

@@ -44,7 +44,8 @@ static int64_t nchwc_block_shown(const pith__node *n) {
                  pith__str_is(x->producer->op_type, "ReorderOutput");
     if (maps % 16) return 8;
     if (depthwise) return 0;
-    return plain ? (channels >= 8 ? 16 : 0) : channels % 16 ? 8 : 0;
+    if (plain) return channels >= 8 ? 16 : 0;
+    return channels % 16 ? 8 : 0;
 }
 
 /* Size of the graph's channel blocks; found once and noted on its nodes. */

@@ -13,7 +13,8 @@ static pith_status ms_skip_norm_upgrade(pith__node *node, pith_error *err) {
                               rms ? NULL : pith__node_input(node, 3) };
     if (rms && (pith__compose_wanted(node, 1) || pith__compose_wanted(node, 2)))
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "its statistics are read");
-    int outputs = pith__compose_wanted(node, 2) ? 3 : pith__compose_wanted(node, 1) ? 2 : 1;
+    int outputs = pith__compose_wanted(node, 1) ? 2 : 1;
+    if (pith__compose_wanted(node, 2)) outputs = 3;
     pith__value *y = pith__compose(node, "", rms ? "RMSNormalization" : "LayerNormalization",
                                    inputs, 3, outputs);
     y = pith__with_float(y, "epsilon", pith__node_float(node, "epsilon", 1e-12f));

@@ -75,10 +75,9 @@ static const char *const value_names[4] = { "values_strings", "values_int64s", "
 
 static int label_values_dtype(const pith__node *node) {
     const pith_tensor *t = pith__node_tensor(node, "values_tensor");
-    return t                                         ? t->dtype
-           : pith__node_attr(node, "values_strings") ? PITH_STRING
-           : pith__node_attr(node, "values_int64s")  ? PITH_I64
-                                                     : PITH_F32;
+    if (t) return t->dtype;
+    if (pith__node_attr(node, "values_strings")) return PITH_STRING;
+    return pith__node_attr(node, "values_int64s") ? PITH_I64 : PITH_F32;
 }
 
 /* Opset 1 knew only a list of strings, numbered from 0. */
@@ -87,9 +86,8 @@ static bool label_is_plain_list(const pith__node *node) {
 }
 
 static pith_status label_infer_encoder(pith__infer *c) {
-    int dtype = label_is_plain_list(c->node)
-                    ? (c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING)
-                    : label_values_dtype(c->node);
+    int dtype = c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING;
+    if (!label_is_plain_list(c->node)) dtype = label_values_dtype(c->node);
     pith__type_set(&c->out[0], dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }

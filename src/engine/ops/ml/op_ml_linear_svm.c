@@ -131,7 +131,8 @@ static pith_status machine_read_classifier(machine *m, const pith__node *node, p
     }
     m->positive = true;
     for (size_t i = 0; i < m->coefficient_count; i++) m->positive &= m->coefficients[i] >= 0;
-    m->scores = !m->support || m->prob_a ? m->classes : m->classes > 2 ? (int64_t)pairs : 2;
+    m->scores = m->classes > 2 ? (int64_t)pairs : 2;
+    if (!m->support || m->prob_a) m->scores = m->classes;
     PITH_TRY(machine_read_kernel(m, node, err));
     if (!m->support) m->kernel = LINEAR;
     return pith__post_read(&m->post, node, err);
@@ -164,7 +165,8 @@ static pith_status machine_linear_infer(pith__infer *c) {
     if (pith__dim_known(columns) && columns != m.features)
         return pith__op_fail(c, "rows of %lld numbers, the model has %lld", (long long)columns,
                              (long long)m.features);
-    pith__dim rows = x->rank < 0 ? PITH_DIM_UNKNOWN : x->rank == 2 ? x->dims[0] : 1;
+    pith__dim rows = x->rank == 2 ? x->dims[0] : 1;
+    if (x->rank < 0) rows = PITH_DIM_UNKNOWN;
     int scores = machine_classifies(c->node);
     if (scores) pith__type_set(&c->out[0], m.labels.strings ? PITH_STRING : PITH_I64, 1, &rows);
     if (c->out_count > scores)
@@ -201,9 +203,11 @@ static int64_t machine_linear_largest(const double *x, int64_t n) {
 /* ---- one row each; y has room for the scores, rest for more ---- */
 
 static void machine_linear_scores(const machine *m, const double *x, double *y, bool one_bias) {
-    for (int64_t k = 0; k < m->classes; k++)
-        y[k] = machine_with_kernel(m, x, m->coefficients + k * m->features) +
-               (m->bias ? (double)m->bias[one_bias ? 0 : k] : 0);
+    for (int64_t k = 0; k < m->classes; k++) {
+        double bias = 0;
+        if (m->bias) bias = (double)m->bias[one_bias ? 0 : k];
+        y[k] = machine_with_kernel(m, x, m->coefficients + k * m->features) + bias;
+    }
 }
 
 static int64_t machine_linear_row(const machine *m, const double *x, double *y, double *rest) {
@@ -223,7 +227,8 @@ static int64_t machine_regress_row(const machine *m, const double *x, double *y,
     for (int64_t k = 0; k < m->support; k++)
         sum += (double)m->coefficients[k] * machine_with_kernel(m, x, m->vectors + k * m->features);
     if (!m->support) sum += machine_with_kernel(m, x, m->coefficients);
-    y[0] = m->one_class ? (sum > 0 ? 1 : -1) : sum;
+    y[0] = sum;
+    if (m->one_class) y[0] = sum > 0 ? 1 : -1;
     if (!m->one_class) pith__post_apply(m->post, y, 1);
     return 0;
 }
@@ -319,16 +324,17 @@ static int64_t machine_classify_row(const machine *m, const double *x, double *y
 
 static pith_status machine_linear_run(pith__run *r) {
     const machine *m = r->state;
-    bool labels = machine_classifies(r->node), linear = r->node->op_type.data[0] == 'L';
+    bool labels = machine_classifies(r->node);
+    int64_t (*row_scores)(const machine *, const double *, double *, double *) =
+        labels ? machine_classify_row : machine_regress_row;
+    if (r->node->op_type.data[0] == 'L') row_scores = machine_linear_row;
     int64_t rows = r->in[0]->rank == 2 ? r->in[0]->dims[0] : 1;
-    pith_tensor *z = labels ? (r->out_count > 1 ? r->out[1] : NULL) : r->out[0];
+    pith_tensor *z = r->out_count > labels ? r->out[labels] : NULL;
     double *x = r->scratch, *y = x + m->features, *rest = y + m->classes * m->classes + 2;
     for (int64_t row = 0; row < rows; row++) {
         pith__convert(x, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, row * m->features,
                       m->features, true);
-        int64_t best = linear   ? machine_linear_row(m, x, y, rest)
-                       : labels ? machine_classify_row(m, x, y, rest)
-                                : machine_regress_row(m, x, y, rest);
+        int64_t best = row_scores(m, x, y, rest);
         if (z) pith__convert(z->data, z->dtype, row * m->scores, y, PITH_F64, 0, m->scores, true);
         if (!labels || !r->out[0]) continue;
         if (m->labels.count > best && (m->classes > 1 || m->labels.count == 2))

@@ -95,10 +95,9 @@ enum { ROOM_OF_NUMBER = 32 };
 
 static int map_cast_dtype(const pith__node *node) {
     pith_str to = pith__node_str(node, "cast_to", "TO_FLOAT");
-    return pith__str_is(to, "TO_FLOAT")    ? PITH_F32
-           : pith__str_is(to, "TO_INT64")  ? PITH_I64
-           : pith__str_is(to, "TO_STRING") ? PITH_STRING
-                                           : PITH_UNDEFINED;
+    if (pith__str_is(to, "TO_FLOAT")) return PITH_F32;
+    if (pith__str_is(to, "TO_INT64")) return PITH_I64;
+    return pith__str_is(to, "TO_STRING") ? PITH_STRING : PITH_UNDEFINED;
 }
 
 static pith_status map_infer_cast(pith__infer *c) {

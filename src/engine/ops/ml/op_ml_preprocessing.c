@@ -74,9 +74,9 @@ static pith_status preprocess_infer_vectorizer(pith__infer *c) {
     pith__dim dims[2] = { 1, 0 };
     if (c->in[0]->rank == 2) dims[0] = c->in[0]->dims[0];
     for (int i = 0; i < c->in_count; i++) {
-        pith__dim width = (size_t)i < count    ? widths[i]
-                          : c->in[i]->rank > 0 ? c->in[i]->dims[c->in[i]->rank - 1]
-                                               : PITH_DIM_UNKNOWN;
+        const pith__type *x = c->in[i];
+        pith__dim width = x->rank > 0 ? x->dims[x->rank - 1] : PITH_DIM_UNKNOWN;
+        if ((size_t)i < count) width = widths[i];
         if (pith__dim_known(width) && width < 0)
             return pith__op_fail(c, "inputdimensions[%d] is negative", i);
         dims[1] = pith__dim_apply(c->dims, PITH_DIM_ADD, dims[1], width);
@@ -110,13 +110,13 @@ static bool preprocess_column_value(const pith__node *node, const char *floats, 
                                     int64_t column, double *value) {
     size_t n;
     const float *f = pith__node_floats(node, floats, &n);
-    if (f && n)
-        return (size_t)column < n || n == 1 ? (void)(*value = f[n == 1 ? 0 : column]), true : false;
-    const int64_t *i = ints ? pith__node_ints(node, ints, &n) : NULL;
-    if (i && n)
-        return (size_t)column < n || n == 1 ? (void)(*value = (double)i[n == 1 ? 0 : column]),
-               true                         : false;
-    return false;
+    const int64_t *i = NULL;
+    if ((!f || !n) && ints) i = pith__node_ints(node, ints, &n);
+    if ((!f && !i) || !n) return false;
+    int64_t at = n == 1 ? 0 : column;
+    if ((size_t)at >= n) return false;
+    *value = i ? (double)i[at] : f[at];
+    return true;
 }
 
 static pith_status preprocess_run_imputer(pith__run *r) {
@@ -144,7 +144,8 @@ static pith_status preprocess_run_imputer(pith__run *r) {
 
 static pith_status preprocess_run_normalizer(pith__run *r) {
     pith_str norm = pith__node_str(r->node, "norm", "MAX");
-    int kind = pith__str_is(norm, "L1") ? 1 : pith__str_is(norm, "L2") ? 2 : 0;
+    int kind = pith__str_is(norm, "L1") ? 1 : 0;
+    if (pith__str_is(norm, "L2")) kind = 2;
     if (!kind && !pith__str_is(norm, "MAX"))
         return pith__op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
     pith__wide w;
@@ -154,8 +155,12 @@ static pith_status preprocess_run_normalizer(pith__run *r) {
         for (int64_t row = 0; row < count / columns; row++) {
             const double *x = w.in[0] + row * columns;
             double sum = kind ? 0 : -INFINITY;
-            for (int64_t i = 0; i < columns; i++)
-                sum = kind == 0 ? fmax(sum, x[i]) : sum + (kind == 1 ? fabs(x[i]) : x[i] * x[i]);
+            for (int64_t i = 0; i < columns; i++) {
+                if (kind == 0)
+                    sum = fmax(sum, x[i]);
+                else
+                    sum += kind == 1 ? fabs(x[i]) : x[i] * x[i];
+            }
             if (kind == 2) sum = sqrt(sum);
             for (int64_t i = 0; i < columns; i++)
                 w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];

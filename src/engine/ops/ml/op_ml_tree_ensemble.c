@@ -353,10 +353,8 @@ static pith_status tree_prepare_classifier(pith__prepare *c) { return tree_prepa
 static pith_status tree_infer_scores(pith__infer *c, pith__dim targets, int dtype, int output) {
     if (c->in[0]->rank > 2 || c->in[0]->rank == 0)
         return pith__op_fail(c, "input has %d dimensions, not 1 or 2", c->in[0]->rank);
-    pith__dim dims[2] = { c->in[0]->rank == 2   ? c->in[0]->dims[0]
-                          : c->in[0]->rank == 1 ? 1
-                                                : PITH_DIM_UNKNOWN,
-                          targets };
+    pith__dim dims[2] = { PITH_DIM_UNKNOWN, targets };
+    if (c->in[0]->rank > 0) dims[0] = c->in[0]->rank == 2 ? c->in[0]->dims[0] : 1;
     pith__type_set(&c->out[output], dtype, 2, dims);
     return PITH_OK;
 }
@@ -437,7 +435,7 @@ static pith_status tree_run(pith__run *r) {
     bool *set = r->exec->alloc(r->exec, (size_t)e->targets);
     if (!scores || !set) return pith__fail_memory(r->err, (size_t)e->targets * sizeof *scores);
     bool classifier = e->label_count > 0;
-    pith_tensor *y = classifier ? (r->out_count > 1 ? r->out[1] : NULL) : r->out[0];
+    pith_tensor *y = r->out_count > classifier ? r->out[classifier] : NULL;
     for (int64_t row = 0; row < rows; row++) {
         memset(set, 0, (size_t)e->targets);
         for (int64_t i = 0; i < e->targets; i++) scores[i] = 0;

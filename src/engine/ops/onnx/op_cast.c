@@ -72,7 +72,8 @@ static pith_status cast_from_string(pith__run *r, const pith_tensor *x, pith_ten
 static int cast_print_float(char *text, double v, int dtype) {
     if (isnan(v)) return snprintf(text, TEXT_MAX, "NaN");
     if (isinf(v)) return snprintf(text, TEXT_MAX, v > 0 ? "INF" : "-INF");
-    int most = dtype == PITH_F64 ? 17 : dtype == PITH_F32 ? 9 : 5;
+    int most = dtype == PITH_F32 ? 9 : 5;
+    if (dtype == PITH_F64) most = 17;
     for (int digits = 1;; digits++) {
         int n = snprintf(text, TEXT_MAX, "%.*g", digits, v);
         if (digits == most) return n;
@@ -104,8 +105,10 @@ static pith_status cast_to_string(pith__run *r, const pith_tensor *x, pith_tenso
         } else {
             int64_t v;
             pith__convert(&v, PITH_I64, 0, x->data, x->dtype, i, 1, true);
-            n = x->dtype == PITH_BOOL ? snprintf(text, TEXT_MAX, v ? "True" : "False")
-                                      : snprintf(text, TEXT_MAX, "%lld", (long long)v);
+            if (x->dtype == PITH_BOOL)
+                n = snprintf(text, TEXT_MAX, v ? "True" : "False");
+            else
+                n = snprintf(text, TEXT_MAX, "%lld", (long long)v);
         }
         q[i] = (pith_str){ text, (size_t)n };
     }
@@ -125,14 +128,13 @@ static pith_status cast_run(pith__run *r) {
     if (x->dtype == PITH_STRING) return cast_from_string(r, x, y, total);
     if (y->dtype == PITH_STRING) return cast_to_string(r, x, y, total);
     pith_str mode = pith__node_str(r->node, "round_mode", "up");
-    job j = { x,
-              y,
-              pith__node_int(r->node, "saturate", 1) != 0,
-              pith__str_is(mode, "nearest") ? 0
-              : pith__str_is(mode, "down")  ? 2
-                                            : 1,
-              total,
-              0 };
+    job j = { .x = x,
+              .y = y,
+              .saturate = pith__node_int(r->node, "saturate", 1) != 0,
+              .e8m0_mode = 1, /* up */
+              .total = total };
+    if (pith__str_is(mode, "nearest")) j.e8m0_mode = 0;
+    if (pith__str_is(mode, "down")) j.e8m0_mode = 2;
     /* packed parts begin at a byte */
     j.per_part = (pith__run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7;
     pith__run_parallel(r, cast_run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));

@@ -26,6 +26,12 @@ static pith_status causal_conv_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The step at a place of a row; before its first one, what the past state has, or zero. */
+static double causal_conv_at(const double *now, const double *old, int64_t before, int64_t at) {
+    if (at >= 0) return now[at];
+    return old ? old[before + at] : 0;
+}
+
 static pith_status causal_conv_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *past = r->in_count > 3 ? r->in[3] : NULL,
                       *bias = r->in_count > 2 ? r->in[2] : NULL;
@@ -46,7 +52,7 @@ static pith_status causal_conv_run(pith__run *r) {
                 double sum = bias ? w.in[2][row % channels] : 0;
                 for (int64_t k = 0; k < taps; k++) {
                     int64_t at = t + k - before;
-                    sum += weight[k] * (at >= 0 ? now[at] : old ? old[before + at] : 0);
+                    sum += weight[k] * causal_conv_at(now, old, before, at);
                 }
                 w.out[0][row * length + t] = silu ? sum / (1 + exp(-sum)) : sum;
             }
@@ -54,7 +60,7 @@ static pith_status causal_conv_run(pith__run *r) {
         if (r->out_count > 1 && w.out[1]) {
             for (int64_t k = 0; k < before; k++) {
                 int64_t at = length + k - before;
-                w.out[1][row * before + k] = at >= 0 ? now[at] : old ? old[before + at] : 0;
+                w.out[1][row * before + k] = causal_conv_at(now, old, before, at);
             }
         }
     }

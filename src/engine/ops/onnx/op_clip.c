@@ -78,15 +78,15 @@ static bool clip_elementwise(const pith__run *r, pith__elementwise *e) {
     const clip_state *s = r->state;
     bool low = pith__has_input(r, 1) && pith__tensor_count(r->in[1]) == 1;
     bool high = pith__has_input(r, 2) && pith__tensor_count(r->in[2]) == 1;
+    void (*loop)(const void *, void *, const void *const *, const int *, int64_t) = clip_none;
+    if (low) loop = high ? clip_both : clip_low;
+    if (!low && high) loop = clip_high;
     *e = (pith__elementwise){ .count = 1 + low + high,
                               .in = { r->in[0], r->in[low ? 1 : 2], r->in[2] },
                               .out = r->out[0],
                               .compute = { s->low.compute, s->low.compute, s->low.compute },
                               .result = s->low.compute,
-                              .loop = low && high ? clip_both
-                                      : low       ? clip_low
-                                      : high      ? clip_high
-                                                  : clip_none,
+                              .loop = loop,
                               .context = s };
     return true;
 }

@@ -72,7 +72,10 @@ typedef pith__conv_sizes sizes;
 static void conv_dims(int64_t *to, const pith__node *node, const char *last, const int64_t *dims,
                       int rank) {
     const bool moved = rank > 2 && pith__node_int(node, last, 0);
-    for (int i = 0; i < rank; i++) to[i] = dims[!moved || i == 0 ? i : i == 1 ? rank - 1 : i - 1];
+    for (int i = 0; i < rank; i++) to[i] = dims[i];
+    if (!moved) return;
+    to[1] = dims[rank - 1];
+    for (int i = 2; i < rank; i++) to[i] = dims[i - 1];
 }
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
@@ -150,7 +153,8 @@ static pith_status conv_infer(pith__infer *c) {
     const layout *l = conv_find_layout(c->node);
     const pith__type *x = c->in[l->x], *w = c->in[l->w];
     bool transposed = pith__str_is(c->node->op_type, "ConvTranspose");
-    int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->x_zero >= 0 ? PITH_I32 : x->dtype;
+    int dtype = l->x_zero >= 0 ? PITH_I32 : x->dtype;
+    if (l->y_zero >= 0) dtype = c->in[l->y_zero]->dtype;
     int64_t groups = pith__node_int(c->node, "group", 1);
     if (l->x_zero < 0) PITH_TRY(pith__infer_equal_dtypes(c, 0, 2));
     if (groups < 1 || groups > INT32_MAX)
@@ -449,7 +453,8 @@ static void conv_finish_integers(const pith__run *r, const layout *l, const doub
                 (float)v * (conv_number(r, l->x_scale, 0) * conv_number(r, l->w_scale, map) /
                             conv_number(r, l->y_scale, 0));
             v = rint((double)scaled) + (double)conv_number(r, l->y_zero, 0);
-            v = v < low ? low : v > high ? high : v;
+            if (v < low) v = low;
+            if (v > high) v = high;
         }
         pith__convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
     }
@@ -559,7 +564,8 @@ static void conv_cost(const pith__run *r, pith__cost *cost) {
                       *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
     double per_window = (double)pith__tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
     cost->operations = 2.0 * (double)pith__tensor_count(windows) * per_window;
-    cost->kernel = s->f32_planes || s->phases ? "conv f32" : s->gemm ? "gemm f32" : NULL;
+    cost->kernel = s->gemm ? "gemm f32" : NULL;
+    if (s->f32_planes || s->phases) cost->kernel = "conv f32";
 }
 
 static pith_status conv_prepare(pith__prepare *c) { return conv_prepare_any(c, NULL); }

@@ -26,9 +26,9 @@ static pith_status depth_to_space_infer_space(pith__infer *c) {
     PITH_TRY(depth_to_space_check(c, &b));
     if (x->rank == 4) PITH_TRY(depth_to_space_divisible(c, 1, b * b));
     for (int i = 0; i < x->rank; i++) {
-        dims[i] = i == 0 ? x->dims[0]
-                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_FLOOR_DIV : PITH_DIM_MUL,
-                                           x->dims[i], i == 1 ? b * b : b);
+        dims[i] = x->dims[i];
+        if (i == 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, x->dims[i], b * b);
+        if (i > 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_MUL, x->dims[i], b);
     }
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
@@ -41,9 +41,9 @@ static pith_status depth_to_space_infer_depth(pith__infer *c) {
     PITH_TRY(depth_to_space_check(c, &b));
     for (int i = 0; i < x->rank; i++) {
         if (i > 1) PITH_TRY(depth_to_space_divisible(c, i, b));
-        dims[i] = i == 0 ? x->dims[0]
-                         : pith__dim_apply(c->dims, i == 1 ? PITH_DIM_MUL : PITH_DIM_FLOOR_DIV,
-                                           x->dims[i], i == 1 ? b * b : b);
+        dims[i] = x->dims[i];
+        if (i == 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_MUL, x->dims[i], b * b);
+        if (i > 1) dims[i] = pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, x->dims[i], b);
     }
     pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;

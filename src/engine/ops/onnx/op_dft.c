@@ -93,9 +93,8 @@ static pith_status dft_run(pith__run *r) {
                              x->rank, &axis, r->err));
     int64_t in_length = x->dims[axis], out_length = y->dims[axis], parts = x->dims[x->rank - 1],
             out_parts = y->dims[y->rank - 1];
-    int64_t n = r->in_count > 1 && r->in[1] ? pith__transform_index(r->in[1])
-                : inverse && onesided       ? 2 * (in_length - 1)
-                                            : in_length;
+    int64_t n = inverse && onesided ? 2 * (in_length - 1) : in_length;
+    if (r->in_count > 1 && r->in[1]) n = pith__transform_index(r->in[1]);
     if (parts != 1 && parts != 2)
         return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     int64_t outer = 1, inner = 1;

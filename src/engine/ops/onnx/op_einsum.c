@@ -30,7 +30,8 @@ typedef struct einsum {
 } einsum;
 
 static int einsum_letter(char ch) {
-    return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1;
+    if (ch >= 'a' && ch <= 'z') return ch - 'a';
+    return ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1;
 }
 
 /* One term ("ij...k") for a tensor of this rank (-1: the result, whose "..." has `dots`
@@ -176,7 +177,10 @@ typedef struct matmuls {
 
 /* A label's kind by its places; KINDS: none. */
 static int einsum_kind(bool left, bool right, bool out) {
-    return left && right ? out ? BATCH : SUMMED : left && out ? ROW : right && out ? COLUMN : KINDS;
+    if (left && right) return out ? BATCH : SUMMED;
+    if (!out) return KINDS;
+    if (left) return ROW;
+    return right ? COLUMN : KINDS;
 }
 
 /* Adds the labels of one kind, in the order of `order`, to a side whose tensor has these labels. */

@@ -38,9 +38,12 @@ static pith_status gather_infer(pith__infer *c) {
         return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
-        dims[i] = i < axis                   ? x->dims[i]
-                  : i < axis + indices->rank ? indices->dims[i - axis]
-                                             : x->dims[i - indices->rank + 1];
+        if (i < axis)
+            dims[i] = x->dims[i];
+        else if (i < axis + indices->rank)
+            dims[i] = indices->dims[i - axis];
+        else
+            dims[i] = x->dims[i - indices->rank + 1];
     }
     pith__infer_set(c, 0, x->dtype, rank, dims);
     int64_t count;
@@ -159,8 +162,8 @@ static pith_status gather_run_elements(pith__run *r) {
         int64_t at = gather_index_at(indices, i), from = 0;
         if (at < -x->dims[axis] || at >= x->dims[axis])
             return gather_fail_index(r, at, x->dims[axis]);
-        for (int k = 0; k < x->rank; k++)
-            from += (k == axis ? (at < 0 ? at + x->dims[axis] : at) : place[k]) * strides[k];
+        if (at < 0) at += x->dims[axis];
+        for (int k = 0; k < x->rank; k++) from += (k == axis ? at : place[k]) * strides[k];
         memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
                size);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == y->dims[k]; k--) place[k] = 0;

@@ -65,8 +65,8 @@ static pith_status gemm_scratch(const pith__infer *c, const void *state_, int th
                               threads, bytes) &&
         (!s->transpose_a || pith__dtype_bytes(PITH_F64, pith__type_count(c->in[0]), &moved)) &&
         !pith__add_overflows(*bytes, moved + 128, bytes);
-    return fits ? pith__widen_scratch(c, s->product.packed ? 2 : 0, bytes)
-                : pith__fail_memory(c->err, SIZE_MAX);
+    if (!fits) return pith__fail_memory(c->err, SIZE_MAX);
+    return pith__widen_scratch(c, s->product.packed ? 2 : 0, bytes);
 }
 
 /* y = alpha * y + beta * c */

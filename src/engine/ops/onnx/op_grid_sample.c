@@ -58,8 +58,10 @@ static pith_status grid_sample_infer(pith__infer *c) {
     if (x->rank >= 0 && grid->rank >= 0 && grid->rank != x->rank)
         return pith__op_fail(c, "grid has %d dimensions, the input %d", grid->rank, x->rank);
     pith__dim dims[PITH_MAX_RANK];
-    for (int d = 0; d < x->rank; d++)
-        dims[d] = d < 2 ? x->dims[d] : grid->rank > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
+    for (int d = 0; d < x->rank; d++) {
+        dims[d] = grid->rank > 0 && d > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
+        if (d < 2) dims[d] = x->dims[d];
+    }
     pith__type_set(&c->out[0], x->dtype, x->rank, dims);
     return PITH_OK;
 }
@@ -98,7 +100,8 @@ static double grid_sample_reflect(double x, double low, double high) {
 }
 
 static double grid_sample_within(double x, double low, double high) {
-    return x < low ? low : x > high ? high : x;
+    if (x < low) return low;
+    return x > high ? high : x;
 }
 
 /* floor and nearbyint of |x| <= 1e15, which are functions of libm on some processors. */
@@ -123,9 +126,8 @@ static int64_t grid_sample_pixel(const sampler *s, double i, int64_t n) {
 static double grid_sample_cubic(double x) {
     const double a = -0.75;
     x = fabs(x);
-    return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
-           : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-                   : 0;
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
 /* Taps of one axis for normalised coordinate u; returns how many. */
@@ -286,7 +288,7 @@ static pith_status grid_sample_run(pith__run *r) {
               .axes = axes };
     for (int d = 0; d < axes; d++) {
         j.plane *= x->dims[2 + d], j.points *= y->dims[2 + d];
-        j.taps *= s->mode == NEAREST ? 1 : s->mode == LINEAR ? 2 : 4;
+        if (s->mode != NEAREST) j.taps *= s->mode == LINEAR ? 2 : 4;
     }
     if (!j.plane && pith__tensor_count(y)) return pith__op_fail(r, "the input is empty");
     if (s->fn && j.plane > INT32_MAX)

@@ -114,65 +114,87 @@ static pith_status linear_attention_check(const pith__run *r, const linear *s) {
                              "the inputs' shapes do not fit the head counts");
 }
 
+/* A run: the state of one head at a time, and the row of values that a step adds. */
+typedef struct linear_job {
+    const linear *s;
+    pith__wide w;
+    int64_t dk, dv;        /* the size of a key, of a value */
+    int64_t decays, betas; /* numbers per head and token: dk or 1; heads or 1 */
+    double *state, *value; /* [dk, dv], [dv] */
+} linear_job;
+
+/* The state decays, by one factor or by one per key element. row: the token's place times the key
+ * heads, plus the head. */
+static void linear_attention_decay(const linear_job *j, int64_t row) {
+    for (int64_t d = 0; d < j->dk; d++) {
+        double keep = exp(j->w.in[4][row * j->decays + (j->decays == 1 ? 0 : d)]);
+        for (int64_t m = 0; m < j->dv; m++) j->state[d * j->dv + m] *= keep;
+    }
+}
+
+/* Key times value is added to the state. The delta rules first take off what the state already
+ * gives for this key, and weight the rest by beta. */
+static void linear_attention_learn(const linear_job *j, int64_t row, double beta) {
+    const double *k = j->w.in[1] + row * j->dk, *v = j->w.in[2] + row * j->dv;
+    for (int64_t m = 0; m < j->dv; m++) {
+        double known = 0;
+        if (j->s->delta) {
+            for (int64_t d = 0; d < j->dk; d++) known += j->state[d * j->dv + m] * k[d];
+        }
+        j->value[m] = beta * (v[m] - known);
+    }
+    for (int64_t d = 0; d < j->dk; d++)
+        for (int64_t m = 0; m < j->dv; m++) j->state[d * j->dv + m] += k[d] * j->value[m];
+}
+
+/* One row of the output: the query times the state. */
+static void linear_attention_answer(const linear_job *j, int64_t q_row, int64_t y_row,
+                                    double scale) {
+    for (int64_t m = 0; m < j->dv; m++) {
+        double sum = 0;
+        for (int64_t d = 0; d < j->dk; d++)
+            sum += j->w.in[0][q_row * j->dk + d] * j->state[d * j->dv + m];
+        j->w.out[0][y_row * j->dv + m] = scale * sum;
+    }
+}
+
 static pith_status linear_attention_run(pith__run *r) {
     const linear *s = r->state;
     PITH_TRY(linear_attention_check(r, s));
-    pith__wide w;
-    pith__wide_open(&w, r);
     int64_t batch = r->in[0]->dims[0], time = r->in[0]->dims[1], group = s->heads / s->kv_heads,
-            share = s->heads / s->q_heads;
-    int64_t dk = r->in[0]->dims[2] / s->q_heads, dv = r->in[2]->dims[2] / s->kv_heads;
-    int64_t decays = s->gated && batch > 0 && time > 0
-                         ? pith__tensor_count(r->in[4]) / (batch * time * s->kv_heads)
-                         : 1;
-    int64_t betas =
-        s->delta && batch > 0 && time > 0 ? pith__tensor_count(r->in[5]) / (batch * time) : 1;
-    double scale = s->scale != 0 ? s->scale : 1 / sqrt((double)dk), *state = w.rest,
-           *value = state + dk * dv;
+            share = s->heads / s->q_heads, tokens = batch * time;
+    linear_job j = { .s = s,
+                     .dk = r->in[0]->dims[2] / s->q_heads,
+                     .dv = r->in[2]->dims[2] / s->kv_heads,
+                     .decays = 1,
+                     .betas = 1 };
+    pith__wide_open(&j.w, r);
+    if (s->gated && tokens > 0) j.decays = pith__tensor_count(r->in[4]) / (tokens * s->kv_heads);
+    if (s->delta && tokens > 0) j.betas = pith__tensor_count(r->in[5]) / tokens;
+    double scale = s->scale != 0 ? s->scale : 1 / sqrt((double)j.dk);
+    const int64_t size = j.dk * j.dv, answers = j.w.out[0] ? group : 0;
+    const size_t bytes = (size_t)size * sizeof *j.state;
+    j.state = j.w.rest;
+    j.value = j.state + size;
     for (int64_t head = 0; head < batch * s->kv_heads; head++) {
         int64_t b = head / s->kv_heads, h = head % s->kv_heads;
-        size_t bytes = (size_t)(dk * dv) * sizeof *state;
         if (r->in_count > 3 && r->in[3])
-            memcpy(state, w.in[3] + head * dk * dv, bytes);
+            memcpy(j.state, j.w.in[3] + head * size, bytes);
         else
-            memset(state, 0, bytes);
+            memset(j.state, 0, bytes);
         for (int64_t t = 0; t < time; t++) {
-            int64_t row = b * time + t;
-            const double *k = w.in[1] + (row * s->kv_heads + h) * dk,
-                         *v = w.in[2] + (row * s->kv_heads + h) * dv;
-            if (s->gated) {
-                for (int64_t d = 0; d < dk; d++) {
-                    double keep =
-                        exp(w.in[4][(row * s->kv_heads + h) * decays + (decays == 1 ? 0 : d)]);
-                    for (int64_t m = 0; m < dv; m++) state[d * dv + m] *= keep;
-                }
-            }
-            double beta = s->delta ? w.in[5][row * betas + (betas == 1 ? 0 : h)] : 1;
-            for (int64_t m = 0; m < dv; m++) {
-                double known = 0;
-                if (s->delta) {
-                    for (int64_t d = 0; d < dk; d++) known += state[d * dv + m] * k[d];
-                }
-                value[m] = beta * (v[m] - known);
-            }
-            for (int64_t d = 0; d < dk; d++)
-                for (int64_t m = 0; m < dv; m++) state[d * dv + m] += k[d] * value[m];
-            if (w.out[0]) {
-                for (int64_t g = 0; g < group; g++) {
-                    int64_t y_row = row * s->heads + h * group + g,
-                            q_row = row * s->q_heads + (h * group + g) / share;
-                    for (int64_t m = 0; m < dv; m++) {
-                        double sum = 0;
-                        for (int64_t d = 0; d < dk; d++)
-                            sum += w.in[0][q_row * dk + d] * state[d * dv + m];
-                        w.out[0][y_row * dv + m] = scale * sum;
-                    }
-                }
-            }
+            int64_t token = b * time + t;
+            double beta = 1;
+            if (s->delta) beta = j.w.in[5][token * j.betas + (j.betas == 1 ? 0 : h)];
+            if (s->gated) linear_attention_decay(&j, token * s->kv_heads + h);
+            linear_attention_learn(&j, token * s->kv_heads + h, beta);
+            for (int64_t y = h * group; y < h * group + answers; y++)
+                linear_attention_answer(&j, token * s->q_heads + y / share, token * s->heads + y,
+                                        scale);
         }
-        if (r->out_count > 1 && w.out[1]) memcpy(w.out[1] + head * dk * dv, state, bytes);
+        if (r->out_count > 1 && j.w.out[1]) memcpy(j.w.out[1] + head * size, j.state, bytes);
     }
-    pith__wide_close(&w, r);
+    pith__wide_close(&j.w, r);
     return PITH_OK;
 }
 

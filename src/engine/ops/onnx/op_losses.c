@@ -97,8 +97,11 @@ static pith_status losses_run(pith__run *r) {
         if (!ignored && (label < 0 || label >= classes))
             return pith__fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes",
                               (long long)label, (long long)classes);
-        double weight = ignored ? 0 : weights ? w.in[2][label] : 1;
-        double value = ignored ? 0 : -weight * column[label * inner];
+        double weight = 0, value = 0;
+        if (!ignored) {
+            weight = weights ? w.in[2][label] : 1;
+            value = -weight * column[label * inner];
+        }
         if (s->reduction == NONE && w.out[0]) w.out[0][i] = value;
         sum += value;
         weight_sum += weight;

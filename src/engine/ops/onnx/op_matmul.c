@@ -106,8 +106,8 @@ static pith_status matmul_scratch(const pith__infer *c, const void *state_, int 
                 !pith__mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
                 !pith__add_overflows(*bytes, product + 64, bytes) &&
                 !pith__add_overflows(*bytes, moved + 64, bytes);
-    return fits ? pith__widen_scratch(c, s->product.packed ? 2 : 0, bytes)
-                : pith__fail_memory(c->err, SIZE_MAX);
+    if (!fits) return pith__fail_memory(c->err, SIZE_MAX);
+    return pith__widen_scratch(c, s->product.packed ? 2 : 0, bytes);
 }
 
 static void matmul_scale_result(pith_tensor *y, float alpha) {

@@ -63,7 +63,8 @@ static pith_status matmul_integer_check_numbers(const pith__infer *c, const layo
 static pith_status matmul_integer_infer(pith__infer *c) {
     const layout *l = matmul_integer_find_layout(c->node);
     pith__type a = *c->in[l->a], b = *c->in[l->b], out;
-    int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->b_scale >= 0 ? PITH_F32 : PITH_I32;
+    int dtype = l->b_scale >= 0 ? PITH_F32 : PITH_I32;
+    if (l->y_zero >= 0) dtype = c->in[l->y_zero]->dtype;
     if (a.rank == 0 || b.rank == 0) return pith__op_fail(c, "an operand is a scalar");
     if (a.rank < 0 || b.rank < 0) {
         pith__infer_set(c, 0, dtype, -1, NULL);

@@ -21,7 +21,9 @@ static pith_status one_hot_infer(pith__infer *c) {
         return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     if (rank > 0)
         PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", -1), rank, &axis, c->err));
-    for (int i = 0; i < rank; i++) dims[i] = i < axis ? x->dims[i] : i == axis ? n : x->dims[i - 1];
+    for (int i = 0; i < axis; i++) dims[i] = x->dims[i];
+    if (rank > 0) dims[axis] = n;
+    for (int i = axis + 1; i < rank; i++) dims[i] = x->dims[i - 1];
     if (pith__type_count(c->in[2]) >= 0 && pith__type_count(c->in[2]) != 2)
         return pith__op_fail(c, "values are not two");
     pith__infer_set(c, 0, c->in[2]->dtype, rank, dims);

@@ -51,15 +51,14 @@ static pith_status pool_prepare(pith__prepare *c) {
     pith_str name = c->node->op_type;
     if (s->global) name = (pith_str){ name.data + 6, name.size - 6 };
     bool max = pith__str_is(name, "MaxPool"), lp = pith__str_is(name, "LpPool");
-    s->p = lp    ? pith__node_int(c->node, "p", 2)
-           : max ? 0
-                 : pith__node_int(c->node, "count_include_pad", 0) != 0;
+    if (lp)
+        s->p = pith__node_int(c->node, "p", 2);
+    else
+        s->p = !max && pith__node_int(c->node, "count_include_pad", 0) != 0;
     if (lp && s->p < 1) return pith__op_fail(c, "attribute p is %lld", (long long)s->p);
-    PITH_TRY(pith__prepare_kernel(c,
-                                  max  ? "pool_max"
-                                  : lp ? "pool_lp"
-                                       : "pool_mean",
-                                  pith__compute_dtype(c->in[0]->dtype), &fn));
+    const char *family = lp ? "pool_lp" : "pool_mean";
+    if (max) family = "pool_max";
+    PITH_TRY(pith__prepare_kernel(c, family, pith__compute_dtype(c->in[0]->dtype), &fn));
     s->fn = (pith__pool_fn *)fn;
     bool f32 = pith__compute_dtype(c->in[0]->dtype) == PITH_F32 && !lp;
     if (f32 && s->global)

@@ -31,7 +31,11 @@ static pith_status quantize_get_form(form *f, const pith__node *node, const int6
     if (scales == 1 && block == 0) return PITH_OK;
     if (rank > 0) PITH_TRY(pith__axis_normalize(pith__node_int(node, "axis", 1), rank, &axis, err));
     int64_t outer = 1;
-    for (int i = 0; i < rank; i++) *(i < axis ? &outer : i == axis ? &f->n : &f->inner) *= dims[i];
+    if (rank > 0) {
+        int64_t around[3];
+        pith__axis_split(dims, rank, axis, around);
+        outer = around[0], f->n = around[1], f->inner = around[2];
+    }
     if (block == 0) {
         if (scale_rank != 1 || scales != f->n) {
             return pith__fail(err, PITH_ERR_ARGUMENT, "%lld scales for axis %d of size %lld",
@@ -131,7 +135,10 @@ static void quantize_run_span(const job *j, int64_t first, int64_t n, int64_t sc
             if (j->quantize) {
                 float v = (float)x[k] / scales[k * s];
                 x[k] = j->integer ? (double)rintf(v) + zero[k * s] : (double)v;
-                if (j->integer) x[k] = x[k] > j->low ? (x[k] < j->high ? x[k] : j->high) : j->low;
+                if (j->integer) {
+                    const double capped = x[k] < j->high ? x[k] : j->high;
+                    x[k] = x[k] > j->low ? capped : j->low;
+                }
             } else {
                 x[k] = (double)((float)(x[k] - zero[k * s]) * scales[k * s]);
             }
@@ -197,7 +204,8 @@ static pith_status quantize_check_form(pith__infer *c) {
 
 static pith_status quantize_infer(pith__infer *c) {
     int named = pith__node_choice(c->node, "output_dtype", 0);
-    int dtype = pith__has_input(c, 2) ? c->in[2]->dtype : named ? named : PITH_U8;
+    int dtype = named ? named : PITH_U8;
+    if (pith__has_input(c, 2)) dtype = c->in[2]->dtype;
     if (named && pith__has_input(c, 2) && dtype && named != dtype) {
         return pith__op_fail(c, "output_dtype %d is not the zero point's", named);
     }

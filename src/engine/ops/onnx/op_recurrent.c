@@ -28,8 +28,14 @@ typedef struct recurrent {
     pith__recur fast;             /* if it is possible */
 } recurrent;
 
-static int64_t recurrent_gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
-static int recurrent_activations_of(kind k) { return k == RNN ? 1 : k == GRU ? 2 : 3; }
+static int64_t recurrent_gates_of(kind k) {
+    static const int64_t gates[] = { [RNN] = 1, [GRU] = 3, [LSTM] = 4 };
+    return gates[k];
+}
+static int recurrent_activations_of(kind k) {
+    static const int activations[] = { [RNN] = 1, [GRU] = 2, [LSTM] = 3 };
+    return activations[k];
+}
 
 static pith_status recurrent_infer_kind(pith__infer *c, kind k) {
     const pith__type *x = c->in[0], *w = c->in[1], *r = c->in[2];
@@ -76,7 +82,10 @@ static pith_status recurrent_prepare_fast(recurrent *s, pith__prepare *c,
     bool usual = recurrent_has(s, defaults), rectified = s->kind == RNN && recurrent_has(s, relu);
     if ((!usual && !rectified) || s->clip > 0 || s->input_forget || (c->in_count > 7 && c->in[7]))
         return PITH_OK;
-    s->fast.cell = s->kind == RNN ? PITH_CELL_RNN : s->kind == GRU ? PITH_CELL_GRU : PITH_CELL_LSTM;
+    static const pith__cell cells[] = {
+        [RNN] = PITH_CELL_RNN, [GRU] = PITH_CELL_GRU, [LSTM] = PITH_CELL_LSTM
+    };
+    s->fast.cell = cells[s->kind];
     s->fast.first_is_reverse = s->directions.first_is_reverse;
     s->fast.batch_first = s->batch_first;
     s->fast.linear_before_reset = s->linear_before_reset;
@@ -197,9 +206,10 @@ static void recurrent_step_lstm(const row *t, const double *x) {
         double forget = t->x_gates[2 * n + i] + t->h_gates[2 * n + i],
                cell = t->x_gates[3 * n + i] + t->h_gates[3 * n + i];
         in = recurrent_act(t, 0, in + (t->p ? t->p[i] * t->c[i] : 0));
-        forget = t->s->input_forget
-                     ? 1 - in
-                     : recurrent_act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
+        if (t->s->input_forget)
+            forget = 1 - in;
+        else
+            forget = recurrent_act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
         t->c[i] = forget * t->c[i] + in * recurrent_act(t, 1, cell);
         out = recurrent_act(t, 0, out + (t->p ? t->p[n + i] * t->c[i] : 0));
         t->h[i] = out * recurrent_act(t, 2, t->c[i]);
@@ -249,9 +259,10 @@ static pith_status recurrent_run(pith__run *r) {
     double *y = r->out_count > 0 ? w.out[0] : NULL, *y_h = r->out_count > 1 ? w.out[1] : NULL;
     double *y_c = r->out_count > 2 ? w.out[2] : NULL;
     double *rows = w.rest;
-    void (*step)(const row *, const double *) = s->kind == RNN   ? recurrent_step_rnn
-                                                : s->kind == GRU ? recurrent_step_gru
-                                                                 : recurrent_step_lstm;
+    static void (*const steps_of[])(const row *, const double *) = {
+        [RNN] = recurrent_step_rnn, [GRU] = recurrent_step_gru, [LSTM] = recurrent_step_lstm
+    };
+    void (*step)(const row *, const double *) = steps_of[s->kind];
     for (int64_t d = 0; d < directions; d++) {
         bool reverse = s->directions.first_is_reverse || d == 1;
         row t = { .s = s,

@@ -227,9 +227,9 @@ static void resize_make_taps(const resize *s, double x, double scale, int64_t le
                              int64_t *index, double *weight) {
     double left = ceil(x) - 1, ratio = x - left, sum = 0, width = s->antialias ? fmin(scale, 1) : 1;
     if (s->mode == NEAREST) {
-        bool right = ratio == 1 || (s->rounding == PREFER_FLOOR  ? ratio > 0.5
-                                    : s->rounding == PREFER_CEIL ? ratio >= 0.5
-                                                                 : s->rounding == CEIL);
+        bool right = s->rounding == CEIL || ratio == 1;
+        if (s->rounding == PREFER_FLOOR) right = ratio > 0.5;
+        if (s->rounding == PREFER_CEIL) right = ratio >= 0.5;
         weight[0] = !right, weight[1] = right;
     }
     for (int64_t k = 0; k < 2 * half; k++) {
@@ -275,8 +275,8 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
             };
             a->taps = 2 * resize_half_taps(s, t->scale[d], dims[d]);
             if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
-            for (int i = 0; i < rank; i++)
-                *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
+            for (int i = 0; i < d; i++) a->outer *= shape[i];
+            for (int i = d + 1; i < rank; i++) a->inner *= shape[i];
             shape[d] = t->size[d];
             for (int i = 0; i < rank; i++) result *= shape[i];
             if (result > *most) *most = result;

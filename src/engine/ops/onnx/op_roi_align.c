@@ -86,7 +86,10 @@ static pith_status roi_align_run(pith__run *r) {
                 double s = roi_align_sample(
                     plane, height, width, top + ((double)(k / steps_w) + 0.5) * bin_h / grid_h,
                     left + ((double)(k % steps_w) + 0.5) * bin_w / grid_w, max);
-                value = !max ? value + s : k == 0 ? s : fmax(value, s);
+                if (max)
+                    value = k == 0 ? s : fmax(value, s);
+                else
+                    value += s;
             }
             if (!max) value /= fmax((double)(steps_h * steps_w), 1);
             w.out[0][n * channels * bins_h * bins_w + i] = value;

@@ -115,8 +115,8 @@ static pith_status scatter_run_elements_plain(pith__run *r) {
             return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
                               (long long)at, (long long)n);
         }
-        for (int k = 0; k < x->rank; k++)
-            to += (k == axis ? (at < 0 ? at + n : at) : place[k]) * strides[k];
+        if (at < 0) at += n;
+        for (int k = 0; k < x->rank; k++) to += (k == axis ? at : place[k]) * strides[k];
         scatter_put(r, to, i, 1);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == indices->dims[k]; k--) place[k] = 0;
     }

@@ -7,8 +7,10 @@ static void shape_range(const pith__node *node, int rank, int *begin, int *end) 
     int64_t b = pith__node_int(node, "start", 0), e = pith__node_int(node, "end", rank);
     b = b < 0 ? b + rank : b;
     e = e < 0 ? e + rank : e;
-    *begin = (int)(b < 0 ? 0 : b > rank ? rank : b);
-    *end = (int)(e < 0 ? 0 : e > rank ? rank : e);
+    if (b < 0) b = 0;
+    if (e < 0) e = 0;
+    *begin = (int)(b > rank ? rank : b);
+    *end = (int)(e > rank ? rank : e);
     if (*end < *begin) *end = *begin;
 }
 

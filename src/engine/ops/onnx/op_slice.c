@@ -19,8 +19,8 @@ typedef struct box {
 static void slice_clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith__dim *first,
                         pith__dim *size) {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-    start = start < -n ? 0 : start < 0 ? start + n : start;
-    end = end < -n ? low : end < 0 ? end + n : end;
+    if (start < 0) start = start < -n ? 0 : start + n;
+    if (end < 0) end = end < -n ? low : end + n;
     start = start > high ? high : start;
     end = end > high ? high : end;
     int64_t distance = step > 0 ? end - start : start - end;

@@ -33,9 +33,9 @@ static pith_status softmax_infer(pith__infer *c) {
 }
 
 static pith_status softmax_prepare(pith__prepare *c) {
-    const char *family = pith__str_is(c->node->op_type, "Softmax")      ? "softmax"
-                         : pith__str_is(c->node->op_type, "LogSoftmax") ? "log_softmax"
-                                                                        : "hardmax";
+    const char *family = "softmax";
+    if (pith__str_is(c->node->op_type, "LogSoftmax")) family = "log_softmax";
+    if (pith__str_is(c->node->op_type, "Hardmax")) family = "hardmax";
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
     s->compute = pith__compute_dtype(c->in[0]->dtype);
@@ -51,8 +51,11 @@ static pith_status softmax_get_form(const pith__node *node, const int64_t *dims,
     form[0] = form[1] = form[2] = 1;
     if (rank == 0) return PITH_OK;
     PITH_TRY(pith__axis_normalize(pith__node_int(node, "axis", -1), rank, &axis, err));
-    bool flatten = pith__node_int(node, "flatten", 0) != 0;
-    for (int i = 0; i < rank; i++) form[i < axis ? 0 : i == axis || flatten ? 1 : 2] *= dims[i];
+    pith__axis_split(dims, rank, axis, form);
+    if (pith__node_int(node, "flatten", 0)) {
+        form[1] *= form[2];
+        form[2] = 1;
+    }
     return PITH_OK;
 }
 

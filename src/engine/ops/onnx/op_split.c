@@ -30,7 +30,8 @@ static pith_status split_infer(pith__infer *c) {
     }
     pith__dim each = pith__dim_apply(c->dims, PITH_DIM_CEIL_DIV, total, parts);
     for (int i = 0; i < c->out_count; i++) {
-        pith__dim size = named ? (sizes.count >= 0 ? sizes.items[i] : PITH_DIM_UNKNOWN) : each;
+        pith__dim size = each;
+        if (named) size = sizes.count >= 0 ? sizes.items[i] : PITH_DIM_UNKNOWN;
         if (!named && i == parts - 1) {
             size = pith__dim_apply(c->dims, PITH_DIM_SUB, total,
                                    pith__dim_apply(c->dims, PITH_DIM_MUL, each, parts - 1));

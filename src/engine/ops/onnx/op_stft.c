@@ -50,7 +50,8 @@ static pith_status stft_run(pith__run *r) {
     pith__wide_open(&w, r);
     int64_t step = pith__transform_index(r->in[1]), parts = x->dims[2], frames = y->dims[1],
             bins = y->dims[2];
-    int64_t n = length ? pith__transform_index(length) : window ? window->dims[0] : x->dims[1];
+    int64_t n = window ? window->dims[0] : x->dims[1];
+    if (length) n = pith__transform_index(length);
     if (window && pith__tensor_count(window) < n)
         return pith__op_fail(r, "the window is shorter than a frame");
     if (parts != 1 && parts != 2)

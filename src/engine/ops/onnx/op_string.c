@@ -180,9 +180,8 @@ static pith_status string_change_case(pith__run *r, pith_str *text, letter_case 
 static pith_status string_run_normalizer(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_str action = pith__node_str(r->node, "case_change_action", "NONE");
-    letter_case to = pith__str_is(action, "LOWER")   ? LOWER
-                     : pith__str_is(action, "UPPER") ? UPPER
-                                                     : AS_IS;
+    letter_case to = pith__str_is(action, "LOWER") ? LOWER : AS_IS;
+    if (pith__str_is(action, "UPPER")) to = UPPER;
     bool sensitive = pith__node_int(r->node, "is_case_sensitive", 0) != 0;
     size_t stop_count;
     const pith_str *stops = pith__node_strs(r->node, "stopwords", &stop_count);

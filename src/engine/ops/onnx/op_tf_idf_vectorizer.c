@@ -120,7 +120,10 @@ static pith_status tfidf_run(pith__run *r) {
         if (!t->idf) continue;
         for (int64_t i = 0; i < t->width; i++) {
             float weight = t->weights && (size_t)i < t->weight_count ? t->weights[i] : 1;
-            y[i] = t->tf ? y[i] * weight : y[i] > 0 ? weight : 0;
+            if (t->tf)
+                y[i] *= weight;
+            else
+                y[i] = y[i] > 0 ? weight : 0;
         }
     }
     return PITH_OK;

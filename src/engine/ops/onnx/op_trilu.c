@@ -19,14 +19,14 @@ static pith_status trilu_run(pith__run *r) {
             columns = x->dims[x->rank - 1];
     bool upper = pith__node_int(r->node, "upper", 1) != 0;
     size_t size = pith__element_size(x->dtype);
-    shift = shift < -rows - columns  ? -rows - columns
-            : shift > rows + columns ? rows + columns
-                                     : shift;
+    if (shift < -rows - columns) shift = -rows - columns;
+    if (shift > rows + columns) shift = rows + columns;
     if (!pith__tensor_count(x)) return PITH_OK;
     for (int64_t i = 0; i < pith__tensor_count(x) / columns; i++) {
         int64_t cut = i % rows + shift + !upper; /* first column of the upper part, one after the
                                                     last of the lower */
-        cut = cut < 0 ? 0 : cut > columns ? columns : cut;
+        if (cut < 0) cut = 0;
+        if (cut > columns) cut = columns;
         char *row = (char *)y->data + (size_t)(i * columns) * size;
         if (x->data != y->data)
             memcpy(row, (const char *)x->data + (size_t)(i * columns) * size,

@@ -129,9 +129,9 @@ static pith__dim unary_elem_neg(pith__dims *dims, const pith__dim *x, int count)
 }
 static pith__dim unary_elem_abs(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
-    return pith__dim_known(x[0]) ? (x[0] < 0 ? -x[0] : x[0])
-                                 : pith__dim_apply(dims, PITH_DIM_MAX, x[0],
-                                                   pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
+    if (pith__dim_known(x[0])) return x[0] < 0 ? -x[0] : x[0];
+    pith__dim negative = pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]);
+    return pith__dim_apply(dims, PITH_DIM_MAX, x[0], negative);
 }
 static pith__dim unary_elem_not(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;

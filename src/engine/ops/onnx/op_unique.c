@@ -46,12 +46,9 @@ static pith_status unique_slices(pith__run *r, unique *u) {
     if (!u->flat)
         PITH_TRY(
             pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &u->axis, r->err));
-    u->outer = u->inner = 1;
-    u->n = u->flat ? pith__tensor_count(x) : x->dims[u->axis];
-    if (!u->flat) {
-        for (int i = 0; i < x->rank; i++)
-            *(i < u->axis ? &u->outer : i > u->axis ? &u->inner : &(int64_t){ 1 }) *= x->dims[i];
-    }
+    int64_t around[3] = { 1, pith__tensor_count(x), 1 };
+    if (!u->flat) pith__axis_split(x->dims, x->rank, u->axis, around);
+    u->outer = around[0], u->n = around[1], u->inner = around[2];
     u->length = u->outer * u->inner;
     u->size = pith__element_size(x->dtype);
     u->row = (size_t)u->length * u->size;

@@ -34,9 +34,8 @@ static void where_loop(const void *context, void *y, const void *const *x, const
 static pith__dim where_elem(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
-    return pith__dim_known(x[0])         ? x[0] ? x[1] : x[2]
-                   : pith__dim_equal(x[1], x[2]) ? x[1]
-                                         : PITH_DIM_UNKNOWN;
+    if (pith__dim_known(x[0])) return x[0] ? x[1] : x[2];
+    return pith__dim_equal(x[1], x[2]) ? x[1] : PITH_DIM_UNKNOWN;
 }
 
 static pith_status where_infer(pith__infer *c) {

@@ -118,7 +118,8 @@ static pith_status attention_infer(pith__infer *c) {
         bool head_major = pith__node_int(c->node, "head_major", 0) >> i & 1;
         if (!t || t->dtype != PITH_F32) return pith__op_fail(c, "%s must be float32", names[i]);
         if (t->rank < 0) continue;
-        int want = head_major && !ragged ? 4 : ragged ? 2 : 3;
+        int want = ragged ? 2 : 3;
+        if (head_major && !ragged) want = 4;
         if (t->rank < want) return pith__op_fail(c, "%s has rank %d", names[i], t->rank);
         if (head_major && !ragged) {
             const pith__dim need[] = { PITH_DIM_UNKNOWN, i == Q ? heads : kv_heads,
@@ -141,8 +142,8 @@ static pith_status attention_infer(pith__infer *c) {
     pith__type_set(&c->out[0], PITH_F32, -1, NULL);
     if (c->in[Q]->rank < 0) return PITH_OK;
     bool head_major = pith__node_int(c->node, "head_major", 0) & 1;
-    pith__dim dims[3] = { c->in[Q]->dims[0], ragged ? count : c->in[Q]->dims[head_major ? 2 : 1],
-                          count };
+    pith__dim rows = c->in[Q]->dims[head_major ? 2 : 1];
+    pith__dim dims[3] = { c->in[Q]->dims[0], ragged ? count : rows, count };
     pith__type_set(&c->out[0], PITH_F32, ragged ? 2 : 3, dims);
     return PITH_OK;
 }
@@ -187,7 +188,8 @@ static pith_status attention_prepare(pith__prepare *c) {
 
 /* The longest run of keys a part may meet, from the dims of k. */
 static int64_t attention_keys_max(const attention *s, const int64_t *dims, bool ragged) {
-    return ragged ? dims[0] : dims[s->head_major >> K & 1 ? 2 : 1];
+    if (ragged) return dims[0];
+    return dims[s->head_major >> K & 1 ? 2 : 1];
 }
 
 /* Floats per worker, rounded so that the next worker's part is aligned: the kernel's, and what is
@@ -253,9 +255,8 @@ static float attention_skip_number(const work *w, int64_t b, int64_t query, int6
     float outside = attention_in_window(w->s, query, key) ? 0.0f : skipped[1];
     int64_t at = b * w->keys + key;
     bool numbers = w->mask && w->r->in[KEY_MASK]->rank == 2;
-    double number = numbers                   ? attention_mask_number(w->r->in[KEY_MASK], at)
-                    : !w->mask || w->mask[at] ? 1.0
-                                              : 0.0;
+    double number = !w->mask || w->mask[at] ? 1.0 : 0.0;
+    if (numbers) number = attention_mask_number(w->r->in[KEY_MASK], at);
     if (number == 1.0) return outside;
     if (number == 0.0) return outside != 0.0f ? skipped[2] : skipped[0];
     if (w->s->mask_numbers != PITH_MASK_LINEAR) return outside;
@@ -454,8 +455,10 @@ static pith_status attention_run(pith__run *r) {
     for (int i = 0; i < 3; i++) {
         bool head_major = !offsets && s->head_major >> i & 1;
         int64_t rows = offsets ? r->in[i]->dims[0] : r->in[i]->dims[0] * r->in[i]->dims[1];
-        w.row_floats[i] = head_major ? (i == V ? s->v_size : s->size)
-                                     : pith__tensor_count(r->in[i]) / (rows ? rows : 1);
+        if (head_major)
+            w.row_floats[i] = i == V ? s->v_size : s->size;
+        else
+            w.row_floats[i] = pith__tensor_count(r->in[i]) / (rows ? rows : 1);
     }
     if (w.bias) PITH_TRY(attention_bias_strides(&w, r));
     w.worker_floats = attention_worker_floats(s, offsets ? k->dims[0] : w.keys);

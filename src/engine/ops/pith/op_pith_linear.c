@@ -98,10 +98,9 @@ static pith_status linear_find_way(pith__linear *s, const pith__prepare *c) {
     for (int i = 3; i < c->in_count; i += 2) {
         if (c->in[i]->dtype != stored) stored = PITH_F32;
     }
-    s->way = stored == PITH_F16    ? &pith__linear_f16_stored
-             : stored == PITH_BF16 ? &pith__linear_bf16_stored
-             : s->k > 0            ? ways[precision]
-                                   : &pith__linear_f32;
+    s->way = s->k > 0 ? ways[precision] : &pith__linear_f32;
+    if (stored == PITH_F16) s->way = &pith__linear_f16_stored;
+    if (stored == PITH_BF16) s->way = &pith__linear_bf16_stored;
     return PITH_OK;
 }
 
@@ -212,7 +211,8 @@ static void linear_split(work *w, int threads) {
     double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->grain;
     if (most < (double)w->s->packed_bytes / PITH_LINEAR_GRAIN_BYTES)
         most = (double)w->s->packed_bytes / PITH_LINEAR_GRAIN_BYTES;
-    int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
+    int64_t parts = threads;
+    if (most < threads) parts = most > 1 ? (int64_t)most : 1;
     w->row_parts = m / ROWS_PER_PART < parts ? m / ROWS_PER_PART : parts;
     if (w->row_parts < 1) w->row_parts = 1;
     if (parts > 1 && m >= ROWS_PER_PART && !w->s->way->convert) shares = SHARES;

@@ -11,7 +11,8 @@
 enum { MASK, QUERY, KEY, PAST };
 
 static pith__dim score_mask_rows_of(const pith__type *t) {
-    return t->rank == 4 ? t->dims[2] : t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
+    if (t->rank == 4) return t->dims[2];
+    return t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
 }
 
 static pith_status score_mask_infer(pith__infer *c) {
@@ -21,7 +22,8 @@ static pith_status score_mask_infer(pith__infer *c) {
     if (m->rank == 0 || m->rank > 4) return pith__op_fail(c, "the mask has rank %d", m->rank);
     pith__dim keys = score_mask_rows_of(c->in[KEY]);
     if (past) keys = pith__dim_apply(c->dims, PITH_DIM_ADD, keys, score_mask_rows_of(past));
-    pith__dim queries = m->rank < 0 ? PITH_DIM_UNKNOWN : m->rank < 3 ? 1 : score_mask_rows_of(q);
+    pith__dim queries = m->rank < 3 ? 1 : score_mask_rows_of(q);
+    if (m->rank < 0) queries = PITH_DIM_UNKNOWN;
     pith__infer_set(c, 0, PITH_F32, 4,
                     (pith__dim[]){ q->rank > 0 ? q->dims[0] : PITH_DIM_UNKNOWN, 1, queries, keys });
     return PITH_OK;
@@ -34,11 +36,12 @@ static pith_status score_mask_run(pith__run *r) {
     int64_t first = past ? past->dims[2] : 0;
     bool starts = m->rank == 1 && batch && m->dims[0] == 2 * batch;
     bool lengths = m->rank == 1 && (m->dims[0] == batch || m->dims[0] == 3 * batch + 2);
-    bool fits = m->rank == 1   ? starts || lengths
-                : m->rank == 2 ? m->dims[0] == batch && m->dims[1] == keys
-                : m->rank == 3 ? m->dims[0] == batch && m->dims[1] == queries && m->dims[2] == keys
-                               : m->dims[0] == batch && m->dims[1] == 1 &&
-                                     m->dims[2] >= first + queries && m->dims[3] >= keys;
+    bool fits = starts || lengths;
+    if (m->rank == 2) fits = m->dims[0] == batch && m->dims[1] == keys;
+    if (m->rank == 3) fits = m->dims[0] == batch && m->dims[1] == queries && m->dims[2] == keys;
+    if (m->rank == 4)
+        fits = m->dims[0] == batch && m->dims[1] == 1 && m->dims[2] >= first + queries &&
+               m->dims[3] >= keys;
     if (!fits) return pith__op_fail(r, "the mask does not have the shape of the keys");
     float filter = pith__node_float(r->node, "filter", -10000.0f), *y = r->out[0]->data;
     for (int64_t b = 0; b < batch; b++) {

@@ -32,7 +32,8 @@ pith_status pith__state_check_ends(const pith__run *r, const double *ends, int64
 /* How many steps of a sequence are captured. */
 int64_t pith__state_captured(const double *counts, int64_t b, int64_t capacity, int64_t length) {
     double count = counts ? counts[b] : 0, most = (double)(capacity < length ? capacity : length);
-    return count < 0 ? 0 : (int64_t)(count > most ? most : count);
+    if (count < 0) return 0;
+    return (int64_t)(count > most ? most : count);
 }
 
 pith_status pith__state_capacity(const pith__infer *c, int input, int64_t *capacity) {

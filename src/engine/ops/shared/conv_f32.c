@@ -84,12 +84,9 @@ static int64_t conv_rows_of(pith__window *part, const pith__window *w, int64_t r
     const int64_t reach = (w->kernel[0] - 1) * w->dilation[0] + 1,
                   from = r0 * w->stride[0] - w->begin[0],
                   to = (r1 - 1) * w->stride[0] - w->begin[0] + reach, size = w->in[0];
-    const int64_t first = from < 0      ? 0
-                          : from < size ? from
-                                        : size,
-                  last = to < first  ? first
-                         : to < size ? to
-                                     : size;
+    int64_t first = from < size ? from : size, last = to < size ? to : size;
+    if (first < 0) first = 0;
+    if (last < first) last = first;
     *part = *w;
     part->begin[0] = first - from;
     part->end[0] = to - last;
@@ -222,7 +219,8 @@ static int64_t conv_map_parts(const job *j, int threads) {
     const int64_t least = (wanted + shared - 1) / shared, steps = j->z->channels * j->taps;
     const int64_t worth =
         j->positions > FEW ? j->panels / PANELS : j->panels * PITH_GEMM_PANEL * steps / GRAIN;
-    const int64_t most = worth < 1 ? 1 : worth < j->panels ? worth : j->panels;
+    int64_t most = worth < j->panels ? worth : j->panels;
+    if (worth < 1) most = 1;
     return least < most ? least : most;
 }
 

@@ -51,7 +51,8 @@ static void conv_int_fill_quads(void *packed, const void *context, size_t part, 
         for (int64_t tap = 0; tap < p->taps; tap++) {
             int32_t left = conv_int_byte(w->from, c * p->taps + tap) - zero;
             for (int64_t set = 0; set < p->sets; set++) {
-                const int32_t held = left < -128 ? -128 : left > 127 ? 127 : left;
+                const int32_t capped = left > 127 ? 127 : left,
+                              held = capped < -128 ? -128 : capped;
                 const int64_t t = set * p->taps + tap;
                 ((int8_t *)packed)[pith__depthwise_place(t, c, p->sets * p->taps) * 4 + t % 4] =
                     (int8_t)held;

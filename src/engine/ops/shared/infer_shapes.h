@@ -74,7 +74,8 @@ void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *
 
 /* A complex number is two floats, the part dtype; of other dtypes an element is one part. */
 static inline int pith__part_dtype(int dtype) {
-    return dtype == PITH_C64 ? PITH_F32 : dtype == PITH_C128 ? PITH_F64 : dtype;
+    if (dtype == PITH_C64) return PITH_F32;
+    return dtype == PITH_C128 ? PITH_F64 : dtype;
 }
 static inline int pith__parts(int dtype) { return pith__part_dtype(dtype) == dtype ? 1 : 2; }
 

@@ -124,7 +124,8 @@ static void nbits_int8_split(job *w, int threads) {
     const int64_t strips = (q->n + STRIP - 1) / STRIP;
     double most = (double)w->m * (double)q->n * (double)q->form.k / (double)q->grain;
     if (most < (double)q->packed_bytes / BYTES) most = (double)q->packed_bytes / BYTES;
-    const int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
+    int64_t parts = threads;
+    if (most < threads) parts = most > 1 ? (int64_t)most : 1;
     w->row_parts = parts > 1 ? SHARES * parts : 1;
     if (w->row_parts > w->m / ROWS) w->row_parts = w->m / ROWS;
     if (w->row_parts < 1) w->row_parts = 1;

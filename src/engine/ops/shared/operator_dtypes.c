@@ -61,8 +61,8 @@ static const struct {
 /* The set of an input's letter; NULL if anything goes. */
 static const char *dtypes_letter_of(const pith__op *op, int input) {
     size_t count = op->types ? strlen(op->types) : 0;
-    const char *letter =
-        !count ? NULL : op->types + ((size_t)input < count ? (size_t)input : count - 1);
+    size_t at = (size_t)input < count ? (size_t)input : count - 1;
+    const char *letter = count ? op->types + at : NULL;
     return letter && *letter != '*' ? letter : NULL;
 }
 

@@ -52,7 +52,8 @@ typedef struct job {
 
 /* The keys [*begin, *end) that row i of batch b may see, the mask aside. */
 static void attend_span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, int64_t *end) {
-    int64_t own = (a->at_end ? a->lengths[b] - a->rows : a->first ? a->first[b] : a->past) + i;
+    int64_t own = i + (a->first ? a->first[b] : a->past);
+    if (a->at_end) own = i + a->lengths[b] - a->rows;
     *end = a->lengths && a->lengths[b] < a->keys ? a->lengths[b] : a->keys;
     if (a->causal && own < *end) *end = own + 1;
     if (a->right >= 0 && *end - own > a->right) *end = own + a->right + 1;

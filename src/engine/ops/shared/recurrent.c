@@ -62,10 +62,9 @@ static pith_status cell_find_activation(pith__cell_fn *out, pith_str name, pith_
 }
 
 bool pith__cell_fn_is(const pith__cell_fn *fn, const char *name) {
-    return fn->f == (strcmp(name, "Tanh") == 0      ? cell_tanh_of
-                     : strcmp(name, "Sigmoid") == 0 ? cell_sigmoid
-                     : strcmp(name, "Relu") == 0    ? cell_recurrent_relu
-                                                    : NULL);
+    if (strcmp(name, "Tanh") == 0) return fn->f == cell_tanh_of;
+    if (strcmp(name, "Sigmoid") == 0) return fn->f == cell_sigmoid;
+    return strcmp(name, "Relu") == 0 && fn->f == cell_recurrent_relu;
 }
 
 pith_status pith__directions_read(pith__directions *d, const pith__node *node, pith_error *err) {

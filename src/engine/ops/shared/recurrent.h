@@ -11,7 +11,8 @@ typedef struct pith__cell_fn {
 } pith__cell_fn;
 
 static inline double pith__cell_apply(const pith__cell_fn *a, double clip, double x) {
-    if (clip > 0) x = x < -clip ? -clip : x > clip ? clip : x;
+    if (clip > 0 && x < -clip) x = -clip;
+    if (clip > 0 && x > clip) x = clip;
     return a->f(x, a->alpha, a->beta);
 }
 

@@ -78,7 +78,8 @@ static bool recur_room(const pith__recur *p, int64_t steps, int64_t batch, room 
         pith__mul_overflows(rows, m->all, &per_step))
         return false;
     m->block = per_step > 0 ? BLOCK / per_step : steps;
-    m->block = m->block < LEAST ? LEAST : m->block > MOST ? MOST : m->block;
+    if (m->block < LEAST) m->block = LEAST;
+    if (m->block > MOST) m->block = MOST;
     if (m->block > steps) m->block = steps > 0 ? steps : 1;
     m->biases = p->directions * m->all;
     return !pith__mul_overflows(per_step, m->block, &m->gates) &&
@@ -238,7 +239,9 @@ static void recur_biases(job *j) {
     for (int64_t d = 0; d < p->directions; d++) {
         for (int64_t i = 0; i < all; i++) {
             const float *own = j->bias ? j->bias + d * 2 * all : NULL;
-            j->biases[d * all + i] = own ? i < apart ? own[i] + own[all + i] : own[i] : 0;
+            float bias = own ? own[i] : 0;
+            if (own && i < apart) bias += own[all + i];
+            j->biases[d * all + i] = bias;
         }
     }
 }
@@ -251,10 +254,8 @@ static void recur_states(const job *j, float *states, float *node, bool to_node)
     for (int64_t d = 0; d < p->directions; d++) {
         for (int64_t row = 0; row < j->batch; row++) {
             float *own = states + (d * j->batch + row) * p->hidden;
-            float *other =
-                node ? node + (p->batch_first ? row * p->directions + d : d * j->batch + row) *
-                                  p->hidden
-                     : NULL;
+            int64_t place = p->batch_first ? row * p->directions + d : d * j->batch + row;
+            float *other = node ? node + place * p->hidden : NULL;
             if (to_node && other) memcpy(other, own, bytes);
             if (!to_node && other) memcpy(own, other, bytes);
             if (!to_node && !other) memset(own, 0, bytes);

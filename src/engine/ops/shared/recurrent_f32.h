@@ -34,7 +34,8 @@ typedef struct pith__recur {
 } pith__recur;
 
 static inline int64_t pith__cell_gates(pith__cell c) {
-    return c == PITH_CELL_RNN ? 1 : c == PITH_CELL_GRU ? 3 : 4;
+    if (c == PITH_CELL_RNN) return 1;
+    return c == PITH_CELL_GRU ? 3 : 4;
 }
 
 /* The caller has set the fields up to linear_before_reset, and `directions`. Inputs are X, W, R, B,

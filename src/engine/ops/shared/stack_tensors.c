@@ -75,8 +75,9 @@ pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int
     if (item->rank >= PITH_MAX_RANK)
         return pith__op_fail(r, "output %d has too many dimensions", output);
     PITH_TRY(pith__axis_normalize(axis, item->rank + 1, &at, r->err));
-    for (int i = 0; i <= item->rank; i++)
-        dims[i] = i < at ? item->dims[i] : i == at ? stack->count : item->dims[i - 1];
+    for (int i = 0; i < at; i++) dims[i] = item->dims[i];
+    dims[at] = stack->count;
+    for (int i = at + 1; i <= item->rank; i++) dims[i] = item->dims[i - 1];
     PITH_TRY(pith__run_alloc(r, output, item->dtype, item->rank + 1, dims));
     stack_split_at(item, at, &outer, &inner);
     char *to = r->out[output]->data;

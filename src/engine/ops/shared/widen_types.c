@@ -28,7 +28,8 @@ static int widen_wide_packed(int dtype) {
 /* Packed types are patterns of bits. */
 static int widen_pattern(int dtype) {
     int bits = pith__dtype_bits(dtype);
-    return bits == 4 ? PITH_U4 : bits == 2 ? PITH_U2 : dtype;
+    if (bits == 4) return PITH_U4;
+    return bits == 2 ? PITH_U2 : dtype;
 }
 
 static bool widen_add_type(const pith__type *t, wide_fn *wide, size_t *bytes) {
