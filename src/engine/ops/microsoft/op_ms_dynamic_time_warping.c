@@ -64,8 +64,8 @@ static pith_status warping_run(pith__run *r) {
             if (pass) y[count - 1 - at] = (int32_t)i, y[2 * count - 1 - at] = (int32_t)j;
             at++;
             if (i == 0 && j == 0) break;
-            uint8_t step = j == 0 ? 1 : steps[i * columns + j];
-            if (i == 0) step = 2;
+            uint8_t step = 2;
+            if (i > 0) step = j == 0 ? 1 : steps[i * columns + j];
             i -= step != 2;
             j -= step != 1;
         }

@@ -318,7 +318,8 @@ static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tens
     bool keep = (r->in_count > 1 && r->in[1]) || pith__node_int(r->node, "keepdims", 1);
     *item =
         (pith_tensor){ .dtype = x->dtype, .rank = x->rank - !keep, .bytes = bytes * (size_t)outer };
-    for (int k = 0; k < item->rank; k++) { item->dims[k] = x->dims[keep ? k : k + (k >= axis)]; }
+    for (int k = 0; k < item->rank; k++) item->dims[k] = x->dims[keep ? k : k + (k >= axis)];
+    if (keep) item->dims[axis] = length;
     item->data = r->exec->alloc(r->exec, item->bytes);
     if (!item->data) return pith__fail_memory(r->err, item->bytes);
     if (bytes) {
