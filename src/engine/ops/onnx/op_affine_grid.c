@@ -4,6 +4,8 @@
  * input, with the last axis first. Source: ONNX AffineGrid (opset 20). */
 #include "engine/ops/shared/as_doubles.h"
 
+/* The grid is [batch, depth?, height, width, axes]: size without its channels, and one coordinate
+ * per spatial axis. */
 static pith_status affine_grid_infer(pith__infer *c) {
     const pith__type *size = c->in[1];
     pith__dim dims[5];
@@ -25,6 +27,8 @@ static double affine_grid_place(int64_t i, int64_t n, bool corners) {
     return -1 + (2.0 * (double)i + 1) / (double)n;
 }
 
+/* theta is [batch, axes, axes + 1]: each coordinate of a point is a row of it times (x, y(, z), 1).
+ * Outputs begin as zero (as_doubles.h), so the products are added to them. */
 static pith_status affine_grid_run(pith__run *r) {
     const pith_tensor *y = r->out[0];
     int axes = y->rank - 2;

@@ -8,6 +8,8 @@
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/widen_types.h"
 
+/* The axis becomes 1 or goes. An empty axis has no largest element, which is an error before the
+ * run. */
 static pith_status arg_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     bool keep = pith__node_int(c->node, "keepdims", 1) != 0;
@@ -84,6 +86,8 @@ static void arg_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* Lines are numbered [outer, inner]. A part takes neighbouring lines, since those read neighbouring
+ * memory. */
 static pith_status arg_run(pith__run *r) {
     enum { GRAIN = 16384 }; /* elements that are worth a thread */
     const pith_tensor *x = r->in[0];

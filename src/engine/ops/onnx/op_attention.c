@@ -22,6 +22,8 @@ typedef struct shape {
     pith__dim batch, heads, rows, size;
 } shape;
 
+/* Sizes of q, k or v in either form. A row of rank 3 holds its heads one after another, so it must
+ * divide into them. */
 static pith_status attention_shape_of(pith__infer *c, int input, const char *attribute, shape *s) {
     const pith__type *t = c->in[input];
     *s = (shape){ PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN };
@@ -80,6 +82,8 @@ static pith_status attention_check_past(pith__infer *c, const shape *q, const sh
     return PITH_OK;
 }
 
+/* The mask broadcasts to [batch, heads, rows, keys] from the right. Its last axis may be shorter
+ * than the keys: the rest is masked. It is never longer. */
 static pith_status attention_check_mask(pith__infer *c, const shape *q, pith__dim total) {
     if (!pith__has_input(c, MASK) || c->in[MASK]->rank < 0) return PITH_OK;
     const pith__type *m = c->in[MASK];
@@ -107,6 +111,8 @@ static pith_status attention_check_lengths(pith__infer *c, const shape *q) {
     return pith__op_fail(c, "nonpad_kv_seqlen is not int64 [batch]");
 }
 
+/* Outputs: the result in the form of the query, the keys and values with the past before them, and
+ * the scores, whose place in the computation the attribute qk_matmul_output_mode chooses. */
 static pith_status attention_infer(pith__infer *c) {
     shape q, k, v;
     pith__dim past;
@@ -196,6 +202,8 @@ static pith_status attention_check_given_lengths(const pith__run *r, const pith_
 
 static int64_t attention_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
+/* Per worker what pith__attend asks for, and one copy of all keys and values, which a past is
+ * joined with unless the outputs hold them. */
 static pith_status attention_scratch(const pith__infer *c, const void *state, int threads,
                                      size_t *bytes) {
     const pith__type *q = c->in[Q], *k = c->in[K], *v = c->in[V];
@@ -228,6 +236,9 @@ static void attention_join(char *to, const pith_tensor *past, const char *x, con
     }
 }
 
+/* Fills the description of the computation that plain_attention.h runs. Keys and values are read
+ * where they lie; only a past, or an output that wants them, makes them one [batch, heads, keys,
+ * size] array. */
 static pith_status attention_run_plain(pith__run *r) {
     const pith__attend_kernels *s = r->state;
     const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V],

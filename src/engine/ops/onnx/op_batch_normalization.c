@@ -69,6 +69,9 @@ static pith_status batch_norm_upgrade(pith__node *node, pith_error *err) {
     return PITH_OK;
 }
 
+/* scale / sqrt(variance + epsilon) and the matching summand are computed in double once per
+ * channel, so the loop over the plane only multiplies and adds. A plane of one element would be a
+ * call per element: then rows of channels are the unit instead. */
 static pith_status batch_norm_run_f32(pith__run *r) {
     pith__channel_form l = pith__channel_form_of(r->in[0]);
     PITH_TRY(pith__channel_check_counts(r, 1, 4, l.channels));
@@ -90,6 +93,9 @@ static pith_status batch_norm_run_f32(pith__run *r) {
     return PITH_OK;
 }
 
+/* In double: other dtypes, and training, which needs two passes over each channel for its own mean
+ * and variance. The running statistics it gives back are those of the input, moved by the momentum.
+ */
 static pith_status batch_norm_run(pith__run *r) {
     if (((const pith__channel_affine *)r->state)->affine)
         return pith__widen_run(r, 0, batch_norm_run_f32);

@@ -85,6 +85,8 @@ static pith__dim binary_elem_fmod(pith__dims *dims, const pith__dim *x, int coun
     return known ? x[0] % x[1] : PITH_DIM_UNKNOWN;
 }
 
+/* One row per operator. Greater and GreaterOrEqual use the loop of Less with its operands swapped;
+ * Mean sums and then divides; Mod, Pow and BitShift choose their family when they are prepared. */
 static const row rows[] = {
     { "Add", "add", elem_add },
     { "And", "and", elem_and },
@@ -126,6 +128,8 @@ static int binary_padded_rank(const pith__node *node, int a_rank, int b_rank) {
     return axis < 0 || axis > a_rank - b_rank ? b_rank : (int)(a_rank - axis);
 }
 
+/* Broadcasts the shapes. Contents are followed only for operands that needed no padding and, for
+ * Mod, without fmod: the row's function knows neither. */
 static pith_status binary_infer_shape(pith__infer *c, int dtype) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
     pith__type b = *c->in[1], out;
@@ -249,6 +253,7 @@ static pith_status binary_prepare_pow(pith__prepare *c) {
 
 /* ---- Sum, Mean, Max, Min ---- */
 
+/* Shapes broadcast one after another, as the sums do. */
 static pith_status binary_infer_many(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
     pith__type out = *c->in[0];
@@ -273,6 +278,8 @@ static void binary_scale_loop(const void *context, void *y, const void *const *x
     for (int64_t i = 0; i < n; i++) q[i] = p[i] / count;
 }
 
+/* The first two operands give the output, each further one is combined with it in place. Mean
+ * divides at the end, in double, so that its rounding is one step. */
 static pith_status binary_run_many(pith__run *r) {
     pith_tensor *out = r->out[0];
     const pith_tensor *sum = r->in[0];
@@ -294,6 +301,8 @@ static pith_status binary_run_many(pith__run *r) {
     return PITH_OK;
 }
 
+/* An operator of two operands. run_ is binary_run, or binary_run_swapped for Greater and
+ * GreaterOrEqual, which then cannot run as the tail of another step. */
 #define BINARY(symbol, types_, since_, newest_, attrs_, flags_, infer_, prepare_, run_)            \
     const pith__op pith__op_##symbol = { .domain = "",                                             \
                                          .name = #symbol,                                          \
@@ -347,6 +356,7 @@ BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs i
 BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
 
+/* An operator of one or more operands of one dtype. */
 #define MANY(symbol, types_, newest_)                                                              \
     const pith__op pith__op_##symbol = { .domain = "",                                             \
                                          .name = #symbol,                                          \

@@ -4,6 +4,7 @@
 
 #include "engine/ops/shared/infer_shapes.h"
 
+/* Only dtypes of the same number of bits can stand for each other; strings have none. */
 static pith_status bit_cast_infer(pith__infer *c) {
     int64_t to = pith__node_int(c->node, "to", 0);
     const pith__type *x = c->in[0];

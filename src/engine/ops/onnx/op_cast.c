@@ -26,6 +26,8 @@ typedef struct job {
     int64_t total, per_part;
 } job;
 
+/* Elements [first, first + n). Float8 with 8 exponent bits has rounding modes of its own and goes
+ * through f32 one by one. */
 static void cast_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
@@ -42,6 +44,8 @@ static void cast_run_part(void *context, size_t part, int worker) {
     pith__convert(j->y->data, j->y->dtype, first, j->x->data, j->x->dtype, first, n, j->saturate);
 }
 
+/* Integers are read as such first, since a double would round those beyond 2^53; what strtoll does
+ * not read as a whole is read as a float. The text is copied because a string has no end mark. */
 static pith_status cast_from_string(pith__run *r, const pith_tensor *x, pith_tensor *y,
                                     int64_t total) {
     const pith_str *p = x->data;
@@ -69,6 +73,7 @@ static pith_status cast_from_string(pith__run *r, const pith_tensor *x, pith_ten
     return PITH_OK;
 }
 
+/* The fewest digits that read back as the same value of this dtype; `most` digits always do. */
 static int cast_print_float(char *text, double v, int dtype) {
     if (isnan(v)) return snprintf(text, TEXT_MAX, "NaN");
     if (isinf(v)) return snprintf(text, TEXT_MAX, v > 0 ? "INF" : "-INF");
@@ -85,6 +90,7 @@ static int cast_print_float(char *text, double v, int dtype) {
     }
 }
 
+/* Texts lie TEXT_MAX bytes apart in one block of the run's memory. */
 static pith_status cast_to_string(pith__run *r, const pith_tensor *x, pith_tensor *y,
                                   int64_t total) {
     size_t bytes;
@@ -115,6 +121,8 @@ static pith_status cast_to_string(pith__run *r, const pith_tensor *x, pith_tenso
     return PITH_OK;
 }
 
+/* Strings to strings share their bytes. Packed parts must begin at a byte, so parts are multiples
+ * of 8 elements. */
 static pith_status cast_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
@@ -141,6 +149,8 @@ static pith_status cast_run(pith__run *r) {
     return PITH_OK;
 }
 
+/* Contents stay known between integers that can hold them: 64 bits, the dtype they had, or 32 bits
+ * for numbers that were computed from shapes. Constants cast to 32 bits are folded instead. */
 static pith_status cast_infer_to(pith__infer *c, int to) {
     const pith__type *x = c->in[0];
     pith__infer_set(c, 0, to, x->rank, x->dims);

@@ -32,6 +32,9 @@ static double causal_conv_at(const double *now, const double *old, int64_t befor
     return old ? old[before + at] : 0;
 }
 
+/* Row by row of [batch, channels]: the output at t is the taps times the steps t - before … t. The
+ * state given back is the last `before` steps, which may reach into the state that came in if the
+ * input is short. */
 static pith_status causal_conv_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *past = r->in_count > 3 ? r->in[3] : NULL,
                       *bias = r->in_count > 2 ? r->in[2] : NULL;

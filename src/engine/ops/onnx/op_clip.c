@@ -30,6 +30,7 @@ static pith_status clip_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Both loops are found even if a bound is absent now, since inputs may come and go between runs. */
 static pith_status clip_prepare(pith__prepare *c) {
     clip_state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -74,6 +75,8 @@ static void clip_both(const void *context, void *y, const void *const *x, const 
     ((pith__map2_fn *)s->high.fn)(y, y, x[2], n, 1, strides[2]);
 }
 
+/* A bound counts if it is one number: an empty tensor means no bound, as an absent input does. The
+ * operands are packed so that the only bound present is operand 1. */
 static bool clip_elementwise(const pith__run *r, pith__elementwise *e) {
     const clip_state *s = r->state;
     bool low = pith__has_input(r, 1) && pith__tensor_count(r->in[1]) == 1;

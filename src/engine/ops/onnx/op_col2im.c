@@ -6,6 +6,8 @@
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/window_attrs.h"
 
+/* The image's shape is the second input. Channels are what is left of the input's rows after the
+ * block's volume. */
 static pith_status col2im_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *image = c->in[1], *block = c->in[2];
     if (x->rank >= 0 && x->rank != 3)
@@ -29,6 +31,8 @@ static pith_status col2im_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Each element of a column is added to its place in the image, or dropped if that lies in the
+ * padding. Complex numbers are two doubles next to each other. */
 static pith_status col2im_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int axes = y->rank - 2;

@@ -21,6 +21,8 @@ static pith_status compress_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* A condition that is shorter than the axis selects nothing behind its end; a longer one is cut.
+ * Kept slices are counted first, for the output's shape. */
 static pith_status compress_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *condition = r->in[1];
     bool flat = !pith__node_attr(r->node, "axis");

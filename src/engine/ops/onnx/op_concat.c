@@ -10,6 +10,8 @@ static pith_status concat_upgrade(pith__node *node, pith_error *err) {
     return pith__node_set_int(node, "axis", 1) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
+/* Sizes along the axis add up as symbols; all others must agree. Contents are joined for vectors,
+ * whose unknown elements stay unknown one by one. */
 static pith_status concat_infer(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
     pith__type out = *c->in[0];
@@ -53,6 +55,8 @@ static pith_status concat_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* A row is all that lies behind one place of the axes before. Each input is [rows, its row] inside
+ * [rows, the output's row]. */
 static pith_status concat_run(pith__run *r) {
     pith_tensor *y = r->out[0];
     const size_t size = pith__element_size(y->dtype);

@@ -34,6 +34,8 @@ static pith_status constant_of_shape_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Without a value the output is 0 in f32, whose bytes are zero. Packed dtypes have no element of
+ * whole bytes and are filled one by one. */
 static pith_status constant_of_shape_run(pith__run *r) {
     const pith_tensor *value = pith__node_tensor(r->node, "value");
     pith_tensor *y = r->out[0];

@@ -41,6 +41,8 @@ static const struct {
 /* What only convolutions of integers need, so that a build of the others does not link it. */
 typedef struct conv_integers conv_integers;
 
+/* What prepare decides. At most one of f32_planes, phases and integers.possible holds; without them
+ * the columns of windows are multiplied (see the top). */
 typedef struct state {
     const layout *inputs;
     const conv_integers *whole; /* NULL: the operator is one of floats */
@@ -149,6 +151,9 @@ static pith_status conv_check_numbers(const pith__infer *c, const layout *l, pit
     return PITH_OK;
 }
 
+/* Checks channels and groups, then infers the spatial sizes, which may be symbols. A transposed
+ * convolution has its maps in the second axis of the weights. With x_last and y_last the channels
+ * are the last axis of the input or output, and everything inside counts as if they were axis 1. */
 static pith_status conv_infer(pith__infer *c) {
     const layout *l = conv_find_layout(c->node);
     const pith__type *x = c->in[l->x], *w = c->in[l->w];
@@ -215,6 +220,9 @@ struct conv_integers {
                    int64_t plane);
 };
 
+/* Chooses the way: f32 of at most two spatial axes has files of its own, 8-bit integers too where
+ * their sums fit (whole->prepare decides); the rest is columns times weights, by the GEMM in f32
+ * and by a plain matmul in f64. */
 static pith_status conv_prepare_any(pith__prepare *c, const conv_integers *whole) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -286,6 +294,9 @@ static uint32_t conv_unread(const state *s) {
     return s->f32_planes && s->f32.constant ? 1u << s->inputs->w : 0;
 }
 
+/* The way decides: the specialised files say what they need; the general one needs columns, their
+ * packed form and a result per worker, and integers that take it also copies of everything in f64.
+ */
 static pith_status conv_scratch(const pith__infer *c, const void *state_, int threads,
                                 size_t *bytes) {
     const state *s = state_;
@@ -375,6 +386,8 @@ static void conv_product(const job *j, const char *a, const char *b, char *packe
     }
 }
 
+/* One tile of up to TILE outputs of one group of one image: its windows as columns, then the matmul
+ * into the output's rows. */
 static void conv_run_tile(void *context, size_t part, int worker) {
     const job *j = context;
     const sizes *z = &j->z;
@@ -394,6 +407,8 @@ static void conv_run_tile(void *context, size_t part, int worker) {
                  j->windows, dense);
 }
 
+/* One group of one image. The matmul gives every window of the output as a column; windows that
+ * overlap are added, in ascending order of input places. */
 static void conv_run_transposed(void *context, size_t part, int worker) {
     const job *j = context;
     const sizes *z = &j->z;
@@ -460,6 +475,8 @@ static void conv_finish_integers(const pith__run *r, const layout *l, const doub
     }
 }
 
+/* After the sums, as the numeric definition says. Only the general way needs it; the others add the
+ * bias themselves. */
 static void conv_add_bias(const pith__run *r, const pith_tensor *bias, int64_t maps, int64_t plane,
                           bool f32) {
     int64_t rows = pith__tensor_count(r->out[0]) / plane;
@@ -491,6 +508,8 @@ static pith_status conv_job_begin(job *j, const pith__run *r) {
     return PITH_OK;
 }
 
+/* Runs the way that was chosen. The general way widens integers to f64 first and rounds their sums
+ * afterwards: both exact, because sums of 8-bit products stay below 2^53. */
 static pith_status conv_run_plain(pith__run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
@@ -587,6 +606,8 @@ static pith_status conv_prepare_last(pith__prepare *c) {
 
 #define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                          \
     CONV_OF(symbol, "", #symbol, prepare_, types_, since_, newest_, attrs_, min, max)
+
+/* A convolution: the inputs' places follow from its name (layouts), the way from prepare_. */
 #define CONV_OF(symbol, domain_, name_, prepare_, types_, since_, newest_, attrs_, min, max)       \
     const pith__op pith__op_##symbol = { .domain = domain_,                                        \
                                          .name = name_,                                            \

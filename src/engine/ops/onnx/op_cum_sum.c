@@ -28,6 +28,8 @@ static pith_status cumulate_prepare_cumprod(pith__prepare *c) {
     return cumulate_find_kernel(c, "scan_prod");
 }
 
+/* Lines are independent, and the sum along each is sequential. exclusive shifts by one element,
+ * reverse walks from the end. */
 static pith_status cumulate_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith__scan_fn *fn = (pith__scan_fn *)*(pith__kernel_fn *const *)r->state;

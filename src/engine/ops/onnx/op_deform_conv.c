@@ -10,6 +10,7 @@
 #include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/window_attrs.h"
 
+/* The output's places are those of the offsets, which have two numbers per tap of each of them. */
 static pith_status deform_conv_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *weight = c->in[1], *offset = c->in[2];
     for (int i = 0; i < 3; i++)
@@ -46,6 +47,9 @@ static double deform_conv_tap_place(const pith__node *node, int axis, int64_t i,
            (double)k * dilation;
 }
 
+/* Offsets are [batch, offset groups * taps * 2, rows, columns], y before x; the mask likewise with
+ * one number. Channels are divided into groups for the weights and, independently, into offset
+ * groups. */
 static pith_status deform_conv_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *weight = r->in[1], *y = r->out[0],
                       *mask = r->in_count > 4 ? r->in[4] : NULL;

@@ -19,6 +19,7 @@ static pith_status depth_to_space_divisible(pith__infer *c, int axis, int64_t by
     return PITH_OK;
 }
 
+/* Channels give b * b of their factors to the two spatial axes. */
 static pith_status depth_to_space_infer_space(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t b;
@@ -34,6 +35,7 @@ static pith_status depth_to_space_infer_space(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The reverse: each spatial axis gives a factor b to the channels. */
 static pith_status depth_to_space_infer_depth(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t b;

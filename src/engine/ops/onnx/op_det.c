@@ -10,6 +10,8 @@ static pith_status det_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The product of the pivots, negated for each swap. a is destroyed. A pivot of 0 means that the
+ * matrix is singular. */
 static double det_determinant(double *a, int64_t n) {
     double det = 1;
     for (int64_t k = 0; k < n; k++) {

@@ -55,6 +55,8 @@ static pith_status dft_form_of(const pith__infer *c, dft_form *f, bool *known) {
     return PITH_OK;
 }
 
+/* onesided keeps floor(length / 2) + 1 bins of a forward transform; its inverse gives real numbers.
+ */
 static pith_status dft_infer(pith__infer *c) {
     dft_form f;
     bool known;
@@ -81,6 +83,8 @@ static pith_status dft_scratch(const pith__infer *c, const void *state, int thre
     return known ? pith__transform_bytes(c, f.length, bytes) : PITH_OK;
 }
 
+/* Line by line along the axis, gathered into the transform's own array and scattered back. Elements
+ * behind the end of a line are zero. */
 static pith_status dft_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     pith__wide w;

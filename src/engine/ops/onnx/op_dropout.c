@@ -25,6 +25,8 @@ static pith_status dropout_prepare(pith__prepare *c) {
                : pith__fail_dtype(c->err, dtype);
 }
 
+/* Outside of training, and for a ratio of 0, the input passes and the mask is all true. Kept
+ * elements are divided by the probability to be kept. */
 static pith_status dropout_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0], *mask = r->out_count > 1 ? r->out[1] : NULL;

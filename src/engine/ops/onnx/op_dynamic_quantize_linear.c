@@ -29,6 +29,8 @@ static void dynamic_quantize_part(void *context, size_t part, int worker) {
                    255.0f - j->zero, (int32_t)j->zero);
 }
 
+/* Scale and zero point are needed even if y is not read. The range is found by one thread: it is
+ * bound by memory, and the maximum of all parts would need a second meeting. */
 static pith_status dynamic_quantize_run(pith__run *r) {
     const float *x = r->in[0]->data;
     int64_t n = pith__tensor_count(r->in[0]);

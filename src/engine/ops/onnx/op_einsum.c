@@ -67,6 +67,8 @@ static pith_status einsum_read_term(pith_error *err, pith_str term, int rank, in
     return PITH_OK;
 }
 
+/* Operands that share a label agree in its size, or one of them is 1 and broadcasts. A symbol that
+ * meets another one leaves the size unknown. */
 static pith_status einsum_note_size(einsum *e, int label, pith__dim size, pith_error *err) {
     pith__dim *known = &e->sizes[label];
     if (!e->seen[label] || *known == 1)
@@ -140,6 +142,7 @@ static pith_status einsum_read_equation(einsum *e, const pith__node *node,
     return PITH_OK;
 }
 
+/* The shape follows from the equation; all operands must be numbers of one dtype. */
 static pith_status einsum_infer(pith__infer *c) {
     einsum e;
     bool known;
@@ -256,6 +259,9 @@ static double einsum_matmuls_moved(const matmuls *m) {
            (double)m->right_count * (m->right.as_it_is ? 1 : 2);
 }
 
+/* Tries both operands as the left side and takes the plan that moves fewer elements. Not possible:
+ * other than two operands, a label that repeats in one of them or broadcasts, or one that only one
+ * operand has and the result does not. */
 static void einsum_matmuls_plan(matmuls *m, const einsum *e, const pith__type *const *in,
                                 int count) {
     bool has[3][MAX_LABELS] = { { false } };
@@ -353,6 +359,8 @@ static const void *einsum_side_take(pith__run *r, const side *s, const void *dat
     return moved;
 }
 
+/* Operands that lie in the order of the plan are used where they are. A result in another order is
+ * computed next to the output and moved at the end. */
 static pith_status einsum_run_matmuls(pith__run *r, const matmuls *m) {
     const state *s = r->state;
     size_t element = s->product.element;
@@ -412,6 +420,9 @@ static pith_status einsum_run_floats(pith__run *r) {
 
 /* ---- label by label ---- */
 
+/* The general loop: an odometer over the labels, whose inner digits are the summed ones, so a
+ * result is complete before the next begins. An operand's offset changes by its stride of the label
+ * that moves, and goes back when that label's digit wraps. */
 static pith_status einsum_run(pith__run *r) {
     einsum e;
     matmuls m;

@@ -3,6 +3,8 @@
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 
+/* The shape broadcasts both ways: a 1 in it keeps the size of the input. Exporters expand a scalar
+ * computed from shapes, whose contents then stay known. */
 static pith_status expand_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers shape;

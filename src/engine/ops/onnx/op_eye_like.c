@@ -17,6 +17,8 @@ static pith_status eye_like_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* A diagonal that lies outside of the matrix sets nothing; i + k is computed with care, as k may be
+ * any number. */
 static pith_status eye_like_run(pith__run *r) {
     pith_tensor *y = r->out[0];
     double one = 1;

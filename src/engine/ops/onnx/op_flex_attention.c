@@ -14,6 +14,7 @@ static int flex_attention_precision(const pith__node *node, int dtype) {
     return pith__node_choice(node, "softmax_precision", dtype == PITH_F64 ? PITH_F64 : PITH_F32);
 }
 
+/* Subgraphs are inferred on the shape of the scores, so their errors are found at load. */
 static pith_status flex_attention_infer(pith__infer *c) {
     const pith__type *q = c->in[0], *k = c->in[1], *v = c->in[2];
     for (int i = 0; i < 3; i++)
@@ -47,6 +48,8 @@ static pith_status flex_attention_scratch(const pith__infer *c, const void *stat
     return PITH_OK;
 }
 
+/* Hands the scores to a subgraph in its precision and takes its result back in double. `narrow` is
+ * room for them in that precision. */
 static pith_status flex_attention_modify(pith__run *r, const char *name, double *scores,
                                          const pith_tensor *shape, void *narrow) {
     if (!pith__node_graph(r->node, name)) return PITH_OK;
@@ -61,6 +64,8 @@ static pith_status flex_attention_modify(pith__run *r, const char *name, double 
     return PITH_OK;
 }
 
+/* Three passes over all scores, because the subgraphs want all of them at once: scaled products,
+ * softmax, probabilities times values. The rows of several query heads share a key head. */
 static pith_status flex_attention_run(pith__run *r) {
     const pith_tensor *q = r->in[0], *k = r->in[1], *v = r->in[2];
     int64_t batch = q->dims[0], heads = q->dims[1], rows = q->dims[2], d = q->dims[3],

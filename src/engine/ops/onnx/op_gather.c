@@ -25,6 +25,8 @@ static pith_status gather_fail_index(pith__run *r, int64_t index, int64_t size) 
 
 /* ---- Gather ---- */
 
+/* The axis is replaced by the shape of the indices. Elements of a known vector at known indices
+ * stay known: exporters take single sizes of a shape this way. */
 static pith_status gather_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1];
     PITH_TRY(gather_check_index_dtype(c, 1));
@@ -81,6 +83,8 @@ static void gather_part(void *context, size_t part, int worker) {
     }
 }
 
+/* All indices are checked before the first copy. A slice is everything behind the axis and is
+ * copied as one piece. */
 static pith_status gather_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
@@ -128,6 +132,8 @@ const pith__op pith__op_Gather = { .domain = "",
 
 /* ---- GatherElements ---- */
 
+/* The output has the shape of the indices. Along other axes these must not be longer than the data.
+ */
 static pith_status gather_infer_elements(pith__infer *c) {
     PITH_TRY(gather_check_index_dtype(c, 1));
     if (c->in[0]->rank >= 0 && c->in[1]->rank >= 0) {
@@ -150,6 +156,7 @@ static pith_status gather_infer_elements(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Walks the output with an odometer of places; along the axis the index takes the place's part. */
 static pith_status gather_run_elements(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];
@@ -187,6 +194,8 @@ const pith__op pith__op_GatherElements = { .domain = "",
 
 /* ---- GatherND ---- */
 
+/* An index is the last axis of the indices and names the first axes of the data after the batch;
+ * what it does not name is copied as a whole. */
 static pith_status gather_infer_nd(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1];
     PITH_TRY(gather_check_index_dtype(c, 1));
@@ -219,6 +228,7 @@ static pith_status gather_infer_nd(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Rows of indices are numbered through all batches; each row finds the offset of one slice. */
 static pith_status gather_run_nd(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];

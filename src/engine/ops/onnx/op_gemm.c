@@ -5,6 +5,7 @@
 #include "engine/ops/shared/tensor_matmul.h"
 #include "engine/ops/shared/widen_types.h"
 
+/* alpha and beta as the attributes have them; compute: f32 or f64. */
 typedef struct state {
     pith__product product;
     bool transpose_a, transpose_b;
@@ -12,6 +13,7 @@ typedef struct state {
     int compute;
 } state;
 
+/* c broadcasts to the product from the right and may have fewer axes. */
 static pith_status gemm_infer(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 2));
     const pith__type *a = c->in[0], *b = c->in[1];
@@ -55,6 +57,7 @@ static pith_status gemm_prepare(pith__prepare *c) {
     return PITH_OK;
 }
 
+/* What the matmul needs, and a transposed copy of a, whose rows the GEMM reads along k. */
 static pith_status gemm_scratch(const pith__infer *c, const void *state_, int threads,
                                 size_t *bytes) {
     const state *s = state_;
@@ -86,6 +89,9 @@ static void gemm_blend_loop(const void *context, void *y, const void *const *x, 
         BLEND(double);
 }
 
+/* A bias that is one f32 row and unscaled is added inside the matmul. Everything else is a second
+ * pass over y: alpha y + beta c, with c broadcast, or a zero if there is none but alpha is not 1.
+ */
 static pith_status gemm_run_plain(pith__run *r) {
     const state *s = r->state;
     const pith_tensor *a = r->in[0], *b = r->in[1],

@@ -49,6 +49,7 @@ static pith_status grid_sample_read_attributes(sampler *s, const pith__node *nod
     return PITH_OK;
 }
 
+/* The spatial axes come from the grid, whose last axis holds the coordinates. */
 static pith_status grid_sample_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *grid = c->in[1];
     sampler s;
@@ -70,6 +71,7 @@ static bool grid_sample_is_f32(const pith__type *x, const pith__type *grid) {
     return x->dtype == PITH_F32 && grid->dtype == PITH_F32;
 }
 
+/* The kernel serves f32 image and grid. Strings can be picked, not interpolated. */
 static pith_status grid_sample_prepare(pith__prepare *c) {
     sampler *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -256,6 +258,8 @@ static void grid_sample_put_wide(const job *j, int64_t image, int64_t p, int64_t
             grid_sample_put(j, channel * j->plane, channel * j->points + p + i, list + i * j->taps);
 }
 
+/* A block of points of one image, in pieces whose taps fit the lists on the stack. f32 writes all
+ * channels of a piece at once, the taps being shared. */
 static void grid_sample_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t image = (int64_t)part / j->blocks,
@@ -270,6 +274,8 @@ static void grid_sample_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* The taps of a point do not depend on the channel, so threads share points, not channels. f32
+ * needs indices of 32 bits. */
 static pith_status grid_sample_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *grid = r->in[1], *y = r->out[0];
     const int axes = x->rank - 2;

@@ -28,6 +28,8 @@ typedef struct scaling {
     double epsilon;
 } scaling;
 
+/* Groups [first, …) of all rows: moments of the group, which lies in one piece, then factor,
+ * summand and the pass for each of its channels. */
 static void group_norm_part(void *context, size_t part, int worker) {
     const scaling *j = context;
     int64_t size = j->channels * j->l.inner, groups = j->l.channels / j->channels;
@@ -64,6 +66,8 @@ static void group_norm_statistics(const double *x, int64_t n, double epsilon, do
     *inverse = 1 / sqrt(squares / (double)n + epsilon);
 }
 
+/* The factors and summands of all planes lie in scratch, a then b, so that threads do not share
+ * any. */
 static pith_status group_norm_run_f32(pith__run *r, const pith__channel_form *l, int64_t groups,
                                       int64_t each) {
     scaling j = { .s = r->state,

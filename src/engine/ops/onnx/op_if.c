@@ -60,6 +60,7 @@ static pith_status if_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The branch's outputs live until the end of the run and are handed on without a copy. */
 static pith_status if_run(pith__run *r) {
     const pith_tensor *condition = r->in[0];
     if (condition->dtype != PITH_BOOL || pith__tensor_count(condition) != 1) {

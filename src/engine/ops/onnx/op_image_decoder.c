@@ -22,6 +22,7 @@ static void image_decoder_copy(uint8_t *y, const pith_image *image, bool bgr) {
     }
 }
 
+/* The picture belongs to the decoder, so its pixels are copied and it is freed on every way out. */
 static pith_status image_decoder_run(pith__run *r) {
     pith_str format = pith__node_str(r->node, "pixel_format", "RGB");
     pith_image_options options = PITH_IMAGE_OPTIONS_INIT;

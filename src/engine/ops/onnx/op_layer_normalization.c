@@ -7,12 +7,15 @@
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/widen_types.h"
 
+/* fn is a kernel of norm.h for f32 and of plain_rows.h for f64. */
 typedef struct state {
     pith__kernel_fn *fn;
     int compute;
     float epsilon;
 } state;
 
+/* Mean and inverse deviation have 1 in place of the normalised axes, and the precision of the
+ * computation. Scale and bias must have exactly the elements of a row. */
 static pith_status layer_norm_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     int axis = 0;
@@ -68,6 +71,8 @@ static void *layer_norm_at(const pith_tensor *t, int64_t i) {
     return t ? (char *)t->data + (size_t)i * pith__element_size(t->dtype) : NULL;
 }
 
+/* Rows [first, first + rows). RMSNormalization has no mean, so its second output is the inverse
+ * deviation. */
 static void layer_norm_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const pith__run *r = j->r;

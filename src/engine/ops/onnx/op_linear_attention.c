@@ -20,6 +20,8 @@ typedef struct linear {
     bool gated, delta;
 } linear;
 
+/* The rules are combinations of two switches: decay (gated) and taking off what is known (delta).
+ */
 static pith_status linear_attention_read(linear *s, const pith__node *node, pith_error *err) {
     pith_str rule = pith__node_str(node, "update_rule", "gated_delta");
     *s = (linear){ .q_heads = pith__node_int(node, "q_num_heads", 0),
@@ -43,6 +45,8 @@ static bool linear_attention_is_given(const pith__type *const *in, int count, in
     return i < count && in[i];
 }
 
+/* ai.onnx is strict: decay and beta are given exactly if the rule uses them. com.microsoft ignores
+ * the ones that are not used. */
 static pith_status linear_attention_infer(pith__infer *c) {
     linear s;
     PITH_TRY(linear_attention_read(&s, c->node, c->err));
@@ -158,6 +162,8 @@ static void linear_attention_answer(const linear_job *j, int64_t q_row, int64_t 
     }
 }
 
+/* Head by head, because the state of a head fits the cache and its steps are a chain. Query heads
+ * that share a key head read the same state. */
 static pith_status linear_attention_run(pith__run *r) {
     const linear *s = r->state;
     PITH_TRY(linear_attention_check(r, s));

@@ -13,6 +13,8 @@
  * condition. */
 enum { OWN = 2 };
 
+/* The body has the loop's count and condition before the carried values, and its own condition
+ * before its outputs. Outputs behind the carried ones are stacked. */
 static pith_status loop_counts(const pith__node *node, int *carried, int *stacked,
                                pith_error *err) {
     *carried = node->input_count - node->capture_count - OWN;
@@ -36,6 +38,8 @@ static void loop_only_dtype(pith__type *type, const pith__type *from) {
     type->item_dtype = from->item_dtype;
 }
 
+/* Only the dtypes of carried values go into the body: their shapes may change from one iteration to
+ * the next. Stacked outputs gain an axis whose size the run decides. */
 static pith_status loop_infer(pith__infer *c) {
     int carried, stacked;
     PITH_TRY(loop_counts(c->node, &carried, &stacked, c->err));
@@ -85,6 +89,8 @@ static pith_status loop_read_limit(pith__run *r, int64_t *limit) {
     return PITH_OK;
 }
 
+/* Values are handed on as tensors, without copies: outputs of an iteration live until the call
+ * after the next one (pith__exec.subgraph), which is as long as they are inputs. */
 static pith_status loop_run(pith__run *r) {
     int carried, stacked;
     PITH_TRY(loop_counts(r->node, &carried, &stacked, r->err));

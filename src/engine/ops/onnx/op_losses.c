@@ -29,6 +29,8 @@ static pith_status losses_read_reduction(const pith__node *node, int *reduction,
     return PITH_OK;
 }
 
+/* Labels have the shape of the scores without the axis of classes. Without a reduction that is the
+ * shape of the loss. */
 static pith_status losses_infer(pith__infer *c) {
     int reduction;
     PITH_TRY(losses_read_reduction(c->node, &reduction, c->err));
@@ -73,6 +75,8 @@ static void losses_log_softmax(double *x, int64_t classes, int64_t inner) {
     for (int64_t i = 0; i < classes; i++) x[i * inner] -= shift;
 }
 
+/* Place by place. An ignored label adds neither loss nor weight, so the mean is over the others.
+ * The log-probabilities are an output of their own, computed in place. */
 static pith_status losses_run(pith__run *r) {
     const loss *s = r->state;
     const pith_tensor *x = r->in[0], *labels = r->in[1],

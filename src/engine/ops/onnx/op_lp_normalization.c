@@ -48,6 +48,7 @@ static pith_status lp_scratch(const pith__infer *c, const void *none, int thread
     return c->in[0]->dtype == PITH_F32 ? PITH_OK : pith__line_scratch(c, none, threads, bytes);
 }
 
+/* Lines side by side are one call of the kernel, which reads along them. */
 static void lp_run_f32(pith__run *r, int axis, bool square) {
     const pith_tensor *x = r->in[0];
     lp_job j = {
@@ -61,6 +62,7 @@ static void lp_run_f32(pith__run *r, int axis, bool square) {
     pith__run_parallel(r, lp_run_part, &j, (size_t)((j.lines + j.per_part - 1) / j.per_part));
 }
 
+/* The wide way sums each line in one pass over all elements in memory order, whatever the axis. */
 static pith_status lp_run(pith__run *r) {
     int64_t axis = pith__node_int(r->node, "axis", -1), p = pith__node_int(r->node, "p", 2);
     bool reduced[PITH_MAX_RANK];

@@ -19,6 +19,8 @@ typedef struct lrn_state {
     double alpha, beta, bias;
 } lrn_state;
 
+/* beta is usually 0.75: the kernel computes x^(q/4) by square roots. Other powers take pow in
+ * double. */
 static pith_status lrn_prepare(pith__prepare *c) {
     lrn_state *s = c->state = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -49,6 +51,7 @@ typedef struct lrn_job {
     int64_t rows, per_part;
 } lrn_job;
 
+/* Rows are channels of all images; a call gets the rows that belong to one image. */
 static void lrn_part(void *context, size_t part, int worker) {
     const lrn_job *j = context;
     const int64_t first = (int64_t)part * j->per_part,
@@ -81,6 +84,8 @@ static void lrn_run_f32(pith__run *r, const lrn_state *s, const pith__channel_fo
     pith__run_parallel(r, lrn_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
 }
 
+/* A window of `size` channels around each one, cut at both ends; with an even size one more lies
+ * behind than before. */
 static pith_status lrn_run(pith__run *r) {
     const lrn_state *s = r->state;
     pith__channel_form l = pith__channel_form_of(r->in[0]);

@@ -9,6 +9,7 @@
 #include "engine/ops/shared/tensor_matmul.h"
 #include "engine/ops/shared/widen_types.h"
 
+/* alpha: 1 for MatMul. */
 typedef struct state {
     pith__product product;
     float alpha;
@@ -44,6 +45,7 @@ static bool matmul_as_matrices(pith__type *a, pith__type *b, const pith__node *n
     return true;
 }
 
+/* Ranks below 2 are completed for the product and taken off the result again. */
 static pith_status matmul_infer(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 1));
     pith__type a = *c->in[0], b = *c->in[1], out;
@@ -92,6 +94,8 @@ static int64_t matmul_batches_of(const pith__type *a, const pith__type *b) {
     return count;
 }
 
+/* What the matmul needs, the offsets of both sides' matrices, and a transposed copy of the left
+ * side. */
 static pith_status matmul_scratch(const pith__infer *c, const void *state_, int threads,
                                   size_t *bytes) {
     const state *s = state_;
@@ -121,6 +125,9 @@ static void matmul_scale_result(pith_tensor *y, float alpha) {
     }
 }
 
+/* Finds which matrix of either side belongs to each of the result's, from broadcast batches. If all
+ * of the left ones lie in order and the right side is one matrix, no offsets are passed, and the
+ * matmul takes all rows at once. */
 static pith_status matmul_run_plain(pith__run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];

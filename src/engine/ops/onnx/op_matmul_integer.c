@@ -60,6 +60,8 @@ static pith_status matmul_integer_check_numbers(const pith__infer *c, const layo
     return PITH_OK;
 }
 
+/* As MatMul; the result's dtype is that of the output's zero point, f32 if there are scales, else
+ * i32. */
 static pith_status matmul_integer_infer(pith__infer *c) {
     const layout *l = matmul_integer_find_layout(c->node);
     pith__type a = *c->in[l->a], b = *c->in[l->b], out;
@@ -90,6 +92,8 @@ static pith_status matmul_integer_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* 8-bit floats take the wide way. Of the kernels only those that the operator uses are asked for,
+ * so that a selective build links no others. */
 static pith_status matmul_integer_prepare(pith__prepare *c) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -138,6 +142,8 @@ static sizes matmul_integer_sizes_of(const int64_t *a, int a_rank, const int64_t
     return s;
 }
 
+/* Bytes of a left side that is quantised here, sums that are not the output itself, and what the
+ * matmul needs. */
 static pith_status matmul_integer_scratch(const pith__infer *c, const void *state_, int threads,
                                           size_t *bytes) {
     const state *s = state_;
@@ -201,6 +207,8 @@ static void matmul_integer_finish_row(const finish *f, int64_t i, int64_t j, int
                    (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
 }
 
+/* Rows [first, end), COLUMNS columns at a time, whose scales and bias are converted once for all
+ * rows. */
 static void matmul_integer_finish_part(void *context, size_t part, int worker) {
     const finish *f = context;
     const pith__run *r = f->r;
@@ -269,6 +277,8 @@ static double matmul_integer_scale_at(const double *scales, const pith_tensor *t
     return scales[pith__tensor_count(t) == 1 ? 0 : i];
 }
 
+/* QLinearMatMul on 8-bit floats, which have no exact integer sums: everything in double, element by
+ * element, in the order of the standard's reference. */
 static pith_status matmul_integer_run_floats(pith__run *r, const layout *l, const sizes *z,
                                              int64_t m) {
     const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
@@ -294,6 +304,8 @@ static pith_status matmul_integer_run_floats(pith__run *r, const layout *l, cons
     return PITH_OK;
 }
 
+/* DynamicQuantizeMatMul first quantises its left side as DynamicQuantizeLinear would. Sums go to
+ * the output if that is i32, else to scratch, from where they are scaled. */
 static pith_status matmul_integer_run(pith__run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;

@@ -32,6 +32,8 @@ static void max_roi_pool_part_of(double from, double to, int64_t parts, int64_t 
     *end = (int64_t)fmin(fmax(ceil((double)(part + 1) * each) + from, 0), (double)size);
 }
 
+/* A region names its image. Corners that are not numbers or an image that is not there are errors;
+ * corners outside of the image only leave parts empty. */
 static pith_status max_roi_pool_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], parts_h = y->dims[2],

@@ -14,6 +14,8 @@ static pith__dim max_unpool_unpooled(const pith__infer *c, int axes, int d) {
                            pith__window_entry(c->node, "kernel_shape", d, 1) - pads);
 }
 
+/* Without output_shape the sizes are those that MaxPool would have read, (n - 1) * stride + kernel
+ * - pads. */
 static pith_status max_unpool_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->rank >= 0 && x->rank < 3)
@@ -30,6 +32,8 @@ static pith_status max_unpool_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* An index is split into places in the inferred shape and put together again in the output's; what
+ * lies outside of a smaller output is dropped. */
 static pith_status max_unpool_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     if (pith__tensor_count(r->in[1]) != pith__tensor_count(x))

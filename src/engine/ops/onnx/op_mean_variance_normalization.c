@@ -8,6 +8,9 @@
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/reduced_lines.h"
 
+/* Three passes: sums and counts per line, squares of the differences, the result. Two passes over
+ * the values give the variance without cancellation. 1e-9 is the reference's guard against a
+ * deviation of 0. */
 static pith_status mvn_run(pith__run *r) {
     static const int64_t default_axes[] = { 0, 2, 3 };
     size_t count;

@@ -25,6 +25,8 @@ static pith_status mel_infer(pith__infer *c) {
 static double mel(double mel_hertz) { return 2595 * log10(1 + mel_hertz / 700); }
 static double mel_hertz(double m) { return 700 * (pow(10, m / 2595) - 1); }
 
+/* Edges are rounded down to bins, so two may fall together: a triangle without a left side then has
+ * its peak set alone. */
 static pith_status mel_run(pith__run *r) {
     const pith_tensor *y = r->out[0];
     double length = mel_number(r->in[1]), rate = mel_number(r->in[2]),

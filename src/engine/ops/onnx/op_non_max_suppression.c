@@ -51,6 +51,8 @@ static double nms_scalar_or(const pith__run *r, const pith__wide *w, int i, doub
     return i < r->in_count && r->in[i] && pith__tensor_count(r->in[i]) ? w->in[i][0] : fallback;
 }
 
+/* Kept boxes of a class are the last entries of `kept`, so only those are compared. Memory is sized
+ * for per_class boxes of every class; the product is checked first. */
 static pith_status nms_run(pith__run *r) {
     const pith_tensor *boxes = r->in[0], *scores = r->in[1];
     int64_t batch = boxes->dims[0], count = boxes->dims[1], classes = scores->dims[1], found = 0;

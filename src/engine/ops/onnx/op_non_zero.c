@@ -32,6 +32,8 @@ static void non_zero_block(uint8_t *set, const pith_tensor *x, int64_t first, in
     for (int64_t i = 0; i < n; i++) set[i] = non_zero_is_set(x, first + i);
 }
 
+/* The second walk keeps the places of all axes but the last in an odometer that moves only when a
+ * new row begins. */
 static pith_status non_zero_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     const int last = x->rank - 1;

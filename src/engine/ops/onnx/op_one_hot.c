@@ -7,6 +7,8 @@
 #include "engine/kernels/move.h"
 #include "engine/ops/shared/infer_shapes.h"
 
+/* depth may be of any number type and must be known for the shape; if it is not, the axis stays
+ * unknown until the step is bound. */
 static pith_status one_hot_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     double depth;
@@ -37,6 +39,7 @@ static pith_status one_hot_prepare(pith__prepare *c) {
                                                : pith__fail_dtype(c->err, c->in[2]->dtype);
 }
 
+/* Negative indices count from the end of the depth, once. */
 static pith_status one_hot_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];

@@ -38,6 +38,7 @@ static pith_status pad_resolve(pith__dim begin[], pith__dim end[], bool *known, 
     return PITH_OK;
 }
 
+/* Sizes are input + begin + end as symbols, so a pad that is computed from a shape stays known. */
 static pith_status pad_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers pads, axes;
@@ -120,6 +121,9 @@ static void pad_find_straight(job *j) {
     }
 }
 
+/* Rows of the output. One whose place along an outer axis lies in the border is filled as a whole.
+ * Inside a row the longest run of neighbouring input elements is one copy, the rest goes element by
+ * element. */
 static void pad_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const pith_tensor *y = j->y;
@@ -156,6 +160,8 @@ static void pad_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* Builds a table per axis: the input index of each output index, or -1 for the value. Reflecting an
+ * axis without an element is an error. */
 static pith_status pad_apply(pith__run *r, const pith__dim *begin, const pith__dim *end, int mode,
                              const void *value) {
     static const uint64_t zeros[2] = { 0, 0 };
@@ -238,6 +244,7 @@ static pith_status pad_center_axes(const pith__node *node, int rank, pith__dim *
     return pith__axes_normalize(axes, *count, rank, err);
 }
 
+/* Sizes along the named axes are given; the others stay. */
 static pith_status pad_infer_center(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers shape;

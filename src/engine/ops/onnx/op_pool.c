@@ -27,6 +27,7 @@ typedef struct state {
 
 static bool pool_is_global(const pith__node *node) { return node->op_type.data[0] == 'G'; }
 
+/* MaxPool may have a second output, of indices into the flattened input. */
 static pith_status pool_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim dims[PITH_MAX_RANK];
@@ -43,6 +44,9 @@ static pith_status pool_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Maxima and means of f32 have faster kernels: by whole channels (rows), by windows where they lie
+ * (direct), or tap by tap from a padded copy of the plane. The general loop serves other dtypes,
+ * LpPool, indices and three axes. A build without one of the faster kernels uses the next. */
 static pith_status pool_prepare(pith__prepare *c) {
     pith__kernel_fn *fn;
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
@@ -133,6 +137,8 @@ static void pool_divide(const job *j, const pith__taps *a, float *counts) {
     }
 }
 
+/* Every tap of all windows is one shifted read of the padded plane, so a pool is a sum (or maximum)
+ * of shifted planes, as a depthwise convolution with weights of 1 is. */
 static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker) {
     const state *s = j->r->state;
     float *own = (float *)j->r->scratch + worker * j->floats;
@@ -156,6 +162,8 @@ static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker)
     }
 }
 
+/* Means need how many places each window of a row has, which is the same for all rows; the kernel
+ * counts along the other axis. */
 static void pool_run_direct(const job *j, int64_t first, int64_t last, int worker) {
     const state *s = j->r->state;
     const int axis = j->w.rank - 1;
@@ -172,6 +180,8 @@ static void pool_run_direct(const job *j, int64_t first, int64_t last, int worke
                                     .padded = s->p != 0 });
 }
 
+/* Channels [first, last), by the fastest way that the windows allow. Indices count in the whole
+ * tensor, or column by column with storage_order. */
 static void pool_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const state *s = j->r->state;
@@ -205,6 +215,7 @@ static void pool_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* Global pools are one window as large as the plane, seen as one axis. */
 static pith_status pool_run_plain(pith__run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0], *y = r->out[0];

@@ -22,6 +22,9 @@ typedef struct form {
     enum { PER_TENSOR, PER_AXIS, PER_ROW, BLOCKED, BLOCKED_ROW } kind;
 } form;
 
+/* Which of the five forms the scales have. If the axis is the last one, a segment is a whole row
+ * whose scales move with the element; otherwise it is a run of elements that share their scale.
+ * Blocks are cut along the axis, and the last one may be shorter. */
 static pith_status quantize_get_form(form *f, const pith__node *node, const int64_t *dims, int rank,
                                      const int64_t *scale_dims, int scale_rank, pith_error *err) {
     int64_t total = pith__dims_count(dims, rank), scales = pith__dims_count(scale_dims, scale_rank);
@@ -147,6 +150,7 @@ static void quantize_run_span(const job *j, int64_t first, int64_t n, int64_t sc
     }
 }
 
+/* Units [begin, end): elements for one scale, else segments. */
 static void quantize_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
@@ -163,6 +167,8 @@ static void quantize_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* With one scale for all, elements are the unit of work, else segments. Dtypes below a byte share
+ * bytes between segments and are done by one thread. */
 static pith_status quantize_run_linear(pith__run *r, bool quantize) {
     job j = { .s = r->state,
               .x = r->in[0],
@@ -214,6 +220,7 @@ static pith_status quantize_infer(pith__infer *c) {
     return quantize_check_form(c);
 }
 
+/* The result has the dtype of the scale unless output_dtype names one. */
 static pith_status quantize_infer_dequantize(pith__infer *c) {
     int named = pith__node_choice(c->node, "output_dtype", 0);
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));

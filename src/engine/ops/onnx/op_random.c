@@ -83,6 +83,8 @@ static pith_status random_run_bernoulli(pith__run *r) {
     return PITH_OK;
 }
 
+/* Running sums of exp(x - max) are a table in which each sample is looked up. The last class takes
+ * what rounding leaves over. */
 static pith_status random_run_multinomial(pith__run *r) {
     pith__random g;
     random_seed(&g, r->node);

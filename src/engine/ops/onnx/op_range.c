@@ -46,6 +46,8 @@ static pith_status range_count(pith__infer *c, pith__dim *n) {
     return PITH_OK;
 }
 
+/* A number of elements that is not known as such may still be a symbol: limit - start for a delta
+ * of 1, which is what positions of a sequence are. */
 static pith_status range_infer(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 2));
     int dtype = c->in[0]->dtype;
@@ -68,6 +70,8 @@ static pith_status range_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Element i is start + i * delta, not a running sum, so that errors do not add up. Integers wrap as
+ * the reference's do. */
 static pith_status range_run(pith__run *r) {
     pith_tensor *y = r->out[0];
     int dtype = y->dtype;

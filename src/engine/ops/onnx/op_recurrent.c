@@ -37,6 +37,8 @@ static int recurrent_activations_of(kind k) {
     return activations[k];
 }
 
+/* Every shape follows from the weights: W is [directions, gates * hidden, inputs], R is
+ * [directions, gates * hidden, hidden]. */
 static pith_status recurrent_infer_kind(pith__infer *c, kind k) {
     const pith__type *x = c->in[0], *w = c->in[1], *r = c->in[2];
     if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 3) ||
@@ -76,6 +78,8 @@ static bool recurrent_has(const recurrent *s, const char *const *names) {
     return true;
 }
 
+/* recurrent_f32.c knows the default functions, for RNN also Relu; without clip, peepholes or a
+ * coupled forget gate. */
 static pith_status recurrent_prepare_fast(recurrent *s, pith__prepare *c,
                                           const char *const *defaults) {
     static const char *const relu[] = { "Relu" };
@@ -93,6 +97,7 @@ static pith_status recurrent_prepare_fast(recurrent *s, pith__prepare *c,
     return pith__recur_prepare(&s->fast, c, rectified ? "relu" : "tanh");
 }
 
+/* Functions are listed per direction; a list that is absent means the defaults for all. */
 static pith_status recurrent_prepare_kind(pith__prepare *c, kind k) {
     recurrent *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -179,6 +184,8 @@ static void recurrent_step_rnn(const row *t, const double *x) {
         t->h[i] = recurrent_act(t, 0, t->x_gates[i] + t->h_gates[i]);
 }
 
+/* linear_before_reset decides whether the reset gate scales h before it is multiplied by R, or the
+ * product afterwards; the first needs the product of the candidate anew. */
 static void recurrent_step_gru(const row *t, const double *x) {
     int64_t n = t->hidden;
     recurrent_project(t, x, 0, 3);
@@ -198,6 +205,8 @@ static void recurrent_step_gru(const row *t, const double *x) {
     }
 }
 
+/* Peepholes let the gates see the cell: input and forget gate the old one, the output gate the new
+ * one. */
 static void recurrent_step_lstm(const row *t, const double *x) {
     int64_t n = t->hidden;
     recurrent_project(t, x, 0, 4);
@@ -243,6 +252,8 @@ static pith_status recurrent_run_fast(pith__run *r) {
     return pith__recur_run(r, &s->fast);
 }
 
+/* In double: one row of the batch at a time through all its steps, in each direction. The states of
+ * a row end at its own length. */
 static pith_status recurrent_run(pith__run *r) {
     const recurrent *s = r->state;
     const pith_tensor *x = r->in[0];

@@ -75,6 +75,8 @@ static pith_status reduce_mark_axes(bool *reduced, bool *known, const pith__node
     return PITH_OK;
 }
 
+/* Sums, products and extremes of a known vector stay known, which shapes computed by exporters
+ * need. */
 static pith_status reduce_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     bool keep = pith__node_int(c->node, "keepdims", 1) != 0, known, reduced[PITH_MAX_RANK];
@@ -111,6 +113,9 @@ static pith_status reduce_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Kernels of a dtype come in pairs: rows and columns. Where the dtype has none, everything is
+ * converted: f16 and bf16 to f32, the others to f64. A result that has a last step (a root, a
+ * logarithm) gets that as a loop of its own. */
 static pith_status reduce_prepare(pith__prepare *c) {
     const row *found = reduce_find_row(c->node);
     int dtype = c->in[0]->dtype;
@@ -144,6 +149,8 @@ typedef struct form {
     int order[PITH_MAX_RANK];
 } form;
 
+/* Axes of size 1 do not matter. If the reduced ones are neighbours, the tensor already is [outer,
+ * reduced, inner]; otherwise `order` brings them to the end. */
 static void reduce_find_form(form *f, const bool *reduced, const int64_t *dims, int rank) {
     int groups = 0, at = 0;
     *f = (form){ .outer = 1, .reduced = 1, .inner = 1 };
@@ -197,6 +204,7 @@ typedef struct job {
     int64_t per_part;
 } job;
 
+/* Outer rows [first, first + n), along memory if the reduced axes are the last, else by columns. */
 static void reduce_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const form *f = &j->f;
@@ -226,6 +234,7 @@ static void reduce_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* Convert, move, reduce, finish, convert back: each step only where it is needed. */
 static pith_status reduce_run(pith__run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0];

@@ -17,6 +17,7 @@ static pith_status regex_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* An error of a match (the step limit, invalid UTF-8) is one of the run, not a mismatch. */
 static pith_status regex_match_all(pith__run *r, pcre2_code *code, pcre2_match_data *match,
                                    pcre2_match_context *limits) {
     const pith_str *texts = r->in[0]->data;
@@ -34,6 +35,7 @@ static pith_status regex_match_all(pith__run *r, pcre2_code *code, pcre2_match_d
     return PITH_OK;
 }
 
+/* PCRE2's objects are its own memory: they are freed on every way out. */
 static pith_status regex_run(pith__run *r) {
     pith_str pattern = pith__node_str(r->node, "pattern", "");
     int error;

@@ -8,6 +8,9 @@ static pith_status reshape_upgrade(pith__node *node, pith_error *err) {
     return pith__upgrade_ints(node, "shape", 1) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
+/* 0 copies a size unless allowzero is set. -1 is the number of elements divided by the product of
+ * the others, as symbols if need be. With concrete sizes the products must agree; with symbols that
+ * is checked when the graph is bound. */
 static pith_status reshape_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers shape;

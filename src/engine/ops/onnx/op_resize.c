@@ -58,6 +58,7 @@ static pith_status resize_choose(const pith__node *node, const char *name, const
                       PITH_STR_ARG(text));
 }
 
+/* Names become numbers by their place in the tables above; the first is the default. */
 static pith_status resize_read_attributes(resize *s, const pith__node *node, pith_error *err) {
     int c, m, r, a;
     PITH_TRY(resize_choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES,
@@ -94,6 +95,8 @@ static const pith_tensor *resize_contents(const pith__type *const *in, int count
     return in[i]->data;
 }
 
+/* One scale for all axes: the smallest of those asked for, or the largest; sizes follow from it,
+ * rounded half up. */
 static pith_status resize_keep_aspect(const resize *s, target *t, const int *axes, int count,
                                       const int64_t *dims, pith_error *err) {
     double scale = s->aspect == NOT_LARGER ? INFINITY : 0;
@@ -112,6 +115,8 @@ static pith_status resize_keep_aspect(const resize *s, target *t, const int *axe
     return PITH_OK;
 }
 
+/* Sizes and scales come from one of two inputs, for the axes of the attribute or for all.
+ * Everything is checked here: counts, signs, and sizes that would not fit 32 bits. */
 static pith_status resize_read_target(target *t, const resize *s, const pith__type *const *in,
                                       int count, pith_error *err) {
     const pith__type *x = in[0];
@@ -171,6 +176,8 @@ static pith_status resize_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* f32 that is interpolated without cropping runs as filters (resample.h), if this build has their
+ * kernels. */
 static pith_status resize_prepare(pith__prepare *c) {
     resize *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -379,6 +386,8 @@ static void resize_nearest_double(char *to, const char *from, int64_t n) {
 #define NEAREST_ROW(T)                                                                             \
     for (int64_t k = 0; k < n; k++) ((T *)to)[k] = ((const T *)from)[index[k]]
 
+/* One row by its index table. Doubling, which upsampling networks do most, needs no table; else the
+ * size of an element decides the loop. */
 static void resize_nearest_row(const nearest *j, void *to, const void *from) {
     const int64_t *index = j->index[j->r->in[0]->rank - 1], n = j->row;
     if (j->doubled && j->item == 4) {
@@ -431,6 +440,8 @@ static void resize_nearest_run_plane(const nearest *j, char *to, const char *bas
     }
 }
 
+/* Rows [first, end) of the output, plane by plane: rows of a plane share the offset of all outer
+ * axes. */
 static void resize_nearest_run_part(void *context, size_t part, int worker) {
     const nearest *j = context;
     const int rank = j->r->in[0]->rank;
@@ -455,6 +466,8 @@ static void resize_nearest_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* Fills the tables, each entry being the offset that a place of its axis adds. Cropping may point
+ * outside of the input: -1. */
 static void resize_run_nearest(pith__run *r, const resize *s, const target *t) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int rank = x->rank;
@@ -545,6 +558,8 @@ static bool resize_run_f32(pith__run *r, const resize *s, const target *t) {
     return true;
 }
 
+/* Nearest, then f32, then the general way: axis after axis between two buffers of doubles, skipping
+ * axes that do not change. Integers are rounded to nearest even at the end. */
 static pith_status resize_run(pith__run *r) {
     const resize *s = r->state;
     pith__type types[4];

@@ -23,6 +23,8 @@ static pith_status reverse_sequence_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Step t of row b goes to the mirrored step while that is within the length, else it stays. `at`
+ * holds where it is written and where it is read. */
 static pith_status reverse_sequence_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int batch = pith__node_choice(r->node, "batch_axis", 1);

@@ -15,6 +15,7 @@ static pith_status roi_align_upgrade(pith__node *node, pith_error *err) {
                : PITH_OK;
 }
 
+/* The sampling ratio is bounded, since its square is the work of a bin. */
 static pith_status roi_align_infer(pith__infer *c) {
     if (c->in[0]->rank >= 0 && c->in[0]->rank != 4)
         return pith__op_fail(c, "input has %d dimensions, not 4", c->in[0]->rank);
@@ -46,6 +47,9 @@ static double roi_align_sample(const double *plane, int64_t height, int64_t widt
     return max ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
 }
 
+/* Regions are [x0, y0, x1, y1] in input pixels times spatial_scale. Without half pixels, a region
+ * is at least one pixel. With ratio 0 a bin gets as many samples as it has pixels, which is bounded
+ * too. */
 static pith_status roi_align_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *rois = r->in[1], *y = r->out[0];
     int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], bins_h = y->dims[2],

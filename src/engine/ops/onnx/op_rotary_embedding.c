@@ -15,6 +15,8 @@ static pith_status rotary_embedding_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Without position ids, the caches have one row per batch element and step; with them, a row per
+ * position. Pairs are rotated by (cos, sin) of their row. */
 static pith_status rotary_embedding_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *ids = r->in_count > 3 ? r->in[3] : NULL;
     bool packed = x->rank == 3, interleaved = pith__node_int(r->node, "interleaved", 0) != 0;

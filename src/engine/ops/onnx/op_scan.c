@@ -13,6 +13,7 @@ typedef struct layout {
     const int64_t *in_axes, *out_axes, *in_backward, *out_backward; /* NULL: all 0 */
 } layout;
 
+/* The lengths move from the first input to the last, or go; captures stay behind them all. */
 static pith_status scan_upgrade(pith__node *node, pith_error *err) {
     int given = node->input_count - node->capture_count;
     pith__value *lengths = given ? pith__node_input(node, 0) : NULL;
@@ -52,6 +53,8 @@ static pith_status scan_read_list(const pith__node *node, const char *name, int 
     return PITH_OK;
 }
 
+/* Inputs are states, then what is scanned; outputs are the final states, then what is stacked. The
+ * body must have as many of each. */
 static pith_status scan_read_layout(const pith__node *node, layout *l, pith_error *err) {
     const pith__graph *body = pith__node_graph(node, "body");
     l->lengths = pith__node_int(node, "lengths", 0);
@@ -76,6 +79,7 @@ static pith_status scan_read_layout(const pith__node *node, layout *l, pith_erro
     return scan_read_list(node, "scan_output_directions", l->results, &l->out_backward, err);
 }
 
+/* Slices lose an axis and states may change shape, so the body is inferred from dtypes alone. */
 static pith_status scan_infer(pith__infer *c) {
     layout l;
     PITH_TRY(scan_read_layout(c->node, &l, c->err));
@@ -155,6 +159,7 @@ static pith_status scan_run_slices(scan *s, const pith_tensor *scanned, int64_t 
     return PITH_OK;
 }
 
+/* States are copied once, because the body's first call must not change the node's inputs. */
 static pith_status scan_run_plain(scan *s) {
     pith__run *r = s->r;
     const layout *l = &s->l;
@@ -222,6 +227,7 @@ static pith_status scan_run_batched(scan *s) {
     return PITH_OK;
 }
 
+/* All arrays that grow with the number of inputs come from the run's memory. */
 static pith_status scan_run(pith__run *r) {
     scan s = { .r = r };
     PITH_TRY(scan_read_layout(r->node, &s.l, r->err));

@@ -16,6 +16,7 @@ static int64_t scatter_index_at(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
+/* Data and updates agree in dtype; the output is like the data. */
 static pith_status scatter_infer_same_shape(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));
     const pith__type *indices = c->in[1];
@@ -31,6 +32,8 @@ static pith_status scatter_infer_same_shape(pith__infer *c) {
     return PITH_OK;
 }
 
+/* A reduction is the loop of the elementwise operator of its name, applied to one place at a time.
+ */
 static pith_status scatter_prepare(pith__prepare *c) {
     static const struct {
         const char *reduction, *family;
@@ -81,6 +84,7 @@ static void scatter_copy_data(const pith__run *r) {
 
 /* ---- ScatterElements ---- */
 
+/* Indices and updates have one shape, which does not exceed the data's along other axes. */
 static pith_status scatter_infer_elements(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     int axis;
@@ -101,6 +105,8 @@ static pith_status scatter_infer_elements(pith__infer *c) {
     return PITH_OK;
 }
 
+/* An odometer walks the indices; along the axis the index takes the place's part. Sequential, since
+ * later updates of one place must win. */
 static pith_status scatter_run_elements_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 },
@@ -150,6 +156,8 @@ ELEMENTS(ScatterElements, 11, 18,
 
 /* ---- ScatterND ---- */
 
+/* Updates have the shape of the indices without their last axis, followed by what an index leaves
+ * of the data. */
 static pith_status scatter_infer_nd(pith__infer *c) {
     const pith__type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     PITH_TRY(scatter_infer_same_shape(c));
@@ -175,6 +183,7 @@ static pith_status scatter_infer_nd(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Every index names a slice of n elements, which lies in one piece in data and updates. */
 static pith_status scatter_run_nd_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     int64_t length = indices->dims[indices->rank - 1], strides[PITH_MAX_RANK], rows = 1, n = 1;
@@ -223,6 +232,7 @@ const pith__op pith__op_ScatterND = { .domain = "",
 
 /* ---- TensorScatter: new rows of a cache, from a place per batch on ---- */
 
+/* The cache may be longer than the update along the axis only. */
 static pith_status scatter_infer_cache(pith__infer *c) {
     const pith__type *x = c->in[0], *u = c->in[1];
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 1));
@@ -249,6 +259,8 @@ static pith_status scatter_infer_cache(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Rows of the update follow each other from the batch element's own place on; in circular mode they
+ * wrap. */
 static pith_status scatter_run_cache_plain(pith__run *r) {
     const pith_tensor *x = r->in[0], *u = r->in[1],
                       *first = pith__has_input(r, 2) ? r->in[2] : NULL;

@@ -223,6 +223,7 @@ const pith__op pith__op_SequenceErase = { .domain = "",
 
 /* ---- ConcatFromSequence ---- */
 
+/* Items must agree in everything but the size along the axis; stacking wants that too. */
 static pith_status sequence_check_joinable(pith__run *r, const pith_tensor *items, int64_t count,
                                            int axis, bool stack) {
     for (int64_t i = 0; i < count; i++) {
@@ -237,6 +238,8 @@ static pith_status sequence_check_joinable(pith__run *r, const pith_tensor *item
     return PITH_OK;
 }
 
+/* Each item is copied into its columns of the joined rows. Stacking adds an axis of the items'
+ * number. */
 static pith_status sequence_run_join(pith__run *r) {
     const pith_tensor *items;
     int64_t count, dims[PITH_MAX_RANK], outer = 1, length = 0;
@@ -308,6 +311,7 @@ static pith_status sequence_piece_length(pith__run *r, int64_t i, int64_t left, 
     return *length > left ? pith__op_fail(r, "split adds up to more than the axis") : PITH_OK;
 }
 
+/* One piece as a tensor of its own. Without keepdims, pieces of 1 lose the axis. */
 static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis,
                                 int64_t begin, int64_t length) {
     int64_t outer = 1;
@@ -331,6 +335,8 @@ static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tens
     return PITH_OK;
 }
 
+/* The pieces are counted first, which checks the list as well; empty ones behind the end of the
+ * axis are allowed if the list names them. */
 static pith_status sequence_run_split(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int axis;

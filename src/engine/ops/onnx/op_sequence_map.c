@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "engine/ops/op.h"
 
+/* Items of a sequence may differ in shape, so the body is inferred from dtypes alone. */
 static pith_status sequence_map_infer(pith__infer *c) {
     size_t in_count = (size_t)(c->in_count - c->node->capture_count),
            out_count = (size_t)c->out_count;
@@ -23,6 +24,8 @@ static pith_status sequence_map_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* All sequences must be as long as the first. Results are copied: the body's outputs do not live
+ * longer than the next call. */
 static pith_status sequence_map_run(pith__run *r) {
     size_t in_count = (size_t)(r->in_count - r->node->capture_count),
            out_count = (size_t)r->out_count;

@@ -14,6 +14,7 @@ static void shape_range(const pith__node *node, int rank, int *begin, int *end) 
     if (*end < *begin) *end = *begin;
 }
 
+/* The elements are the sizes themselves, so they may be symbols. */
 static pith_status shape_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim count = PITH_DIM_UNKNOWN;

@@ -55,6 +55,8 @@ static pith__dim slice_symbolic_size(pith__dims *dims, pith__dim n, pith__dim st
     return step == 1 ? size : pith__dim_apply(dims, PITH_DIM_CEIL_DIV, size, step);
 }
 
+/* start, size and step for every axis; axes that are not named are whole. Known numbers are clamped
+ * exactly as the standard says, symbols as far as they allow. */
 static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pith__dim *dims,
                                  pith__numbers list[4], bool has_axes, bool has_steps,
                                  pith_error *err) {
@@ -90,6 +92,7 @@ static pith_status slice_resolve(box *b, pith__dims *symbols, int rank, const pi
     return PITH_OK;
 }
 
+/* If an axis list is not known, nothing is. A slice of known contents stays known. */
 static pith_status slice_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers list[4];
@@ -120,6 +123,8 @@ static pith_status slice_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* One strided copy from the first element of the box. A stride that would overflow belongs to an
+ * axis of one element and is not used. */
 static pith_status slice_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];

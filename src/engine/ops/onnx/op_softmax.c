@@ -79,6 +79,7 @@ typedef struct job {
     int64_t rows, n, per_part;
 } job;
 
+/* Rows [first, first + rows), each contiguous. */
 static void softmax_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
@@ -94,6 +95,8 @@ static void softmax_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* [outer, n, inner] with inner > 1 is turned into rows in scratch, and back: a strided softmax
+ * would read a cache line per element. */
 static pith_status softmax_run_plain(pith__run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0];
@@ -117,6 +120,7 @@ static pith_status softmax_run_plain(pith__run *r) {
 
 static pith_status softmax_run(pith__run *r) { return pith__widen_run(r, 0, softmax_run_plain); }
 
+/* symbol: the operator's name, which also chooses the kernels (softmax_prepare). */
 #define SOFTMAX(symbol, types_)                                                                    \
     const pith__op pith__op_##symbol = {                                                           \
         .domain = "",                                                                              \

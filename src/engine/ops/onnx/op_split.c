@@ -11,6 +11,8 @@ static pith_status split_upgrade(pith__node *node, pith_error *err) {
                                                                        : PITH_OK;
 }
 
+/* Equal parts are ceil(total / parts) with a smaller last one, also for symbols. Given sizes must
+ * add up to the axis if everything is known. */
 static pith_status split_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers sizes;
@@ -50,6 +52,7 @@ static pith_status split_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Each part is [rows, its columns] of [rows, all columns]; absent outputs only move the place. */
 static pith_status split_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     const size_t element = pith__element_size(x->dtype);

@@ -7,6 +7,8 @@ static pith_status squeeze_upgrade_axes(pith__node *node, pith_error *err) {
     return pith__upgrade_ints(node, "axes", 1) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
+/* A symbolic size may be squeezed if its axis is named: that it is 1 is checked when it is known.
+ * If the axes are not known, not even the rank is. */
 static pith_status squeeze_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers axes;
@@ -55,6 +57,7 @@ const pith__op pith__op_Squeeze = { .domain = "",
                                     .shape_inputs = 1u << 1,
                                     .infer = squeeze_infer };
 
+/* Axes count in the result. */
 static pith_status squeeze_infer_unsqueeze(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers axes;

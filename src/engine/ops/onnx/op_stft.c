@@ -12,6 +12,7 @@ static bool stft_frame_of(const pith__infer *c, pith__dim *frame) {
     return true;
 }
 
+/* floor((signal - frame) / step) + 1 frames; onesided keeps floor(frame / 2) + 1 bins. */
 static pith_status stft_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3)
@@ -43,6 +44,7 @@ static pith_status stft_scratch(const pith__infer *c, const void *state, int thr
     return stft_frame_of(c, &frame) ? pith__transform_bytes(c, frame, bytes) : PITH_OK;
 }
 
+/* Frame by frame of each signal, weighted as it is loaded. A complex signal has two parts. */
 static pith_status stft_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0], *window = r->in_count > 2 ? r->in[2] : NULL;
     const pith_tensor *length = r->in_count > 3 ? r->in[3] : NULL;

@@ -25,6 +25,7 @@ static int64_t string_broadcast_index(const pith_tensor *t, const pith_tensor *o
     return index;
 }
 
+/* Every result has bytes of its own, since an operand may be broadcast. */
 static pith_status string_run_concat(pith__run *r) {
     const pith_tensor *a = r->in[0], *b = r->in[1];
     pith_str *y = r->out[0]->data;
@@ -107,6 +108,8 @@ static int64_t string_split(pith_str text, pith_str delimiter, int64_t most, pit
     return count;
 }
 
+/* Parts are counted first: the last axis is as long as the most parts of a text, and shorter ones
+ * are filled with empty strings. Parts point into the input's texts. */
 static pith_status string_run_split(pith__run *r) {
     const pith_tensor *x = r->in[0];
     const pith_str *texts = x->data;
@@ -177,6 +180,8 @@ static pith_status string_change_case(pith__run *r, pith_str *text, letter_case 
     return PITH_OK;
 }
 
+/* Stop words are compared after both sides are in lower case, unless case matters. A result without
+ * any string is one empty string. */
 static pith_status string_run_normalizer(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_str action = pith__node_str(r->node, "case_change_action", "NONE");

@@ -7,6 +7,7 @@ typedef struct state {
     pith__map_state swish, mul;
 } state;
 
+/* Shapes are equal; a size that one operand knows serves both. */
 static pith_status swiglu_infer(pith__infer *c) {
     const pith__type *a = c->in[0], *b = c->in[1];
     PITH_TRY(pith__infer_equal_dtypes(c, 0, 1));
@@ -26,6 +27,8 @@ static pith_status swiglu_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Two loops of the elementwise operators, whose results are rounded to the dtype one after the
+ * other. */
 static pith_status swiglu_prepare(pith__prepare *c) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);

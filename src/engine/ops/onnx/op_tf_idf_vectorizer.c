@@ -16,6 +16,8 @@ typedef struct tfidf {
     bool idf, tf;
 } tfidf;
 
+/* The pool holds all grams of length 1, then 2, …; ngram_counts says where each length begins.
+ * Everything that the run indexes with is checked here. */
 static pith_status tfidf_read_attributes(const pith__node *node, tfidf *t, pith_error *err) {
     size_t strings, ints;
     *t = (tfidf){ .shortest = pith__node_int(node, "min_gram_length", 1),
@@ -94,6 +96,8 @@ static bool tfidf_matches(const tfidf *t, size_t at, int64_t n, const pith_tenso
     return true;
 }
 
+/* Every gram of the pool is compared at every place and distance of the row. A gram of one element
+ * has only one distance. */
 static pith_status tfidf_run(pith__run *r) {
     const tfidf *t = r->state;
     const pith_tensor *x = r->in[0];

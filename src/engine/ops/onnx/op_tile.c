@@ -31,6 +31,7 @@ static pith_status tile_upgrade(pith__node *node, pith_error *err) {
         node, pith__compose2(node, "Tile", pith__node_input(node, 0), repeats), err);
 }
 
+/* A product of known sizes that is not known has overflowed. */
 static pith_status tile_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__numbers repeats;
@@ -107,6 +108,8 @@ static void tile_part(void *context, size_t part, int worker) {
                j->y + (size_t)first * j->y_piece, (size_t)(end - first) * j->y_piece);
 }
 
+/* Trailing axes that are not repeated are one piece. The first axis longer than 1 is what threads
+ * share; copies of leading axes are made of what a part wrote. */
 static pith_status tile_run(pith__run *r) {
     enum { GRAIN = 131072 }; /* bytes that are worth a thread */
     const pith_tensor *x = r->in[0];

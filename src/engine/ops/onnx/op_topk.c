@@ -9,6 +9,7 @@
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/widen_types.h"
 
+/* sort: all indices of a line in order. best: the k best with a heap. */
 typedef struct state {
     pith__sort_fn *sort;
     pith__best_fn *best; /* NULL: there is none for the dtype */
@@ -18,6 +19,7 @@ static pith_status topk_upgrade(pith__node *node, pith_error *err) {
     return pith__upgrade_int(node, "k", 1) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
+/* k must be known to be checked against the axis; else that happens when the step is bound. */
 static pith_status topk_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim k = PITH_DIM_UNKNOWN, dims[PITH_MAX_RANK];
@@ -78,6 +80,7 @@ typedef struct topk {
     size_t size;
 } topk;
 
+/* Lines [first, end), strided if the axis is not the last. The indices give both outputs. */
 static void topk_run_part(void *context, size_t part, int worker) {
     const topk *t = context;
     const state *s = t->r->state;
@@ -102,6 +105,7 @@ static void topk_run_part(void *context, size_t part, int worker) {
     }
 }
 
+/* Either output may be absent. */
 static pith_status topk_run_plain(pith__run *r) {
     enum { GRAIN = 16384 }; /* elements that are worth a thread */
     const pith_tensor *x = r->in[0];

@@ -26,6 +26,7 @@ static pith_status optimiser_infer_states(pith__infer *c, int states) {
 static pith_status optimiser_infer_one(pith__infer *c) { return optimiser_infer_states(c, 1); }
 static pith_status optimiser_infer_two(pith__infer *c) { return optimiser_infer_states(c, 2); }
 
+/* One reader for the attributes of all three; each has those that the others lack as zeros. */
 static pith_status optimiser_prepare(pith__prepare *c, int states, optimiser defaults) {
     optimiser *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -80,6 +81,8 @@ static void optimiser_momentum(const optimiser *s, double rate, double count, do
     *x -= rate * (s->nesterov ? gradient + s->alpha * v[0] : v[0]);
 }
 
+/* Element by element in double: the states are updated with the gradient, then x with the states.
+ * Inputs are lists of n tensors, one list after another. */
 static pith_status optimiser_run_update(pith__run *r, update *f) {
     const optimiser *s = r->state;
     if (pith__tensor_count(r->in[0]) < 1 || pith__tensor_count(r->in[1]) < 1)

@@ -10,6 +10,8 @@ static pith_status trilu_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Each row is copied and then cleared up to, or from, its cut. The diagonal is clamped so that the
+ * sum with a row number cannot overflow. */
 static pith_status trilu_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];

@@ -11,6 +11,8 @@ typedef struct row {
     double d0, d1;       /* and their defaults */
 } row;
 
+/* One row per operator; Gelu has its own prepare for its attribute and needs none of the
+ * parameters. */
 static const row rows[] = {
     { "Abs", "abs", NULL, NULL, 0, 0 },
     { "Acos", "acos", NULL, NULL, 0, 0 },
@@ -73,6 +75,8 @@ static pith_status unary_prepare_as(pith__prepare *c, const char *family, int dt
     return PITH_OK;
 }
 
+/* Looks the operator up and reads its parameters. result: the dtype of the output if it is not that
+ * of the computation. */
 static pith_status unary_prepare_result(pith__prepare *c, int dtype, int result) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!pith__str_is(c->node->op_type, rows[i].name)) continue;
@@ -153,6 +157,9 @@ static pith_status unary_infer_not(pith__infer *c) {
 
 /* Opsets with attributes that mean nothing ("consumed_inputs"), and no other difference. */
 #define MAP_FLAGS (PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS)
+
+/* An operator of one operand. Most are UNARY(name, dtypes, newest version, attributes); UNARY_SINCE
+ * has the first opset of its present form as well. */
 #define UNARY_AS(symbol, types_, domain_, name_, since_, newest_, attrs_, flags_, infer_,          \
                  prepare_)                                                                         \
     const pith__op pith__op_##symbol = { .domain = domain_,                                        \

@@ -10,6 +10,7 @@
 #include "engine/kernels/sort_order.h"
 #include "engine/ops/shared/elementwise.h"
 
+/* How many there are is known in the run only. */
 static pith_status unique_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim dims[PITH_MAX_RANK], unknown = PITH_DIM_UNKNOWN;
@@ -40,6 +41,7 @@ typedef struct unique {
     int64_t *place;                  /* of a group in the output */
 } unique;
 
+/* Gathers the slices as rows, so that each is contiguous to compare and copy. */
 static pith_status unique_slices(pith__run *r, unique *u) {
     const pith_tensor *x = r->in[0];
     u->flat = !pith__node_attr(r->node, "axis");
@@ -120,6 +122,7 @@ static void unique_group(unique *u, int dtype, bool sorted) {
     }
 }
 
+/* The rows go back into slices of the output, at the place of their group. */
 static pith_status unique_put_rows(pith__run *r, const unique *u) {
     const pith_tensor *x = r->in[0];
     int64_t shape[PITH_MAX_RANK] = { u->groups };

@@ -38,6 +38,8 @@ static pith__dim where_elem(pith__dims *dims, const pith__dim *x, int count) {
     return pith__dim_equal(x[1], x[2]) ? x[1] : PITH_DIM_UNKNOWN;
 }
 
+/* Three shapes broadcast together. A known condition chooses between contents; else those that are
+ * equal on both sides stay known. */
 static pith_status where_infer(pith__infer *c) {
     PITH_TRY(pith__infer_equal_dtypes(c, 1, 2));
     if (c->in[0]->dtype != PITH_UNDEFINED && c->in[0]->dtype != PITH_BOOL) {
@@ -58,6 +60,7 @@ static pith_status where_prepare(pith__prepare *c) {
                                                : pith__fail_dtype(c->err, c->in[1]->dtype);
 }
 
+/* The loop needs the size of an element only, so one serves all dtypes of that size. */
 static pith_status where_run(pith__run *r) {
     size_t size = pith__element_size(r->in[1]->dtype);
     int dtype = r->in[1]->dtype;

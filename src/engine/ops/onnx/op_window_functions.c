@@ -6,6 +6,7 @@
 
 #define PI 3.14159265358979323846
 
+/* The size is the content of the input, so the shape is known as far as that is. */
 static pith_status window_infer(pith__infer *c) {
     pith__dim size;
     if (!pith__type_elem(c->in[0], 0, &size)) size = PITH_DIM_UNKNOWN;
