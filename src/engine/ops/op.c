@@ -46,6 +46,7 @@ static bool op_broadcast_dim(pith__dim a, pith__dim b, pith__dim *out) {
     return !(pith__dim_known(a) && pith__dim_known(b) && a != b && a != 1 && b != 1);
 }
 
+/* Aligned at the right; axes that one side does not have count as 1. */
 pith_status pith__infer_broadcast(pith__infer *c, const pith__type *a, const pith__type *b,
                                   pith__type *out) {
     if (a->rank < 0 || b->rank < 0) {
@@ -100,6 +101,7 @@ size_t pith__node_out_room(const pith__node *node) {
     return op_room(node->output_count, 1, node->op->max_outputs);
 }
 
+/* For outputs whose shape only the run knows. Sequences are arrays of tensors. */
 pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const int64_t *dims) {
     pith_tensor *t = r->out[output];
     size_t bytes;
@@ -123,6 +125,8 @@ pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const
     return PITH_OK;
 }
 
+/* Deep: a sequence's tensors and the bytes of strings are copied too, since what is copied may
+ * outlive its source. */
 pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc,
                               void *context, pith_error *err) {
     pith_tensor made = *from;
@@ -186,6 +190,7 @@ int64_t pith__tensor_count(const pith_tensor *t) {
     return count;
 }
 
+/* Only operators that decide shapes in the run (PITH_OP_LATE) may come here with an open one. */
 pith_status pith__op_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     const pith__op *op = c->node->op;
     *bytes = 0;

@@ -75,6 +75,8 @@ static bool custom_all_known(const pith__infer *c) {
     return true;
 }
 
+/* What a program's infer gave, checked, since it is code of others. -1 and other small negative
+ * numbers mean unknown. */
 static pith_status custom_take_out(pith__infer *c, int i, const pith_op_type *type) {
     if (type->dtype < PITH_UNDEFINED || type->dtype >= PITH_DTYPE_COUNT)
         return pith__op_fail(c, "infer gave output %d the dtype %d, which there is not", i,
@@ -92,6 +94,7 @@ static pith_status custom_take_out(pith__infer *c, int i, const pith_op_type *ty
     return PITH_OK;
 }
 
+/* With all inputs known the outputs must be: later steps are sized by them. */
 static pith_status custom_call_infer(pith__infer *c, const public_types *t) {
     const pith__custom_op *custom = pith__custom_of(c->node->op);
     pith_error why = PITH_ERROR_INIT;
@@ -118,6 +121,7 @@ static pith_status custom_infer(pith__infer *c) {
     return status;
 }
 
+/* Types are handed over in the public form, which lives as long as the call. */
 static pith_status custom_prepare(pith__prepare *c) {
     const pith__custom_op *custom = pith__custom_of(c->node->op);
     pith_error why = PITH_ERROR_INIT;
@@ -133,6 +137,7 @@ static pith_status custom_prepare(pith__prepare *c) {
     return status;
 }
 
+/* As custom_prepare. */
 static pith_status custom_scratch(const pith__infer *c, const void *state, int threads,
                                   size_t *bytes) {
     const pith__custom_op *custom = pith__custom_of(c->node->op);
@@ -156,6 +161,7 @@ static pith_status custom_check_outputs(const pith__run *r) {
     return PITH_OK;
 }
 
+/* Outputs of a dynamic operator are empty before the call, so that one it forgets is found. */
 static pith_status custom_run(pith__run *r) {
     const pith__custom_op *custom = pith__custom_of(r->node->op);
     const bool dynamic = custom->own.flags & PITH_OPERATOR_DYNAMIC;
@@ -164,8 +170,10 @@ static pith_status custom_run(pith__run *r) {
         public_node(r->node), r->state,         r->in, r->out, r->in_count, r->out_count,
         r->scratch,           r->exec->threads, &why,  r
     };
-    for (int i = 0; i < r->out_count && dynamic; i++)
-        if (r->out[i]) *r->out[i] = (pith_tensor){ .data = NULL };
+    if (dynamic) {
+        for (int i = 0; i < r->out_count; i++)
+            if (r->out[i]) *r->out[i] = (pith_tensor){ .data = NULL };
+    }
     PITH_TRY(custom_settle(custom->own.run(&call), &why, "run", r->err));
     return dynamic ? custom_check_outputs(r) : PITH_OK;
 }
@@ -198,6 +206,7 @@ pith_str pith__custom_string(const pith_op_node *node, const char *name) {
     return given.data ? given : PITH_STR("");
 }
 
+/* Checked, since a program calls it. Its error goes into the program's own, which it hands on. */
 pith_status pith__custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank,
                                 const int64_t *dims) {
     pith__run *own = r->engine;
@@ -239,6 +248,7 @@ static uint32_t custom_read_word(const char *word, size_t size) {
     return set;
 }
 
+/* Words like f32|i64, one per input; the last one holds for further inputs. */
 static pith_status custom_read_types(pith__custom_op *op, pith_error *err) {
     for (const char *at = op->own.types ? op->own.types : ""; *(at += strspn(at, " "));) {
         const size_t n = strcspn(at, " ");
@@ -259,10 +269,13 @@ static pith_status custom_read_types(pith__custom_op *op, pith_error *err) {
     return PITH_OK;
 }
 
+/* The grammar is that of built-in operators, without graphs and types, and without defaults of
+ * lists. */
 static pith_status custom_check_attributes(const char *text, pith_error *err) {
     pith__attr_rule rule;
     size_t count = 0;
-    for (; text && pith__attr_rule_next(&text, &rule); count++) {
+    if (!text) return PITH_OK;
+    for (; pith__attr_rule_next(&text, &rule); count++) {
         const bool known = rule.kind != PITH_ATTR_GRAPH && rule.kind != PITH_ATTR_TYPE;
         const bool lone = rule.kind == PITH_ATTR_INT || rule.kind == PITH_ATTR_FLOAT ||
                           rule.kind == PITH_ATTR_STRING;
@@ -274,12 +287,13 @@ static pith_status custom_check_attributes(const char *text, pith_error *err) {
             return pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_STR_FMT "' %s",
                               PITH_STR_ARG(rule.name), fault);
     }
-    return text && text[strspn(text, " ")]
+    return text[strspn(text, " ")]
                ? pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_CUT_FMT "' is not read",
                             PITH_CUT(pith__str_of(text), 60))
                : PITH_OK;
 }
 
+/* Bounds of ports and combinations of flags. */
 static pith_status custom_check_counts(const pith_operator *o, pith_error *err) {
     if (o->min_inputs < 0 || o->min_inputs > PORTS_MOST || o->max_inputs > PORTS_MOST ||
         o->max_inputs < -1)
@@ -304,6 +318,7 @@ static pith_status custom_check_counts(const pith_operator *o, pith_error *err) 
     return PITH_OK;
 }
 
+/* The engine's view of a program's operator. Every opset from 1 on is taken. */
 static pith__op custom_op_of(const pith_operator *o) {
     static const struct {
         int32_t own;
@@ -369,6 +384,7 @@ static pith_status custom_link(pith__custom_op *op, pith_error *err) {
     return PITH_OK;
 }
 
+/* Fields of another version of the header may lie elsewhere, so nothing else is read before. */
 static pith_status custom_check_version(const pith_operator *given, pith_error *err) {
     if (!given) return pith__fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator is NULL");
     if (given->abi != PITH_OP_ABI || given->size != sizeof *given)
@@ -403,6 +419,7 @@ static const pith__custom_op *custom_of_given(const pith_operator *given) {
     return at;
 }
 
+/* Registers an operator of the list once. The name that the list has for it must be its own. */
 pith_status pith__custom_take(const pith__extra_op *extra, pith_error *err) {
     pith_status status =
         custom_of_given(extra->op) ? PITH_OK : pith__custom_register(extra->op, err);

@@ -168,6 +168,8 @@ static pith__value *ms_attention_attention(pith__node *node, pith__value *in[6],
     return wide ? pith__compose_cast(node, y, dtype) : y;
 }
 
+/* One matmul gives query, key and value, which are then columns of one value. A mask of rank 3 or 4
+ * becomes numbers to add, since pith.Attention takes masks of keys only. */
 static pith_status ms_attention_upgrade_attention(pith__node *node, pith_error *err) {
     enum { X, WEIGHT, INPUT_BIAS, MASK, PAST, BIAS, PAST_LENGTH };
     PITH_TRY(pith__compose_require(node, 1u << X | 1u << WEIGHT, 2, err));
@@ -194,6 +196,8 @@ static pith_status ms_attention_upgrade_attention(pith__node *node, pith_error *
     return pith__compose_become(node, y, err);
 }
 
+/* Tokens without padding: the running sums of the lengths are the offsets of pith.Attention, and
+ * the table of token places is not needed. */
 static pith_status ms_attention_upgrade_packed(pith__node *node, pith_error *err) {
     enum { X, WEIGHT, INPUT_BIAS, TOKENS, CUMULATIVE, BIAS };
     PITH_TRY(pith__compose_require(node, 1u << X | 1u << WEIGHT | 1u << CUMULATIVE, 1, err));
@@ -265,6 +269,8 @@ static pith__value *ms_attention_heads_mask(pith__node *node, pith__value *const
                 : added;
 }
 
+/* Becomes Attention of ai.onnx. A missing key or value means that the input before it holds
+ * several, one after another per head, and is unpacked. */
 static pith_status ms_attention_upgrade_heads(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 1u << QUERY, 4, err));
     for (int i = PAST_VALUE + 1; i < node->input_count; i++)
@@ -300,6 +306,9 @@ static pith_status ms_attention_upgrade_heads(pith__node *node, pith_error *err)
     return pith__compose_become(node, y, err);
 }
 
+/* As upgrade_packed, with projected rows. Packed ones interleave query, key and value per head and
+ * are turned, so that each is a range of columns. The size of a head must be known, because the
+ * columns are attributes. */
 static pith_status ms_attention_upgrade_packed_heads(pith__node *node, pith_error *err) {
     enum { TOKENS = 4, CUMULATIVE, BIAS };
     PITH_TRY(pith__compose_require(node, 1u << QUERY | 1u << CUMULATIVE, 1, err));

@@ -41,6 +41,8 @@ static int64_t bifurcation_suffix(const pith__run *r, const int64_t *tokens, int
     return found;
 }
 
+/* Predicted tokens count as long as they repeat the source, and one more does: the model's own
+ * continuation. The suffix of the joined text is then looked up in the source. */
 static pith_status bifurcation_run(pith__run *r) {
     const pith_tensor *source = r->in[0], *now = r->in[1],
                       *more = pith__has_input(r, 3) ? r->in[3] : NULL;

@@ -15,6 +15,8 @@ typedef struct causal {
     bool silu;
 } causal;
 
+/* Attributes and the number of taps, 0 if that is not known yet. before: how many inputs before its
+ * own a step reads, the length of the state. */
 static pith_status causal_read(causal *s, const pith__node *node, const pith__type *weight,
                                pith_error *err) {
     *s = (causal){ .dilation = pith__node_int(node, "dilation", 1),
@@ -42,6 +44,7 @@ static double causal_get(const causal *s, const causal_row *row, int64_t at) {
     return row->old ? row->old[(s->before + at) * row->old_step] : 0;
 }
 
+/* One channel of one sequence. Taps before the first input read the state, or zero without one. */
 static void causal_output(const causal *s, const causal_row *row, double *y) {
     for (int64_t t = 0; t < row->length; t++) {
         double sum = row->bias;
@@ -57,6 +60,8 @@ static void causal_state(const causal *s, const causal_row *row, int64_t count, 
         state[k * row->old_step] = causal_get(s, row, count - s->before + k);
 }
 
+/* The state has the shape of the input, with the steps that a window reaches back in place of its
+ * length. */
 static pith_status causal_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *weight = c->in[1];
     causal s;
@@ -72,6 +77,8 @@ static pith_status causal_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* channels_last puts the channels behind the time; the steps of row and state then are the number
+ * of channels instead of 1. Nothing else differs. */
 static pith_status causal_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     causal s;
@@ -110,6 +117,8 @@ static pith_status causal_run(pith__run *r) {
 
 enum { V_X, V_WEIGHT, V_ENDS, V_BIAS, V_STATE, V_COUNTS };
 
+/* Tokens of all sequences lie in one [tokens, channels]. Output 2 has the inputs of the first
+ * `capacity` steps of each sequence, from which a caller can roll the state back. */
 static pith_status causal_varlen_infer(pith__infer *c) {
     causal s;
     int64_t capacity;
@@ -130,6 +139,8 @@ static pith_status causal_varlen_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Sequence by sequence and channel by channel. The ends of the sequences are checked first, so that
+ * every place below is inside of the input. */
 static pith_status causal_varlen_run(pith__run *r) {
     int64_t total = r->in[V_X]->dims[0], channels = r->in[V_X]->dims[1],
             batch = r->in[V_STATE]->dims[0];

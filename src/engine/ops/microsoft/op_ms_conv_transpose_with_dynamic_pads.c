@@ -3,6 +3,8 @@
  * Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
+/* pads is a list of begins, then ends. The cut is a Slice from [0, 0, begins] to the shape minus
+ * [0, 0, ends], because the pads are known in the run only. */
 static pith_status dynamic_pads_upgrade(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "auto_pad",       "dilations", "group", "kernel_shape",
                                         "output_padding", "strides",   NULL };

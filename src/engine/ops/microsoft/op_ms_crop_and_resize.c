@@ -5,6 +5,7 @@
 
 #include "engine/ops/shared/infer_shapes.h"
 
+/* One image per box, of the size in crop_size. */
 static pith_status crop_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *rois = c->in[1];
     pith__numbers size;
@@ -35,6 +36,8 @@ static double crop_place(double a, double b, int64_t i, int64_t n, int64_t size)
     return n > 1 ? a * last + (double)i * ((b - a) * last / (double)(n - 1)) : 0.5 * (a + b) * last;
 }
 
+/* Between four pixels, or the nearest one. The caller has checked that the point lies inside, so
+ * its four pixels exist. */
 static double crop_sample(const float *plane, int64_t height, int64_t width, double y, double x,
                           bool nearest) {
     if (nearest) return (double)plane[(int64_t)round(y) * width + (int64_t)round(x)];
@@ -47,6 +50,8 @@ static double crop_sample(const float *plane, int64_t height, int64_t width, dou
     return above * (1 - fy) + below * fy;
 }
 
+/* Every element by itself: its place in the box, then the sample. Boxes are relative to the image,
+ * y before x. */
 static pith_status crop_run(pith__run *r) {
     const int64_t *in = r->in[0]->dims, *out = r->out[0]->dims;
     const int32_t *images = r->in[2]->data;

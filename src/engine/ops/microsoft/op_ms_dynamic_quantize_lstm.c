@@ -29,6 +29,8 @@ static pith__value *lstm_part(pith__node *node, int i, int64_t direction) {
     return v ? pith__compose_list(node, "Squeeze", v, (int64_t[]){ 0 }, 1) : NULL;
 }
 
+/* The inputs of one direction. X and the lengths are shared and stand with the first one only; of
+ * all others the direction's part is cut out. */
 static pith_status lstm_direction(pith__node *node, int64_t direction, pith__value *inputs[INPUTS],
                                   pith_error *err) {
     for (int i = 0; i < INPUTS; i++) {
@@ -42,6 +44,7 @@ static pith_status lstm_direction(pith__node *node, int64_t direction, pith__val
     return PITH_OK;
 }
 
+/* Becomes pith.QuantizedLSTM, with INPUTS inputs per direction. */
 static pith_status lstm_upgrade(pith__node *node, pith_error *err) {
     pith__directions directions;
     pith__value *inputs[2 * INPUTS];
@@ -86,6 +89,8 @@ typedef struct lstm {
     bool input_forget;
 } lstm;
 
+/* W and R are [inputs, 4 hidden] and [hidden, 4 hidden]; hidden is bounded so that four times it
+ * cannot overflow. */
 static pith_status lstm_infer_weights(pith__infer *c, const pith__type *const *in) {
     const pith__type *x = c->in[X], *w = in[W], *r = in[R];
     if ((w->rank >= 0 && w->rank != 2) || (r->rank >= 0 && r->rank != 2))
@@ -111,6 +116,7 @@ static pith_status lstm_infer_weights(pith__infer *c, const pith__type *const *i
     return PITH_OK;
 }
 
+/* As LSTM: all hidden states, the last ones and the last cells, with an axis of directions. */
 static pith_status lstm_infer(pith__infer *c) {
     const pith__type *x = c->in[X];
     pith__directions d;
@@ -140,6 +146,8 @@ static bool lstm_is_usual(const lstm *s, const pith__prepare *c, int64_t directi
            !(c->in_count > peep && c->in[peep]);
 }
 
+/* Weights are packed for the integer matmul. The kernel of a cell serves only if every direction is
+ * as in the usual LSTM. */
 static pith_status lstm_prepare(pith__prepare *c) {
     static const char *const defaults[] = { "Sigmoid", "Tanh", "Tanh" };
     lstm *s = pith__arena_array(c->arena, 1, sizeof *s);
@@ -178,6 +186,8 @@ typedef struct lstm_parts {
     size_t x_bytes, h_bytes, x_sums, h_sums, gates, states, scales, product, total;
 } lstm_parts;
 
+/* Where each part of a direction's memory lies, 64 bytes aligned. False: a size overflows. Run and
+ * scratch both come here, so they agree. */
 static bool lstm_layout(lstm_parts *p, const lstm *s, int64_t steps, int64_t batch, int64_t inputs,
                         int64_t hidden) {
     int64_t rows, elements, states, gates = 4 * hidden, sums;
@@ -211,6 +221,7 @@ static bool lstm_layout(lstm_parts *p, const lstm *s, int64_t steps, int64_t bat
     return true;
 }
 
+/* Directions run at the same time, so each has its own memory. */
 static pith_status lstm_scratch(const pith__infer *c, const void *state, int threads,
                                 size_t *bytes) {
     const lstm *s = state;
@@ -292,6 +303,8 @@ static void lstm_usual_cell(const lstm_job *j, int64_t x_row, int64_t row, float
     j->s->cell(h, c, j->x_gates, j->h_gates, j->hidden);
 }
 
+/* One row of the batch in double, gates in the order i, o, f, c of the standard. Peepholes see the
+ * old cell, the output gate the new one. */
 static void lstm_cell(const lstm_job *j, int64_t x_row, int64_t row, float *h, float *c) {
     const pith__cell_fn *fns = j->way->fns;
     const double clip = (double)j->s->clip;
@@ -380,6 +393,7 @@ static void lstm_finish(const lstm_job *j, int64_t round) {
     }
 }
 
+/* Finds a direction's inputs and its parts of the scratch. */
 static lstm_job lstm_job_of(pith__run *r, int64_t direction) {
     const int64_t *x = r->in[X]->dims, hidden = r->in[R]->dims[0], gates = 4 * hidden;
     const lstm *s = r->state;
@@ -404,6 +418,8 @@ static lstm_job lstm_job_of(pith__run *r, int64_t direction) {
     return j;
 }
 
+/* The input's part of all gates is one matmul over all steps, with one scale; the hidden part is
+ * one per step. Steps behind the longest row are not computed. */
 static void lstm_run_direction(void *context, size_t direction, int worker) {
     pith__run *r = context;
     lstm_job j = lstm_job_of(r, (int64_t)direction);

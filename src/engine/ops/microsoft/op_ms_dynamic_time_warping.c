@@ -27,6 +27,9 @@ static pith_status warping_scratch(const pith__infer *c, const void *state, int 
     return PITH_OK;
 }
 
+/* A point's cost is added to that of the corner or of the point above if that one is less than both
+ * others, else to that of the left one, as in ONNX Runtime. The way is walked back twice: once for
+ * its length, which is the shape of the output, then to write it. */
 static pith_status warping_run(pith__run *r) {
     const pith_tensor *t = r->in[0];
     int64_t rows = t->dims[t->rank - 2], columns = t->dims[t->rank - 1], count = 0;

@@ -27,6 +27,8 @@ static pith__value *ms_embed_norm_count_ones(pith__node *at, pith__value *mask, 
                           "keepdims", 0);
 }
 
+/* Positions that are not given count from 0 in each row. The pass that finds Gather, Add and
+ * LayerNormalization then makes pith.EmbedNorm of them. */
 static pith_status ms_embed_norm_upgrade(pith__node *node, pith_error *err) {
     enum { IDS, TYPES, WORD, POSITION, TYPE, GAMMA, BETA, MASK, POSITION_IDS };
     PITH_TRY(pith__compose_require(

@@ -22,6 +22,7 @@ typedef struct delta {
     double scale, bound;
 } delta;
 
+/* The names of rule and gates as switches. qwen and kda are those of the models they come from. */
 static void delta_rules(delta *s, const pith__node *node) {
     pith_str rule = pith__node_str(node, "update_rule", "gated_delta"),
              gate = pith__node_str(node, "gate_activation", "none");
@@ -53,6 +54,9 @@ static pith__dim delta_update_width(const pith__infer *c, int64_t capacity, pith
     return capacity * ((by_key ? heads * dk : heads) + q_heads * dk + heads * dv);
 }
 
+/* Query, key and value come apart or as one row per token. A packed row does not tell its sizes:
+ * those are in the state's shape, which then must be there. One axis of tokens: packed sequences;
+ * two: a batch. */
 static pith_status delta_infer(pith__infer *c) {
     delta s = { 0 };
     const pith__type *q = c->in[QUERY];
@@ -106,6 +110,8 @@ static pith_status delta_scratch(const pith__infer *c, const void *state, int th
     return PITH_OK;
 }
 
+/* The sizes of a run, with every input checked against them, so that the recurrence need not look
+ * at shapes. */
 static pith_status delta_sizes(delta *s, const pith__run *r) {
     const pith_tensor *q = r->in[QUERY], *decay = pith__has_input(r, DECAY) ? r->in[DECAY] : NULL;
     delta_rules(s, r->node);
@@ -221,6 +227,8 @@ static void delta_capture(const delta_job *j, double *update, int64_t t, int64_t
     memcpy(deltas, j->fresh, (size_t)s->dv * sizeof *deltas);
 }
 
+/* All steps of one head of one sequence, in order. Value heads that share a query head read the
+ * same query and key. */
 static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t first, int64_t last,
                            int64_t captured) {
     const delta *s = &j->s;
@@ -240,6 +248,8 @@ static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t fir
     }
 }
 
+/* All states are copied in first and given back at the end, so that a head's state is worked on in
+ * place. active[0] = 0 turns capturing off without another graph. */
 static pith_status delta_run(pith__run *r) {
     delta_job j = { .r = r };
     PITH_TRY(delta_sizes(&j.s, r));

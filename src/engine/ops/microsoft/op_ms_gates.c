@@ -4,6 +4,8 @@
 #include "engine/ops/shared/compose_f32.h"
 #include "engine/ops/shared/compose_ops.h"
 
+/* z sigmoid(z) with z = x scale. Intermediate results are rounded to the type of x, as ONNX Runtime
+ * does, so that half floats give its bits. */
 static pith_status gates_upgrade_scaled_silu(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 1u, 1, err));
     pith__value *x = pith__node_input(node, 0), *scale = pith__node_input(node, 1);
@@ -19,6 +21,7 @@ static pith_status gates_upgrade_scaled_silu(pith__node *node, pith_error *err) 
         node, pith__compose_like(node, pith__compose2(node, "Mul", z, s), x), err);
 }
 
+/* x + a b; the product is rounded to the type of x first. */
 static pith_status gates_upgrade_gated_add(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 7u, 1, err));
     PITH_TRY(pith__compose_refuse(node, 3, err));
@@ -32,6 +35,7 @@ static pith_status gates_upgrade_gated_add(pith__node *node, pith_error *err) {
     return pith__compose_become(node, pith__compose_like(node, sum, x), err);
 }
 
+/* The rms norm of x in groups as wide as the scale, times the gate's activation. */
 static pith_status gates_upgrade_gated_norm(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 7u, 1, err));
     bool sigmoid = pith__str_is(pith__node_str(node, "activation", "silu"), "sigmoid");
@@ -50,6 +54,7 @@ static pith_status gates_upgrade_gated_norm(pith__node *node, pith_error *err) {
     return pith__compose_become(node, pith__compose_like(node, y, x), err);
 }
 
+/* softplus(a + input 1) times input 2; and sigmoid of input 3, the other gate, if it is read. */
 static pith_status gates_upgrade_decay(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 7u, 2, err));
     pith__value *a = pith__node_input(node, 0), *b = pith__node_input(node, 3);
@@ -67,6 +72,8 @@ static pith_status gates_upgrade_decay(pith__node *node, pith_error *err) {
     return pith__compose_become(node, pith__compose_like(node, y, a), err);
 }
 
+/* gate = sigmoid(sign(d) sqrt(max(|d|, 1e-6))), where d is the dot product of both normalised sides
+ * over the root of their width; the value times that, and its norm if that is read. */
 static pith_status gates_upgrade_engram(pith__node *node, pith_error *err) {
     enum { KEY, QUERY, VALUE, KEY_SCALE, QUERY_SCALE, NORM_SCALE };
     PITH_TRY(pith__compose_require(node, 31u, 2, err));

@@ -57,6 +57,8 @@ static void gather_packed_block_scales(const uint8_t *q, int i, int *scale, int 
     *least = i < 4 ? q[i + 4] & 63 : q[i + 4] >> 4 | q[i] >> 6 << 4;
 }
 
+/* 256 numbers: two f16 factors, 12 bytes of scales and minima of 6 bits, the fifth bits, the low
+ * four bits. */
 static void gather_packed_block_q5_k(float *y, const uint8_t *p) {
     float d = gather_packed_block_half(p), least = gather_packed_block_half(p + 2);
     const uint8_t *high = p + 16, *low = p + 48;
@@ -101,6 +103,7 @@ static const block_format *gather_packed_block_find(const pith__node *node) {
     return &block_formats[0];
 }
 
+/* K is the number of columns after unpacking. Rows are whole blocks. */
 static pith_status gather_packed_infer(pith__infer *c) {
     const pith__type *data = c->in[0], *indices = c->in[1];
     const block_format *f = gather_packed_block_find(c->node);
@@ -124,6 +127,7 @@ static pith_status gather_packed_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Block by block through f32, of which any type of output is made. */
 static pith_status gather_packed_run(pith__run *r) {
     const pith_tensor *data = r->in[0], *indices = r->in[1];
     const block_format *f = gather_packed_block_find(r->node);

@@ -44,6 +44,8 @@ typedef struct form {
     bool packed; /* query holds keys and values too */
 } form;
 
+/* Heads and their size; false if the query's width does not divide into them. Packed: key and value
+ * heads lie behind the query's in one row. */
 static bool group_query_form_of(form *f, const pith__infer *c) {
     *f = (form){ .heads = pith__node_int(c->node, "num_heads", 0),
                  .kv_heads = pith__node_int(c->node, "kv_num_heads", 0) };
@@ -97,6 +99,8 @@ static pith_status group_query_check_window(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Everything that the shapes tell before the run. Contents (lengths, positions) are checked when
+ * they are there. */
 static pith_status group_query_check(pith__infer *c, const form *f, const pith__dim columns[2]) {
     int64_t window = pith__node_int(c->node, "local_window_size", -1);
     if (window < 1 && window != -1)
@@ -141,6 +145,8 @@ static pith_status group_query_check(pith__infer *c, const form *f, const pith__
     return PITH_OK;
 }
 
+/* present is as long as the longer of cache and total_sequence_length, whose content must be known
+ * for that; a sliding cache keeps its length. */
 static pith_status group_query_infer(pith__infer *c) {
     form f;
     const pith__type *q = c->in[Q];
@@ -182,6 +188,7 @@ static pith_status group_query_prepare(pith__prepare *c) {
 
 static int64_t group_query_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
+/* The parts of the description that do not depend on data. */
 static pith__attend group_query_sizes_of(const pith__attend_kernels *s, const form *f,
                                          int64_t batch, int64_t rows, int64_t keys) {
     pith__attend a = { .kernels = s,
@@ -368,6 +375,8 @@ static const float *group_query_floats(const pith__run *r, int i) {
     return pith__has_input(r, i) ? r->in[i]->data : NULL;
 }
 
+/* Inputs whose number of elements follows from the others. One position is enough for a first
+ * prompt, which counts on from it. */
 static pith_status group_query_check_extras(const job *j) {
     const pith__run *r = j->r;
     const int64_t want[] = { j->f.size, j->f.size, j->f.heads, j->rows * j->batch };
@@ -418,6 +427,7 @@ static job group_query_job(pith__run *r, int64_t total, int64_t *keys, int64_t *
     return j;
 }
 
+/* All query rows, normalised and rotated, into memory of their own. */
 static pith_status group_query_queries(const job *j, float *queries) {
     const pith_tensor *q = j->r->in[Q];
     const float *x = q->data, *norm = group_query_floats(j->r, Q_NORM);
@@ -453,6 +463,8 @@ static pith_status group_query_join(const job *j, int i, int64_t keys, float **a
     return PITH_OK;
 }
 
+/* The attributes that change the computation itself. scale 0 means 1 / sqrt(size); softcap 0 means
+ * none. */
 static void group_query_settings(pith__attend *a, const pith__run *r, int64_t size) {
     float scale = pith__node_float(r->node, "scale", 0.0f);
     a->scale = scale != 0 ? (double)scale : 1.0 / sqrt((double)size);
@@ -468,6 +480,8 @@ static void group_query_settings(pith__attend *a, const pith__run *r, int64_t si
     }
 }
 
+/* First where each sequence's new rows stand, then the queries, then keys and values joined with
+ * the cache, then plain_attention.h. Memory is handed out from `rest` on. */
 static pith_status group_query_run_plain(pith__run *r) {
     int64_t total = ((const int32_t *)r->in[TOTAL]->data)[0], keys, room;
     job j = group_query_job(r, total, &keys, &room);

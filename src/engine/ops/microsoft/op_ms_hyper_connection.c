@@ -17,6 +17,8 @@ static pith__value *streams_grouped(pith__node *node, pith__value *x) {
                                        pith__compose_numbers(node, (int64_t[]){ branches, -1 }, 2));
 }
 
+/* Each stream is normalised by itself. The scale may be for all streams or for one: as rows of H it
+ * broadcasts in both cases. */
 static pith_status streams_upgrade_branch_norm(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 1u, 1, err));
     pith__value *x = pith__node_input(node, 0), *scale = pith__node_input(node, 1);
@@ -40,6 +42,7 @@ static pith__value *streams_gates(pith__node *node, pith__value *gates, pith__va
                                  pith__compose_numbers(node, (int64_t[]){ -1 }, 1));
 }
 
+/* The sum of the streams, each times its gate, is the input of the block. */
 static pith_status streams_upgrade_pre_mix(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
     pith__value *x = pith__node_input(node, 0),
@@ -53,6 +56,8 @@ static pith_status streams_upgrade_pre_mix(pith__node *node, pith_error *err) {
     return pith__compose_become(node, pith__compose_like(node, y, x), err);
 }
 
+/* The streams, mixed by a matrix if there is one, plus the block's result times each stream's gate.
+ */
 static pith_status streams_upgrade_post_mix(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 7u, 1, err));
     pith__value *x = pith__node_input(node, 0),

@@ -33,6 +33,7 @@ static bool ms_inverse_invert(double *a, double *y, int64_t n) {
     return true;
 }
 
+/* Matrices lie one after another; the copies in double are destroyed. */
 static pith_status ms_inverse_run(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);

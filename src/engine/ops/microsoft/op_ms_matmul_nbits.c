@@ -52,6 +52,7 @@ typedef struct form {
     bool transposed;     /* the matmul is with weights^T: k is summed over */
 } form;
 
+/* Reads the attributes. The bounds keep n k 8 inside of 63 bits, which all sizes below rely on. */
 static pith_status matmul_nbits_form_of(form *f, const pith__node *node, pith_error *err) {
     bool bnb4 = pith__str_is(node->op_type, "MatMulBnb4");
     *f = (form){ .n = pith__node_int(node, "N", 0),
@@ -77,6 +78,8 @@ static bool matmul_nbits_counts_to(const pith__type *t, int64_t count) {
     return own < 0 || own == count;
 }
 
+/* Weights, scales and zero points are checked by their number of elements only: exporters shape
+ * them differently. */
 static pith_status matmul_nbits_infer(pith__infer *c) {
     const pith__type *a = c->in[A], *zeros = pith__has_input(c, ZEROS) ? c->in[ZEROS] : NULL;
     form f;
@@ -190,6 +193,7 @@ static pith_status matmul_nbits_check_groups(const weights *w, const pith_tensor
     return PITH_OK;
 }
 
+/* Constant weights become f32 panels once. `inputs` names all that the panels depend on. */
 static pith_status matmul_nbits_pack(pith__prepare *c, state *s) {
     weights *w = &s->w;
     bool zeros = pith__has_input(c, ZEROS);
@@ -211,6 +215,8 @@ static pith_status matmul_nbits_pack(pith__prepare *c, state *s) {
     return pith__prepare_pack(c, &s->product.packed, &pack);
 }
 
+/* Three ways: 8-bit inputs, if accuracy_level asks and the machine can; f32 panels of constant
+ * weights; panels made anew in each run. */
 static pith_status matmul_nbits_prepare(pith__prepare *c) {
     state *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -249,6 +255,8 @@ static pith_status matmul_nbits_prepare(pith__prepare *c) {
 
 enum { SKIPPED = 1 << B | 1 << SCALES | 1 << ZEROS };
 
+/* Weights that are not constant need their panels and, per worker, one of them unpacked. The
+ * scratch of conversions to f32 leaves out the weights, which have a form of their own. */
 static pith_status matmul_nbits_scratch(const pith__infer *c, const void *state_, int threads,
                                         size_t *bytes) {
     const state *s = state_;
@@ -278,6 +286,7 @@ static void matmul_nbits_fill_part(void *context, size_t part, int worker) {
     matmul_nbits_fill_panel(j->packed, j->w, part, j->plain + worker * j->plain_size);
 }
 
+/* All leading axes of a are rows of one matmul. */
 static pith_status matmul_nbits_run_plain(pith__run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];

@@ -5,6 +5,7 @@
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/window_attrs.h"
 
+/* As MaxPool. */
 static pith_status masked_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__window w;
@@ -42,6 +43,8 @@ static float masked_max(const pith__window *w, const int64_t *start, const float
     return most;
 }
 
+/* Windows of 1 to 3 axes are all taken as 3. The mask may be of one image or of several, over which
+ * the planes then go round. */
 static pith_status masked_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *mask = r->in[1];
     pith__window own, w;

@@ -43,6 +43,7 @@ typedef struct experts {
     float alpha, beta, limit;
 } experts;
 
+/* A fused SwiGLU is one matmul for gate and value. */
 static void experts_read(experts *s, const pith__node *node) {
     static const char *const names[] = { "relu", "gelu", "silu", "identity", "swiglu" };
     static const char *const bits[] = { "fc1_expert_weight_bits", "fc2_expert_weight_bits",
@@ -64,6 +65,8 @@ static void experts_read(experts *s, const pith__node *node) {
         s->bits[i] = pith__node_int(node, bits[i], pith__node_int(node, "expert_weight_bits", 4));
 }
 
+/* FC1 and FC2 must be there, FC3 goes with swiglu_fusion 0. Quantised weights need their scales.
+ * Inputs behind 14 belong to forms that are not supported. */
 static pith_status experts_infer(pith__infer *c) {
     experts s;
     experts_read(&s, c->node);
@@ -102,6 +105,8 @@ typedef struct expert_sizes {
     size_t x, y, rows, first, third, last, weights, picks, product, total;
 } expert_sizes;
 
+/* Where each part of the scratch lies, 64 bytes aligned, for the largest number of tokens that one
+ * expert can get: all. False: a size overflows. */
 static bool experts_sizes(expert_sizes *z, const experts *s, const pith__dim *const *dims,
                           int x_rank, int threads) {
     const pith__dim *x = dims[EXPERT_X], *first = dims[s->inputs[0].weight];
@@ -135,6 +140,7 @@ static bool experts_sizes(expert_sizes *z, const experts *s, const pith__dim *co
     return true;
 }
 
+/* One expert runs at a time, so one set of rows is enough; threads share its matmuls. */
 static pith_status experts_scratch(const pith__infer *c, const void *state, int threads,
                                    size_t *bytes) {
     const experts *s = state;
@@ -160,6 +166,7 @@ static int64_t experts_bytes(int64_t n, int64_t bits) {
     return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
+/* The number of elements of every input, from the sizes in FC1 and router_probs. */
 static pith_status experts_check(const pith__run *r, const experts *s, const expert_sizes *z) {
     const int64_t rows[3] = { z->wide, z->hidden, z->wide },
                   columns[3] = { z->hidden, z->inner, z->hidden };
@@ -362,6 +369,8 @@ static void experts_run_one(const expert_job *j, int64_t expert, const expert_pi
     }
 }
 
+/* Each token's picks first, then expert by expert, whose results are added in f32. The order of the
+ * sums is that of the experts and does not depend on threads. */
 static pith_status experts_run(pith__run *r) {
     expert_job j = { .r = r, .s = r->state, .scratch = r->scratch };
     const pith__dim *dims[15];

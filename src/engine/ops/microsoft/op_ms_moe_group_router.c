@@ -26,6 +26,8 @@ static void router_read(router *s, const pith__node *node) {
                    .sentinel = (double)pith__node_float(node, "router_sentinel", -10000.0f) };
 }
 
+/* Leading axes become one of tokens. The checks make sure that the chosen groups hold enough
+ * experts. */
 static pith_status router_infer(pith__infer *c) {
     router s;
     router_read(&s, c->node);
@@ -95,6 +97,8 @@ static void router_choose(const router *s, const double *scores, int64_t count, 
     for (int64_t i = 0; i < count; i++) taken[i] = taken[i] && groups[i / size];
 }
 
+/* Token by token. log(s) is given, not s, because the softmax that follows then gives s over their
+ * sum; 1e-20 keeps it finite. */
 static pith_status router_run(pith__run *r) {
     router s;
     router_read(&s, r->node);

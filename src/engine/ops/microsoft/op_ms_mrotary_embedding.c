@@ -25,6 +25,8 @@ static pith__value *mrotary_columns(pith__node *node, const int64_t sections[3],
     return pith__graph_add_const(node->graph, PITH_STR(""), &t);
 }
 
+/* Gathers the rows of cosines and sines for each kind of position, picks the columns of each kind
+ * by Where with constant masks, and leaves the turning to RotaryEmbedding. */
 static pith_status mrotary_upgrade(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "interleaved", "num_heads", "rotary_embedding_dim", NULL };
     PITH_TRY(pith__compose_require(node, 15u, 1, err));

@@ -9,6 +9,7 @@ static pith_status murmur_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Numbers are hashed as their bytes, strings as theirs without an end mark. */
 static pith_status murmur_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     uint32_t seed = (uint32_t)pith__node_int(r->node, "seed", 0), *y = r->out[0]->data;

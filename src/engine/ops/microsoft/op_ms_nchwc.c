@@ -124,6 +124,7 @@ static pith_status nchwc_upgrade_plain(pith__node *node, pith_error *err) {
     return pith__compose_become(node, pith__with_attributes(y, node, kept), err);
 }
 
+/* Its scales are integers in an attribute; Resize has them as floats in an input. */
 static pith_status nchwc_upgrade_upsample(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "coordinate_transformation_mode", "mode", NULL };
     PITH_TRY(pith__compose_require(node, 0x1, 1, err));
@@ -173,6 +174,7 @@ static pith_status nchwc_upgrade_into(pith__node *node, pith_error *err) {
         node, pith__compose(node, "", "Pad", (pith__value *[]){ x, pads, NULL, axis }, 4, 1), err);
 }
 
+/* The blocks may hold more channels than there are: those of padding are cut off. */
 static pith_status nchwc_upgrade_out_of(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 0x1, 1, err));
     int64_t channels = pith__node_int(node, "channels", 0);

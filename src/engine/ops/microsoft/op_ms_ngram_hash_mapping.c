@@ -24,6 +24,7 @@ typedef struct ngram {
     int64_t most, heads, pad, capacity; /* heads: of one n */
 } ngram;
 
+/* Both operators have the same inputs at different places: `in` says where. */
 static void ngram_read(ngram *s, const pith__node *node) {
     *s = (ngram){ .packed = pith__str_is(node->op_type, "VarlenNGramHashMapping"),
                   .reset = pith__node_int(node, "reset_on_eos", 0) != 0,
@@ -34,6 +35,8 @@ static void ngram_read(ngram *s, const pith__node *node) {
     s->in = &ngram_layouts[s->packed];
 }
 
+/* One id per n and head. The states that a next call needs are the last most - 1 tokens and their
+ * segments. */
 static pith_status ngram_infer(pith__infer *c) {
     ngram s;
     ngram_read(&s, c->node);
@@ -126,6 +129,9 @@ static int64_t ngram_wrap(const ngram_job *j, uint64_t v) {
     return j->ids->dtype == PITH_I32 ? (int64_t)(int32_t)(uint32_t)v : (int64_t)v;
 }
 
+/* All ids of one position. mix grows by one token per n, so each n-gram costs one step. Tokens
+ * before the segment's start count as missing. Hashes are signed, so a negative remainder is moved
+ * up. */
 static void ngram_hash(const ngram_job *j, const ngram_row *row, int64_t at, int64_t to) {
     const pith_tensor *sizes = j->r->in[VOCABULARIES];
     uint64_t mix = 0;
@@ -159,6 +165,8 @@ static void ngram_state(const ngram_job *j, const ngram_row *row, int64_t count,
     }
 }
 
+/* Numbers of elements, sizes of vocabularies, and rising ends: everything that the places below
+ * rely on. */
 static pith_status ngram_check(const ngram_job *j, int64_t tokens, int64_t batch) {
     const pith__run *r = j->r;
     int64_t all = (j->s.most - 1) * j->s.heads, states = batch * (j->s.most - 1);
@@ -197,6 +205,8 @@ static const pith_tensor *ngram_input(const pith__run *r, int i) {
     return i >= 0 && pith__has_input(r, i) ? r->in[i] : NULL;
 }
 
+/* The outputs of one sequence. Captured states are those after each of the first steps; the rest of
+ * their room is pad_id. */
 static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
     const pith__run *r = j->r;
     int64_t all = (j->s.most - 1) * j->s.heads, before = j->s.most - 1;
@@ -219,6 +229,7 @@ static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
     }
 }
 
+/* A sequence is a row of the batch or the range between two ends. */
 static pith_status ngram_run(pith__run *r) {
     ngram_job j = { .r = r, .ids = r->in[IDS] };
     ngram_read(&j.s, r->node);

@@ -5,6 +5,7 @@
 
 #include "engine/ops/shared/infer_shapes.h"
 
+/* The scores keep their shape. */
 static pith_status repeat_infer(pith__infer *c) {
     const pith__type *ids = c->in[0], *scores = c->in[1];
     if ((ids->rank >= 0 && ids->rank != 2) || (scores->rank >= 0 && scores->rank != 2))
@@ -17,6 +18,8 @@ static pith_status repeat_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The last n - 1 tokens are compared with every place before; where they occur, the token after
+ * them would repeat an n-gram. */
 static pith_status repeat_run(pith__run *r) {
     int64_t n = pith__node_int(r->node, "ngram_size", 0), length = r->in[0]->dims[1],
             words = r->in[1]->dims[1];

@@ -11,6 +11,7 @@ static pith_status padding_prepare(pith__prepare *c) { return pith__prepare_mova
 
 /* ---- RemovePadding ---- */
 
+/* How many tokens there are is known in the run only. */
 static pith_status padding_infer_remove(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3)
@@ -29,6 +30,8 @@ static pith_status padding_infer_remove(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Counts are added up first, for the shape. Then tokens are copied sequence by sequence, and their
+ * places, the running sums and the longest length are written if they are read. */
 static pith_status padding_run_remove(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int64_t batch = x->dims[0], rows = x->dims[1], total = 0, longest = 0;
@@ -71,6 +74,7 @@ static pith_status padding_run_remove(pith__run *r) {
 
 /* ---- RestorePadding ---- */
 
+/* token_offset has the shape of the padded batch. */
 static pith_status padding_infer_restore(pith__infer *c) {
     const pith__type *x = c->in[0], *places = c->in[1];
     if (x->rank >= 0 && x->rank != 2)
@@ -85,6 +89,7 @@ static pith_status padding_infer_restore(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Rows without a token are zero. */
 static pith_status padding_run_restore(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int64_t total = x->dims[0], rows = pith__tensor_count(r->in[1]);

@@ -93,6 +93,7 @@ static pith_status quantized_upgrade_where(pith__node *node, pith_error *err) {
     return quantized_become(node, z, 7, err);
 }
 
+/* Inputs come in threes (tensor, scale, zero point) behind the output's scale and zero point. */
 static pith_status quantized_upgrade_concat(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 0x1F, 1, err));
     int count = (node->input_count - 2) / 3;
@@ -167,6 +168,8 @@ static pith_status quantized_real_weights(pith__node *node, pith__value **weight
     return *weights ? PITH_OK : pith__fail_memory(err, sizeof out);
 }
 
+/* Becomes com.microsoft's Attention, which is written out in its turn. The mask is not quantised,
+ * nor is the past. */
 static pith_status quantized_upgrade_attention(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "num_heads",         "unidirectional", "do_rotary",
                                         "mask_filter_value", "scale",          NULL };
@@ -254,6 +257,8 @@ static pith__value *quantized_real_part(pith__node *at, int part) {
                           pith__node_input(at, part + 11));
 }
 
+/* All tables and weights are quantised, each with its own scale and zero point behind the plain
+ * inputs. Segments may be absent. */
 static pith_status quantized_upgrade_embed_norm(pith__node *node, pith_error *err) {
     enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK };
     static const char *const kept[] = { "epsilon", NULL };

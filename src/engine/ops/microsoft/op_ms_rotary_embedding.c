@@ -22,6 +22,7 @@ static pith__value *ms_rotary_counted(pith__node *node, pith__value *x, pith__va
     return pith__compose2(node, "Expand", pith__compose2(node, "Add", row, first), both);
 }
 
+/* Inputs here are x, positions, cosines, sines; in ai.onnx the positions are last. */
 static pith_status ms_rotary_upgrade(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "interleaved", "num_heads", "rotary_embedding_dim", NULL };
     PITH_TRY(pith__compose_require(node, 15u, 1, err));

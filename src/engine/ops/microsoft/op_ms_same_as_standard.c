@@ -34,6 +34,8 @@ static pith_status same_upgrade_grid_sample(pith__node *node, pith_error *err) {
     return pith__compose_become(node, y, err);
 }
 
+/* pads may be [1, 2 rank] and the value a tensor of one element; Pad takes a vector and a scalar.
+ */
 static pith_status same_upgrade_pad(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "mode", NULL };
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
@@ -46,6 +48,7 @@ static pith_status same_upgrade_pad(pith__node *node, pith_error *err) {
         node, pith__with_attributes(pith__compose(node, "", "Pad", in, 3, 1), node, kept), err);
 }
 
+/* The limits may be vectors of one element, the step may be absent: then it is 1 in their type. */
 static pith_status same_upgrade_range(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 3u, 1, err));
     pith__value *start = same_scalar(node, pith__node_input(node, 0)),

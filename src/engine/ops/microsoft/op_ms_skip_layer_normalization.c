@@ -3,6 +3,8 @@
  * LayerNormalization or RMSNormalization. Source: ONNX Runtime's ContribOperators.md. */
 #include "engine/ops/shared/compose_ops.h"
 
+/* The bias is added to x before the other side is, as in ONNX Runtime. Mean and deviation are
+ * outputs of the norm, the sum is one of its own. */
 static pith_status ms_skip_norm_upgrade(pith__node *node, pith_error *err) {
     PITH_TRY(pith__compose_require(node, 7u, 4, err));
     bool rms = pith__str_is(node->op_type, "SkipSimplifiedLayerNormalization");

@@ -18,6 +18,8 @@
  * TOKENIZER_SEPARATORS: how many separators a node may have. */
 enum { TOKENIZER_STEPS = 1000000, TOKENIZER_WORKSPACE = 1000, TOKENIZER_SEPARATORS = 64 };
 
+/* Either separators or an expression for tokens. How many tokens the longest row has is known in
+ * the run. */
 static pith_status tokenizer_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     size_t separators;
@@ -54,6 +56,7 @@ static void tokenizer_close(tokenizer *t) {
     pcre2_match_context_free(t->limits);
 }
 
+/* Patterns are UTF-8, so a dot is a character. A fault in one tells its place. */
 static pith_status tokenizer_compile(tokenizer *t, pith_str pattern) {
     int error;
     PCRE2_SIZE at;
@@ -69,6 +72,8 @@ static pith_status tokenizer_compile(tokenizer *t, pith_str pattern) {
                       PITH_STR_ARG(pattern), message, (size_t)at);
 }
 
+/* An empty separator and the expression `.` mean characters, for which nothing is compiled. Limits
+ * stop patterns that would take exponential time. */
 static pith_status tokenizer_open(tokenizer *t, pith__run *r) {
     size_t count;
     const pith_str *separators = pith__node_strs(r->node, "separators", &count);
@@ -130,6 +135,8 @@ static pith_status tokenizer_cut(tokenizer *t, size_t code, pith_str text) {
     return PITH_OK;
 }
 
+/* One string into tokens. Bad UTF-8 is refused here, with a message of its own. Empty matches are
+ * none. */
 static pith_status tokenizer_string(tokenizer *t, pith_str text) {
     if (!text.data) text = PITH_STR("");
     if (pith__utf8_valid_prefix(text.data, text.size) != text.size)
@@ -152,6 +159,8 @@ static pith_status tokenizer_string(tokenizer *t, pith_str text) {
     }
 }
 
+/* Twice over all strings: the first time only counts, for the width of the output. Shorter rows end
+ * in pad_value. */
 static pith_status tokenizer_fill(tokenizer *t) {
     const pith_tensor *x = t->r->in[0];
     int64_t count = pith__tensor_count(x), widest = 0,

@@ -16,6 +16,8 @@ static pith_status word_conv_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* A word shorter than the window has one place, at its start, which reads the characters 0 behind
+ * it; an empty word gives zeros. */
 static pith_status word_conv_run(pith__run *r) {
     const pith_tensor *ids = r->in[0], *w = r->in[1], *chars = r->in[3];
     int64_t length = ids->dims[ids->rank - 1], maps = w->dims[0], window = w->dims[2],

@@ -22,6 +22,7 @@ typedef struct encoder {
     labels fallback; /* one element */
 } encoder;
 
+/* Numbers become doubles, in which float and 32-bit keys are exact. */
 static pith_status label_of_tensor(labels *l, const pith_tensor *t, pith__arena *arena,
                                    pith_error *err) {
     *l = (labels){ .dtype = t->dtype, .count = pith__tensor_count(t) };
@@ -92,6 +93,7 @@ static pith_status label_infer_encoder(pith__infer *c) {
     return PITH_OK;
 }
 
+/* What a missing key gives: default_tensor, else the default of the values' type. */
 static pith_status label_make_fallback(encoder *e, const pith__node *node, pith__arena *arena,
                                        pith_error *err) {
     const pith_tensor *t = pith__node_tensor(node, "default_tensor");
@@ -125,6 +127,7 @@ static pith_status label_make_mapper(encoder *e, pith__prepare *c, const char *s
     return PITH_OK;
 }
 
+/* The oldest form has one list of strings, whose places are the other side. */
 static pith_status label_prepare_encoder(pith__prepare *c) {
     encoder *e = pith__arena_array(c->arena, 1, sizeof *e);
     if (!e) return pith__fail_memory(c->err, sizeof *e);
@@ -158,6 +161,7 @@ static pith_status label_infer_mapper(pith__infer *c) {
     return PITH_OK;
 }
 
+/* In order: tables are short, and the first match has to win. */
 static int64_t label_find(const labels *keys, const pith_tensor *x, int64_t i) {
     if (keys->dtype == PITH_STRING) {
         for (int64_t k = 0; k < keys->count; k++)
@@ -171,6 +175,7 @@ static int64_t label_find(const labels *keys, const pith_tensor *x, int64_t i) {
     return -1;
 }
 
+/* Element by element; values are converted to the type of the output. */
 static pith_status label_run(pith__run *r) {
     const encoder *e = r->state;
     pith_tensor *y = r->out[0];

@@ -35,6 +35,7 @@ static pith_status machine_bad_sizes(pith_error *err) {
     return pith__fail(err, PITH_ERR_ARGUMENT, "the attributes' sizes do not fit each other");
 }
 
+/* kernel_params are gamma, coef0, degree. */
 static pith_status machine_read_kernel(machine *m, const pith__node *node, pith_error *err) {
     static const char *const names[] = { "LINEAR", "POLY", "RBF", "SIGMOID" };
     pith_str name = pith__node_str(node, "kernel_type", "LINEAR");
@@ -48,6 +49,7 @@ static pith_status machine_read_kernel(machine *m, const pith__node *node, pith_
                       PITH_STR_ARG(name));
 }
 
+/* The kernel of a row with one vector. */
 static double machine_with_kernel(const machine *m, const double *x, const float *v) {
     double sum = 0;
     for (int64_t i = 0; i < m->features; i++) {
@@ -65,6 +67,8 @@ static double machine_with_kernel(const machine *m, const double *x, const float
 
 /* ---- attributes ---- */
 
+/* A classifier has as many classes as intercepts. One class with two labels is a binary model: a
+ * score and its complement. */
 static pith_status machine_linear_read_linear(machine *m, const pith__node *node, pith_error *err) {
     bool classifier = pith__str_is(node->op_type, "LinearClassifier");
     m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
@@ -81,6 +85,7 @@ static pith_status machine_linear_read_linear(machine *m, const pith__node *node
     return pith__post_read(&m->post, node, err);
 }
 
+/* Without support vectors the coefficients are a linear model. */
 static pith_status machine_read_regressor(machine *m, const pith__node *node, pith_error *err) {
     size_t count;
     m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
@@ -99,6 +104,9 @@ static pith_status machine_read_regressor(machine *m, const pith__node *node, pi
     return pith__post_read(&m->post, node, err);
 }
 
+/* Coefficients are [classes - 1, support vectors], vectors sorted by class; rho, prob_a and prob_b
+ * have one number per pair of classes. All sizes are checked here, since they come from the file.
+ */
 static pith_status machine_read_classifier(machine *m, const pith__node *node, pith_error *err) {
     size_t vectors, classes, counts[2];
     m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
@@ -152,6 +160,7 @@ static bool machine_classifies(const pith__node *node) {
            pith__str_is(node->op_type, "SVMClassifier");
 }
 
+/* Labels first if it classifies, then scores. */
 static pith_status machine_linear_infer(pith__infer *c) {
     machine m;
     const pith__type *x = c->in[0];
@@ -287,6 +296,8 @@ static void machine_vote(const machine *m, const double *x, double *y, double *v
     }
 }
 
+/* rest has room for votes, kernels and pairs. Probabilities of pairs are kept off 0 and 1, as in
+ * libsvm. */
 static int64_t machine_classify_row(const machine *m, const double *x, double *y, double *rest) {
     int64_t n = m->classes, best;
     double most = 0;
@@ -322,6 +333,7 @@ static int64_t machine_classify_row(const machine *m, const double *x, double *y
     return second ? 1 : best;
 }
 
+/* Row by row. A binary model without labels gives 0 and 1. */
 static pith_status machine_linear_run(pith__run *r) {
     const machine *m = r->state;
     bool labels = machine_classifies(r->node);

@@ -44,6 +44,8 @@ static pith_status map_infer_zip(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Keys are those of the attribute, values a row of the input: both are copied, as maps may outlive
+ * this run's inputs. */
 static pith_status map_run_zip(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith__labels labels = pith__labels_read(r->node, "classlabels_strings", "classlabels_int64s");
@@ -144,6 +146,8 @@ static pith_status map_cast_one(pith__run *r, pith_tensor *y, int64_t to, const 
     return PITH_OK;
 }
 
+/* DENSE: values in ascending order of their keys, found by selection, since maps are short. SPARSE:
+ * each at its key, -1 at the others. */
 static pith_status map_run_cast(pith__run *r) {
     const pith_tensor *keys, *values;
     PITH_TRY(map_open(r, &keys, &values));
@@ -210,6 +214,7 @@ static int64_t map_find(const pith_tensor *keys, const pith__labels *words, int6
     return -1;
 }
 
+/* Values of the vocabulary's words, 0 for those that are not in the map. */
 static pith_status map_run_dict(pith__run *r) {
     const pith_tensor *keys, *values;
     pith__labels words = pith__labels_read(r->node, "string_vocabulary", "int64_vocabulary");

@@ -24,6 +24,7 @@ static pith_status preprocess_infer_same_f32(pith__infer *c) {
 
 /* ---- ArrayFeatureExtractor: columns picked by index ---- */
 
+/* Picks columns; a vector counts as one row, so the result has rank 2. */
 static pith_status preprocess_infer_extractor(pith__infer *c) {
     const pith__type *x = c->in[0], *index = c->in[1];
     if (x->rank == 0) return pith__op_fail(c, "the input is a scalar");
@@ -38,6 +39,7 @@ static pith_status preprocess_infer_extractor(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Column by column, any type of whole bytes. */
 static pith_status preprocess_run_extractor(pith__run *r) {
     const pith_tensor *x = r->in[0], *index = r->in[1];
     int64_t columns = preprocess_columns_of(x), picked = pith__tensor_count(index),
@@ -68,6 +70,7 @@ static pith_status preprocess_run_binarizer(pith__run *r) {
 
 /* ---- FeatureVectorizer: columns side by side ---- */
 
+/* Widths come from inputdimensions, else from the inputs. */
 static pith_status preprocess_infer_vectorizer(pith__infer *c) {
     size_t count;
     const int64_t *widths = pith__node_ints(c->node, "inputdimensions", &count);
@@ -85,6 +88,8 @@ static pith_status preprocess_infer_vectorizer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Inputs side by side; one that is narrower than its width is followed by zeros, a wider one is
+ * cut. */
 static pith_status preprocess_run_vectorizer(pith__run *r) {
     size_t count;
     const int64_t *widths = pith__node_ints(r->node, "inputdimensions", &count);
@@ -119,6 +124,7 @@ static bool preprocess_column_value(const pith__node *node, const char *floats, 
     return true;
 }
 
+/* NaN as the value to replace means NaN itself, which equals nothing. */
 static pith_status preprocess_run_imputer(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
@@ -142,6 +148,8 @@ static pith_status preprocess_run_imputer(pith__run *r) {
 
 /* ---- Normalizer: rows divided by their norm ---- */
 
+/* By rows. MAX divides by the largest element, not the largest magnitude. A sum of 0 leaves the
+ * row. */
 static pith_status preprocess_run_normalizer(pith__run *r) {
     pith_str norm = pith__node_str(r->node, "norm", "MAX");
     int kind = pith__str_is(norm, "L1") ? 1 : 0;
@@ -172,6 +180,7 @@ static pith_status preprocess_run_normalizer(pith__run *r) {
 
 /* ---- OneHotEncoder ---- */
 
+/* One more axis, as long as there are categories of the input's kind. */
 static pith_status preprocess_infer_one_hot(pith__infer *c) {
     size_t ints, strings;
     pith__node_ints(c->node, "cats_int64s", &ints);
@@ -185,6 +194,7 @@ static pith_status preprocess_infer_one_hot(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Numbers are compared as doubles. zeros 0 makes an element without a category an error. */
 static pith_status preprocess_run_one_hot(pith__run *r) {
     const pith_tensor *x = r->in[0];
     size_t int_count, string_count;
@@ -213,6 +223,7 @@ static pith_status preprocess_run_one_hot(pith__run *r) {
 
 /* ---- Scaler: (x - offset) * scale ---- */
 
+/* (x - offset) scale, in double. */
 static pith_status preprocess_run_scaler(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);

@@ -63,6 +63,7 @@ static pith_status tree_ints(pith__prepare *c, const char *name, size_t count,
     return PITH_OK;
 }
 
+/* One more of each than asked for, because an allocation of 0 may be NULL. */
 static pith_status tree_allocate(pith__prepare *c, ensemble *e, size_t nodes, size_t leaves,
                                  size_t roots, size_t members) {
     e->nodes = pith__arena_array(c->arena, nodes + 1, sizeof *e->nodes);
@@ -85,6 +86,7 @@ typedef struct tree_lists {
     const pith_tensor *modes, *splits, *weights, *members;
 } tree_lists;
 
+/* The lists of TreeEnsemble, all of the length of the first one. */
 static pith_status tree_read_lists(pith__prepare *c, tree_lists *l) {
     l->features = pith__node_ints(c->node, "nodes_featureids", &l->nodes);
     l->targets = pith__node_ints(c->node, "leaf_targetids", &l->leaves);
@@ -136,6 +138,8 @@ static pith_status tree_read_nodes(pith__prepare *c, ensemble *e, const tree_lis
     return PITH_OK;
 }
 
+/* Everything that a walk uses as an index is checked here, except features, which depend on the
+ * input. */
 static pith_status tree_prepare_trees(pith__prepare *c) {
     tree_lists l;
     ensemble *e = pith__arena_array(c->arena, 1, sizeof *e);
@@ -224,6 +228,7 @@ typedef struct old_lists {
     tree_place *places; /* one per node, sorted */
 } old_lists;
 
+/* Sorted by (tree, node), in which children are then looked up by bisection. */
 static pith_status tree_old_read_places(pith__prepare *c, old_lists *l) {
     l->places = pith__arena_array(c->arena, l->nodes + 1, sizeof *l->places);
     if (!l->places) return pith__fail_memory(c->err, l->nodes * sizeof *l->places);
@@ -238,6 +243,7 @@ static pith_status tree_old_read_places(pith__prepare *c, old_lists *l) {
     return PITH_OK;
 }
 
+/* The lists of the older forms; a classifier's leaves have names of their own. */
 static pith_status tree_old_read_lists(pith__prepare *c, old_lists *l, bool classifier) {
     size_t strings;
     l->trees = pith__node_ints(c->node, "nodes_treeids", &l->nodes);
@@ -306,6 +312,8 @@ static pith_status tree_old_read_leaves(pith__prepare *c, ensemble *e, const old
     return PITH_OK;
 }
 
+/* A tree begins where the number of the tree changes. A leaf leads to itself in both directions: ~
+ * of its first weight, -1 if it has none. */
 static pith_status tree_old_read_nodes(pith__prepare *c, ensemble *e, const old_lists *l,
                                        const int64_t *leaf_at) {
     int64_t n = (int64_t)l->nodes;
@@ -330,6 +338,7 @@ static pith_status tree_old_read_nodes(pith__prepare *c, ensemble *e, const old_
     return PITH_OK;
 }
 
+/* Nodes by place, then leaves, then nodes with their children, which need both. */
 static pith_status tree_prepare_old(pith__prepare *c, bool classifier) {
     old_lists l;
     ensemble *e = pith__arena_array(c->arena, 1, sizeof *e);
@@ -377,6 +386,7 @@ static pith_status tree_infer_classifier(pith__infer *c) {
 
 /* ---- walking ---- */
 
+/* NaN goes where the node says, and compares as false without that. */
 static bool tree_decide(const ensemble *e, const node *v, double x) {
     if (isnan(x) && v->missing_is_true) return true;
     switch (v->mode) {
@@ -405,6 +415,7 @@ static void tree_add(const ensemble *e, double *score, bool *set, double weight)
     *set = true;
 }
 
+/* next below 0 is a leaf: ~next is the first of its list of weights. */
 static pith_status tree_walk(pith__run *r, const ensemble *e, int64_t root, const pith_tensor *x,
                              int64_t row, int64_t columns, double *scores, bool *set) {
     int64_t at = root;
@@ -427,6 +438,8 @@ static pith_status tree_walk(pith__run *r, const ensemble *e, int64_t root, cons
     return PITH_OK;
 }
 
+/* Base values are added after the trees. One score for two labels decides at 0, or at 0.5 if all
+ * weights are positive and nothing is applied to it. */
 static pith_status tree_run(pith__run *r) {
     const ensemble *e = r->state;
     const pith_tensor *x = r->in[0];

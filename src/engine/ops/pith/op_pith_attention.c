@@ -54,6 +54,7 @@ static const pith__type *attention_input(const pith__infer *c, int i) {
 /* Heads and sizes stay below this, so that their products fit 64 bits. */
 #define LIMIT ((int64_t)1 << 24)
 
+/* Types and ranks of what may be absent; sizes are checked in the run. */
 static pith_status attention_check_extras(const pith__infer *c) {
     const pith__type *bias = attention_input(c, BIAS), *mask = attention_input(c, KEY_MASK),
                      *offsets = attention_input(c, OFFSETS);
@@ -88,6 +89,8 @@ static bool attention_read_pitches(const pith__node *node, int64_t *pitches) {
     return true;
 }
 
+/* Everything that a fault in a pass or a file could get wrong is checked here: later steps compute
+ * addresses from these attributes. LIMIT keeps the products of two of them inside of 63 bits. */
 static pith_status attention_infer(pith__infer *c) {
     static const char *const names[] = { "q", "k", "v" };
     bool ragged = attention_input(c, OFFSETS) != NULL;
@@ -148,6 +151,8 @@ static pith_status attention_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The 16-bit kernel if the precision asks for it and the machine has it, else f32; `plain` is f32
+ * in any case, for rows that are done again. */
 static pith_status attention_prepare(pith__prepare *c) {
     attention *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -198,6 +203,7 @@ static int64_t attention_worker_floats(const attention *s, int64_t keys) {
     return (pith__attention_f32_scratch(keys, s->size, s->v_size) + keys + 15) / 16 * 16;
 }
 
+/* Per worker the kernel's memory and one row of scores, and one byte per key for the mask. */
 static pith_status attention_scratch(const pith__infer *c, const void *state, int threads,
                                      size_t *bytes) {
     const attention *s = state;
@@ -240,6 +246,7 @@ static bool attention_in_window(const attention *s, int64_t query, int64_t key) 
            (s->window_right < 0 || key - query <= s->window_right);
 }
 
+/* The number at a place of key_mask, whatever its dtype. */
 static double attention_mask_number(const pith_tensor *t, int64_t i) {
     switch (t->dtype) {
     case PITH_F32: return (double)((const float *)t->data)[i];
@@ -286,13 +293,17 @@ static void attention_redo_row(const work *w, const pith__attention *a, int64_t 
     w->s->plain(&one, scratch);
 }
 
+/* Rows that have no key left, or all rows if a mask number is odd, get the softmax of scores that
+ * include the numbers for skipped keys. One row at a time, by the f32 kernel. */
 static void attention_redo_rows(const work *w, const pith__attention *a, int64_t b, int64_t first,
                                 float *scratch) {
     float *row = scratch + w->worker_floats - a->keys;
     for (int64_t i = 0; i < a->queries; i++) {
         bool redo = true;
-        for (int64_t j = 0; j < a->keys && redo && !w->odd; j++)
-            redo = (a->key_mask && !a->key_mask[j]) || !attention_in_window(w->s, first + i, j);
+        if (!w->odd) {
+            for (int64_t j = 0; redo && j < a->keys; j++)
+                redo = (a->key_mask && !a->key_mask[j]) || !attention_in_window(w->s, first + i, j);
+        }
         if (!redo) continue;
         for (int64_t j = 0; j < a->keys; j++)
             row[j] = (a->bias ? a->bias[i * a->bias_stride + j] : 0.0f) +
@@ -309,6 +320,8 @@ static void attention_clear_nan_rows(const pith__attention *a) {
     }
 }
 
+/* A block of queries of one head of one text. A ragged graph makes as many blocks for each text as
+ * the longest one needs; those behind a text's end have nothing to do. */
 static void attention_part(void *context, size_t index, int worker) {
     const work *w = context;
     const attention *s = w->s;
@@ -401,6 +414,7 @@ static pith_status attention_bias_strides(work *w, const pith__run *r) {
     return PITH_OK;
 }
 
+/* Offsets rise from 0 to the number of tokens. */
 static pith_status attention_check_offsets(const pith__run *r, const int64_t *offsets,
                                            int64_t texts, int64_t tokens) {
     for (int64_t b = 0; b < texts; b++) {
@@ -428,6 +442,8 @@ static const pith_tensor *attention_optional(const pith__run *r, int i) {
     return i < r->in_count ? r->in[i] : NULL;
 }
 
+/* row_floats is the distance between rows of q, k and v: of a head's rows if it is head-major, else
+ * of all heads' columns. */
 static pith_status attention_run(pith__run *r) {
     const attention *s = r->state;
     const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V],

@@ -17,6 +17,8 @@ typedef struct ports {
     int count, rest_count;
 } ports;
 
+/* Attributes against the number of inputs; what the subgraph captures comes behind those of the
+ * body. */
 static pith_status each_text_read_ports(ports *p, const pith__node *node, int in_count,
                                         pith_error *err) {
     size_t flags, rest;
@@ -69,6 +71,8 @@ static pith_tensor each_text_rows_of(const pith_tensor *x, int64_t from, int64_t
     return t;
 }
 
+/* Offsets must rise from 0, and every input and the output have as many rows as the last one says.
+ */
 static pith_status each_text_check(const pith__run *r, const ports *p, int64_t texts,
                                    const int64_t *offsets) {
     int64_t tokens = texts >= 0 ? offsets[texts] : 0;
@@ -84,6 +88,8 @@ static pith_status each_text_check(const pith__run *r, const ports *p, int64_t t
     return PITH_OK;
 }
 
+/* Text by text, one after another: the body itself may use all threads. What it gives is copied to
+ * the text's rows. */
 static pith_status each_text_run(pith__run *r) {
     ports p;
     PITH_TRY(each_text_read_ports(&p, r->node, r->in_count, r->err));

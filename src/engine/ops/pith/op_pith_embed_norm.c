@@ -40,6 +40,7 @@ typedef struct embed_norm {
 
 static bool embed_norm_is_narrow(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16; }
 
+/* Ids of several tables broadcast, as the Adds they came from did. */
 static pith_status embed_norm_infer(pith__infer *c) {
     int tables = (c->in_count - 2) / 2;
     if (c->in_count < 4 || c->in_count % 2 || tables > TABLES_MAX)
@@ -94,6 +95,7 @@ typedef struct table_pack {
     size_t scales_at;
 } table_pack;
 
+/* Quantises a part of PACK_ROWS rows; those of 16 bits are widened first. */
 static void embed_norm_fill_table(void *packed, const void *context, size_t part, void *scratch) {
     const table_pack *t = context;
     int64_t first = (int64_t)part * PACK_ROWS,
@@ -106,6 +108,7 @@ static void embed_norm_fill_table(void *packed, const void *context, size_t part
     t->quantize(scratch, (int8_t *)packed + skip, scales, rows, t->n);
 }
 
+/* All rows in 8 bits, then, 64 bytes aligned, the scales of their groups. */
 static pith_status embed_norm_pack_table(small_table *small, pith__prepare *c, int input) {
     table_pack *t = pith__arena_array(c->arena, 1, sizeof *t);
     if (!t) return pith__fail_memory(c->err, sizeof *t);
@@ -134,6 +137,7 @@ static pith_status embed_norm_pack_table(small_table *small, pith__prepare *c, i
     return pith__prepare_pack(c, &small->rows, &pack);
 }
 
+/* Only tables of many rows: small ones stay in the cache anyway. */
 static pith_status embed_norm_pack_tables(embed_norm *s, pith__prepare *c) {
     if (pith__node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8)
         return PITH_OK;
@@ -149,6 +153,7 @@ static pith_status embed_norm_pack_tables(embed_norm *s, pith__prepare *c) {
     return PITH_OK;
 }
 
+/* Kernels of the norm, and tables in 8 bits if the precision asks for that. */
 static pith_status embed_norm_prepare(pith__prepare *c) {
     embed_norm *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -191,6 +196,8 @@ static int64_t embed_norm_id_at(const pith_tensor *ids, int64_t i) {
                                   : ((const int32_t *)ids->data)[i];
 }
 
+/* The row of table t for an output row: where it lies if it is f32, else widened into the worker's
+ * memory, which has one row per table. */
 static const float *embed_norm_table_row(const work *w, int t, int64_t row, int worker) {
     int64_t at = 0;
     for (int d = w->out->rank - 2; d >= 0; d--) {
@@ -217,6 +224,8 @@ static const float *embed_norm_table_row(const work *w, int t, int64_t row, int 
     return (const float *)w->table[t]->data + id * w->row.n;
 }
 
+/* A row that is not aligned, as a file may have it, is copied to the output first, where the kernel
+ * reads and overwrites it. */
 static void embed_norm_part(void *context, size_t index, int worker) {
     const work *w = context;
     int64_t first = (int64_t)index * w->chunk,
@@ -233,6 +242,7 @@ static void embed_norm_part(void *context, size_t index, int worker) {
     }
 }
 
+/* Before the parallel part, which cannot fail. */
 static pith_status embed_norm_check_ids(const pith__run *r, const work *w) {
     for (int t = 0; t < w->tables; t++) {
         int64_t count = pith__tensor_count(w->ids[t]), rows = w->table[t]->dims[0];
@@ -248,6 +258,8 @@ static pith_status embed_norm_check_ids(const pith__run *r, const work *w) {
     return PITH_OK;
 }
 
+/* strides: how the ids of a table are found from a place of the output; 0 along axes that
+ * broadcast. */
 static pith_status embed_norm_run(pith__run *r) {
     const embed_norm *s = r->state;
     const pith_tensor *out = r->out[0];

@@ -18,6 +18,7 @@ typedef struct gated {
     bool second;
 } gated;
 
+/* The last axis is halved, also as a symbol. */
 static pith_status gated_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32");
@@ -31,6 +32,7 @@ static pith_status gated_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Finds the kernel of the activation and that of the product. */
 static pith_status gated_prepare(pith__prepare *c) {
     static const char *const families[] = {
         [PITH_ACT_GELU_ERF] = "gelu",
@@ -63,6 +65,7 @@ typedef struct work {
     int64_t rows, n, chunk;
 } work;
 
+/* Row by row, so that the activated half is still in the cache when it is multiplied. */
 static void gated_part(void *context, size_t index, int worker) {
     const work *w = context;
     int64_t begin = (int64_t)index * w->chunk,

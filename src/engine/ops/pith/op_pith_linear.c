@@ -30,6 +30,7 @@ static bool linear_is_transposed(const pith__node *node, int pair) {
     return pith__node_int(node, "transposed", 0) >> pair & 1;
 }
 
+/* Columns of all weights add up. */
 static pith_status linear_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     if (x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32");
@@ -56,6 +57,7 @@ static pith_status linear_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* One weight as f32, from f32, f16 or bf16. */
 static float linear_element(const pith_tensor *t, int64_t i) {
     float f;
     uint16_t h;
@@ -67,6 +69,7 @@ static float linear_element(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_F16 ? pith__f32_of_f16(h) : pith__f32_of_bf16(h);
 }
 
+/* Weights must be packable constants, biases constants. */
 static pith_status linear_check_constants(const pith__prepare *c) {
     for (int i = 1; i < c->in_count; i++) {
         if (!c->in[i]) continue;
@@ -90,6 +93,8 @@ static const pith__linear_way *const ways[] = {
     [PITH_PRECISION_BF16] = &pith__linear_bf16,
 };
 
+/* The precision decides, unless it is f32 and all weights are stored in the same 16 bits: then they
+ * stay so in memory and are widened on the way, which gives the same bits. */
 static pith_status linear_find_way(pith__linear *s, const pith__prepare *c) {
     int64_t precision = pith__node_int(c->node, "precision", PITH_PRECISION_F32);
     if (precision < 1 || (size_t)precision >= sizeof ways / sizeof ways[0])
@@ -104,6 +109,8 @@ static pith_status linear_find_way(pith__linear *s, const pith__prepare *c) {
     return PITH_OK;
 }
 
+/* The ways pack all weights as one matrix [k, n_0 + n_1 + …]. Every one but the last must fill
+ * whole panels for that. Biases are joined; absent ones are -0, which changes no bit of a sum. */
 static pith_status linear_prepare(pith__prepare *c) {
     PITH_TRY(linear_check_constants(c));
     pith__linear *s = pith__arena_array(c->arena, 1, sizeof *s);
@@ -151,6 +158,7 @@ static size_t linear_distinct_bytes(const pith__linear *s, int64_t m) {
     return s->repeats ? pith__distinct_rows_bytes(m, s->k) : 0;
 }
 
+/* What the way needs for converted rows, and for finding duplicates. */
 static pith_status linear_scratch(const pith__infer *c, const void *state, int threads,
                                   size_t *bytes) {
     const pith__linear *s = state;
@@ -187,6 +195,9 @@ static const void *linear_next_of(const work *w, int64_t index, int64_t n1) {
     return lines ? (const char *)w->upcoming.data + lines * first / w->column_parts * 64 : NULL;
 }
 
+/* One block of rows and columns. With one part per row block the conversion of the rows is done
+ * here, where it is read; else it was done before, once. next: what the following part reads first.
+ */
 static void linear_part(void *context, size_t index, int worker) {
     const work *w = context;
     const pith__linear *s = w->s;
@@ -226,6 +237,7 @@ static int64_t linear_rows_of(const pith__linear *s, const pith__run *r) {
     return s->n > 0 ? pith__tensor_count(r->out[0]) / s->n : 0;
 }
 
+/* Duplicate rows are multiplied once and spread afterwards, if that can pay. */
 static pith_status linear_run(pith__run *r) {
     const pith__linear *s = r->state;
     const int64_t m = linear_rows_of(s, r);
@@ -252,6 +264,7 @@ static pith_status linear_run(pith__run *r) {
 
 /* ---- f32 ---- */
 
+/* The kernel and the size of the packed panels. */
 static pith_status linear_prepare_f32(pith__linear *s, pith__prepare *c,
                                       const pith__pack_matrix *weights, size_t count) {
     s->gemm = pith__prepare_find(c, "gemm", PITH_F32);
@@ -264,6 +277,7 @@ static pith_status linear_prepare_f32(pith__linear *s, pith__prepare *c,
     return pith__prepare_pack_f32(c, &s->packed, weights, count, s->k, floats);
 }
 
+/* Rows [m0, m1), columns [n0, n1) of the result. */
 static void linear_multiply_f32(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
                                 int64_t m1, int64_t n0, int64_t n1) {
     pith__gemm g = { .a = r->x,

@@ -12,6 +12,7 @@
 /* Bytes that are worth a thread. */
 enum { GRAIN = 1 << 15 };
 
+/* As MaxPool, with the channels last. */
 static pith_status pool_last_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     pith__dim dims[PITH_MAX_RANK];
@@ -96,6 +97,7 @@ static void pool_last_part(void *context, size_t part, int worker) {
     for (int64_t row = begin; row < end && row < j->rows; row++) pool_last_row(j, row);
 }
 
+/* Threads share the rows of all output pictures. */
 static pith_status pool_last_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     job j = {

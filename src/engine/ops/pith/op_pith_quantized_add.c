@@ -29,6 +29,7 @@ static pith_status quantized_add_check_numbers(const pith__infer *c) {
     return PITH_OK;
 }
 
+/* The operands broadcast; the type of the output is that of its zero point. */
 static pith_status quantized_add_infer(pith__infer *c) {
     const pith__type *a = c->in[0], *b = c->in[3];
     PITH_TRY(quantized_add_check_numbers(c));
@@ -55,6 +56,7 @@ static pith_status quantized_add_scratch(const pith__infer *c, const void *state
     return PITH_OK;
 }
 
+/* The kernel adds and rounds in one pass. */
 static pith_status quantized_add_prepare(pith__prepare *c) {
     pith__kernel_fn *fn;
     pith__quantized_add_fn **own = c->state = pith__arena_array(c->arena, 1, sizeof *own);
@@ -89,6 +91,8 @@ static const uint8_t *quantized_add_bytes(pith__run *r, const pith_tensor *t, ui
     return copy;
 }
 
+/* An operand as table or contiguous bytes: one that broadcasts is spread into the scratch, and rest
+ * moves behind it. */
 static pith__quantized_term quantized_add_term(pith__run *r, int i, uint8_t **rest) {
     const pith_tensor *scale = r->in[i + 1], *zero = r->in[i + 2];
     const bool is_signed = zero->dtype == PITH_I8;
@@ -106,6 +110,7 @@ static void quantized_add_part(void *context, size_t part, int worker) {
     j->fn(&j->sum, (size_t)begin, (size_t)(end - begin));
 }
 
+/* low and high are the limits of the output type, as floats before the zero point is added. */
 static pith_status quantized_add_run(pith__run *r) {
     const pith_tensor *y = r->out[0];
     const float zero = quantized_add_zero(r->in[7]),

@@ -24,6 +24,7 @@ typedef struct rotary {
     bool interleaved;
 } rotary;
 
+/* The bounds keep all places in a row inside of 63 bits, and a row must hold the last head. */
 static pith_status rotary_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     int64_t heads = pith__node_int(c->node, "heads", 0), size = pith__node_int(c->node, "size", 0),
@@ -55,6 +56,7 @@ static pith_status rotary_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The kernel and the attributes. */
 static pith_status rotary_prepare(pith__prepare *c) {
     rotary *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -78,6 +80,8 @@ typedef struct work {
     int64_t positions, width; /* rows of the tables and floats in one */
 } work;
 
+/* Rows [begin, end): tables repeat if they have rows for one sequence only. Elements of a head
+ * behind `turned` are copied. */
 static void rotary_part(void *context, size_t index, int worker) {
     const work *w = context;
     int64_t begin = (int64_t)index * w->chunk,
@@ -98,6 +102,8 @@ static void rotary_part(void *context, size_t index, int worker) {
     }
 }
 
+/* The tables may have rows for each position of a sequence, or of the batch; one number per
+ * element, or per pair. */
 static pith_status rotary_run(pith__run *r) {
     const rotary *s = r->state;
     const pith_tensor *x = r->in[0], *cosine = r->in[1], *out = r->out[0];

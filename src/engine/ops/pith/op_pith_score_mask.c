@@ -15,6 +15,7 @@ static pith__dim score_mask_rows_of(const pith__type *t) {
     return t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
 }
 
+/* Masks of rank 1 and 2 are the same for all queries, so they give one row. */
 static pith_status score_mask_infer(pith__infer *c) {
     const pith__type *m = c->in[MASK], *q = c->in[QUERY],
                      *past = pith__has_input(c, PAST) ? c->in[PAST] : NULL;
@@ -29,6 +30,8 @@ static pith_status score_mask_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Which form a mask has follows from its rank and its sizes; without a fitting one the run fails.
+ */
 static pith_status score_mask_run(pith__run *r) {
     const pith_tensor *m = r->in[MASK], *past = pith__has_input(r, PAST) ? r->in[PAST] : NULL;
     const int32_t *mask = m->data;

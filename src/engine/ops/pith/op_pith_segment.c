@@ -22,6 +22,7 @@ static pith_status segment_infer_offsets(const pith__infer *c, const pith__type 
     return PITH_OK;
 }
 
+/* Offsets rise from 0 to the number of tokens. */
 static pith_status segment_check_offsets(const pith__run *r, const pith_tensor *offsets,
                                          int64_t tokens) {
     const int64_t *at = offsets->data;
@@ -41,6 +42,7 @@ typedef struct segment {
     bool first, last;
 } segment;
 
+/* One row per text in place of the rows of tokens. */
 static pith_status segment_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     PITH_TRY(segment_infer_offsets(c, c->in[1]));
@@ -53,6 +55,8 @@ static pith_status segment_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* first, last and integer sums need no kernel; the others use those of reductions along columns,
+ * whose order of additions they keep. */
 static pith_status segment_prepare(pith__prepare *c) {
     segment *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -72,6 +76,7 @@ static pith_status segment_prepare(pith__prepare *c) {
     return PITH_OK;
 }
 
+/* Column by column; unsigned, because signed overflow is not defined in C. */
 static void segment_sum_integers(const pith_tensor *x, pith_tensor *y, int64_t text, int64_t from,
                                  int64_t to, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
@@ -95,6 +100,7 @@ typedef struct segment_work {
     size_t row_bytes;
 } segment_work;
 
+/* One text. An empty one has no first and no last row: zeros. */
 static void segment_part(void *context, size_t text, int worker) {
     const segment_work *w = context;
     (void)worker;
@@ -113,6 +119,7 @@ static void segment_part(void *context, size_t text, int worker) {
     }
 }
 
+/* Texts are independent. */
 static pith_status segment_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
@@ -145,6 +152,7 @@ const pith__op pith__op_Segment_pith = {
 
 /* ---- SegmentScan ---- */
 
+/* The shape and the type of x. */
 static pith_status segment_scan_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     PITH_TRY(segment_infer_offsets(c, c->in[1]));
@@ -154,6 +162,7 @@ static pith_status segment_scan_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* Each column of each text from its first row on, or from the last in reverse. */
 static pith_status segment_scan_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     const int64_t *at = offsets->data;
@@ -197,6 +206,7 @@ const pith__op pith__op_SegmentScan_pith = {
 
 /* ---- SegmentTop ---- */
 
+/* One place per text. */
 static pith_status segment_top_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     PITH_TRY(segment_infer_offsets(c, c->in[1]));
@@ -207,6 +217,7 @@ static pith_status segment_top_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The first of equal ones, as ArgMax does. An empty text gives 0. */
 static pith_status segment_top_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));

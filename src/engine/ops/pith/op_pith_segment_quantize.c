@@ -10,6 +10,8 @@
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/quantize_loops.h"
 
+/* Scale and zero point have one number per token, so that they follow their rows through other
+ * steps. */
 static pith_status segment_quantize_infer(pith__infer *c) {
     const pith__type *x = c->in[0], *offsets = pith__has_input(c, 1) ? c->in[1] : NULL;
     if (x->rank == 0 || x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32 by token");
@@ -30,6 +32,7 @@ typedef struct segments {
     float *scales;
 } segments;
 
+/* The range of the text's numbers, then its bytes. */
 static void segment_quantize_text(void *context, size_t text, int worker) {
     const segments *s = context;
     (void)worker;
@@ -50,12 +53,14 @@ static void segment_quantize_text(void *context, size_t text, int worker) {
                            (int32_t)zero);
 }
 
+/* Texts are independent. Offsets must cover every token once. */
 static pith_status segment_quantize_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = pith__has_input(r, 1) ? r->in[1] : NULL;
     int64_t rows = x->dims[0], texts = offsets ? offsets->dims[0] - 1 : rows;
     const int64_t *at = offsets ? offsets->data : NULL;
     bool covers = texts >= 0 && (!at || (at[0] == 0 && at[texts] == rows));
-    for (int64_t t = 0; covers && at && t < texts; t++) covers = at[t] <= at[t + 1];
+    const int64_t pairs = covers && at ? texts : 0;
+    for (int64_t t = 0; t < pairs; t++) covers &= at[t] <= at[t + 1];
     if (!covers) return pith__op_fail(r, "offsets do not cover the tokens");
     if (!rows) return PITH_OK;
     segments s = { .loops = r->state,

@@ -16,6 +16,8 @@ typedef struct skip_norm {
     float epsilon;
 } skip_norm;
 
+/* Both sides must have one shape: the pass makes this step only of an Add that does not broadcast.
+ */
 static pith_status skip_norm_infer(pith__infer *c) {
     const pith__type *x = c->in[0];
     for (int i = 0; i < c->in_count; i++) {
@@ -44,6 +46,7 @@ static pith_status skip_norm_infer(pith__infer *c) {
     return PITH_OK;
 }
 
+/* The kernel of layer or rms norm. */
 static pith_status skip_norm_prepare(pith__prepare *c) {
     skip_norm *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
@@ -62,6 +65,7 @@ typedef struct work {
     int64_t chunk;
 } work;
 
+/* Rows of the part, with the addresses moved to its first one. */
 static void skip_norm_part(void *context, size_t index, int worker) {
     const work *w = context;
     (void)worker;
@@ -73,6 +77,7 @@ static void skip_norm_part(void *context, size_t index, int worker) {
     w->norm(&a);
 }
 
+/* The kernel adds, normalises and, if asked, keeps the sum in one pass. */
 static pith_status skip_norm_run(pith__run *r) {
     const skip_norm *s = r->state;
     int64_t n = r->out[0]->dims[r->out[0]->rank - 1], count = pith__tensor_count(r->out[0]);

@@ -44,6 +44,8 @@ static double *wide_take(char **at, const pith_tensor *t) {
     return array;
 }
 
+/* Complex numbers count as two doubles. Outputs begin as zero, so that operators can add to them.
+ */
 void pith__wide_open(pith__wide *w, const pith__run *r) {
     char *at = r->scratch;
     memset(w, 0, sizeof *w);

@@ -65,6 +65,8 @@ static bool attr_rule_kind(pith__attr_rule *rule, pith_str word) {
     return false;
 }
 
+/* The word after the kind: a range low..high, either side of which may be absent, `any` for all
+ * integers, or a list of words with | between them. */
 static bool attr_rule_allowed(pith__attr_rule *rule, pith_str word) {
     const char *p = word.data, *end = word.data + word.size;
     int64_t low;
@@ -83,6 +85,8 @@ static bool attr_rule_allowed(pith__attr_rule *rule, pith_str word) {
     return attr_rule_int(&p, rule->high, &rule->high) && p == end;
 }
 
+/* What follows @: since, since-until, -until, or `own`: the form that no standard has. False: the
+ * text is not one of these. */
 static bool attr_rule_opsets(pith__attr_rule *rule, const char **p) {
     int64_t since, until;
     rule->own = !strncmp(*p, "own", 3);
@@ -105,6 +109,8 @@ static bool attr_rule_opsets(pith__attr_rule *rule, const char **p) {
     return true;
 }
 
+/* One rule of the grammar in attrs.h: name, kind, then in this order what is allowed, the default,
+ * the opsets. False at the end of the text, and where it is no rule: *text then stays there. */
 bool pith__attr_rule_next(const char **text, pith__attr_rule *rule) {
     const char *p = *text + strspn(*text, " ");
     *rule = (pith__attr_rule){ .until = INT32_MAX };
@@ -229,6 +235,7 @@ static pith_status attr_check_strings(const pith__attr *attr, const pith__attr_r
     return PITH_OK;
 }
 
+/* The kind first, then each element against what is allowed. */
 static pith_status attr_attrs_check_value(const pith__attr *attr, const pith__attr_rule *rule,
                                           pith_error *err) {
     if (attr->kind != rule->kind) {
@@ -249,6 +256,8 @@ static pith_status attr_attrs_check_value(const pith__attr *attr, const pith__at
     }
 }
 
+/* A decimal number without strtof, whose decimal point depends on the locale. Digits up to 1e15 are
+ * exact in a double, further ones only move the point. */
 float pith__attr_number(const char *text) {
     const char *p = text + (*text == '-');
     double number = 0, factor = 1;
@@ -329,6 +338,8 @@ static bool attr_is_internal(pith_str name) {
     return name.size > 1 && name.data[0] == '_' && name.data[1] == '_';
 }
 
+/* Every attribute has a rule for the node's opset, at most once, with a value it allows; and no
+ * required one is missing. */
 static pith_status attr_attrs_check_node(const pith__node *node, const pith__attr_rule *rules,
                                          size_t count, pith_error *err) {
     bool given[PITH_ATTR_RULES_MAX] = { false };
@@ -364,6 +375,7 @@ pith_status pith__attrs_check(const pith__node *node, const pith__op *op, bool o
                   : PITH_OK;
 }
 
+/* Values are checked as at load, but without a message; rules marked @own are left out. */
 bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset, char *why,
                       size_t size) {
     pith__attr_rule rules[PITH_ATTR_RULES_MAX];

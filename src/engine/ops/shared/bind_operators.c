@@ -119,6 +119,8 @@ static pith_status bind_check_calls(binder *b, uint32_t function, int depth) {
     return PITH_OK;
 }
 
+/* Replaces a call by the nodes of its function. What all calls together expand to is counted
+ * before, so a small file cannot fill the memory. */
 static pith_status bind_inline_call(binder *b, pith__node *node, const pith__function *f) {
     char place[256];
     pith__node_place(node, place, sizeof place);
@@ -144,6 +146,8 @@ static pith_status bind_inline_call(binder *b, pith__node *node, const pith__fun
 
 /* ---- operators ---- */
 
+/* Nodes of one operator and opset are one entry with a count. Beyond MAX_LISTED entries only the
+ * total goes on. */
 static void bind_note_unsupported(binder *b, const pith__node *node) {
     b->unsupported++;
     for (size_t i = 0; i < b->listed; i++) {
@@ -181,6 +185,7 @@ static pith_status bind_check_dropped(const binder *b) {
     return pith__lacks_check(&lacks, b->err);
 }
 
+/* One message for all that is missing, so that a user does not find out one by one. */
 static pith_status bind_fail_unsupported(const binder *b) {
     char text[PITH_ERROR_MESSAGE_SIZE];
     PITH_TRY(bind_check_dropped(b));
@@ -296,6 +301,9 @@ static pith_status bind_check_integers(const pith__node *node, pith_error *err) 
     return PITH_OK;
 }
 
+/* Finds the operator and upgrades the node until it is of the newest form; an upgrade may make a
+ * node of another operator, which is looked up again. A node that replaces itself by others is
+ * done: those come up in the walk. */
 static pith_status bind_op(binder *b, pith__node *node) {
     for (int round = 0; round < MAX_UPGRADES; round++) {
         const pith__op *op = bind_find_op(b, node);
@@ -357,6 +365,8 @@ static pith_status bind_contents(const pith__node *node, pith_error *err) {
     return PITH_OK;
 }
 
+/* Walks in order. done is the last bound node: after it come the nodes that replaced one, or the
+ * next of the graph. Subgraphs are bound before their node. */
 static pith_status bind_graph(binder *b, pith__graph *graph) {
     pith__node *done = NULL; /* everything up to here is bound */
     for (;;) {
@@ -431,6 +441,8 @@ pith_status pith__ops_bind_compiled(pith__graph *graph, pith_error *err) {
     return status;
 }
 
+/* For nodes that passes make. Their operators belong to the engine, unless a selective build lacks
+ * them. */
 pith_status pith__op_bind_node(pith__node *node, pith_error *err) {
     char place[256];
     node->op = pith__op_find(node->domain, node->op_type);

@@ -24,6 +24,8 @@ static bool compose_activation_parameter(const pith__node *node, size_t i, const
     return false;
 }
 
+/* Parameters come as the list activation_params, in the order of the names here. Clip is made at
+ * opset 6, where its limits were attributes. */
 pith_status pith__compose_activation(pith__node *node, pith__value **y, pith_error *err) {
     pith_str name = pith__node_str(node, "activation", "");
     static const struct {

@@ -72,9 +72,12 @@ pith__value *pith__with_float(pith__value *v, const char *name, float item) {
     return v && !pith__node_set_float(v->producer, name, item) ? v : NULL;
 }
 
+/* Attributes of the node from that are named, as far as they are there. NULL, as v: out of memory.
+ */
 pith__value *pith__with_attributes(pith__value *v, const pith__node *from,
                                    const char *const *names) {
-    for (; v && *names; names++) {
+    if (!v) return NULL;
+    for (; *names; names++) {
         const pith__attr *a = pith__node_attr(from, *names);
         pith_status status = PITH_OK;
         if (!a) continue;

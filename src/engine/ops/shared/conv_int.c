@@ -94,6 +94,7 @@ static void conv_int_fill_panel(void *packed, const void *context, size_t part, 
             bytes, n, 1, k, n, 0, n);
 }
 
+/* Panels of 16 maps. u8 weights are stored minus 128, which the layout's name says. */
 static pith_status conv_int_pack(pith__conv_int *p, pith__prepare *c, int input) {
     int64_t k = p->taps * p->channels;
     size_t bytes;
@@ -148,6 +149,9 @@ bool pith__conv_int_suits(const pith__type *w, int64_t groups) {
            taps <= MOST_TERMS / channels;
 }
 
+/* Not possible: kernels or constant weights are missing, and the caller takes another way. Families
+ * whose kernel depends on the CPU are looked up by name if none is found, so that a selective build
+ * still records them. */
 pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c,
                                    const pith__conv_int_inputs *in) {
     const pith__type *w = c->in[in->w];
@@ -196,6 +200,8 @@ static bool conv_int_axis_length(const pith__window *w, int d, int64_t *length) 
            !pith__add_overflows(last, reach + 1, length);
 }
 
+/* Where each part of the scratch lies: the padded picture, the numbers per map, the tables of taps,
+ * then each worker's tile and sums. Scratch and run both come here. False: a size overflows. */
 static bool conv_int_room(const pith__conv_int *p, const pith__window *w, int threads, room *m,
                           size_t *bytes) {
     int64_t all = p->groups * p->maps, places;
@@ -250,6 +256,8 @@ typedef struct job {
     pith__requantize out; /* of the first map */
 } job;
 
+/* Copies and flips the top bit where i8 becomes u8, 32 bytes at a time, which compilers make
+ * vectors of. */
 static void conv_int_copy(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip) {
     if (!flip) {
         memcpy(to, from, (size_t)n);
@@ -313,6 +321,8 @@ static int64_t conv_int_place(const job *j, int64_t window) {
     return (row * j->columns + column) * j->all_channels;
 }
 
+/* The windows of places [o0, o1) as rows. Where taps of a kernel row lie next to each other they
+ * are one copy; a short one always copies SLACK bytes, since a copy of fixed size needs no call. */
 static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64_t o0, int64_t o1) {
     const pith__conv_int *p = j->p;
     int last = j->w->rank - 1;
@@ -360,6 +370,8 @@ static void conv_int_place_bytes(const job *j, const uint8_t *bytes, int64_t map
         j->p->turn(j->y + map * j->windows + o, j->windows, bytes, maps, maps, windows, 0);
 }
 
+/* Maps [n0, n1) of a tile. Results of i32 (wide) go through a block of sums that stays in the
+ * cache; the others are requantised inside of the matmul. */
 static void conv_int_multiply(const job *j, char *own, pith__gemm_int8 *g, const int32_t *row_sums,
                               int64_t group, int64_t o0, int64_t n0, int64_t n1) {
     const pith__conv_int *p = j->p;
@@ -381,6 +393,8 @@ static void conv_int_multiply(const job *j, char *own, pith__gemm_int8 *g, const
     }
 }
 
+/* A tile: rows of windows (or the picture itself if the kernel is 1x1 without strides), the sums of
+ * the rows where zero points need them, the product. */
 static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, int64_t o1,
                             int64_t n0, int64_t n1) {
     const pith__conv_int *p = j->p;
@@ -535,6 +549,8 @@ static void conv_int_picture(pith__run *r, job *j) {
     pith__run_parallel(r, conv_int_run_part, j, (size_t)(groups * j->tiles * j->column_parts));
 }
 
+/* Images one after another. Each is first turned to [rows, columns, channels] with its padding,
+ * then its tiles are shared by the threads. With few tiles the maps are shared as well. */
 pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p,
                                const pith__conv_int_inputs *in, const pith__window *w) {
     const pith_tensor *x = r->in[in->x], *y = r->out[0];

@@ -77,6 +77,9 @@ static bool conv_transpose_axis_set(axis *a, const pith__window *w, int d) {
 
 static int64_t transpose_panels(const pith__conv_sizes *z) { return (z->maps + PANEL - 1) / PANEL; }
 
+/* Both axes with the size of their blocks: up to POSITIONS places, whole rows if they fit. False: a
+ * size overflows, or the padded image would be more than PADDED times as large as input and output
+ * together. */
 static bool transpose_axes(axis a[2], const pith__conv_sizes *z, const pith__window *w) {
     int64_t padded, in, out, most;
     if (z->channels < 1 || w->rank > 2 || !conv_transpose_axis_set(&a[0], w, w->rank - 2) ||
@@ -127,6 +130,8 @@ static bool transpose_add(size_t *bytes, int64_t count, int64_t times, size_t si
            !pith__add_overflows(*bytes, pith__round64(own), bytes);
 }
 
+/* The lists of phases and taps, the weights by phase, rows per worker, and padded planes unless the
+ * image can be read as it is. */
 bool pith__conv_transpose_scratch(const pith__conv_sizes *z, const pith__window *w, int threads,
                                   size_t *bytes) {
     axis a[2];
@@ -290,6 +295,8 @@ static void transpose_block(const job *j, int64_t group, int64_t q, const int64_
     }
 }
 
+/* One block of one phase: parts count maps fastest, so that threads next to each other read the
+ * same pixels. */
 static void transpose_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const axis *h = &j->a[0], *v = &j->a[1];
@@ -311,6 +318,8 @@ static void *transpose_take(char **at, int64_t count, size_t size) {
     return own;
 }
 
+/* Weights are regrouped by phase once per run. Then, image by image, planes are padded and the
+ * blocks computed. Every output is written by one block. */
 void pith__conv_transpose_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_sizes *z,
                               const pith__window *w, const float *x, const float *weights,
                               const float *bias, float *y) {

@@ -39,6 +39,9 @@ size_t pith__distinct_rows_bytes(int64_t m, int64_t k) {
     return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : distinct_rows_layout_of(m, k).end;
 }
 
+/* A row is looked for in at most PROBES slots, which bounds the work on rows with equal hashes: one
+ * that is not found counts as new, which costs time but no bits. With too few duplicates the rows
+ * stay where they are. */
 const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x, int64_t m,
                                                     int64_t k) {
     const layout l = distinct_rows_layout_of(m, k);
@@ -63,7 +66,9 @@ const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x
         first[count++] = i;
     }
     const bool worth = m - count >= m / WORTH;
-    for (int32_t j = 0; worth && j < count; j++) memcpy(rows + j * k, x + first[j] * k, bytes);
+    if (worth) {
+        for (int32_t j = 0; j < count; j++) memcpy(rows + j * k, x + first[j] * k, bytes);
+    }
     *d = worth ? (pith__distinct_rows){ count, rows, place } : (pith__distinct_rows){ m, x, NULL };
     return d;
 }

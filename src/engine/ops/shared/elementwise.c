@@ -14,6 +14,8 @@ enum { BLOCK = 256, GRAIN = 16384, TAIL_BLOCK = 4096 };
 
 typedef pith__elementwise_job job;
 
+/* Axes that every operand crosses with one stride become one, and axes of 1 go. Most calls end with
+ * one axis, which one loop runs through. */
 static void elementwise_merge_dims(job *j) {
     const pith__elementwise *e = j->e;
     const pith_tensor *out = e->out;
@@ -175,6 +177,8 @@ int pith__compute_dtype(int dtype) {
     return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype;
 }
 
+/* f32 kernels that exist under the family's own name work on arrays (direct); others are applied
+ * element by element. An f32 operator without one computes in f64. */
 pith_status pith__map_find(pith__map_state *state, const char *family, int dtype,
                            pith__prepare *c) {
     char name[64];

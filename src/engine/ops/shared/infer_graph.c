@@ -14,6 +14,8 @@
 
 /* ---- one node ---- */
 
+/* Numbers of inputs and outputs; inputs that must be there; sequences only where the operator takes
+ * them. */
 static pith_status infer_check_counts(const pith__infer *c) {
     const pith__op *op = c->node->op;
     int given = c->in_count - c->node->capture_count;
@@ -45,6 +47,8 @@ static const char *infer_type_text(const pith__dims *dims, const pith__type *typ
     return buffer;
 }
 
+/* What an operator's infer gave: ranks and sizes that can be, and symbols that mean something in
+ * this graph. One that does not is taken for unknown. */
 static pith_status infer_check_output(const pith__infer *c, int index) {
     const pith__type *type = &c->out[index];
     if (type->rank > PITH_MAX_RANK) {
@@ -164,6 +168,7 @@ static pith_status infer_input_symbol(pith__graph *graph, const pith__value *val
     return *dim == PITH_DIM_UNKNOWN ? pith__fail_memory(err, sizeof text) : PITH_OK;
 }
 
+/* A graph input has what it declares, its sizes being symbols unless the caller fixed them. */
 static pith_status infer_input(pith__graph *graph, pith__value *value, pith_error *err) {
     if (value->type.data) return PITH_OK;
     if (value->hint) value->type = *value->hint;
@@ -181,6 +186,7 @@ static pith_status infer_input(pith__graph *graph, pith__value *value, pith_erro
     return PITH_OK;
 }
 
+/* Only known types and numbers can differ; a symbol fits everything. */
 static bool infer_contradicts(const pith__type *declared, const pith__type *found) {
     if (declared->dtype && found->dtype && declared->dtype != found->dtype &&
         declared->dtype != PITH_NONE)
@@ -197,6 +203,8 @@ static bool infer_contradicts(const pith__type *declared, const pith__type *foun
     return false;
 }
 
+/* Declarations inside of a graph are often wrong: they are warned of once and ignored, unless the
+ * caller wants a strict load. */
 static pith_status infer_check_hint(const pith__graph *graph, pith__value *value, bool strict,
                                     pith_error *err) {
     if (!value->hint || value->warned || !infer_contradicts(value->hint, &value->type))
@@ -347,6 +355,8 @@ pith_status pith__ops_infer(pith__graph *graph, bool strict, pith_error *err) {
                       "%zu inputs have dtypes that are not supported: %s", refusals.count, list);
 }
 
+/* Sets the types of the subgraph's inputs and captures, then goes through it. Without symbols (a
+ * run) its outputs are as they were found at load, but their shapes are open. */
 pith_status pith__infer_subgraph(pith__infer *c, const char *attribute, const pith__type *in,
                                  size_t in_count, pith__type *out, size_t out_count) {
     pith__graph *graph = pith__node_graph(c->node, attribute);

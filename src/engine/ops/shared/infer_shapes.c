@@ -31,6 +31,8 @@ pith_status pith__infer_equal_dtypes(pith__infer *c, int first, int last) {
     return PITH_OK;
 }
 
+/* The content of a list input as sizes, unknown where it is not known. A constant below the range
+ * of numbers is raised to its least one. */
 pith_status pith__infer_numbers(pith__infer *c, int input, pith__numbers *numbers) {
     numbers->count = 0;
     if (!pith__has_input(c, input)) return PITH_OK;
@@ -55,6 +57,8 @@ pith_status pith__infer_numbers(pith__infer *c, int input, pith__numbers *number
     return PITH_OK;
 }
 
+/* The same in a run, where everything is known. Numbers below the range of sizes are raised to its
+ * least one, which no operator takes for a symbol. */
 pith_status pith__run_numbers(pith__run *r, int input, pith__numbers *numbers) {
     numbers->count = 0;
     if (!pith__has_input(r, input)) return PITH_OK;
@@ -112,6 +116,8 @@ pith__dim *pith__infer_new_elems(pith__infer *c, int64_t *count) {
     return pith__arena_array(c->arena, (size_t)*count + 1, sizeof(pith__dim));
 }
 
+/* Applies fn to the known contents of all operands, element by element with broadcasting; elements
+ * with an unknown operand stay unknown. Only integers: these are sizes on their way. */
 pith_status pith__infer_elems(pith__infer *c, pith__elem_fn *fn) {
     int64_t count;
     for (int i = 0; i < c->in_count; i++) {
@@ -233,6 +239,7 @@ void pith__run_move(pith__run *r, void *to, const int64_t *to_strides, const voi
     pith__run_turn(r, NULL, to, to_strides, from, from_strides, dims, rank, size);
 }
 
+/* Moves by strides, shared by threads along the first axis that is longer than 1. */
 void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *to_strides,
                     const void *from, const int64_t *from_strides, const int64_t *dims, int rank,
                     size_t size) {

@@ -36,6 +36,7 @@ static void int_product_fill_panel(void *packed, const void *context, size_t par
             n, 0, n);
 }
 
+/* Constant weights are packed as i8, u8 ones minus 128, which their zero points make up for. */
 pith_status pith__int_product_prepare(pith__int_product *p, pith__prepare *c, int b) {
     pith__kernel_fn *kernel;
     const pith__type *t = c->in[b];
@@ -91,6 +92,7 @@ static void int_matmul_read_column_sums(int32_t *sums, const void *packed, int64
     }
 }
 
+/* A block of the product and its correction for zero points, while the sums are in the cache. */
 static void int_product_run_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith__gemm_int8 *g = &w->g;
@@ -135,6 +137,9 @@ static void int_matmul_read_zeros(int32_t *to, const pith_tensor *zeros, int64_t
     for (int64_t i = 0; i < count; i++) to[i] = all;
 }
 
+/* sum (a - za) (b - zb) = sum a b - za sum b - zb sum a + k za zb: the matmul is on the plain
+ * bytes, and the other sums are per row and per column. All of it is exact in 32 bits, modulo 2^32.
+ */
 void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scratch, int32_t *c,
                            const pith_tensor *a, int64_t a_first, const pith_tensor *b,
                            int64_t b_first, const pith_tensor *a_zero, const pith_tensor *b_zero,

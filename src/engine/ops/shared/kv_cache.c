@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+/* The form of a cache. type names the attribute, that of keys or of values. */
 pith_status pith__kv_cache_read(pith__kv_cache *cache, const pith__node *node, const char *type,
                                 int64_t size, pith_error *err) {
     pith_str kind = pith__node_str(node, type, "NONE");
@@ -41,6 +42,8 @@ void pith__kv_get(const pith__kv_cache *cache, float *rows, const void *stored, 
     }
 }
 
+/* Rounds to the cache's numbers and back: rows then hold what a later run will read. Two numbers of
+ * 4 bits share a byte, the first one low, plus 8. */
 void pith__kv_put(const pith__kv_cache *cache, void *stored, float *rows, int64_t h,
                   int64_t count) {
     int8_t *bytes = stored;

@@ -23,6 +23,8 @@ static void linear_half_pack_panel(void *packed, const void *context, int64_t in
     f->pack((char *)packed + (size_t)index * f->panel, panel, f->k);
 }
 
+/* Panels of 16 columns in the 16-bit type, whose layout depends on the instructions that read it.
+ */
 static pith_status linear_half_pack(pith__linear *s, pith__prepare *c,
                                     const pith__pack_matrix *weights, size_t count, int dtype) {
     form *f = pith__arena_array(c->arena, 1, sizeof *f);
@@ -42,6 +44,7 @@ static pith_status linear_half_pack(pith__linear *s, pith__prepare *c,
     return pith__prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
+/* The kernel's arguments for a block; a is x itself or its rows in bf16. */
 static void linear_half_multiply_rows(const pith__linear *s, const pith__linear_rows *r,
                                       const void *a, int64_t lda, int64_t m0, int64_t m1,
                                       int64_t n0, int64_t n1) {
@@ -94,6 +97,7 @@ const pith__linear_way pith__linear_bf16_stored = {
 
 /* ---- precision bf16 ---- */
 
+/* At precision bf16. The kernel found says whether it wants rows in f32 (wide) or in bf16. */
 static pith_status linear_half_prepare(pith__linear *s, pith__prepare *c,
                                        const pith__pack_matrix *weights, size_t count) {
     int wide;

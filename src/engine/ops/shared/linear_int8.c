@@ -30,6 +30,7 @@ static int64_t linear_int8_scales_at(const pith__linear *s) {
     return pith__gemm_int8_packed_size(s->k, s->n);
 }
 
+/* K_MAX keeps the sum of k products of 8-bit numbers inside of 32 bits. */
 static pith_status linear_int8_prepare(pith__linear *s, pith__prepare *c,
                                        const pith__pack_matrix *weights, size_t count) {
     form *f = pith__arena_array(c->arena, 1, sizeof *f);
@@ -76,6 +77,7 @@ static void *linear_int8_row_numbers(const pith__linear *s, const pith__linear_r
     return (char *)r->converted + r->m * (linear_int8_stride_of(s) + 4 * which);
 }
 
+/* Rows [m0, m1) of x as bytes, with scale, zero point and outliers. */
 static void linear_int8_convert(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
                                 int64_t m1) {
     pith__quantize_rows a = { .x = r->x + m0 * s->k,
@@ -91,6 +93,7 @@ static void linear_int8_convert(const pith__linear *s, const pith__linear_rows *
     ((pith__quantize_rows_fn *)s->convert)(&a);
 }
 
+/* The exact sums, then scales, bias and activation, in the kernel. */
 static void linear_int8_multiply(const pith__linear *s, const pith__linear_rows *r, int64_t m0,
                                  int64_t m1, int64_t n0, int64_t n1) {
     pith__gemm_int8 g = { .a = r->converted,

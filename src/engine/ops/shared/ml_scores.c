@@ -20,6 +20,8 @@ static double ml_probit(double p) {
     return 1.41421356 * (x < 0 ? -1 : 1) * sqrt(sqrt(a * a - log_part / 0.147) - a);
 }
 
+/* SOFTMAX_ZERO leaves scores of exactly 0 as they are. The largest score is taken off before exp,
+ * so nothing overflows. */
 void pith__post_apply(pith__post post, double *y, int64_t n) {
     double most = -INFINITY, sum = 0;
     switch (post) {

@@ -12,6 +12,8 @@
  * have. */
 enum { GRAIN = 400000, BYTES = 65536, ROWS = 48, SHARES = 4, STRIP = 2 * PITH_GEMM_PANEL };
 
+/* Whether a MatMulNBits node asks for 8-bit inputs and has a form that the kernels know: constant
+ * weights in blocks of a power of two, without groups. */
 bool pith__nbits_int8_takes(pith__nbits_int8 *q, const pith__prepare *c) {
     const int64_t block = pith__node_int(c->node, "block_size", 32),
                   bits = pith__node_int(c->node, "bits", 4);
@@ -49,6 +51,7 @@ static void nbits_int8_fill_panel(void *packed, const void *context, size_t part
     pith__blocks_pack_panel((char *)packed + part * (size_t)pith__blocks_panel_bytes(f), f, &from);
 }
 
+/* Weights stay in their bits, only turned into panels, with their scales between them. */
 pith_status pith__nbits_int8_prepare(pith__nbits_int8 *q, pith__prepare *c) {
     int speed;
     const int64_t bytes = pith__blocks_packed_size(&q->form, q->n);
@@ -133,6 +136,7 @@ static void nbits_int8_split(job *w, int threads) {
     if (w->column_parts > strips) w->column_parts = strips;
 }
 
+/* With several parts of columns all rows are quantised first, since the parts share them. */
 void pith__nbits_int8_run(pith__run *r, const pith__nbits_int8 *q, float *y, const float *x,
                           const float *bias, int64_t m) {
     job w = { .q = q,

@@ -70,6 +70,8 @@ static int dtypes_custom_word(const pith__custom_op *op, int input) {
     return input < op->dtype_count ? input : op->dtype_count - 1;
 }
 
+/* An operator without a list takes everything; sequences are not dtypes of this kind and are
+ * checked elsewhere. */
 bool pith__op_takes_dtype(const pith__op *op, int input, int dtype) {
     if (op->flags & PITH_OP_CUSTOM) {
         const pith__custom_op *custom = pith__custom_of(op);

@@ -51,6 +51,8 @@ static pith_status pack_check_sources(const pith__prepare *c, const pith__pack *
     return PITH_OK;
 }
 
+/* What is in the cache is used. Else it is noted and filled later, all constants in one parallel
+ * pass; without a packer it is filled at once. */
 pith_status pith__prepare_pack(pith__prepare *c, const void **packed, const pith__pack *pack) {
     pith__packer *packer = c->packer;
     const void *ready = pack_find_packed(c, c->pack_count++, pack);
@@ -69,6 +71,7 @@ pith_status pith__prepare_pack(pith__prepare *c, const void **packed, const pith
 
 /* ---- filling ---- */
 
+/* One allocation for all, each part at 64 bytes. */
 pith_status pith__packer_place(pith__packer *packer, pith_error *err) {
     size_t total = 0, bytes = 0;
     for (size_t i = 0; i < packer->count; i++) {
@@ -122,6 +125,8 @@ static void pack_fill_part(void *context, size_t part, int worker) {
         f->filled(f->context, step);
 }
 
+/* All parts of all steps are numbered through, so that threads share small and large constants
+ * evenly. left counts the parts of a step; who ends the last one reports it. */
 pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, void *context,
                               pith_error *err) {
     pith__arena scratch;
@@ -203,6 +208,8 @@ static void pack_pack_panel(const matrices *w, const matrix *m, float *to, int64
     }
 }
 
+/* A part is up to COLUMNS columns of one matrix, packed as f32 panels; a form of its own is then
+ * made of each panel in scratch. */
 static void pack_fill_matrices(void *packed, const void *context, size_t part, void *scratch) {
     const matrices *w = context;
     size_t index = pack_find_first(w->first_part, w->count, part);
@@ -221,6 +228,8 @@ static void pack_fill_matrices(void *packed, const void *context, size_t part, v
     }
 }
 
+/* Several matrices [k, n_i] or [n_i, k] into one packed array. Widening and transposing happen on
+ * the way. */
 pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed,
                                       const pith__pack_matrix *list, size_t count, int64_t k,
                                       const pith__pack_form *form) {

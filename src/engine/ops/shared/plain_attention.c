@@ -69,10 +69,12 @@ static void attend_span(const pith__attend *a, int64_t b, int64_t i, int64_t *be
         int64_t at = b * j->mask_at[0] + h * j->mask_at[1] + i * j->mask_at[2],                    \
                 step = j->mask_at[3], begin, end;                                                  \
         attend_span(j->a, b, i, &begin, &end);                                                     \
-        bool any = !m && begin < end;                                                              \
+        bool any = false;                                                                          \
         if (m && end > j->mask_keys) end = begin > j->mask_keys ? begin : j->mask_keys;            \
         for (int64_t n = 0; n < begin; n++) row[n] = -(T)INFINITY;                                 \
-        for (int64_t n = begin; m && n < end; n++) {                                               \
+        for (int64_t n = end; n < j->a->keys; n++) row[n] = -(T)INFINITY;                          \
+        if (!m) return begin < end;                                                                \
+        for (int64_t n = begin; n < end; n++) {                                                    \
             T bias = -(T)INFINITY;                                                                 \
             if (m->dtype == PITH_BOOL)                                                             \
                 bias = ((const uint8_t *)m->data)[at + n * step] ? 0 : bias;                       \
@@ -82,13 +84,13 @@ static void attend_span(const pith__attend *a, int64_t b, int64_t i, int64_t *be
             row[n] += bias;                                                                        \
             any |= !(bias <= (T)j->a->masked);                                                     \
         }                                                                                          \
-        for (int64_t n = end; n < j->a->keys; n++) row[n] = -(T)INFINITY;                          \
         return any;                                                                                \
     }                                                                                              \
                                                                                                    \
     static void round_##suffix(const job *j, T *row) {                                             \
         T part[64];                                                                                \
-        for (int64_t n = 0, count; j->a->precision && n < j->a->keys; n += count) {                \
+        if (!j->a->precision) return;                                                              \
+        for (int64_t n = 0, count; n < j->a->keys; n += count) {                                   \
             count = j->a->keys - n < 64 ? j->a->keys - n : 64;                                     \
             pith__convert(part, j->a->precision, 0, row + n, number, 0, count, false);             \
             pith__convert(row + n, number, 0, part, j->a->precision, 0, count, false);             \
@@ -141,6 +143,8 @@ static void attend_softmax_f64(const pith__attend *a, double *row, int64_t n) {
 DEFINE_ROWS(float, f32, PITH_F32)
 DEFINE_ROWS(double, f64, PITH_F64)
 
+/* One head: keys and values as panels, q k^T, the probabilities in place, times the values. The
+ * GEMM has the bits of every other matmul of the engine. */
 static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith__attend *a = j->a;
     const pith__product *p = &a->kernels->product;
@@ -172,6 +176,7 @@ static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, i
     p->gemm(&g, 0, g.m, 0, g.n);
 }
 
+/* The same by the plain kernel; its result is contiguous and copied to the rows of y. */
 static void attend_run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith__attend *a = j->a;
     pith__matmul_fn *product = (pith__matmul_fn *)a->kernels->product.plain;
@@ -217,6 +222,8 @@ static void attend_run_head(void *context, size_t part, int worker) {
         attend_run_f32(j, scratch, b, h, kv);
 }
 
+/* Threads share heads. The mask broadcasts to [batch, heads, rows, keys] from the right; one with
+ * fewer keys masks the rest. A sink is one more score per row. */
 void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
     job j = {
         .a = a, .scratch = scratch, .worker_bytes = pith__attend_scratch(a), .stride = a->keys

@@ -15,6 +15,8 @@ void pith__random_seed(pith__random *g, uint32_t seed) {
     g->spare = NAN;
 }
 
+/* MT19937 of M. Matsumoto and T. Nishimura: the whole state is renewed at once, each number is then
+ * tempered. */
 static uint32_t random_draw(pith__random *g) {
     if (g->next == N) {
         for (int i = 0; i < N; i++) {
@@ -35,6 +37,7 @@ double pith__random_uniform(pith__random *g) {
     return ((double)high * 67108864.0 + (double)low) / 9007199254740992.0;
 }
 
+/* The polar method of G. Marsaglia, which gives two at a time; the second one is kept. */
 double pith__random_normal(pith__random *g) {
     if (!isnan(g->spare)) {
         double spare = g->spare;

@@ -46,6 +46,7 @@ static const struct {
     { "thresholdedrelu", cell_thresholded_relu, 1, 0 },
 };
 
+/* Names are compared without case, as ONNX Runtime does. */
 static pith_status cell_find_activation(pith__cell_fn *out, pith_str name, pith_error *err) {
     char lower[32] = { 0 };
     for (size_t i = 0; i < name.size && i < sizeof lower - 1; i++)
@@ -76,6 +77,8 @@ pith_status pith__directions_read(pith__directions *d, const pith__node *node, p
                       PITH_STR_ARG(direction));
 }
 
+/* activations of all directions one after another; alphas and betas likewise, as far as they are
+ * given. */
 pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *const *defaults,
                                 size_t default_count, const pith__node *node, pith_error *err) {
     size_t names, alphas, betas;

@@ -13,6 +13,8 @@
  * of the input projections. GRAIN: multiply-adds that are worth a thread. */
 enum { BLOCK = 1 << 17, LEAST = 16, MOST = 512, ROWS = 32, GRAIN = 1 << 16 };
 
+/* Per direction one W and one R. GRU applies the reset gate before its last matmul, unless
+ * linear_before_reset: then that part of R is packed apart. */
 static pith_status recur_pack(pith__recur *p, pith__prepare *c) {
     int64_t gates = pith__cell_gates(p->cell), all = gates * p->hidden;
     bool split = p->cell == PITH_CELL_GRU && !p->linear_before_reset;
@@ -37,6 +39,8 @@ static pith_status recur_pack(pith__recur *p, pith__prepare *c) {
                                   (size_t)(p->directions * p->r_size));
 }
 
+/* Possible if all numbers are f32 (or widened to it), the weights are constant and every size fits;
+ * else p->possible stays false and the caller computes in double. */
 pith_status pith__recur_prepare(pith__recur *p, pith__prepare *c, const char *rnn) {
     const pith__type *w = c->in[1], *r = c->in[2];
     int64_t gates = pith__cell_gates(p->cell);
@@ -71,6 +75,8 @@ typedef struct room {
     int64_t block, all, biases, gates, states, total;
 } room;
 
+/* The gates of a block of steps are computed by one matmul; the block is so long that they stay in
+ * the cache. */
 static bool recur_room(const pith__recur *p, int64_t steps, int64_t batch, room *m) {
     int64_t rows, per_step;
     m->all = pith__cell_gates(p->cell) * p->hidden;
@@ -169,6 +175,7 @@ static const float *recur_gates_at(const job *j, int64_t d, int64_t row, int64_t
     return j->gates + ((d * j->batch + row) * j->m.block + at) * j->m.all;
 }
 
+/* One row of one direction: x has the gates of the input, g those of the state. */
 static void recur_cell(const job *j, int64_t d, int64_t own, const float *x) {
     const pith__recur *p = j->p;
     int64_t n = p->hidden;
@@ -281,6 +288,8 @@ static float *recur_output(const pith__run *r, int i) {
     return i < r->out_count && r->out[i] ? r->out[i]->data : NULL;
 }
 
+/* Block by block of steps: the input's part of all gates, then step by step the state's part and
+ * the cells. Threads share directions and rows, never a row's steps. */
 pith_status pith__recur_run(pith__run *r, const pith__recur *p) {
     const pith_tensor *x = r->in[0];
     job j = { .run = r,

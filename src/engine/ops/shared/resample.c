@@ -16,6 +16,8 @@ typedef struct job {
     int64_t rows, per_part; /* rows: [outer] of the last axis, else [outer, size] */
 } job;
 
+/* Along the last axis a kernel gathers; along another one whole rows are combined with the same
+ * weights. */
 static void resample_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const pith__resample_axis *a = j->a;

@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 
+/* All items must be as the first one. Sequences and types of less than a byte cannot be copied to
+ * an axis. */
 static pith_status stack_check_item(pith__run *r, const pith_tensor *first,
                                     const pith_tensor *item) {
     if (item->dtype >= PITH_DTYPE_COUNT || pith__dtype_bits(item->dtype) < 8) {
@@ -24,6 +26,7 @@ static pith_status stack_check_item(pith__run *r, const pith_tensor *first,
                              pith__dims_text(first->dims, first->rank, b, sizeof b));
 }
 
+/* Doubles the room. The old one is freed at the end of the run. */
 static pith_status stack_reserve(pith__run *r, pith__stack *stack) {
     if (stack->count < stack->capacity) return PITH_OK;
     int64_t wanted = stack->capacity ? stack->capacity * 2 : 4;
@@ -64,6 +67,7 @@ static void stack_item_from_type(pith_tensor *item, const pith__type *shape) {
         item->dims[i] = pith__dim_known(shape->dims[i]) ? shape->dims[i] : 0;
 }
 
+/* Without an item the shape comes from inference, with 0 along the axis. */
 pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int64_t axis,
                                bool reverse, const pith__type *shape) {
     if (!r->out[output]) return PITH_OK;
@@ -94,6 +98,8 @@ pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int
     return PITH_OK;
 }
 
+/* A slice of the first axis is read where it is, any other one is gathered into buffer, which is
+ * made once and used again. */
 pith_status pith__stack_slice(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis,
                               int64_t i, void **buffer) {
     int64_t outer, length = x->dims[axis];

@@ -11,6 +11,7 @@
  * not split. */
 enum { ROWS = 48, COLUMNS = 256, GRAIN = 1 << 18 };
 
+/* The right side is packed now if it is constant. b < 0: it never is. */
 pith_status pith__product_prepare(pith__product *p, pith__prepare *c, int dtype, int b,
                                   bool transposed) {
     int compute = pith__compute_dtype(dtype);
@@ -126,6 +127,7 @@ static void product_matrix_part(void *context, size_t part, int worker) {
     j->p->gemm(&g, 0, j->m, 0, j->n);
 }
 
+/* Rows of one matrix, by the kernel that takes strides. */
 static void product_plain_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith__product_job *j = w->j;
@@ -145,6 +147,7 @@ static void product_plain_part(void *context, size_t part, int worker) {
     ((pith__matmul_fn *)j->p->plain)(&p, m0, m1);
 }
 
+/* One right matrix for all left ones makes one tall product. */
 void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) {
     job w = { .j = j, .scratch = scratch, .packed_size = pith__gemm_f32_packed_size(j->k, j->n) };
     if (j->count == 0 || j->m == 0 || j->n == 0) return;

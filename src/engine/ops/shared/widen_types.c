@@ -94,6 +94,8 @@ static void widen_take(pith_tensor *wide, const pith_tensor *t, int dtype, char 
     *next += pith__round64(wide->bytes);
 }
 
+/* Runs an operator on copies: inputs of narrow types are widened, outputs computed wide and rounded
+ * once at the end. skip has a bit for each input that the operator reads as it is. */
 static pith_status widen_run_as(pith__run *r, wide_fn *wide, uint32_t skip,
                                 pith_status (*run)(pith__run *r)) {
     pith_tensor wide_in[MAX_IN], wide_out[MAX_OUT], *out[MAX_OUT];

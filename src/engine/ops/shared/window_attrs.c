@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* A list of count numbers in [least, 2^31), or count times the fallback if it is absent. */
 static pith_status windows_read_list(int64_t *items, const pith__node *node, const char *name,
                                      int count, int64_t fallback, int64_t least, pith_error *err) {
     size_t given;
@@ -26,6 +27,7 @@ static bool windows_is_same(const pith__node *node) {
     return pith__str_is(mode, "SAME_UPPER") || pith__str_is(mode, "SAME_LOWER");
 }
 
+/* kernel: the sizes that the weights have, with which kernel_shape must agree. */
 pith_status pith__windows_attributes(pith__window *w, const pith__node *node, int rank,
                                      const int64_t *kernel, pith_error *err) {
     int64_t pads[2 * PITH_WINDOW_RANK];
@@ -84,6 +86,8 @@ static pith__dim windows_output_ceil(pith__dims *dims, const pith__window *w, in
                            pith__dim_apply(dims, PITH_DIM_CEIL_DIV, padded, w->stride[i]));
 }
 
+/* Sizes may be symbols, so all arithmetic is that of symbolic_dim.h. SAME_* depends on the stride
+ * only. */
 pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__window *w,
                                  const pith__node *node, const pith__dim *in, int64_t least,
                                  pith_error *err) {
@@ -135,6 +139,7 @@ static bool windows_in_range(int64_t item, int64_t least) {
     return item >= least && item <= INT32_MAX;
 }
 
+/* Before inference: the attributes of a file that a pass or an export reads itself. */
 pith_status pith__windows_check(const pith__node *node, int axes, pith_error *err) {
     for (int i = 0; i < axes; i++) {
         bool fits = windows_in_range(pith__window_entry(node, "kernel_shape", i, 1), 1) &&
