@@ -200,7 +200,8 @@ static pith_status call_check(const pith_search_index *x, const pith_search_opti
         pith__mul_overflows(bytes, sizeof(pith_hit), &bytes))
         return pith__fail(err, PITH_ERR_ARGUMENT, "%zu hits of %zu queries are larger than memory",
                           k, count);
-    for (size_t i = 0; o->query_offsets && i < count; i++) {
+    const size_t ranges = o->query_offsets ? count : 0;
+    for (size_t i = 0; i < ranges; i++) {
         last = o->query_offsets[i + 1];
         if (last < o->query_offsets[i])
             return pith__fail(err, PITH_ERR_ARGUMENT,

@@ -28,7 +28,10 @@ typedef struct scan_job {
 /* A list that is full passes over most scores by one comparison. */
 static void scan_offer(pith__top *top, const float *scores, size_t item, size_t n) {
     size_t i = 0;
-    for (; i < n && top->count < top->k; i++) pith__top_put(top, (int64_t)(item + i), scores[i]);
+    for (; i < n; i++) {
+        if (top->count >= top->k) break;
+        pith__top_put(top, (int64_t)(item + i), scores[i]);
+    }
     for (; i < n; i++)
         if (!(scores[i] < top->hits[0].score)) pith__top_offer(top, (int64_t)(item + i), scores[i]);
 }
@@ -93,9 +96,8 @@ pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
         scan->item_bytes < SCAN_PART_BYTES ? SCAN_PART_BYTES / (scan->item_bytes + 1) : 1;
     job.part_items = (per_part + scan->block - 1) / scan->block * scan->block;
     const size_t parts = scan->items / job.part_items + (scan->items % job.part_items != 0);
-    const size_t threads = (size_t)scan->threads < parts ? (size_t)scan->threads
-                           : parts                       ? parts
-                                                         : 1;
+    size_t threads = (size_t)scan->threads < parts ? (size_t)scan->threads : parts;
+    if (!parts) threads = 1;
     if (!scan_workers(&job.workers, arena, scan, threads))
         return pith__fail(err, PITH_ERR_MEMORY,
                           "out of memory for the best %zu of %zu queries on %zu threads", scan->k,

@@ -118,9 +118,9 @@ static void *alloc_aligned(pith__arena *arena, size_t bytes, size_t alignment) {
             return head->data + begin;
         }
     }
-    size_t next = arena->total < CHUNK_MIN   ? CHUNK_MIN
-                  : arena->total > CHUNK_MAX ? CHUNK_MAX
-                                             : arena->total;
+    size_t next = arena->total;
+    if (next < CHUNK_MIN) next = CHUNK_MIN;
+    if (next > CHUNK_MAX) next = CHUNK_MAX;
     bool own = head && bytes > next / 4 && head->size - head->used >= 2 * STEP;
     bool tight =
         arena->limit && arena->limit - arena->total < next + sizeof(struct pith__arena_chunk);

@@ -310,13 +310,18 @@ static bool fits_in_place(const pith__binder *k, const pith__step *step,
     return true;
 }
 
+/* How many of a step's first inputs an output may be written over. */
+static int in_place_inputs(const pith__op *op, int output) {
+    if (output > 0 || !(op->flags & PITH_OP_IN_PLACE)) return 0;
+    return op->flags & PITH_OP_ELEMENTWISE ? 2 : 1;
+}
+
 static pith_status place_outputs(pith__binder *k, const pith__step *step,
                                  const pith__bound_step *bound, uint32_t index) {
-    uint32_t flags = step->node->op->flags;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
         uint32_t id = step->out[i]->id, end = k->end[id] == UINT32_MAX ? index : k->end[id];
-        int candidates = i || !(flags & PITH_OP_IN_PLACE) ? 0 : flags & PITH_OP_ELEMENTWISE ? 2 : 1;
+        int candidates = in_place_inputs(step->node->op, i);
         for (int j = 0; j < candidates && k->slot_of[id] == PITH_NO_SLOT; j++) {
             if (!fits_in_place(k, step, bound, index, j)) continue;
             k->slot_of[id] = k->slot_of[step->in[j]->id];
@@ -367,8 +372,9 @@ static bool can_run_now(const pith__binder *k, const pith__step *step,
     const pith__op *op = step->node->op;
     if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count || step->memory)
         return false;
-    for (int i = 0; i < step->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++)
-        if (k->in[i] && !k->in[i]->data) return false;
+    const bool reads = !(op->flags & PITH_OP_SHAPE_ONLY);
+    for (int i = 0; i < step->in_count; i++)
+        if (reads && k->in[i] && !k->in[i]->data) return false;
     size_t bytes = 0;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;

@@ -238,10 +238,8 @@ static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_e
                               "input '" PITH_STR_FMT "' is not a valid sequence",
                               PITH_STR_ARG(value->name));
         }
-        size_t bytes = (size_t)pith__dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8
-                                                                      : bytes   ? bytes
-                                                                                : 1;
-        bool fits = t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0;
+        bool fits = t->dtype >= PITH_DTYPE_COUNT ||
+                    (uintptr_t)t->data % pith__dtype_alignment(t->dtype) == 0;
         if (t->dtype)
             pith__executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
         if (fits) continue;
@@ -300,10 +298,8 @@ static void *direct_target(const pith__executor *e, const pith__binding *b, size
     const pith__bound_output *o = &b->outputs[output];
     if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
     const pith_tensor *target = &e->targets[output];
-    size_t bytes = (size_t)pith__dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8
-                                                                       : bytes   ? bytes
-                                                                                 : 1;
-    if (target->bytes < o->bytes || (uintptr_t)target->data % unit) return NULL;
+    if (target->bytes < o->bytes) return NULL;
+    if ((uintptr_t)target->data % pith__dtype_alignment(target->dtype)) return NULL;
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++)
         if (pith__target_touches(target, &e->ports[p])) return NULL;
     return target->data;
@@ -333,7 +329,8 @@ static void set_addresses(pith__executor *e, pith__binding *b) {
         moved = moved || b->memories[m].base != e->level->buffers[m].data;
         b->memories[m].base = e->level->buffers[m].data;
     }
-    for (size_t i = 0; moved && i < b->placed_count; i++) {
+    if (!moved) return;
+    for (size_t i = 0; i < b->placed_count; i++) {
         const pith__placed *p = &b->placed[i];
         void *elsewhere = p->output ? b->outputs[p->output - 1].data : NULL;
         p->tensor->data =

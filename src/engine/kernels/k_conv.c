@@ -52,8 +52,8 @@ PITH_INLINE void conv_tile(const pith__conv *c, const int maps, const int panels
     }
     const int64_t *offset = c->offsets;
     int64_t left = c->k;
-    for (; STEPS > 1 && panels == PANELS && n == 0 && left >= STEPS;
-         left -= STEPS, offset += STEPS) {
+    for (; left >= STEPS; left -= STEPS, offset += STEPS) {
+        if (STEPS == 1 || panels < PANELS || n > 0) break;
         PITH_UNROLL
         for (int s = 0; s < STEPS; s++)
             conv_step(maps, panels, n, weights + s * PITH_GEMM_PANEL, x + offset[s], sum);
@@ -127,9 +127,9 @@ typedef struct span {
 static int conv_spans(span *spans, const pith__conv *c, int64_t n, int64_t end) {
     int count = 0;
     for (int64_t row = n / c->step, column = n % c->step; n < end; count++) {
-        const int64_t left = end - n, width = left >= WIDTH ? WIDTH
-                                              : left < 16   ? left
-                                                            : left / 16 * 16;
+        const int64_t left = end - n;
+        int64_t width = WIDTH;
+        if (left < WIDTH) width = left < 16 ? left : left / 16 * 16;
         spans[count] = (span){ n, width, row, column, column + width <= c->columns };
         n += width;
         for (column += width; column >= c->step; column -= c->step) row++;

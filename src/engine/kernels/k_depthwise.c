@@ -32,7 +32,10 @@ PITH_INLINE void depthwise_load(vf *at, const float *row, bool first, size_t n) 
         at[1] = vf_load_n(row, n);
         at[2] = vf_load_n(row + 1, n - 1);
     }
-    at[0] = first ? vf_shift(at[1]) : n >= 16 ? vf_load(row - 1) : vf_load_n(row - 1, n + 1);
+    if (first)
+        at[0] = vf_shift(at[1]);
+    else
+        at[0] = n >= 16 ? vf_load(row - 1) : vf_load_n(row - 1, n + 1);
 }
 
 /* `vectors` times 16 columns from j on; the last has n of the row's columns, or more than 16 if
@@ -77,7 +80,9 @@ PITH_INLINE void depthwise_strip(const pith__depthwise *a, int64_t j, const int 
 /* row[0], row[2], … row[30], of which the row has n elements; +0 for others. */
 PITH_INLINE vf depthwise_even(const float *row, int64_t n) {
     if (n >= 32) return vf_even(vf_load(row), vf_load(row + 16));
-    const vf low = vf_load_n(row, n < 0 ? 0 : n < 16 ? (size_t)n : 16);
+    size_t own = 16; /* of the first sixteen */
+    if (n < 16) own = n < 0 ? 0 : (size_t)n;
+    const vf low = vf_load_n(row, own);
     return vf_even(low, n > 16 ? vf_load_n(row + 16, (size_t)(n - 16)) : vf_zero());
 }
 

@@ -133,8 +133,10 @@ PITH_INLINE float blocks_float(const uint8_t *a) {
 /* What the sums of a block begin with: the part of the zero points. */
 PITH_INLINE void blocks_start(const int rows, place at, const bool zeros, vi s[][PANELS]) {
     vi z[PANELS];
-    PITH_UNROLL
-    for (int p = 0; zeros && p < PANELS; p++) z[p] = vi_load_u8(at.zeros + p * at.w_panel);
+    if (zeros) {
+        PITH_UNROLL
+        for (int p = 0; p < PANELS; p++) z[p] = vi_load_u8(at.zeros + p * at.w_panel);
+    }
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         const vi start = vi_set1((int32_t)four(BLOCKS_ROW(r)));
@@ -356,7 +358,8 @@ void PITH_K(gemm_blocks_vnni_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t
 
 /* Element n and those after it count as 0. */
 PITH_INLINE vf blocks_take(const float *x, int64_t n) {
-    return n >= 16 ? vf_load(x) : n > 0 ? vf_load_n(x, (size_t)n) : vf_zero();
+    if (n >= 16) return vf_load(x);
+    return n > 0 ? vf_load_n(x, (size_t)n) : vf_zero();
 }
 
 /* n numbers of a block of a row, n at most block. */

@@ -35,9 +35,9 @@ pith__kernel_fn *pith__kernel_find(const char *family, int dtype, pith__isa isa)
 
 pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int dtype,
                                         pith__isa isa) {
-    const uint32_t wanted = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI
-                            : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI
-                                                   : 0;
+    uint32_t wanted = 0;
+    if (isa == PITH_ISA_avx512) wanted = PITH_CPU_AVX512_VNNI;
+    if (isa == PITH_ISA_avx2) wanted = PITH_CPU_AVX_VNNI;
     pith__kernel_fn *slower = pith__kernel_find(plain, dtype, isa),
                     *fn = pith__kernel_find(vnni, dtype, isa);
     return fn && pith__cpu_get()->features & wanted ? fn : slower;

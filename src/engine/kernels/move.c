@@ -195,9 +195,9 @@ void pith__move(void *to, const int64_t *to_strides, const void *from, const int
     int64_t unit = (int64_t)size;
     int across = r - 1; /* the axis along which the source is contiguous, if that is not the last
                            one */
-    for (int i = 0; i < r - 1 && ts[r - 1] == 1 && fs[r - 1] > 1; i++) {
-        if (fs[i] == 1) across = i;
-    }
+    const bool apart = ts[r - 1] == 1 && fs[r - 1] > 1;
+    for (int i = 0; i < r - 1; i++)
+        if (apart && fs[i] == 1) across = i;
     if (across != r - 1) { /* it goes next to the last one, which changes no result */
         int64_t own[3] = { d[across], ts[across], fs[across] };
         for (int i = across; i < r - 2; i++) {

@@ -189,7 +189,8 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
     if (v->type.data && !shifts(p, v)) return v->type.data;
     if (v->kind == PITH_VALUE_INPUT) {
         pith_tensor *t = mask_new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
-        for (int64_t i = 0; t && i < p->batch * p->keys; i++) {
+        if (!t) return NULL;
+        for (int64_t i = 0; i < p->batch * p->keys; i++) {
             bool odd = p->odd != 0.0 && i % p->keys % 2;
             store(t, i, odd ? p->odd : (double)mask_kept(p, i / p->keys, i % p->keys));
         }
@@ -199,7 +200,8 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
     for (int i = 0; i < v->type.rank; i++) dims[i] = v->type.dims[i];
     if (v->type.dtype != PITH_I64 && v->type.dtype != PITH_I32) return NULL;
     pith_tensor *t = mask_new_tensor(p, v->type.dtype, v->type.rank, dims);
-    for (int64_t i = 0; t && i < count; i++) {
+    if (!t) return NULL;
+    for (int64_t i = 0; i < count; i++) {
         pith__dim d;
         if (!pith__type_elem(&v->type, i, &d)) return NULL;
         bool is_number = pith__dim_known(d);
@@ -270,7 +272,8 @@ static verdict says(const probe *p, pith__mask_form form, int64_t b, int64_t q, 
     *x = mask_element(p, b, q, k);
     if (form != PITH_MASK_ADDED)
         return (*x != 0.0) == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
-    return *x == 0.0 ? SAYS_KEEP : *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
+    if (*x == 0.0) return SAYS_KEEP;
+    return *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
 }
 
 static bool shape_fits(const probe *p, pith__mask_form form) {
@@ -309,9 +312,7 @@ static bool agrees(const probe *p, pith__mask_form form, pith__mask *m) {
                 if (says(p, form, b, q, k, &x) != (padded || outside ? SAYS_SKIP : SAYS_KEEP))
                     return false;
                 if (form != PITH_MASK_ADDED || (!padded && !outside)) continue;
-                float *added = &m->added[padded && outside ? PITH_SKIP_BOTH
-                                         : padded          ? PITH_SKIP_PADDED
-                                                           : PITH_SKIP_OUTSIDE];
+                float *added = &m->added[pith__mask_skip_of(padded, outside)];
                 if (*added != 0.0f && *added != (float)x) return false; /* one number for all */
                 *added = (float)x;
             }
@@ -413,7 +414,8 @@ static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pit
     bool keeps = true, linear = form == PITH_MASK_ADDED;
     p->batch = 1;
     p->pattern = 0;
-    for (int i = 0; i < count && dtype != PITH_BOOL; i++) {
+    if (dtype == PITH_BOOL) count = 0; /* it has no other numbers */
+    for (int i = 0; i < count; i++) {
         p->odd = odd[i];
         if (!computes(p, form, symbols)) return PITH_MASK_BINARY;
         double x;
@@ -421,7 +423,8 @@ static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pit
         linear = linear && close_to(mask_element(p, 0, 1, 1),
                                     (1.0 - odd[i]) * (double)m->added[PITH_SKIP_PADDED]);
     }
-    return keeps ? PITH_MASK_ANY_KEEPS : linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
+    if (keeps) return PITH_MASK_ANY_KEEPS;
+    return linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
 }
 
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
@@ -466,7 +469,8 @@ pith_status pith__mask_recognize(pith__mask_kind *kind, pith__mask *mask, const 
         mask->key_mask = c.input;
         if (v->kind == PITH_VALUE_NODE && !mask_known(v))
             status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
-        *kind = yes ? PITH_MASK_YES : depends ? PITH_MASK_NO : PITH_MASK_CONSTANT;
+        if (!depends) *kind = PITH_MASK_CONSTANT;
+        if (yes) *kind = PITH_MASK_YES;
     }
     *why = c.why;
     pith__arena_free(&scratch);

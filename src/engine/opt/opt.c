@@ -83,7 +83,8 @@ static pith_status check_name(const pith__opt *o, const char *name) {
 size_t pith__opt_runs_max(void) { return ROUNDS_MAX * pith__pass_table_count; }
 
 bool pith__opt_without(const pith__opt_limits *limits, const char *name) {
-    for (size_t i = 0; limits && i < limits->without_count; i++)
+    const size_t count = limits ? limits->without_count : 0;
+    for (size_t i = 0; i < count; i++)
         if (!strcmp(limits->without[i], name)) return true;
     return false;
 }

@@ -118,7 +118,8 @@ static pith_status take_term(attention *m, pith__value *v, pith__node *before, i
     pith__node *add = pith__match_maker(v, "Add"), *where = pith__match_maker(v, "Where");
     double skipped;
     /* a bias where the mask keeps */
-    for (int i = 1; kind == PITH_MASK_NO && where && i < 3 && depth < 4; i++) {
+    const int choices = where && depth < 4 ? 3 : 0;
+    for (int i = 1; kind == PITH_MASK_NO && i < choices; i++) {
         if (!pith__match_scalar(where->inputs[i], &skipped) || !(skipped <= -1e4)) continue;
         PITH_TRY(take_mask(m, where->inputs[0], i == 1 ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped,
                            false, &kind));
@@ -165,8 +166,8 @@ static bool take_factor(attention *m, pith__value **v) {
         *v = div->inputs[0];
         return true;
     }
-    for (int i = 0; mul && i < 2; i++) {
-        if (!pith__match_scalar(mul->inputs[i], &factor)) continue;
+    for (int i = 0; i < 2; i++) {
+        if (!mul || !pith__match_scalar(mul->inputs[i], &factor)) continue;
         m->scale *= factor;
         *v = mul->inputs[1 - i];
         return true;
@@ -403,7 +404,8 @@ static pith_status attention_fuse(attention *m, pith__none_left none_left, const
                 *old = joined ? joined : m->product->outputs[0];
     pith__value *inputs[] = { m->in[Q].root, m->in[K].root, m->in[V].root, m->bias,
                               m->skips.key_mask };
-    int count = m->skips.key_mask ? 5 : m->bias ? 4 : 3;
+    int count = m->bias ? 4 : 3;
+    if (m->skips.key_mask) count = 5;
     pith__node *before = m->product;
     pith__node *made =
         pith__graph_add_node(m->o->graph, before, "pith", "Attention", inputs, count, NULL, 1);
@@ -519,14 +521,12 @@ static pith_status pass_attention_run(pith__opt *o, size_t *changes) {
             continue;
         }
         PITH_TRY(attention_fuse(&m, none_left, numbers));
+        const char *window = m.skips.window_left >= 0 ? ", window" : "";
+        if (m.skips.window_right == 0) window = ", causal";
         pith__report_add(o->report, true, "attention",
                          "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'", (long long)m.heads,
                          (long long)m.in[Q].size, m.skips.key_mask ? "key mask" : "no mask",
-                         m.bias ? ", bias" : "",
-                         m.skips.window_right == 0  ? ", causal"
-                         : m.skips.window_left >= 0 ? ", window"
-                                                    : "",
-                         PITH_STR_ARG(node->name));
+                         m.bias ? ", bias" : "", window, PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

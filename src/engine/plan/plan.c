@@ -45,13 +45,8 @@ static size_t find_needed(builder *b) {
     return steps;
 }
 
-static size_t plan_alignment_of(int dtype) {
-    size_t bytes = (size_t)pith__dtype_bits(dtype) / 8;
-    return bytes > 8 ? 8 : bytes ? bytes : 1;
-}
-
 static bool is_aligned(const pith_tensor *t) {
-    return (uintptr_t)t->data % plan_alignment_of(t->dtype) == 0;
+    return (uintptr_t)t->data % pith__dtype_alignment(t->dtype) == 0;
 }
 
 static pith_status align_constant(builder *b, const pith__value *value) {

@@ -185,9 +185,10 @@ static bool add_node(region *g, const pith__node *node) {
     for (int i = 0; i < node->input_count; i++) inputs[i] = in_body(g, node->inputs[i]);
     pith__node *clone =
         g->r->status ? NULL : pith__ragged_clone(g->r, node, inputs, node->input_count);
-    for (int i = 0; clone && i < node->output_count; i++)
+    if (!clone) return false;
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i]) g->made[node->outputs[i]->id] = clone->outputs[i];
-    return clone != NULL;
+    return true;
 }
 
 /* While it is made, the body is what r's functions add to. */

@@ -231,9 +231,9 @@ pith__value *pith__ragged_pair(pith__ragged *r, const pith__value *v, int depth)
                 return NULL;
         }
         pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
-        for (int i = 0; clone && i < node->output_count; i++) {
+        const int outputs = clone ? node->output_count : 0;
+        for (int i = 0; i < outputs; i++)
             if (node->outputs[i]) r->pairs[node->outputs[i]->id] = clone->outputs[i];
-        }
         made = clone ? r->pairs[v->id] : NULL;
     }
     r->pairs[v->id] = made;
@@ -296,13 +296,14 @@ static bool make_inputs(pith__ragged *r) {
     r->positions = add_input(r, PITH_STR("pith.positions"), PITH_I64, "tokens");
     r->offsets =
         r->positions ? add_input(r, PITH_STR("pith.offsets"), PITH_I64, "texts + 1") : NULL;
-    for (size_t i = 0; r->offsets && i < from->input_count; i++) {
+    if (!r->offsets) return false;
+    for (size_t i = 0; i < from->input_count; i++) {
         pith__value *v = from->inputs[i];
         if (!r->values[v->id] &&
             !pith__ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions))
             return false;
     }
-    return r->offsets != NULL;
+    return true;
 }
 
 static bool ragged_is_size(const pith__value *v) {
@@ -319,11 +320,12 @@ static bool copy_node(pith__ragged *r, const pith__node *node) {
         if (node->inputs[i] && !(inputs[i] = pith__ragged_const(r, node->inputs[i]))) return false;
     }
     pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
-    for (int i = 0; clone && i < node->output_count; i++) {
+    if (!clone) return false;
+    for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i]))
             return false;
     }
-    return clone != NULL;
+    return true;
 }
 
 static bool ragged_translate(pith__ragged *r, const pith__node *node) {
@@ -336,11 +338,12 @@ static bool ragged_translate(pith__ragged *r, const pith__node *node) {
         sizes = sizes && ragged_is_size(out);
         pairs = pairs && form.kind == PITH_RAGGED_PAIR;
     }
-    for (int i = 0; i < node->output_count && (sizes || pairs); i++) {
-        if (node->outputs[i])
-            r->forms[node->outputs[i]->id].kind = sizes ? PITH_RAGGED_SIZE : PITH_RAGGED_PAIR;
+    if (sizes || pairs) {
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i])
+                r->forms[node->outputs[i]->id].kind = sizes ? PITH_RAGGED_SIZE : PITH_RAGGED_PAIR;
+        return true;
     }
-    if (sizes || pairs) return true;
     for (int i = 0; i < node->input_count; i++) {
         if (!node->inputs[i] || node->inputs[i]->kind == PITH_VALUE_CONST) continue;
         constants = constants && r->forms[node->inputs[i]->id].kind == PITH_RAGGED_CONST;
@@ -360,9 +363,11 @@ static bool ragged_translate(pith__ragged *r, const pith__node *node) {
 /* A node that needs what could not be translated is not to blame itself, whatever else its rule
  * found. */
 static void find_culprit(pith__ragged *r, const pith__node *node) {
-    for (int i = 0; i < node->input_count && !r->culprit; i++)
+    for (int i = 0; i < node->input_count; i++) {
+        if (r->culprit) return;
         if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST)
             (void)missing(r, node->inputs[i]);
+    }
 }
 
 static bool ragged_make_outputs(pith__ragged *r, const int *only, size_t count) {
