@@ -8,6 +8,7 @@
  * the memory of an input that no later step needs. */
 #include "engine/exec/binding.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -677,5 +678,7 @@ pith_status pith__binding_make(pith__binding *binding, const pith__bind *how) {
     PITH_TRY(bind_ports(&k));
     PITH_TRY(bind_known(&k));
     for (size_t i = 0; i < plan->step_count; i++) PITH_TRY(bind_step(&k, (uint32_t)i));
-    return place_all(&k);
+    PITH_TRY(place_all(&k));
+    assert(pith__binding_check(binding, plan, NULL) != PITH_ERR_FORMAT);
+    return PITH_OK;
 }

@@ -7,6 +7,8 @@
  * for are packed. */
 #include "engine/plan/placement.h"
 
+#include <assert.h>
+
 #include "base/dtype.h"
 #include "engine/ops/shared/call_op.h"
 
@@ -327,6 +329,7 @@ static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const 
     if (graph->fault.size) return PITH_OK; /* no steps: it is never run */
     pith_status status = plan_build(&b);
     if (pith__backends_differ && status && devices->memory_count > 1) plan_free_residents(p);
+    assert(status || pith__plan_check(p, NULL) != PITH_ERR_FORMAT);
     return status;
 }
 
