@@ -4,6 +4,9 @@
 
 #include "engine/kernels/vec.h"
 
+/* Vectors of columns, or of one row, whose comparisons run side by side: each is a chain in which
+ * the next comparison waits for the last. More chains would need registers for as many best values
+ * and places; fewer leave the execution ports idle. */
 enum { VECTORS = 4 };
 
 PITH_INLINE vm arg_better(vf v, vf best, const bool last, const int min) {

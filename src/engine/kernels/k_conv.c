@@ -21,6 +21,8 @@ enum { MAPS = 6, PANELS = 1, STEPS = 2 };
 #else
 enum { MAPS = 5, PANELS = 1, STEPS = 1 };
 #endif
+/* GROUP: positions that meet all maps before the next ones do; a multiple of WIDTH. More read the
+ * weights less often, but their elements of x must stay in the L2 cache. */
 enum { WIDTH = 16 * PANELS, GROUP = 288 };
 /* Steps of a chain that storing a turned vector of maps costs (k_conv_maps.c). */
 enum { TURN = 16 };

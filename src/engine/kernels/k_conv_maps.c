@@ -7,6 +7,8 @@
 #include "engine/kernels/gemm_tile.h"
 #include "engine/kernels/vec.h"
 
+/* Maps of a tile: as many vectors as the GEMM's tile has panels, so that as many positions fit the
+ * registers as it has rows. */
 enum { WIDTH = 16 * PITH_TILE_PANELS };
 /* Steps of k in one turn of the loop: fewer instructions besides the multiply-adds, and more code.
  */

@@ -9,6 +9,9 @@
 
 #include "engine/kernels/vec.h"
 
+/* Vectors of columns that are walked together. Each needs three sums and three loaded places, and
+ * its sums are chains: more strips overlap more of them, up to the number that fits the registers.
+ * Where a vector of 16 takes two registers or more, one strip fills them. */
 #if defined(PITH_LEVEL_avx512)
 enum { STRIP = 4 };
 #else

@@ -189,6 +189,10 @@ static void run_block(const pith__gemm *g, pith__gemm_tile_fn *multiply, int64_t
     }
 }
 
+/* Blocks the matmul for the L2 cache: rows into blocks of `height`, and k into parts of `depth`
+ * where even ROWS_MIN rows of it would be too long. All rows of a block meet all strips of one part
+ * of k before the next part begins; c holds the unfinished sums in between, which is why an element
+ * is still one chain in ascending k, whatever the blocks. b is read once for each block of rows. */
 void PITH_K(gemm_by_tiles)(const pith__gemm *g, pith__gemm_tile_fn *tile, int64_t m0, int64_t m1,
                            int64_t n0, int64_t n1) {
     /* Three quarters of the second level cache are for rows of a and two strips: the one that is

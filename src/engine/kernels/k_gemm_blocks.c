@@ -16,6 +16,10 @@
 /* k whose products are added in 16 bits; a multiple of 8. */
 enum { SPAN = 32 };
 
+/* ROWS and NARROW_ROWS: rows of a tile for each way, PANELS: its panels of 16 columns. Each row has
+ * PANELS sums in registers, and the weights that are taken apart once serve all rows: more rows
+ * take them apart less often, until the sums spill. Narrow tiles hold sums of 16 bits next to those
+ * of 32, so fewer rows fit. */
 #if defined(PITH_LEVEL_avx512)
 enum { ROWS = 12, NARROW_ROWS = 4, PANELS = 2 };
 typedef __m512i pairs; /* of 16-bit sums */

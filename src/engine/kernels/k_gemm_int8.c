@@ -64,6 +64,10 @@ PITH_INLINE vi wide_sums(wide s) {
     return _mm512_add_epi32(_mm512_permutex2var_epi32(s.lo, even, s.hi),
                             _mm512_permutex2var_epi32(s.lo, odd, s.hi));
 }
+/* Rows of a tile for VNNI, for the narrow and for the wide way, and panels of 16 columns. ROWS *
+ * PANELS sums, the panels and a broadcast fill the 32 registers: one more row would spill, fewer
+ * rows load b more often. The other two ways hold values between their instructions, the wide one
+ * two registers of sums for each row. */
 enum { ROWS = 14, NARROW_ROWS = 10, PANELS = 2, WIDE_ROWS = 5 };
 
 #elif defined(PITH_LEVEL_avx2)
@@ -141,7 +145,7 @@ enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
 
 /* If a strip of b is too large for the L1 cache, the rows of a tile go through GROUP strips while
- * they stay there. */
+ * they stay there. A larger group reads a less often and needs more of L2 for b. */
 enum { GROUP = 3 };
 
 /* What a tile fetches meanwhile; nothing need be there. Rows of b, which will be read next, from

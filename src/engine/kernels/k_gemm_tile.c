@@ -154,6 +154,19 @@ PITH_INLINE const float *gemm_tile_place(const int rows, const int panels, const
     return b;
 }
 
+/* A column of tiles, one below the other, over all groups of panels. `of`, `gelu`, `rows` and
+ * `panels` are constants at every call, so that each combination becomes a function whose sums are
+ * registers.
+ *
+ * What is fetched meanwhile moves on by itself: `ahead` and `wait` are where the last tile stopped,
+ * and each group of panels begins `ahead_panel * panels` bytes further. Small tiles (AVX2 and
+ * below) take one line in PITH_TILE_STEADY steps, without a counter in the loop; large ones take
+ * several every ahead_every turns.
+ *
+ * With gelu, the sums of a group go to w.spare instead of the result. They wait there while the
+ * next group is multiplied, whose steps take them one vector at a time through GELU to the result;
+ * so the two buffers change places after each group. What is left at the end is handed back in
+ * *g->gelu. */
 PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, const int panels,
                                 const pith__gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;

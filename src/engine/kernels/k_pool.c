@@ -202,12 +202,10 @@ static void pool_max_odd(const pool_strip *s, int64_t o, int64_t end, int64_t ch
 /* ---- the same for usual sizes: GROUP rows of windows together, from window row o on ---- */
 
 #if !defined(PITH_LEVEL_scalar)
-enum {
-    LARGEST = 3,
-    ROWS = 9,
-    READ = 48
-}; /* size of a window; rows of GROUP windows; floats read
-                                              of each */
+/* LARGEST: the largest window that has a form of its own. ROWS: input rows below GROUP rows of such
+ * windows, two apart. READ: floats that a group reads of each row: 32 for sixteen windows two
+ * apart, and a vector from the last column on. */
+enum { LARGEST = 3, ROWS = 9, READ = 48 };
 
 /* The rows of a group of which some are outside the plane, or end where x ends. */
 static void pool_copy_rows(float copies[ROWS][READ], const pool_strip *s, int64_t top, int rows,
@@ -254,6 +252,9 @@ PITH_INLINE void pool_group(vf *all, const pool_strip *s, const float *x, int64_
     }
 }
 
+/* Window rows [o, end), GROUP at a time. Where all input rows of a group can be read as they lie,
+ * they are; else they are copied, with what counts as nothing around them, and the same code reads
+ * the copy. The last group may reach beyond `end`: its surplus rows are computed and not stored. */
 PITH_INLINE void pool_groups(const pool_strip *s, int64_t o, int64_t end, int64_t channel,
                              const int stride, const int max, const int size) {
     float copies[ROWS][READ];
@@ -340,7 +341,10 @@ static void pool_plane(const pith__pool_planes *a, int64_t channel, int max) {
 /* ---- maxima of windows one apart: rows and then columns of a padded copy, whose rows lie behind
  * each other, so that narrow planes fill vectors too ---- */
 
-enum { FLAT = 4096, SLACK = 48 }; /* floats of a band of padded rows; what is read behind them */
+/* FLAT: floats of a band of padded rows. A larger band copies fewer rows twice, where bands meet,
+ * but the copy, the maxima of its rows and the result must stay in the L1 cache. SLACK: what is
+ * read behind a band, and never used. */
+enum { FLAT = 4096, SLACK = 48 };
 
 /* n floats, the last 16 of which may be copied twice. */
 PITH_INLINE void pool_flat_copy(float *to, const float *from, int64_t n) {

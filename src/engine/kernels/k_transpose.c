@@ -26,7 +26,9 @@ PITH_INLINE void turn_square(float *to, int64_t to_row, const float *from, int64
     }
 }
 
-/* A band of rows of the result reads neighbouring lines of a column together. */
+/* Rows of the result in a band. Four squares below each other read four neighbouring lines of each
+ * column while its page is at hand. A higher band returns to the rows of the result later; a lower
+ * one comes to each page of the source more often. */
 enum { BAND = 64 };
 
 static void turn_band(float *to, int64_t to_row, const float *from, int64_t from_column,

@@ -167,6 +167,9 @@ void pith__fill(void *to, const void *value, int64_t n, size_t size) {
     if (n > 0) row(to, 1, value, 0, n, size);
 }
 
+/* Axes of size 1 go, and neighbours that lie side by side in both arrays become one axis. What is
+ * left is walked by the outer axes; the innermost one, or the two innermost where the source is
+ * contiguous along another axis than the target, is done by a loop of its own. */
 void pith__move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
                 const int64_t *dims, int rank, size_t size, pith__turn_fn *words) {
     int64_t d[PITH_MAX_RANK + 1], ts[PITH_MAX_RANK + 1], fs[PITH_MAX_RANK + 1],
