@@ -1,4 +1,8 @@
-/* dtype.c - the table of element types, by number. */
+/* dtype.c - the table of element types, by number.
+ *
+ * Numbers are those of ONNX, so a model's number is an index; every question about a type is
+ * answered from the table, and an unknown number is row 0. Sizes pass checked arithmetic. The sizes
+ * of an empty shape are multiplied without its zeros, since its strides must fit too. */
 #include "base/dtype.h"
 
 #include <string.h>

@@ -166,6 +166,9 @@ static int bmp_index(const bmp_file *b, const uint8_t *from, int i) {
     return i % 2 ? from[i / 2] & 15 : from[i / 2] >> 4;
 }
 
+/* Run-length coded pixels: pairs of a count and an index; count 0 is an escape (0: end of the row,
+ * 1: end of the picture, 2: a jump, n: n indices as they are, filled up to two bytes). Pixels that
+ * are jumped over have the first colour, and what leaves the picture is dropped. */
 static pith_image_outcome bmp_unpack(const bmp_file *b, uint8_t *to) {
     bmp_runs r = { b, to, 0, 0 };
     const uint8_t *data = b->call->data;

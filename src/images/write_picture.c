@@ -1,4 +1,8 @@
-/* write_picture.c - pictures as files, by the module's encoders. */
+/* write_picture.c - pictures as files, by the module's encoders.
+ *
+ * Encoders write through a callback, so a file is never whole in memory. What a format cannot hold
+ * (grey, alpha) is converted before; what must not be lost silently, such as a colour profile for
+ * other channels, is an error. */
 #include <string.h>
 
 #include "base/caller_options.h"

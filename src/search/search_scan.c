@@ -64,7 +64,8 @@ static bool scan_tops(pith__top *tops, pith__arena *arena, size_t lists, size_t 
 static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__search_scan *s,
                          size_t threads) {
     scan_worker *w = pith__arena_array(arena, threads, sizeof *w);
-    for (size_t t = 0; w && t < threads; t++) {
+    if (!w) return false;
+    for (size_t t = 0; t < threads; t++) {
         w[t].tops = pith__arena_array(arena, s->lists, sizeof *w[t].tops);
         if (!w[t].tops || !scan_tops(w[t].tops, arena, s->lists, s->k)) return false;
         if (!pith__search_room_get(&w[t].room, arena, s->lists, s->block)) return false;
@@ -73,7 +74,7 @@ static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__
             return false;
     }
     *workers = w;
-    return w != NULL;
+    return true;
 }
 
 /* The lists of all threads into those of the first one, which become the result. */
@@ -89,6 +90,9 @@ static void scan_merge(pith__top *tops, const scan_worker *workers, size_t lists
     }
 }
 
+/* Items are cut into parts of about SCAN_PART_BYTES, whole blocks each, which threads draw. Every
+ * thread keeps lists of its own, one per query, and they are merged at the end: equal scores are
+ * ordered by index, so the result does not depend on who drew what. */
 pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
                                   const pith__search_scan *scan, pith_error *err) {
     scan_job job = { .scan = scan };

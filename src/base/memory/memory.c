@@ -124,6 +124,10 @@ void pith__arena_rewind(pith__arena *arena, pith__arena_mark mark) {
     mark.chunk->used = mark.used;
 }
 
+/* Three steps: the rest of the head; a chunk of its own behind the head, if the request is large
+ * and the head has room left (see above); a new head. Chunks double with the total, so there are
+ * few of them and at most half is wasted. Near the arena's limit a chunk is no larger than the
+ * request. */
 static void *alloc_aligned(pith__arena *arena, size_t bytes, size_t alignment) {
     struct pith__arena_chunk *head = arena->chunks;
     if (head) {

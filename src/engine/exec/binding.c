@@ -196,6 +196,9 @@ static pith_status solve_symbols(pith__binder *k) {
     return check_sizes(k, owner);
 }
 
+/* Takes dtypes and shapes of the inputs and captures, and solves the symbols in them. A port keeps
+ * the bytes that its shape needs, not those it was given, so that the binding fits a later call
+ * with a larger buffer. */
 static pith_status bind_ports(pith__binder *k) {
     size_t count = pith__plan_port_count(k->plan);
     pith__binding *b = k->binding;
@@ -229,6 +232,8 @@ static pith_status bind_ports(pith__binder *k) {
 
 /* ---- known contents ---- */
 
+/* A tensor whose elements follow from the sizes of the inputs: computed here, kept with the
+ * binding. */
 static pith_status keep_elems(pith__binder *k, uint32_t id, int dtype, int rank,
                               const int64_t *dims, const pith__dim *elems) {
     pith_tensor *t = &k->binding->tensors[id];
@@ -335,6 +340,8 @@ static pith_status place_outputs(pith__binder *k, const pith__step *step,
     return PITH_OK;
 }
 
+/* A view has no memory of its own: it takes the slot of its input, or shows a port or a constant.
+ * What shows a port is noted as an alias, because the port's address changes with every run. */
 static pith_status place_view(pith__binder *k, const pith__step *step,
                               const pith__bound_step *bound) {
     const pith_tensor *from = bound->in[0];
@@ -421,6 +428,9 @@ static void set_late(pith__binder *k, const pith__step *step, pith__bound_step *
     }
 }
 
+/* Decides what a step with known shapes needs of the run. In this order: nothing, if all outputs
+ * follow from sizes; a view of its input; its result now, if inputs are known and the result is
+ * small; a place in the tail of the step before it; and only then memory and a turn of its own. */
 static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bound_step *bound,
                                uint32_t index, pith__infer *c) {
     const pith__op *op = step->node->op;
@@ -475,6 +485,9 @@ static bool is_absent(const pith__binder *k, const pith__value *value) {
     return value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id];
 }
 
+/* Infers the shapes of a step's outputs from the sizes bound so far. Where one does not follow, the
+ * step is late: its outputs get no place here, and everything that reads them becomes late as well.
+ */
 static pith_status bind_step(pith__binder *k, uint32_t index) {
     const pith__step *step = &k->plan->steps[index];
     pith__bound_step *bound = &k->binding->steps[index];
@@ -605,6 +618,9 @@ static pith_status find_regions(pith__binder *k) {
     return PITH_OK;
 }
 
+/* Slots to offsets, per memory, and from them the place of each value that has a slot. Several
+ * values may share one: views, and results that were written over an input. Regions come first,
+ * since they lengthen the life of slots. */
 static pith_status place_all(pith__binder *k) {
     pith__binding *b = k->binding;
     size_t values = k->plan->value_count;
@@ -652,6 +668,8 @@ static pith_status place_all(pith__binder *k) {
     return PITH_POISONS ? keep_dying(k) : PITH_OK;
 }
 
+/* One walk over the steps in their order: each finds the shapes of its inputs bound. The cost is
+ * linear in the steps, but for the placing, which takes log n per slot. */
 pith_status pith__binding_make(pith__binding *binding, const pith__bind *how) {
     const pith__plan *plan = how->plan;
     size_t values = plan->value_count, memories = plan->devices->memory_count;

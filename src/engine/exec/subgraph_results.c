@@ -99,6 +99,9 @@ static pith_status copy_array(pith_tensor *sequence, pith__arena *arena, pith_er
     return PITH_OK;
 }
 
+/* Two arenas take turns: the results of the call before may be inputs of this one, so they are kept
+ * for one call more. Items of sequences are shared where they last long enough; else a loop that
+ * appends would copy all items in every iteration. */
 pith_status pith__kept_keep(pith__kept *k, pith_tensor *outputs, size_t count,
                             const pith_tensor *given, size_t given_count, pith_error *err) {
     pith__arena *arena = &k->turns[k->turn ^= 1];

@@ -1,4 +1,8 @@
-/* kernel.c - looking up the kernel table. */
+/* kernel.c - looking up the kernel table.
+ *
+ * The table is sorted by family and dtype number, as lint checks, so a look-up is a binary search.
+ * A level without a kernel of its own takes the next lower one's; the scalar level has all of them.
+ * Results are not cached: users look up once per plan or call. */
 #include "engine/kernels/kernel.h"
 
 #include <stdio.h>

@@ -302,6 +302,8 @@ static void read_window(const probe *p, pith__mask_form form, pith__mask *m) {
     if (last < p->keys - 1) m->window_right = last;
 }
 
+/* Every element of the computed mask against its assumed meaning. The numbers added to skipped keys
+ * are learned on the way: there is one for each reason, and a second one contradicts. */
 static bool agrees(const probe *p, pith__mask_form form, pith__mask *m) {
     for (int64_t b = 0; b < p->batch; b++) {
         for (int64_t q = 0; q < p->keys; q++) {

@@ -17,6 +17,8 @@ static void take_window(pith__skips *s, const pith__mask *mask) {
     s->window_right = skips_nearer(s->window_right, mask->window_right);
 }
 
+/* Masks combine if they read the same key mask, since the fused step has one input for it; their
+ * windows intersect. */
 bool pith__skips_add(pith__skips *skips, const pith__mask *mask, pith__mask_form form,
                      double number, bool replaces, int step) {
     bool window = mask->window_left >= 0 || mask->window_right >= 0;
@@ -108,6 +110,10 @@ static bool skips_numbers(const pith__skips *s, float *numbers, bool *replaced) 
     return true;
 }
 
+/* Three cases, by what a query that keeps no key ends up with. If no number is finite, the result
+ * is zeros or NaN. If all keys have the same number, so large that the scores vanish next to it,
+ * all keys weigh the same. Else the scores stay, with the numbers added to them; that cannot be
+ * said of a score that was replaced, where the numbers of others differ. */
 bool pith__skips_settle(const pith__skips *skips, bool zero_if_none, pith__none_left *none_left,
                         float *numbers) {
     const bool happens[] = { skips->key_mask, has_window(skips),

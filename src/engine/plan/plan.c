@@ -119,6 +119,7 @@ static pith_status add_residents(builder *b) {
     return PITH_OK;
 }
 
+/* Constants, and values that follow from the sizes of the inputs: no step makes them. */
 static pith_status find_known(builder *b) {
     size_t symbolic = 0;
     for (size_t i = 0; i < b->graph->value_count; i++)
@@ -179,6 +180,9 @@ static pith_status note_reads(builder *b, const pith__step *step, uint32_t packe
     return PITH_OK;
 }
 
+/* Lets the backend prepare a step: it sees types, constants that are aligned, and no contents of
+ * what it asks to have packed. Those are filled for all steps together, in parallel (plan_build).
+ */
 static pith_status prepare_step(builder *b, pith__step *step) {
     const pith__node *node = step->node;
     pith__arena scratch;
@@ -269,6 +273,9 @@ static void look_ahead(const builder *b) {
     }
 }
 
+/* The order matters: steps are placed before values are counted, since copies add some; constants
+ * are aligned after the steps have said how they read them; the packed forms get addresses after
+ * all were asked for, so that they lie in one block, and are filled last. */
 static pith_status plan_build(builder *b) {
     b->needed = pith__arena_array(b->arena, b->graph->value_count, sizeof *b->needed);
     if (!b->needed) return plan_out_of_memory(b);

@@ -213,6 +213,8 @@ static bool make_body(region *g) {
 
 /* ---- the step ---- */
 
+/* The step of the body: offsets, what it reads by token or by text, and what is the same for all
+ * texts, which are its captures. */
 static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
     pith__ragged *r = g->r;
     int count = 1 + g->input_count + g->capture_count;
@@ -240,6 +242,9 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
     return pith__ragged_set(r, g->last->outputs[0], node->outputs[0]);
 }
 
+/* Tries to make the node's only output by a body that runs text by text. The body grows backward
+ * from the node until it meets values that have a translation; false if one of them cannot be given
+ * to it. The cost is a walk over the graph for each node that has no translation of its own. */
 bool pith__ragged_each_text(pith__ragged *r, const pith__node *node) {
     const pith__value *out = node->output_count == 1 ? node->outputs[0] : NULL;
     if (!out || !pith__dtype_is_plain(out->type.dtype)) return false;

@@ -21,6 +21,9 @@ static bool ragged_out_of_memory(pith__ragged *r) {
     return false;
 }
 
+/* The form that a value of this type must have: which of its axes are the batch and the sequence.
+ * Any other size that is not a number makes it NONE, since such an axis could be batch * sequence.
+ */
 pith__ragged_form pith__ragged_form_of(const pith__ragged *r, const pith__type *type) {
     pith__ragged_form form = { .kind = PITH_RAGGED_NONE, .sequence = -1 };
     int sequences = 0;
@@ -111,6 +114,9 @@ static pith__value *change_axes(pith__ragged *r, const char *op_type, pith__valu
     return node ? node->outputs[0] : NULL;
 }
 
+/* An operand by token as another value by token needs it: packed rows first, and the rest axes
+ * aligned from the right, as broadcasting does. Axes that stand at the place of the batch go,
+ * missing ones in front are put in with size 1. */
 static pith__value *token_operand(pith__ragged *r, const pith__value *v,
                                   const pith__ragged_form *form, int rank) {
     const pith__ragged_form *own = &r->forms[v->id];
@@ -210,6 +216,9 @@ static pith__value *pair_sizes(pith__ragged *r, const pith__value *v) {
     return node->outputs[0];
 }
 
+/* A value that depends on pairs of positions alone, computed for the longest text by copying its
+ * nodes. Each value is copied once, so shared parts of a bias are not computed again for every
+ * reader. */
 pith__value *pith__ragged_pair(pith__ragged *r, const pith__value *v, int depth) {
     if (v->kind == PITH_VALUE_CONST) return constant(r, v);
     if (r->pairs[v->id]) return r->pairs[v->id];
@@ -277,6 +286,8 @@ static bool is_mask(const pith__value *v) {
     return pith__str_is(v->name, "attention_mask") || pith__str_is(v->name, "input_mask");
 }
 
+/* The inputs of the packed graph: ids by token, then positions and offsets. What a mask would say
+ * is known there (all ones), and position_ids are the positions. */
 static bool make_inputs(pith__ragged *r) {
     const pith__graph *from = r->from;
     r->to->inputs = pith__arena_array(r->to->arena, from->input_count + 2, sizeof *r->to->inputs);
@@ -328,6 +339,8 @@ static bool copy_node(pith__ragged *r, const pith__node *node) {
     return true;
 }
 
+/* In this order: sizes and pairs stay unmade until someone asks for them; constants are copied; the
+ * rest is up to the operator's rule. */
 static bool ragged_translate(pith__ragged *r, const pith__node *node) {
     bool sizes = true, pairs = true,
          constants = node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
@@ -370,6 +383,7 @@ static void find_culprit(pith__ragged *r, const pith__node *node) {
     }
 }
 
+/* only: indices of the wanted outputs; NULL: all. */
 static bool ragged_make_outputs(pith__ragged *r, const int *only, size_t count) {
     const pith__graph *from = r->from;
     pith__graph *to = r->to;
@@ -440,6 +454,8 @@ static pith_status explain(pith_str *reason, const pith__ragged *r, pith__arena 
     return reason->data ? PITH_OK : pith__fail_memory(r->err, 0);
 }
 
+/* Builds the packed graph next to the other one, which stays as it is. If it cannot be built,
+ * *ragged stays NULL and *reason names the node to blame; that is no failure. */
 pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int *outputs,
                               size_t count, pith__opt *o, pith__arena *arena) {
     const pith__graph *from = o->graph;

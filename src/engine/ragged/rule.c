@@ -1,4 +1,7 @@
-/* rule.c - finds the rule of an operator, and what rules share. */
+/* rule.c - finds the rule of an operator, and what rules share.
+ *
+ * A rule names its operators in one string of words. Rules say why they refuse (r->why), since that
+ * is what `inspect` tells the user; a refusal is no failure, r->status is. */
 #include "engine/ragged/rule.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* rule_gather.c - look-ups, and one token of each text. */
+/* rule_gather.c - look-ups, and one token of each text.
+ *
+ * A table that is looked up by token stays as it is. Taking one token of each text is spelled in
+ * three ways by exporters: an index along the sequence, GatherND over (batch, index), and Gather
+ * over flattened rows; all become a look-up at the text's offset plus the index. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"
@@ -23,7 +27,8 @@ static bool rule_gather_is_batch_range(const pith__ragged *r, const pith__value 
 static bool rule_gather_is_padded_start(const pith__ragged *r, const pith__value *v) {
     pith__node *mul = pith__match_maker(v, "Mul");
     pith__dim stride;
-    for (int i = 0; mul && i < 2; i++) {
+    if (!mul) return false;
+    for (int i = 0; i < 2; i++) {
         if (rule_gather_is_batch_range(r, mul->inputs[i]) &&
             pith__type_count(&mul->inputs[1 - i]->type) == 1 &&
             pith__type_elem(&mul->inputs[1 - i]->type, 0, &stride) &&
@@ -91,6 +96,8 @@ static bool rule_gather_is_flat_take(const pith__ragged *r, const pith__node *no
     return false;
 }
 
+/* Four cases: one token of each text, spelled over flattened rows; a look-up in a table by ids; the
+ * first or last token along the sequence; and an axis that is neither batch nor sequence. */
 static bool rule_gather(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0], *ids = node->inputs[1], *out = node->outputs[0];
     pith__ragged_form form = r->forms[x->id];
