@@ -235,9 +235,11 @@ pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, con
     pith__arena arena;
     pith__arena_init(&arena, &index->allocator);
     c.arena = &arena;
-    pith_status status = index->metric == PITH_METRIC_MAXSIM
-                             ? call_documents(&c, queries, count, err)
-                             : call_rows(&c, queries, count, err);
+    pith_status status;
+    if (index->metric == PITH_METRIC_MAXSIM)
+        status = call_documents(&c, queries, count, err);
+    else
+        status = call_rows(&c, queries, count, err);
     pith__arena_free(&arena);
     return status;
 }

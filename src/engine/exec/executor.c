@@ -441,10 +441,10 @@ pith_status pith__running_step(pith__running *r, pith_error *err) {
     const pith__bound_step *bound = &r->binding->steps[r->step];
     if (bound->mode == PITH_BOUND_SKIP) return PITH_OK;
     pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
-    if (bound->scratch_bytes)
-        run.scratch = e->options.separate
-                          ? r->binding->separate.slots[bound->scratch].data
-                          : (char *)e->level->buffers[step->memory].data + bound->scratch;
+    if (bound->scratch_bytes && e->options.separate)
+        run.scratch = r->binding->separate.slots[bound->scratch].data;
+    else if (bound->scratch_bytes)
+        run.scratch = (char *)e->level->buffers[step->memory].data + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
     pith__tail tail;

@@ -126,7 +126,7 @@ static bool mask_collect(cone *c, pith__value *v, bool *depends, int depth) {
 /* ---- computing the cone ---- */
 
 typedef struct probe {
-    const cone *c;
+    const cone *cone;
     pith__arena *arena;
     int64_t batch, keys;
     uint32_t pattern;         /* chooses the mask */
@@ -174,7 +174,7 @@ static pith_tensor *mask_new_tensor(probe *p, int dtype, int rank, const int64_t
 
 static int64_t shifted(const probe *p, int64_t x) {
     int64_t size = x < 0 ? -x : x;
-    if (size > p->c->largest || size < p->c->largest - CLUSTER) return x;
+    if (size > p->cone->largest || size < p->cone->largest - CLUSTER) return x;
     return x < 0 ? x + p->shift : x - p->shift;
 }
 
@@ -205,7 +205,7 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
         pith__dim d;
         if (!pith__type_elem(&v->type, i, &d)) return NULL;
         bool is_number = pith__dim_known(d);
-        d = pith__dim_eval(p->c->graph->dims, d, p->symbols);
+        d = pith__dim_eval(p->cone->graph->dims, d, p->symbols);
         if (!pith__dim_known(d)) return NULL;
         store(t, i, (double)(is_number ? shifted(p, d) : d));
     }
@@ -214,7 +214,7 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
 
 /* Runs the cone's nodes in graph order; false if one of them cannot run. */
 static bool compute(probe *p) {
-    const cone *c = p->c;
+    const cone *c = p->cone;
     const pith_tensor **tensors =
         pith__arena_array(p->arena, c->graph->value_count, sizeof *tensors);
     p->out_of_memory = !tensors;
@@ -340,7 +340,7 @@ static bool bind_symbols(const cone *c, pith__dim *symbols, int64_t batch, int64
 }
 
 static bool computes(probe *p, pith__mask_form form, pith__dim *symbols) {
-    return bind_symbols(p->c, symbols, p->batch, p->keys) && compute(p) && shape_fits(p, form);
+    return bind_symbols(p->cone, symbols, p->batch, p->keys) && compute(p) && shape_fits(p, form);
 }
 
 /* One probe: computes, and compares with *m; with `read`, *m's window is read from it first. */
@@ -356,7 +356,7 @@ static bool test_once(probe *p, pith__mask_form form, pith__mask *m, pith__dim *
 static bool test_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     enum { MIXED = 4 }; /* the first pattern that skips keys here and there */
     if (!test_once(p, form, m, symbols, true)) return false;
-    if (!p->c->input) return true;
+    if (!p->cone->input) return true;
     p->pattern = MIXED;
     bool yes = test_once(p, form, m, symbols, false);
     p->pattern = 0;
@@ -378,8 +378,8 @@ static bool mask_resolve(int64_t *side, const int64_t *seen, const int64_t *shif
 static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     static const int64_t sizes[SMALL_WINDOWS] = { 8, 11, 13 };
     int64_t left[SMALL_WINDOWS], right[SMALL_WINDOWS], shift[SMALL_WINDOWS];
-    const int64_t least = p->keys, largest = p->c->largest, second = p->c->second,
-                  table = p->c->table;
+    const int64_t least = p->keys, largest = p->cone->largest, second = p->cone->second,
+                  table = p->cone->table;
     if (table > TABLE_MAX) return false;
     p->keys = table + 1;
     if (table && !computes(p, form, symbols)) {
@@ -390,7 +390,7 @@ static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim
         p->keys = 2 * largest + 3 > least ? 2 * largest + 3 : least;
         return test_window(p, form, m, symbols);
     }
-    if (second > DIRECT_MAX || p->c->fixed) return false;
+    if (second > DIRECT_MAX || p->cone->fixed) return false;
     for (int i = 0; i < SMALL_WINDOWS; i++) {
         pith__mask found = *m;
         int64_t size = sizes[i] > second ? sizes[i] : second;
@@ -441,7 +441,7 @@ static pith_status test_meaning(bool *yes, const cone *c, pith__mask_form form, 
     pith__dim *symbols =
         pith__arena_array(arena, pith__dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
     if (!symbols) return pith__fail_memory(err, 0);
-    probe p = { .c = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
+    probe p = { .cone = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
     *yes = !c->positional || find_window(&p, form, m, symbols);
     p.batch = BATCH;
     p.keys = KEYS;

@@ -66,9 +66,9 @@ static pith_status align_constant(builder *b, const pith__value *value) {
 /* Large ones are looked at again when it is known who reads them. */
 static pith_status add_constant(builder *b, const pith__value *value) {
     b->constants[value->id] = value->type.data;
-    return is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data)
-               ? PITH_OK
-               : align_constant(b, value);
+    if (is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data))
+        return PITH_OK;
+    return align_constant(b, value);
 }
 
 static pith_status align_constants(builder *b) {
@@ -90,9 +90,8 @@ static pith_status add_shape(builder *b, const pith__value *value, void *data) {
     *t = (pith_tensor){ .data = data, .dtype = value->type.dtype, .rank = value->type.rank };
     for (int i = 0; i < t->rank; i++) t->dims[i] = value->type.dims[i];
     b->constants[value->id] = t;
-    return pith__dtype_bytes(t->dtype, pith__type_count(&value->type), &t->bytes)
-               ? PITH_OK
-               : plan_out_of_memory(b);
+    if (pith__dtype_bytes(t->dtype, pith__type_count(&value->type), &t->bytes)) return PITH_OK;
+    return plan_out_of_memory(b);
 }
 
 /* Constants that a step of a device reads go to its memory. */
@@ -224,9 +223,8 @@ static pith_status prepare_step(builder *b, pith__step *step) {
 out:
     pith__arena_free(&scratch);
     char place[256];
-    return status
-               ? pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place))
-               : PITH_OK;
+    if (!status) return PITH_OK;
+    return pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place));
 }
 
 static pith_status plan_ready_step(builder *b, uint32_t index) {

@@ -447,10 +447,11 @@ static void report_each_text(const pith__ragged *r, pith__report *report) {
 
 static pith_status explain(pith_str *reason, const pith__ragged *r, pith__arena *arena) {
     char place[256];
-    *reason = r->culprit
-                  ? pith__arena_printf(arena, "%s: %s",
-                                       pith__node_place(r->culprit, place, sizeof place), r->why)
-                  : pith__arena_printf(arena, "%s", r->why);
+    if (r->culprit)
+        *reason = pith__arena_printf(arena, "%s: %s",
+                                     pith__node_place(r->culprit, place, sizeof place), r->why);
+    else
+        *reason = pith__arena_printf(arena, "%s", r->why);
     return reason->data ? PITH_OK : pith__fail_memory(r->err, 0);
 }
 

@@ -52,15 +52,14 @@ static bool rule_gather_take_token(pith__ragged *r, const pith__value *x, const 
         return pith__ragged_refuse(r, "it does not take one token of each text");
     pith__value *slice_inputs[] = { r->offsets, pith__ragged_ints(r, &first, 1),
                                     pith__ragged_ints(r, &last, 1) };
-    pith__node *starts = slice_inputs[1] && slice_inputs[2]
-                             ? pith__ragged_emit(r, "", "Slice", slice_inputs, 3)
-                             : NULL;
-    pith__node *sum =
-        starts ? pith__ragged_emit(r, "", "Add", (pith__value *[]){ starts->outputs[0], at }, 2)
-               : NULL;
-    pith__node *taken =
-        sum ? pith__ragged_emit(r, "", "Gather", (pith__value *[]){ rows, sum->outputs[0] }, 2)
-            : NULL;
+    if (!slice_inputs[1] || !slice_inputs[2]) return false;
+    pith__node *starts = pith__ragged_emit(r, "", "Slice", slice_inputs, 3);
+    if (!starts) return false;
+    pith__value *add_inputs[] = { starts->outputs[0], at };
+    pith__node *sum = pith__ragged_emit(r, "", "Add", add_inputs, 2);
+    if (!sum) return false;
+    pith__value *gather_inputs[] = { rows, sum->outputs[0] };
+    pith__node *taken = pith__ragged_emit(r, "", "Gather", gather_inputs, 2);
     return taken && pith__ragged_set(r, out, taken->outputs[0]);
 }
 

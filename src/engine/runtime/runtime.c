@@ -67,9 +67,8 @@ pith_status pith__runner_run(const pith__runner *runner, pith_tensor *outputs,
 pith_status pith__runner_plan_bytes(const pith__runner *runner, size_t *bytes,
                                     const pith_tensor *inputs, int threads, pith_error *err) {
     *bytes = 0;
-    return runner->runtime->plan_bytes
-               ? runner->runtime->plan_bytes(runner->state, bytes, inputs, threads, err)
-               : PITH_OK;
+    if (!runner->runtime->plan_bytes) return PITH_OK;
+    return runner->runtime->plan_bytes(runner->state, bytes, inputs, threads, err);
 }
 
 void pith__runner_trace(const pith__runner *runner, pith__trace_fn *trace, void *context) {
