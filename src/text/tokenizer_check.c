@@ -1,12 +1,12 @@
-/* tokenizer_check.c - checks the tables of a loaded tokenizer: ids in range, strings inside of their
- * pool, added tokens findable both ways.
+/* tokenizer_check.c - checks the tables of a loaded tokenizer: ids in range, strings inside of
+ * their pool, added tokens findable both ways.
  *
  * The search for added tokens narrows a range of sorted patterns byte by byte, so it rests on three
  * things that are checked here: the order is sorted, `first` splits it by first byte, and every
- * entry is a token of that set. Builds with assertions call it for every tokenizer. A damaged frozen
- * tokenizer must pass or be refused before, so nothing is checked that only a right file has, such
- * as that each token is found under its id. Left out: the tables inside of models that have no
- * pith__vocab. */
+ * entry is a token of that set. Builds with assertions call it for every tokenizer. A damaged
+ * frozen tokenizer must pass or be refused before, so nothing is checked that only a right file
+ * has, such as that each token is found under its id. Left out: the tables inside of models that
+ * have no pith__vocab. */
 #include "text/added_tokens.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"

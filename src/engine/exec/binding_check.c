@@ -5,9 +5,9 @@
  * written over an input, and elementwise steps in the tail of another share a place on purpose:
  * they are joined into one holder, whose spans cover all of them. What is left must be disjoint, in
  * memory or in time; holders are visited by their first step, and only those that still live are
- * compared. Builds with assertions call it for every binding. Memory comes from the C library: tests
- * that count or refuse requests do not see those of a check. Not checked: what late steps are given
- * during a run, and bindings whose values have memory of their own (pith__bind.separate). */
+ * compared. Builds with assertions call it for every binding. Memory comes from the C library:
+ * tests that count or refuse requests do not see those of a check. Not checked: what late steps are
+ * given during a run, and bindings whose values have memory of their own (pith__bind.separate). */
 #include <stdlib.h>
 
 #include "engine/exec/branches.h"
