@@ -83,9 +83,12 @@ PITH_INLINE void depthwise_strip(const pith__depthwise *a, int64_t j, const int 
 /* row[0], row[2], … row[30], of which the row has n elements; +0 for others. */
 PITH_INLINE vf depthwise_even(const float *row, int64_t n) {
     if (n >= 32) return vf_even(vf_load(row), vf_load(row + 16));
-    size_t own = 16; /* of the first sixteen */
-    if (n < 16) own = n < 0 ? 0 : (size_t)n;
-    const vf low = vf_load_n(row, own);
+    size_t count = 16; /* of the first sixteen */
+    if (n < 0)
+        count = 0;
+    else if (n < 16)
+        count = (size_t)n;
+    const vf low = vf_load_n(row, count);
     return vf_even(low, n > 16 ? vf_load_n(row + 16, (size_t)(n - 16)) : vf_zero());
 }
 

@@ -137,9 +137,10 @@ PITH_INLINE float blocks_float(const uint8_t *a) {
 /* What the sums of a block begin with: the part of the zero points. */
 PITH_INLINE void blocks_start(const int rows, place at, const bool zeros, vi s[][PANELS]) {
     vi z[PANELS];
-    if (zeros) {
-        PITH_UNROLL
-        for (int p = 0; p < PANELS; p++) z[p] = vi_load_u8(at.zeros + p * at.w_panel);
+    PITH_UNROLL
+    for (int p = 0; p < PANELS; p++) {
+        if (!zeros) break;
+        z[p] = vi_load_u8(at.zeros + p * at.w_panel);
     }
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
@@ -360,10 +361,13 @@ void PITH_K(gemm_blocks_vnni_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t
     blocks_run(g, vnni_tiles, ROWS, m0, m1, n0, n1);
 }
 
+PITH_INLINE vf blocks_take_few(const float *x, int64_t n) {
+    return n > 0 ? vf_load_n(x, (size_t)n) : vf_zero();
+}
+
 /* Element n and those after it count as 0. */
 PITH_INLINE vf blocks_take(const float *x, int64_t n) {
-    if (n >= 16) return vf_load(x);
-    return n > 0 ? vf_load_n(x, (size_t)n) : vf_zero();
+    return n >= 16 ? vf_load(x) : blocks_take_few(x, n);
 }
 
 /* n numbers of a block of a row, n at most block. */
