@@ -32,7 +32,7 @@ static pith_status check_vocab(const pith__vocab *v, pith_error *err) {
     return PITH_OK;
 }
 
-static pith_status check_added_ids(const pith__added *added, pith_error *err) {
+static pith_status check_added_ids(const pith__added_tokens *added, pith_error *err) {
     for (size_t i = 0; i < added->count; i++) {
         const pith__added_token *token = &added->tokens[i];
         if (token->id < 0 || token->id > PITH_TOKEN_ID_MAX)
@@ -47,8 +47,9 @@ static pith_status check_added_ids(const pith__added *added, pith_error *err) {
     return PITH_OK;
 }
 
-static pith_status check_added_set(const pith__added *added, const pith__added_set *set,
-                                   uint32_t normalized, pith_error *err) {
+static pith_status check_added_set(const pith__added_tokens *added,
+                                   const pith__added_tokens_set *set, uint32_t normalized,
+                                   pith_error *err) {
     if (set->first[0] != 0 || set->first[256] != set->count || set->count > added->count)
         return tokenizer_wrong(err, "the first bytes do not cover the added tokens", set->count);
     for (int byte = 0; byte < 256; byte++) {
@@ -80,7 +81,8 @@ pith_status pith__tokenizer_check(const pith_tokenizer *t, pith_error *err) {
     if (t->unknown_id < -1 || t->unknown_id > PITH_TOKEN_ID_MAX)
         return tokenizer_wrong(err, "the id of unknown tokens is out of range", 0);
     if (t->model->token == pith__vocab_model_token) PITH_TRY(check_vocab(t->model_self, err));
-    PITH_TRY(check_added_ids(t->added, err));
-    PITH_TRY(check_added_set(t->added, &t->added->raw, 0, err));
-    return check_added_set(t->added, &t->added->normalized, PITH_ADDED_NORMALIZED, err);
+    PITH_TRY(check_added_ids(t->added_tokens, err));
+    PITH_TRY(check_added_set(t->added_tokens, &t->added_tokens->raw, 0, err));
+    return check_added_set(t->added_tokens, &t->added_tokens->normalized, PITH_ADDED_NORMALIZED,
+                           err);
 }

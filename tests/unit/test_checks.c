@@ -172,7 +172,7 @@ static void tokenizer_that_is_broken(void **state) {
     const pith_str bytes = { tokenizer_json, sizeof tokenizer_json - 1 };
     if (pith__tokenizer_load_bytes(&t, bytes, NULL, &arena, &err)) fail_msg("%s", err.message);
     assert_int_equal(pith__tokenizer_check(t, &err), PITH_OK);
-    pith__added *added = t->added;
+    pith__added_tokens *added = t->added_tokens;
     assert_int_equal(added->raw.count, 3);
 
     added->tokens[1].id = -5;

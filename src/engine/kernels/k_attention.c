@@ -77,9 +77,10 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
     vf scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY), most = infinity;
     *any = false;
     for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
-        for (; j < whole.to; j += 16, *any = true) {
-            if (!c->raw || j < whole.from) break;
+        while (c->raw && j >= whole.from && j < whole.to) {
             most = vf_max(most, vf_load(s + j));
+            j += 16;
+            *any = true;
         }
         if (j >= r.to) break;
         vf v = vf_load(s + j);

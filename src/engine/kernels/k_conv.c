@@ -54,12 +54,13 @@ PITH_INLINE void conv_tile(const pith__conv *c, const int maps, const int panels
     }
     const int64_t *offset = c->offsets;
     int64_t left = c->k;
-    for (; left >= STEPS; left -= STEPS, offset += STEPS) {
-        if (STEPS == 1 || panels < PANELS || n > 0) break;
+    while (STEPS > 1 && panels == PANELS && n == 0 && left >= STEPS) {
         PITH_UNROLL
         for (int s = 0; s < STEPS; s++)
             conv_step(maps, panels, n, weights + s * PITH_GEMM_PANEL, x + offset[s], sum);
         weights += STEPS * PITH_GEMM_PANEL;
+        left -= STEPS;
+        offset += STEPS;
     }
     for (; left > 0; left--, offset++, weights += PITH_GEMM_PANEL)
         conv_step(maps, panels, n, weights, x + *offset, sum);
