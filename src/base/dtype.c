@@ -1,4 +1,8 @@
-/* dtype.c - the table of element types, by number. */
+/* dtype.c - the table of element types, by number.
+ *
+ * Numbers are those of ONNX, so a model's number is an index; every question about a type is
+ * answered from the table, and an unknown number is row 0. Sizes pass checked arithmetic. The sizes
+ * of an empty shape are multiplied without its zeros, since its strides must fit too. */
 #include "base/dtype.h"
 
 #include <string.h>
@@ -82,6 +86,12 @@ bool pith__dtype_is_plain(int dtype) {
 
 bool pith__dtype_is_float(int dtype) { return types[dtype_known(dtype)].kind == FLOAT; }
 
+size_t pith__dtype_alignment(int dtype) {
+    const size_t bytes = (size_t)pith__dtype_bits(dtype) / 8;
+    if (bytes > 8) return 8;
+    return bytes ? bytes : 1;
+}
+
 bool pith__dtype_is_int(int dtype) { return types[dtype_known(dtype)].kind == INT; }
 
 /* Bytes of the widest element, rounded up generously. A tensor's strides in bytes must fit int64,
@@ -99,7 +109,8 @@ int64_t pith__dims_count(const int64_t *dims, int rank) {
             overflow = true;
     }
     if (zero && count > INT64_MAX / WIDEST) overflow = true;
-    return overflow ? -1 : zero ? 0 : count;
+    if (overflow) return -1;
+    return zero ? 0 : count;
 }
 
 bool pith__dtype_bytes(int dtype, int64_t count, size_t *bytes) {

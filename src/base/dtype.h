@@ -9,6 +9,8 @@
 /* Returns the bits of one element (4 for U4, 128 for a string, which is a pith_str), or 0 for an
  * unknown dtype. */
 int pith__dtype_bits(int dtype);
+/* Where an element may lie in memory: its size in bytes, at least 1 and at most 8. */
+size_t pith__dtype_alignment(int dtype);
 const char *pith__dtype_name(int dtype); /* NumPy's name, such as "float32"; else "unknown" */
 /* As the lists of select/ and of selective builds have it, such as "f32"; NumPy's name where they
  * have none. */

@@ -141,8 +141,10 @@ uint16_t pith__bf16_of_f32(float x) {
 }
 
 float pith__f32_of_f8(uint8_t bits, int dtype) {
-    if (dtype == PITH_F8E8M0)
-        return float_of(bits == 0xFF ? 0x7FC00000u : bits ? (uint32_t)bits << 23 : 0x00400000u);
+    if (dtype == PITH_F8E8M0) { /* an exponent alone: 255 is NaN, 0 a subnormal number */
+        if (bits == 0xFF) return float_of(0x7FC00000u);
+        return float_of(bits ? (uint32_t)bits << 23 : 0x00400000u);
+    }
     return half_decode(bits, format_of(dtype));
 }
 

@@ -162,9 +162,13 @@ static void bmp_put(bmp_runs *r, int index) {
 
 /* Pixel i of bytes that hold one or two each. */
 static int bmp_index(const bmp_file *b, const uint8_t *from, int i) {
-    return b->bits == 8 ? from[i] : i % 2 ? from[i / 2] & 15 : from[i / 2] >> 4;
+    if (b->bits == 8) return from[i];
+    return i % 2 ? from[i / 2] & 15 : from[i / 2] >> 4;
 }
 
+/* Run-length coded pixels: pairs of a count and an index; count 0 is an escape (0: end of the row,
+ * 1: end of the picture, 2: a jump, n: n indices as they are, filled up to two bytes). Pixels that
+ * are jumped over have the first colour, and what leaves the picture is dropped. */
 static pith_image_outcome bmp_unpack(const bmp_file *b, uint8_t *to) {
     bmp_runs r = { b, to, 0, 0 };
     const uint8_t *data = b->call->data;
@@ -174,15 +178,13 @@ static pith_image_outcome bmp_unpack(const bmp_file *b, uint8_t *to) {
         if (at + 2 > size) return bmp_cut_off(b);
         const int count = data[at], command = data[at + 1];
         at += 2;
-        const int bytes = count          ? 0
-                          : command == 2 ? 2
-                          : command < 3  ? 0
-                                         : (b->bits == 8 ? command : (command + 1) / 2);
+        const int pixels_as_they_are = !count && command > 2 ? command : 0;
+        int bytes = b->bits == 8 ? pixels_as_they_are : (pixels_as_they_are + 1) / 2;
+        if (!count && command == 2) bytes = 2;
         if (at + bytes > size) return bmp_cut_off(b);
         for (int i = 0; i < count; i++)
             bmp_put(&r, bmp_index(b, data + at - 1, b->bits == 8 ? 0 : i % 2));
-        for (int i = 0; !count && command > 2 && i < command; i++)
-            bmp_put(&r, bmp_index(b, data + at, i));
+        for (int i = 0; i < pixels_as_they_are; i++) bmp_put(&r, bmp_index(b, data + at, i));
         if (!count && command == 0) r.x = 0, r.y++;
         if (!count && command == 1) break;
         if (!count && command == 2) r.x += data[at], r.y += data[at + 1];

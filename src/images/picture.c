@@ -64,7 +64,7 @@ static uint8_t picture_luma(const uint8_t *rgb) {
 static inline void picture_convert_pixel(uint8_t *to, int to_channels, const uint8_t *from,
                                          int from_channels) {
     uint8_t rgba[4] = { from[0], from[0], from[0], 255 };
-    for (int c = 1; from_channels > 1 && c < from_channels; c++) rgba[c] = from[c];
+    for (int c = 1; c < from_channels; c++) rgba[c] = from[c];
     if (to_channels == 1)
         to[0] = from_channels == 1 ? from[0] : picture_luma(rgba);
     else

@@ -18,7 +18,8 @@ int pith__profile_channels(const uint8_t *profile, size_t size) {
     const uint64_t said = (uint64_t)profile[0] << 24 | (uint64_t)profile[1] << 16 |
                           (uint64_t)profile[2] << 8 | profile[3];
     if (said < PROFILE_HEADER || said > size) return -1;
-    return !memcmp(profile + 16, "RGB ", 4) ? 3 : !memcmp(profile + 16, "GRAY", 4) ? 1 : 0;
+    if (!memcmp(profile + 16, "RGB ", 4)) return 3;
+    return !memcmp(profile + 16, "GRAY", 4) ? 1 : 0;
 }
 
 static double details_dots(double dots) {

@@ -1,4 +1,7 @@
-/* picture_format.c - formats by their first bytes. File names are never looked at. */
+/* picture_format.c - formats by their first bytes. File names are never looked at.
+ *
+ * The table has formats that no decoder reads, too, so that an error can name them. The first row
+ * that fits wins; rows of one format have the same name. */
 #include "images/picture_format.h"
 
 #include <string.h>

@@ -50,8 +50,9 @@ static pith_status plan_make(processor_plan *plan, const pith_image_processor *p
     int32_t square = 0;
     PITH_TRY(plan_resize(plan, &square, p, width, height, err));
     pith__resize_window *w = &plan->window;
-    plan->width = square ? square : p->do_crop ? p->crop_size.width : w->whole_width;
-    plan->height = square ? square : p->do_crop ? p->crop_size.height : w->whole_height;
+    plan->width = p->do_crop ? p->crop_size.width : w->whole_width;
+    plan->height = p->do_crop ? p->crop_size.height : w->whole_height;
+    if (square) plan->width = plan->height = square;
     if ((uint64_t)plan->width * (uint64_t)plan->height > PITH_IMAGE_MAX_PIXELS)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the result would have %d x %d pixels, %d are the most", plan->width,
@@ -86,15 +87,17 @@ static void values_write(float *values, const pith_image_processor *p, const pro
     const pith__resize_window *w = &plan->window;
     for (int c = 0; c < 3; c++) {
         const float *table = p->values[c];
-        int from = channels == 1 ? 0 : p->do_flip ? 2 - c : c;
+        int from = 0;
+        if (channels > 1) from = p->do_flip ? 2 - c : c;
         for (int32_t y = 0; y < plan->height; y++, values += plan->width) {
             int32_t line = y - plan->top;
             bool inside = line >= 0 && line < w->height;
             if (!inside || w->width < plan->width)
                 for (int32_t x = 0; x < plan->width; x++) values[x] = table[0];
+            if (!inside) continue;
             const uint8_t *pixel =
-                pixels + (size_t)(inside ? line : 0) * (size_t)w->width * (size_t)channels + from;
-            for (int32_t x = 0; inside && x < w->width; x++, pixel += channels)
+                pixels + (size_t)line * (size_t)w->width * (size_t)channels + from;
+            for (int32_t x = 0; x < w->width; x++, pixel += channels)
                 values[plan->left + x] = table[*pixel];
         }
     }

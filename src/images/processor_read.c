@@ -41,6 +41,14 @@ static int32_t processor_read_edge(pith__json *j) {
     return (int32_t)n;
 }
 
+/* The edge of a size that has this name, or NULL. */
+static int32_t *processor_edge(pith__processor_size *size, pith_str key) {
+    if (pith__str_is(key, "height")) return &size->height;
+    if (pith__str_is(key, "width")) return &size->width;
+    if (pith__str_is(key, "shortest_edge")) return &size->shortest;
+    return pith__str_is(key, "longest_edge") ? &size->longest : NULL;
+}
+
 /* One number, [height, width], or an object. True if it says anything. */
 static bool processor_read_size(pith__processor_size *size, bool *number, pith__json *j) {
     pith_str key;
@@ -65,11 +73,7 @@ static bool processor_read_size(pith__processor_size *size, bool *number, pith__
     default:
         pith__json_object(j);
         while (pith__json_next_key(j, &key)) {
-            int32_t *edge = pith__str_is(key, "height")          ? &size->height
-                            : pith__str_is(key, "width")         ? &size->width
-                            : pith__str_is(key, "shortest_edge") ? &size->shortest
-                            : pith__str_is(key, "longest_edge")  ? &size->longest
-                                                                 : NULL;
+            int32_t *edge = processor_edge(size, key);
             if (pith__json_null(j)) continue;
             if (!edge)
                 pith__json_fail(j, PITH_ERR_UNSUPPORTED,
@@ -143,18 +147,22 @@ static void processor_read_other(processor_file *f, pith_str key) {
     }
 }
 
+/* The setting of this name that is true or false, or NULL. */
+static int *processor_flag(processor_file *f, pith_str key) {
+    if (pith__str_is(key, "do_resize")) return &f->do_resize;
+    if (pith__str_is(key, "do_center_crop")) return &f->do_crop;
+    if (pith__str_is(key, "do_rescale")) return &f->do_rescale;
+    if (pith__str_is(key, "do_normalize")) return &f->do_normalize;
+    if (pith__str_is(key, "do_flip_channel_order")) return &f->do_flip;
+    if (pith__str_is(key, "rescale_offset")) return &f->offset;
+    return pith__str_is(key, "include_top") ? &f->top : NULL;
+}
+
 static void processor_read_key(processor_file *f, pith_str key) {
     pith__json *j = f->j;
     pith_image_processor *p = f->p;
     bool number;
-    int *flag = pith__str_is(key, "do_resize")               ? &f->do_resize
-                : pith__str_is(key, "do_center_crop")        ? &f->do_crop
-                : pith__str_is(key, "do_rescale")            ? &f->do_rescale
-                : pith__str_is(key, "do_normalize")          ? &f->do_normalize
-                : pith__str_is(key, "do_flip_channel_order") ? &f->do_flip
-                : pith__str_is(key, "rescale_offset")        ? &f->offset
-                : pith__str_is(key, "include_top")           ? &f->top
-                                                             : NULL;
+    int *flag = processor_flag(f, key);
     if (flag) {
         *flag = processor_read_flag(j);
     } else if (pith__str_is(key, "size")) {
@@ -245,15 +253,18 @@ static pith_status processor_check_sizes(const pith_image_processor *p, const ch
     const pith__processor_size *size = &p->size;
     const pith__size_rule rule = p->kind->rule;
     bool both = size->height && size->width, edge = size->shortest != 0;
-    bool fits = rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH ? both && !edge && !size->longest
-                : rule == PITH_SIZE_CONVNEXT                      ? edge && !both
-                                                                  : edge != both;
+    bool fits = edge != both;
+    const char *needs = "shortest_edge, or height and width";
+    if (rule == PITH_SIZE_CONVNEXT) {
+        fits = edge && !both;
+        needs = "shortest_edge";
+    } else if (rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH) {
+        fits = both && !edge && !size->longest;
+        needs = "height and width";
+    }
     if (p->do_resize && !fits)
         return pith__fail(err, PITH_ERR_FORMAT, "%s: size: %sImageProcessor needs %s", path,
-                          p->kind->name,
-                          rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH ? "height and width"
-                          : rule == PITH_SIZE_CONVNEXT                      ? "shortest_edge"
-                                                       : "shortest_edge, or height and width");
+                          p->kind->name, needs);
     if (p->do_crop && !(p->crop_size.height && p->crop_size.width))
         return pith__fail(err, PITH_ERR_FORMAT, "%s: crop_size: height and width are needed", path);
     if (!(p->crop_pct > 0))

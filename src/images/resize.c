@@ -114,7 +114,8 @@ static int32_t axis_weights(int32_t *weights, int32_t *first, const resize_axis 
 
 static inline uint8_t resize_byte(int32_t sum) {
     sum >>= PLACES;
-    return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+    if (sum < 0) sum = 0;
+    return (uint8_t)(sum > 255 ? 255 : sum);
 }
 
 /* ---- both axes ---- */
@@ -158,7 +159,8 @@ static void row_premultiply(uint8_t *to, const uint8_t *from, int32_t count) {
 static void row_divide(uint8_t *pixels, int32_t count) {
     for (int32_t i = 0; i < count; i++, pixels += 4) {
         uint32_t alpha = pixels[3];
-        for (int c = 0; c < 3 && alpha != 0 && alpha != 255; c++) {
+        if (alpha == 0 || alpha == 255) continue;
+        for (int c = 0; c < 3; c++) {
             uint32_t v = 255u * pixels[c] / alpha;
             pixels[c] = (uint8_t)(v > 255 ? 255 : v);
         }
@@ -329,9 +331,8 @@ static pith_status prepare_along(resizer *r, pith__arena *arena, pith_error *err
 
 static pith_status prepare_down(resizer *r, pith__arena *arena, pith_error *err) {
     /* Twice what a row needs: rows that stay are moved once in as many rows. */
-    r->capacity = r->y.taps < 4                      ? 8
-                  : r->y.taps > r->image->height / 2 ? r->image->height
-                                                     : r->y.taps * 2;
+    r->capacity = r->y.taps > r->image->height / 2 ? r->image->height : r->y.taps * 2;
+    if (r->y.taps < 4) r->capacity = 8;
     r->y.exact = pith__arena_array(arena, (size_t)r->y.taps, sizeof *r->y.exact);
     r->y_weights = pith__arena_array(arena, (size_t)r->y.taps, sizeof *r->y_weights);
     r->sums = pith__arena_array(arena, r->middle, sizeof *r->sums);

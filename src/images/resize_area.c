@@ -24,7 +24,8 @@ typedef struct area_side {
 static const double area_least = 1e-3;
 
 static int32_t area_within(int64_t x, int32_t size) {
-    return (int32_t)(x < 0 ? 0 : x > size ? size : x);
+    if (x < 0) return 0;
+    return x > size ? size : (int32_t)x;
 }
 
 /* The mean of what [place * scale, (place + 1) * scale) covers. Returns the number of pixels;

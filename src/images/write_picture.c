@@ -1,4 +1,8 @@
-/* write_picture.c - pictures as files, by the module's encoders. */
+/* write_picture.c - pictures as files, by the module's encoders.
+ *
+ * Encoders write through a callback, so a file is never whole in memory. What a format cannot hold
+ * (grey, alpha) is converted before; what must not be lost silently, such as a colour profile for
+ * other channels, is an error. */
 #include <string.h>
 
 #include "base/caller_options.h"
@@ -26,7 +30,8 @@ static int encode_write(pith_image_encode_call *call, const void *data, size_t s
 
 static pith_status encode_find(const pith_image_codec **codec, const pith_image_encode_options *o,
                                pith_error *err) {
-    for (size_t i = 0; o->format && i < sizeof encode_formats / sizeof *encode_formats; i++)
+    const size_t count = o->format ? sizeof encode_formats / sizeof *encode_formats : 0;
+    for (size_t i = 0; i < count; i++)
         if (!strcmp(encode_formats[i].given, o->format)) {
             PITH_TRY(pith__picture_codec(codec, encode_formats[i].codec, o->module_path, err));
             if ((*codec)->encode) return PITH_OK;
@@ -42,6 +47,13 @@ static uint32_t encode_channels(const pith_image_codec *codec, const pith_image 
     return codec->encodes & 1u << image->channels ? (uint32_t)image->channels : 3;
 }
 
+/* What a profile of so many channels is for; see pith__profile_channels. */
+static const char *encode_profile_use(int channels) {
+    if (channels < 0) return "damaged";
+    if (channels == 1) return "for grey";
+    return channels == 3 ? "for RGB" : "for other colours than grey and RGB";
+}
+
 static pith_status encode_details(pith_image_encode_call *call, const pith_image_details *details,
                                   pith_error *err) {
     if (!details) return PITH_OK;
@@ -51,11 +63,7 @@ static pith_status encode_details(pith_image_encode_call *call, const pith_image
     if (channels != (call->channels == 1 ? 1 : 3))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the colour profile is %s; the picture has %u channels",
-                          channels < 0    ? "damaged"
-                          : channels == 1 ? "for grey"
-                          : channels == 3 ? "for RGB"
-                                          : "for other colours than grey and RGB",
-                          call->channels);
+                          encode_profile_use(channels), call->channels);
     call->profile = details->profile;
     call->profile_size = details->profile_size;
     return PITH_OK;

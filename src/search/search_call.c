@@ -200,7 +200,8 @@ static pith_status call_check(const pith_search_index *x, const pith_search_opti
         pith__mul_overflows(bytes, sizeof(pith_hit), &bytes))
         return pith__fail(err, PITH_ERR_ARGUMENT, "%zu hits of %zu queries are larger than memory",
                           k, count);
-    for (size_t i = 0; o->query_offsets && i < count; i++) {
+    const size_t ranges = o->query_offsets ? count : 0;
+    for (size_t i = 0; i < ranges; i++) {
         last = o->query_offsets[i + 1];
         if (last < o->query_offsets[i])
             return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -234,9 +235,11 @@ pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, con
     pith__arena arena;
     pith__arena_init(&arena, &index->allocator);
     c.arena = &arena;
-    pith_status status = index->metric == PITH_METRIC_MAXSIM
-                             ? call_documents(&c, queries, count, err)
-                             : call_rows(&c, queries, count, err);
+    pith_status status;
+    if (index->metric == PITH_METRIC_MAXSIM)
+        status = call_documents(&c, queries, count, err);
+    else
+        status = call_rows(&c, queries, count, err);
     pith__arena_free(&arena);
     return status;
 }

@@ -67,9 +67,10 @@ static void copy_one(pith_search_index *x, size_t row, const float *values) {
     float sumsq;
     PITH_KERNEL_FIND(pith__scores_fn, "scores_sumsq", PITH_F32, pith__cpu_get()->isa)
     (&(pith__scores){ .rows = values, .row_count = 1, .dim = x->dim, .scores = &sumsq });
-    x->copy.factors[row] = x->metric == PITH_METRIC_COSINE ? scale * pith__search_unit(sumsq)
-                           : x->metric == PITH_METRIC_L2   ? 2 * scale
-                                                           : scale;
+    float factor = scale;
+    if (x->metric == PITH_METRIC_COSINE) factor = scale * pith__search_unit(sumsq);
+    if (x->metric == PITH_METRIC_L2) factor = 2 * scale;
+    x->copy.factors[row] = factor;
     if (x->copy.shifts) x->copy.shifts[row] = -sumsq;
 }
 

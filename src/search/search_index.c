@@ -1,4 +1,8 @@
-/* search_index.c - making an index and freeing it. */
+/* search_index.c - making an index and freeing it.
+ *
+ * An index is a view of the caller's rows and what follows from them. Options are checked together,
+ * then rows, then offsets, so that an error names the first thing that is wrong; nothing is
+ * allocated before. */
 #include <limits.h>
 #include <stdint.h>
 
@@ -119,6 +123,8 @@ static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
     return pith__lacks_check(&lacks, err);
 }
 
+/* Everything is checked here, kernels included, so that a search meets no fault of the index. Rows
+ * stay the caller's; only a first pass has a copy of them, in another form. */
 pith_status pith__search_index_make(pith_search_index **index, const void *rows, size_t count,
                                     size_t dim, const pith_search_index_options *options,
                                     pith_error *err) {

@@ -23,6 +23,10 @@ static void maxsim_most(float *most, pith__search_room *inner, const pith_search
     }
 }
 
+/* A document's score: for each row of the query its best score with any row of the document,
+ * summed. Rows of the query are taken PITH_SEARCH_MAXSIM_ROWS at a time, whose maxima lie on the
+ * stack; a document is read once for each such part. Documents without rows are worse than all
+ * others. */
 void pith__search_maxsim(pith__search_room *room, pith__search_room *inner,
                          const pith__search_scan *scan, size_t item, size_t n) {
     const pith_search_index *x = scan->index;

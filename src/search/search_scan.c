@@ -28,7 +28,10 @@ typedef struct scan_job {
 /* A list that is full passes over most scores by one comparison. */
 static void scan_offer(pith__top *top, const float *scores, size_t item, size_t n) {
     size_t i = 0;
-    for (; i < n && top->count < top->k; i++) pith__top_put(top, (int64_t)(item + i), scores[i]);
+    for (; i < n; i++) {
+        if (top->count >= top->k) break;
+        pith__top_put(top, (int64_t)(item + i), scores[i]);
+    }
     for (; i < n; i++)
         if (!(scores[i] < top->hits[0].score)) pith__top_offer(top, (int64_t)(item + i), scores[i]);
 }
@@ -61,7 +64,8 @@ static bool scan_tops(pith__top *tops, pith__arena *arena, size_t lists, size_t 
 static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__search_scan *s,
                          size_t threads) {
     scan_worker *w = pith__arena_array(arena, threads, sizeof *w);
-    for (size_t t = 0; w && t < threads; t++) {
+    if (!w) return false;
+    for (size_t t = 0; t < threads; t++) {
         w[t].tops = pith__arena_array(arena, s->lists, sizeof *w[t].tops);
         if (!w[t].tops || !scan_tops(w[t].tops, arena, s->lists, s->k)) return false;
         if (!pith__search_room_get(&w[t].room, arena, s->lists, s->block)) return false;
@@ -70,7 +74,7 @@ static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__
             return false;
     }
     *workers = w;
-    return w != NULL;
+    return true;
 }
 
 /* The lists of all threads into those of the first one, which become the result. */
@@ -86,6 +90,9 @@ static void scan_merge(pith__top *tops, const scan_worker *workers, size_t lists
     }
 }
 
+/* Items are cut into parts of about SCAN_PART_BYTES, whole blocks each, which threads draw. Every
+ * thread keeps lists of its own, one per query, and they are merged at the end: equal scores are
+ * ordered by index, so the result does not depend on who drew what. */
 pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
                                   const pith__search_scan *scan, pith_error *err) {
     scan_job job = { .scan = scan };
@@ -93,9 +100,8 @@ pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
         scan->item_bytes < SCAN_PART_BYTES ? SCAN_PART_BYTES / (scan->item_bytes + 1) : 1;
     job.part_items = (per_part + scan->block - 1) / scan->block * scan->block;
     const size_t parts = scan->items / job.part_items + (scan->items % job.part_items != 0);
-    const size_t threads = (size_t)scan->threads < parts ? (size_t)scan->threads
-                           : parts                       ? parts
-                                                         : 1;
+    size_t threads = (size_t)scan->threads < parts ? (size_t)scan->threads : parts;
+    if (!parts) threads = 1;
     if (!scan_workers(&job.workers, arena, scan, threads))
         return pith__fail(err, PITH_ERR_MEMORY,
                           "out of memory for the best %zu of %zu queries on %zu threads", scan->k,

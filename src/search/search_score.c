@@ -121,10 +121,10 @@ static void score_bits(pith__search_room *room, const pith_search_index *x,
         for (size_t r = 0; r < n; r++) {
             const int64_t differ = room->sums[i * room->stride + r];
             const float dot = (float)((int64_t)x->dim - 2 * differ);
-            room->scores[i * room->stride + r] =
-                x->metric == PITH_METRIC_COSINE ? dot / (float)x->dim
-                : x->metric == PITH_METRIC_L2   ? -2 * sqrtf((float)differ)
-                                                : dot;
+            float score = dot;
+            if (x->metric == PITH_METRIC_COSINE) score = dot / (float)x->dim;
+            if (x->metric == PITH_METRIC_L2) score = -2 * sqrtf((float)differ);
+            room->scores[i * room->stride + r] = score;
         }
     }
 }

@@ -42,6 +42,9 @@ pith_status pith__tokenizer_freeze(pith_str *frozen, const pith_tokenizer *token
 pith_status pith__tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,
                                         const pith_open_options *options, pith__arena *arena,
                                         pith_error *err);
+/* Checks that ids and strings are inside of their tables, and that added tokens are sorted as their
+ * search needs them. Builds with assertions check every tokenizer. Fails with PITH_ERR_FORMAT. */
+pith_status pith__tokenizer_check(const pith_tokenizer *tokenizer, pith_error *err);
 /* Frees the buffers of calls; the arena's memory stays the caller's. NULL is allowed. */
 void pith__tokenizer_unload(pith_tokenizer *tokenizer);
 /* Frees the buffers kept for the next call. Thread-safe. */

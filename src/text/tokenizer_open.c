@@ -3,6 +3,8 @@
  * tokenizer.json is one source among others (select/tokenizers.def lists them). Every source ends
  * in the same list of steps. The file is not needed after loading: tables are copies in the
  * tokenizer's arena. */
+#include <assert.h>
+
 #include "base/left_out_pieces.h"
 #include "base/piece_listener.h"
 #include "text/added_tokens.h"
@@ -572,6 +574,7 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, uns
         if (err) *err = own;
         return status;
     }
+    assert(pith__tokenizer_check(loader.tokenizer, NULL) != PITH_ERR_FORMAT);
     *tokenizer = loader.tokenizer;
     return PITH_OK;
 }

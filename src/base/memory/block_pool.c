@@ -63,7 +63,8 @@ static pith__pooled pool_remove(pith__pool *pool, size_t index) {
 }
 
 static size_t pool_fit(const pith__pool *pool, size_t bytes) {
-    size_t spare = POOL_EXACT ? 0 : bytes < SMALL ? bytes * SPARE_SMALL : bytes / SPARE_PART;
+    size_t spare = bytes < SMALL ? bytes * SPARE_SMALL : bytes / SPARE_PART;
+    if (POOL_EXACT) spare = 0;
     size_t most = bytes + spare, best = pool->count;
     for (size_t i = 0; i < pool->count; i++) {
         size_t has = pool->items[i].bytes;

@@ -77,12 +77,26 @@ static void chunk_free(pith__arena *arena, struct pith__arena_chunk **link) {
     pith__memory_free(arena->allocator, chunk);
 }
 
+/* The total bounds the walk, so that a list in a circle ends too. A chunk of its own lies behind
+ * the head it was made for, and began where that head stood. */
+bool pith__arena_check(const pith__arena *arena) {
+    size_t left = arena->total;
+    for (const struct pith__arena_chunk *c = arena->chunks; c; c = c->next) {
+        if (left < sizeof *c || left - sizeof *c < c->size || c->used > c->size) return false;
+        left -= sizeof *c + c->size;
+        if (c->at % STEP) return false;
+    }
+    return left == 0;
+}
+
 void pith__arena_free(pith__arena *arena) {
+    assert(pith__arena_check(arena));
     while (arena->chunks) chunk_free(arena, &arena->chunks);
 }
 
 void pith__arena_reset(pith__arena *arena) {
     struct pith__arena_chunk *largest = arena->chunks;
+    assert(pith__arena_check(arena));
     if (!largest) return;
     for (struct pith__arena_chunk *c = largest->next; c; c = c->next)
         if (c->size > largest->size) largest = c;
@@ -102,6 +116,7 @@ pith__arena_mark pith__arena_get_mark(const pith__arena *arena) {
 }
 
 void pith__arena_rewind(pith__arena *arena, pith__arena_mark mark) {
+    assert(pith__arena_check(arena));
     while (arena->chunks != mark.chunk) chunk_free(arena, &arena->chunks);
     if (!mark.chunk) return;
     while (mark.chunk->next && mark.chunk->next->at > mark.used)
@@ -109,6 +124,10 @@ void pith__arena_rewind(pith__arena *arena, pith__arena_mark mark) {
     mark.chunk->used = mark.used;
 }
 
+/* Three steps: the rest of the head; a chunk of its own behind the head, if the request is large
+ * and the head has room left (see above); a new head. Chunks double with the total, so there are
+ * few of them and at most half is wasted. Near the arena's limit a chunk is no larger than the
+ * request. */
 static void *alloc_aligned(pith__arena *arena, size_t bytes, size_t alignment) {
     struct pith__arena_chunk *head = arena->chunks;
     if (head) {
@@ -118,9 +137,9 @@ static void *alloc_aligned(pith__arena *arena, size_t bytes, size_t alignment) {
             return head->data + begin;
         }
     }
-    size_t next = arena->total < CHUNK_MIN   ? CHUNK_MIN
-                  : arena->total > CHUNK_MAX ? CHUNK_MAX
-                                             : arena->total;
+    size_t next = arena->total;
+    if (next < CHUNK_MIN) next = CHUNK_MIN;
+    if (next > CHUNK_MAX) next = CHUNK_MAX;
     bool own = head && bytes > next / 4 && head->size - head->used >= 2 * STEP;
     bool tight =
         arena->limit && arena->limit - arena->total < next + sizeof(struct pith__arena_chunk);

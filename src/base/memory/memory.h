@@ -43,6 +43,9 @@ void pith__arena_reset(pith__arena *arena); /* forgets everything but keeps the 
 pith__arena_mark pith__arena_get_mark(const pith__arena *arena);
 /* forgets what came after the mark */
 void pith__arena_rewind(pith__arena *arena, pith__arena_mark mark);
+/* True if the chunks are linked, no more of each is in use than it has, and their sizes are the
+ * total. Builds with assertions check whatever is reset, rewound or freed. */
+bool pith__arena_check(const pith__arena *arena);
 
 /* Returns uninitialised memory aligned to 16 bytes, or NULL if memory is out. Zero bytes give a
  * valid pointer. */

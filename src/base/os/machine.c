@@ -41,7 +41,8 @@ static size_t cache_size(int level) {
         if (!read_small(path, text, sizeof text)) continue;
         char *unit;
         size_t bytes = strtoul(text, &unit, 10);
-        return bytes << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+        if (*unit == 'K') return bytes << 10;
+        return *unit == 'M' ? bytes << 20 : bytes;
     }
     return 0;
 }
@@ -120,7 +121,7 @@ void pith__machine_read(pith__cpu *cpu) {
     const size_t l1d = cache_size(1), l2 = cache_size(2), l3 = cache_size(3);
     if (l1d) cpu->l1d = l1d;
     if (l2) cpu->l2 = l2;
-    cpu->l3 = l3 ? l3 : cpu->l2 > cpu->l3 ? cpu->l2 : cpu->l3;
+    if (l3 || cpu->l2 > cpu->l3) cpu->l3 = l3 ? l3 : cpu->l2;
     cpu->quota = pith__cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
     cpu->allowed = affinity_count();
     cpu->threads = cpu->quota && cpu->quota < cpu->allowed ? cpu->quota : cpu->allowed;

@@ -91,6 +91,8 @@ static bool threads_draw(_Atomic uint64_t *range, bool last, size_t *part) {
     return true;
 }
 
+/* All parts that are left: of the thread's own range from its begin, of the others from their end,
+ * where their owners come last. */
 static void draw_parts(job *j, int worker) {
     job *const above = current;
     current = j;
@@ -258,6 +260,11 @@ static void wait_for_helpers(job *j, unsigned seen) {
     }
 }
 
+/* Parts are divided into up to RANGES_MAX ranges beforehand, so that neighbours work on
+ * neighbouring parts, and drawing one touches a counter that others rarely touch. A thread that has
+ * emptied its range draws from the ends of the others. The caller works too, as worker 0, and
+ * leaves only when no helper is inside: the job lies on its stack. A run within a part joins the
+ * same list, and waiting callers help with it, so a run never waits for a thread that sleeps. */
 static void threads_run(pith__task *task, void *context, size_t parts, int threads) {
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads > 0 && (size_t)threads > parts) threads = (int)parts;

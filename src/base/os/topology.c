@@ -43,8 +43,11 @@ int pith__topology_usable_cores(void) {
         unsigned char *allowed = calloc((size_t)limit, 1);
         size_t bytes = CPU_ALLOC_SIZE((size_t)limit);
         const bool got = set && allowed && sched_getaffinity(0, bytes, set) == 0;
-        for (int i = 0; got && i < limit; i++) allowed[i] = CPU_ISSET_S((size_t)i, bytes, set) != 0;
-        const int cores = got ? pith__topology_cores(NULL, allowed, limit) : 0;
+        int cores = 0;
+        if (got) {
+            for (int i = 0; i < limit; i++) allowed[i] = CPU_ISSET_S((size_t)i, bytes, set) != 0;
+            cores = pith__topology_cores(NULL, allowed, limit);
+        }
         if (set) CPU_FREE(set);
         free(allowed);
         if (cores > 0) return cores;

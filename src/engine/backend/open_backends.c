@@ -54,10 +54,12 @@ pith_status pith__device_list_read(pith__device_list *list, const char *names,
     list->items = pith__arena_array(arena, pith__backend_table_count, sizeof *list->items);
     if (!list->items)
         return pith__fail_memory(err, pith__backend_table_count * sizeof *list->items);
-    for (size_t i = 0; all && i < pith__backend_table_count; i++)
-        list->items[list->count++] = pith__backend_table[i];
-    for (const char *at = all ? NULL : names; at;)
-        PITH_TRY(device_list_add(list, device_item(&at), log, err));
+    if (all)
+        for (size_t i = 0; i < pith__backend_table_count; i++)
+            list->items[list->count++] = pith__backend_table[i];
+    else
+        for (const char *at = names; at;)
+            PITH_TRY(device_list_add(list, device_item(&at), log, err));
     if (list->count) return PITH_OK;
     pith__text_out out = pith__text_begin(text, sizeof text);
     for (size_t i = 0; i < pith__backend_table_count; i++)

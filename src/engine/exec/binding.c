@@ -8,6 +8,7 @@
  * the memory of an input that no later step needs. */
 #include "engine/exec/binding.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -195,6 +196,9 @@ static pith_status solve_symbols(pith__binder *k) {
     return check_sizes(k, owner);
 }
 
+/* Takes dtypes and shapes of the inputs and captures, and solves the symbols in them. A port keeps
+ * the bytes that its shape needs, not those it was given, so that the binding fits a later call
+ * with a larger buffer. */
 static pith_status bind_ports(pith__binder *k) {
     size_t count = pith__plan_port_count(k->plan);
     pith__binding *b = k->binding;
@@ -228,6 +232,8 @@ static pith_status bind_ports(pith__binder *k) {
 
 /* ---- known contents ---- */
 
+/* A tensor whose elements follow from the sizes of the inputs: computed here, kept with the
+ * binding. */
 static pith_status keep_elems(pith__binder *k, uint32_t id, int dtype, int rank,
                               const int64_t *dims, const pith__dim *elems) {
     pith_tensor *t = &k->binding->tensors[id];
@@ -310,13 +316,18 @@ static bool fits_in_place(const pith__binder *k, const pith__step *step,
     return true;
 }
 
+/* How many of a step's first inputs an output may be written over. */
+static int in_place_inputs(const pith__op *op, int output) {
+    if (output > 0 || !(op->flags & PITH_OP_IN_PLACE)) return 0;
+    return op->flags & PITH_OP_ELEMENTWISE ? 2 : 1;
+}
+
 static pith_status place_outputs(pith__binder *k, const pith__step *step,
                                  const pith__bound_step *bound, uint32_t index) {
-    uint32_t flags = step->node->op->flags;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
         uint32_t id = step->out[i]->id, end = k->end[id] == UINT32_MAX ? index : k->end[id];
-        int candidates = i || !(flags & PITH_OP_IN_PLACE) ? 0 : flags & PITH_OP_ELEMENTWISE ? 2 : 1;
+        int candidates = in_place_inputs(step->node->op, i);
         for (int j = 0; j < candidates && k->slot_of[id] == PITH_NO_SLOT; j++) {
             if (!fits_in_place(k, step, bound, index, j)) continue;
             k->slot_of[id] = k->slot_of[step->in[j]->id];
@@ -329,6 +340,8 @@ static pith_status place_outputs(pith__binder *k, const pith__step *step,
     return PITH_OK;
 }
 
+/* A view has no memory of its own: it takes the slot of its input, or shows a port or a constant.
+ * What shows a port is noted as an alias, because the port's address changes with every run. */
 static pith_status place_view(pith__binder *k, const pith__step *step,
                               const pith__bound_step *bound) {
     const pith_tensor *from = bound->in[0];
@@ -367,8 +380,9 @@ static bool can_run_now(const pith__binder *k, const pith__step *step,
     const pith__op *op = step->node->op;
     if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count || step->memory)
         return false;
-    for (int i = 0; i < step->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++)
-        if (k->in[i] && !k->in[i]->data) return false;
+    const bool reads = !(op->flags & PITH_OP_SHAPE_ONLY);
+    for (int i = 0; i < step->in_count; i++)
+        if (reads && k->in[i] && !k->in[i]->data) return false;
     size_t bytes = 0;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
@@ -414,6 +428,9 @@ static void set_late(pith__binder *k, const pith__step *step, pith__bound_step *
     }
 }
 
+/* Decides what a step with known shapes needs of the run. In this order: nothing, if all outputs
+ * follow from sizes; a view of its input; its result now, if inputs are known and the result is
+ * small; a place in the tail of the step before it; and only then memory and a turn of its own. */
 static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bound_step *bound,
                                uint32_t index, pith__infer *c) {
     const pith__op *op = step->node->op;
@@ -468,6 +485,9 @@ static bool is_absent(const pith__binder *k, const pith__value *value) {
     return value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id];
 }
 
+/* Infers the shapes of a step's outputs from the sizes bound so far. Where one does not follow, the
+ * step is late: its outputs get no place here, and everything that reads them becomes late as well.
+ */
 static pith_status bind_step(pith__binder *k, uint32_t index) {
     const pith__step *step = &k->plan->steps[index];
     pith__bound_step *bound = &k->binding->steps[index];
@@ -598,6 +618,9 @@ static pith_status find_regions(pith__binder *k) {
     return PITH_OK;
 }
 
+/* Slots to offsets, per memory, and from them the place of each value that has a slot. Several
+ * values may share one: views, and results that were written over an input. Regions come first,
+ * since they lengthen the life of slots. */
 static pith_status place_all(pith__binder *k) {
     pith__binding *b = k->binding;
     size_t values = k->plan->value_count;
@@ -645,6 +668,8 @@ static pith_status place_all(pith__binder *k) {
     return PITH_POISONS ? keep_dying(k) : PITH_OK;
 }
 
+/* One walk over the steps in their order: each finds the shapes of its inputs bound. The cost is
+ * linear in the steps, but for the placing, which takes log n per slot. */
 pith_status pith__binding_make(pith__binding *binding, const pith__bind *how) {
     const pith__plan *plan = how->plan;
     size_t values = plan->value_count, memories = plan->devices->memory_count;
@@ -671,5 +696,7 @@ pith_status pith__binding_make(pith__binding *binding, const pith__bind *how) {
     PITH_TRY(bind_ports(&k));
     PITH_TRY(bind_known(&k));
     for (size_t i = 0; i < plan->step_count; i++) PITH_TRY(bind_step(&k, (uint32_t)i));
-    return place_all(&k);
+    PITH_TRY(place_all(&k));
+    assert(pith__binding_check(binding, plan, NULL) != PITH_ERR_FORMAT);
+    return PITH_OK;
 }

@@ -120,6 +120,11 @@ const pith__value *pith__plan_port(const pith__plan *plan, size_t port);
 
 /* binding->arena must be initialised and empty. After a failure the binding must not be used. */
 pith_status pith__binding_make(pith__binding *binding, const pith__bind *how);
+/* Checks that values and scratch lie inside of their buffers, that no two lie in the same memory
+ * while both are needed, and that views stay inside of what they show. Builds with assertions check
+ * every binding. Fails with PITH_ERR_FORMAT, or if memory is out. */
+pith_status pith__binding_check(const pith__binding *binding, const pith__plan *plan,
+                                pith_error *err);
 
 /* True if the tensor has a valid shape and enough bytes for it; of a sequence, every item. *needed,
  * if needed is not NULL, is set to the bytes that the shape needs. */

@@ -133,6 +133,8 @@ static bool branch_read(branch_row *r, uint32_t index, const pith__step *step) {
     return true;
 }
 
+/* Adds the next step to the row: a set of its own first, which then joins every set that it depends
+ * on. Reads of its tail count as its own. */
 static bool branch_add(branch_row *r, uint32_t index) {
     const pith__step *step = &r->how->plan->steps[index];
     const pith__bound_step *bound = &r->how->binding->steps[index];
@@ -244,6 +246,9 @@ static bool branch_begin(branch_row *r) {
     return true;
 }
 
+/* Greedy: the best row from each step on is taken, and the search goes on behind it. A row is
+ * filled once while it is looked for, with REGION_MOST steps at most, and once more when it is
+ * kept, so the cost is linear in the steps. */
 pith_status pith__branches_find(pith__region **regions, size_t *count,
                                 const pith__branch_search *search) {
     branch_row r = { .how = search };

@@ -1,4 +1,8 @@
-/* branches_run.c - runs the branches of a region at the same time: the part "branches". */
+/* branches_run.c - runs the branches of a region at the same time: the part "branches".
+ *
+ * A branch is one part of a run on threads, with a copy of the run's state. A branch stops at its
+ * first failure while the others go on; of all failures the one of the earliest step is told, which
+ * is the one that a run of one step at a time would have met. */
 #include "base/cancel.h"
 #include "base/os/threads.h"
 #include "engine/exec/run_state.h"

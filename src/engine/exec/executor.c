@@ -46,6 +46,8 @@ static pith_status find_parts(pith__executor *e, pith_error *err) {
     return pith__fail_at(err, status, "%s: ", pith__node_place(owner->node, place, sizeof place));
 }
 
+/* parent: the executor whose step owns the graph; it shares its tree of counters and lends a level
+ * of buffers. NULL: the root. */
 pith_status pith__executor_make(pith__executor **executor, const pith__plan *plan,
                                 const pith__executor_options *options, const pith__executor *parent,
                                 const pith__dim *symbols, pith_error *err) {
@@ -238,10 +240,8 @@ static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_e
                               "input '" PITH_STR_FMT "' is not a valid sequence",
                               PITH_STR_ARG(value->name));
         }
-        size_t bytes = (size_t)pith__dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8
-                                                                      : bytes   ? bytes
-                                                                                : 1;
-        bool fits = t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0;
+        bool fits = t->dtype >= PITH_DTYPE_COUNT ||
+                    (uintptr_t)t->data % pith__dtype_alignment(t->dtype) == 0;
         if (t->dtype)
             pith__executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
         if (fits) continue;
@@ -300,10 +300,8 @@ static void *direct_target(const pith__executor *e, const pith__binding *b, size
     const pith__bound_output *o = &b->outputs[output];
     if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
     const pith_tensor *target = &e->targets[output];
-    size_t bytes = (size_t)pith__dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8
-                                                                       : bytes   ? bytes
-                                                                                 : 1;
-    if (target->bytes < o->bytes || (uintptr_t)target->data % unit) return NULL;
+    if (target->bytes < o->bytes) return NULL;
+    if ((uintptr_t)target->data % pith__dtype_alignment(target->dtype)) return NULL;
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++)
         if (pith__target_touches(target, &e->ports[p])) return NULL;
     return target->data;
@@ -320,6 +318,9 @@ static bool choose_targets(const pith__executor *e, pith__binding *b) {
     return moved;
 }
 
+/* The addresses of all values for this run. Ports and their aliases change with every call. Places
+ * change only if a buffer has moved or an output has another target, so a repeated run skips them.
+ */
 static void set_addresses(pith__executor *e, pith__binding *b) {
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
         const pith__value *value = pith__plan_port(e->plan, p);
@@ -333,7 +334,8 @@ static void set_addresses(pith__executor *e, pith__binding *b) {
         moved = moved || b->memories[m].base != e->level->buffers[m].data;
         b->memories[m].base = e->level->buffers[m].data;
     }
-    for (size_t i = 0; moved && i < b->placed_count; i++) {
+    if (!moved) return;
+    for (size_t i = 0; i < b->placed_count; i++) {
         const pith__placed *p = &b->placed[i];
         void *elsewhere = p->output ? b->outputs[p->output - 1].data : NULL;
         p->tensor->data =
@@ -429,16 +431,20 @@ static void trace_step(pith__running *r, const pith__step *step, const pith__run
     if (r->beside) pith__beside_unlock(r->beside);
 }
 
+/* Runs one step, its tail included. A late step is inferred first, from what its inputs have
+ * become, and its results are checked against what the graph said at load. The device of the first
+ * step that fails is kept, so that the caller can go on without that device; steps side by side do
+ * not write it. */
 pith_status pith__running_step(pith__running *r, pith_error *err) {
     pith__executor *e = r->executor;
     const pith__step *step = &e->plan->steps[r->step];
     const pith__bound_step *bound = &r->binding->steps[r->step];
     if (bound->mode == PITH_BOUND_SKIP) return PITH_OK;
     pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
-    if (bound->scratch_bytes)
-        run.scratch = e->options.separate
-                          ? r->binding->separate.slots[bound->scratch].data
-                          : (char *)e->level->buffers[step->memory].data + bound->scratch;
+    if (bound->scratch_bytes && e->options.separate)
+        run.scratch = r->binding->separate.slots[bound->scratch].data;
+    else if (bound->scratch_bytes)
+        run.scratch = (char *)e->level->buffers[step->memory].data + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
     pith__tail tail;
@@ -482,6 +488,9 @@ static void poison_dead(const pith__executor *e, const pith__binding *b, size_t 
                      b->dying[*next].bytes);
 }
 
+/* A run: late memory of the run before goes, the binding for these shapes is found or made,
+ * addresses are set, and the steps follow in order. Nothing is allocated if the shapes have been
+ * seen before and no step is late. Cancelling is looked at between steps. */
 pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
                                      const pith_tensor *ports, int threads,
                                      const volatile int *cancel, pith_error *err) {
@@ -521,7 +530,8 @@ static int order_of_addresses(const void *a, const void *b) {
 
 /* Whether an output shows memory that is another one's target. */
 static bool lies_in_target(const pith__executor *e, const pith_tensor *output, size_t index) {
-    for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++)
+    if (!e->targets) return false;
+    for (size_t i = 0; i < e->plan->graph->output_count; i++)
         if ((i != index || e->targets[i].data != output->data) &&
             pith__target_touches(&e->targets[i], output))
             return true;
@@ -529,7 +539,7 @@ static bool lies_in_target(const pith__executor *e, const pith_tensor *output, s
 }
 
 static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, pith_error *err) {
-    for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++) {
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         if (!has_target(e, i)) continue;
         bool there = outputs[i].data == e->targets[i].data;
         PITH_TRY(pith__target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));

@@ -1,4 +1,8 @@
-/* executor_memory.c - see executor_memory.h. */
+/* executor_memory.c - see executor_memory.h.
+ *
+ * Buffers belong to a level: executors of subgraphs at the same depth never run at
+ * the same time and share one. Every byte that is taken or given back passes pith__tree_count, so
+ * that the root knows what all of them hold. */
 #include "engine/exec/executor_memory.h"
 
 #include "base/memory/account.h"
@@ -48,7 +52,8 @@ void pith__separate_end(pith__executor *e, pith__binding *b, size_t step) {
 /* Also what a run that failed left. */
 void pith__separate_end_all(pith__executor *e) {
     pith__binding *b = e->allocated;
-    for (size_t i = 1; b && i <= b->separate.count; i++) end_slot(e, &b->separate.slots[i]);
+    const size_t count = b ? b->separate.count : 0;
+    for (size_t i = 1; i <= count; i++) end_slot(e, &b->separate.slots[i]);
     e->allocated = NULL;
 }
 

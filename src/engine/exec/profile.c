@@ -163,7 +163,8 @@ static void list_shapes(char *text, size_t size, const pith__run *r) {
     for (int i = 0; i < r->in_count + r->out_count; i++) {
         bool is_output = i >= r->in_count;
         const pith_tensor *t = is_output ? r->out[i - r->in_count] : r->in[i];
-        const char *between = i == r->in_count ? " -> " : i ? ", " : "";
+        const char *between = i ? ", " : "";
+        if (i == r->in_count) between = " -> ";
         char dims[160];
         if (t)
             pith__text_put(&out, "%s%s %s", between, pith__dtype_name(t->dtype),
@@ -182,7 +183,8 @@ static void record(void *context, const pith__trace_event *traced) {
     }
     event *e = add_event(lane, r->node->op->name, traced->begin_ns, traced->end_ns);
     if (!e) return;
-    for (int i = 0; r->tail && i < r->tail->count; i++) {
+    const int tails = r->tail ? r->tail->count : 0;
+    for (int i = 0; i < tails; i++) {
         const char *longer =
             pith__arena_printf(&lane->arena, "%s+%s", e->name, r->tail->names[i]).data;
         if (longer) e->name = longer;

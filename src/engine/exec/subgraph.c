@@ -3,17 +3,24 @@
 #include "engine/exec/run_state.h"
 
 static void end_children(pith__executor *e, pith__binding *b) {
-    for (size_t i = 0; b->steps && i < e->plan->step_count; i++)
-        for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++)
-            if (b->steps[i].children[s]) pith__executor_destroy(b->steps[i].children[s]->executor);
+    if (!b->steps) return;
+    for (size_t i = 0; i < e->plan->step_count; i++) {
+        pith__child **children = b->steps[i].children;
+        if (!children) continue;
+        for (size_t s = 0; s < e->plan->steps[i].subplan_count; s++)
+            if (children[s]) pith__executor_destroy(children[s]->executor);
+    }
 }
 
 static void end_results(pith__executor *e) {
-    for (size_t i = 0; i < e->plan->step_count; i++)
-        for (size_t s = 0; e->results[i] && s < e->plan->steps[i].subplan_count; s++) {
-            pith__kept_free(&e->results[i][s].kept);
-            pith__tree_count(e->tree, 0, e->results[i][s].counted);
+    for (size_t i = 0; i < e->plan->step_count; i++) {
+        pith__child_results *results = e->results[i];
+        if (!results) continue;
+        for (size_t s = 0; s < e->plan->steps[i].subplan_count; s++) {
+            pith__kept_free(&results[s].kept);
+            pith__tree_count(e->tree, 0, results[s].counted);
         }
+    }
 }
 
 static pith__child_results *step_results(pith__running *r, size_t which) {

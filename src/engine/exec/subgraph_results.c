@@ -40,8 +40,9 @@ static bool is_in(const pith__map *map, const pith_tensor *item) {
 static bool find_given(pith__map *map, const pith_tensor *given, size_t count, pith__arena *arena) {
     if (pith__map_init(map, arena, 16)) return false;
     for (size_t i = 0; i < count; i++) {
+        if (given[i].dtype != PITH_SEQUENCE) continue;
         const pith_tensor *items = given[i].data;
-        for (int64_t n = 0; given[i].dtype == PITH_SEQUENCE && n < given[i].dims[0]; n++)
+        for (int64_t n = 0; n < given[i].dims[0]; n++)
             if (items[n].bytes && !pith__map_put(map, address_key(&items[n].data), 0, NULL))
                 return false;
     }
@@ -81,8 +82,9 @@ static pith_status drop_items(pith__kept *k, pith_tensor *outputs, size_t count,
     pith__arena_init(&k->items, k->dropped.allocator);
     k->has_items = false;
     for (size_t i = 0; i < count; i++) {
+        if (outputs[i].dtype != PITH_SEQUENCE) continue;
         pith_tensor *items = outputs[i].data;
-        for (int64_t n = 0; outputs[i].dtype == PITH_SEQUENCE && n < outputs[i].dims[0]; n++)
+        for (int64_t n = 0; n < outputs[i].dims[0]; n++)
             if (items[n].bytes && is_in(&old, &items[n]))
                 PITH_TRY(kept_add_item(k, &items[n], err));
     }
@@ -97,6 +99,9 @@ static pith_status copy_array(pith_tensor *sequence, pith__arena *arena, pith_er
     return PITH_OK;
 }
 
+/* Two arenas take turns: the results of the call before may be inputs of this one, so they are kept
+ * for one call more. Items of sequences are shared where they last long enough; else a loop that
+ * appends would copy all items in every iteration. */
 pith_status pith__kept_keep(pith__kept *k, pith_tensor *outputs, size_t count,
                             const pith_tensor *given, size_t given_count, pith_error *err) {
     pith__arena *arena = &k->turns[k->turn ^= 1];

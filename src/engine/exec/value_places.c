@@ -150,6 +150,10 @@ static void give(space *s, size_t number) {
     set_free(s, number);
 }
 
+/* Walks through the steps as a run would: what ended with the step before is freed, then what
+ * begins is taken. A slot is free only from the step after its last, or a result could lie over an
+ * input of its own step. Best fit is not the optimum, which would take exponential time; it costs
+ * log n per slot. */
 pith_status pith__slots_place(pith__slot *slots, size_t count, size_t steps, size_t *total,
                               pith__arena *scratch) {
     space s = { .regions = pith__arena_array(scratch, 2 * count + 2, sizeof *s.regions) };

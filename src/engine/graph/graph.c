@@ -139,11 +139,12 @@ static bool chain_outputs(pith__graph *graph) {
     if (graph->output_next) return true;
     graph->output_next =
         pith__arena_array(graph->arena, graph->output_count, sizeof *graph->output_next);
-    for (size_t i = graph->output_count; graph->output_next && i-- > 0;) {
+    if (!graph->output_next) return false;
+    for (size_t i = graph->output_count; i-- > 0;) {
         graph->output_next[i] = graph->outputs[i]->first_output;
         graph->outputs[i]->first_output = (uint32_t)i + 1;
     }
-    return graph->output_next;
+    return true;
 }
 
 pith_status pith__value_replace(pith__value *old, pith__value *by) {
@@ -211,6 +212,8 @@ pith__node_head pith__node_head_of(const pith__node *node) {
                               .index = node->index };
 }
 
+/* After a failure the node is in no list, but inputs that were set may count it as a user: a graph
+ * that ran out of memory is only good for being freed. */
 pith__node *pith__graph_add_headed(pith__graph *graph, pith__node *before,
                                    const pith__node_head *head, pith__value *const *inputs,
                                    int input_count, pith__value *const *outputs, int output_count) {

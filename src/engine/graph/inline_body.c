@@ -29,7 +29,8 @@ static pith_status clone_attr(cloner *c, pith__attr *out, bool *present, const p
         from = NULL;
         for (size_t i = 0; i < c->call->attr_count && !from; i++)
             if (pith__str_eq(c->call->attrs[i].name, attr->reference)) from = &c->call->attrs[i];
-        for (size_t i = 0; c->function && i < c->function->default_count && !from; i++)
+        const size_t defaults = c->function ? c->function->default_count : 0;
+        for (size_t i = 0; i < defaults && !from; i++)
             if (pith__str_eq(c->function->defaults[i].name, attr->reference))
                 from = &c->function->defaults[i];
         if (!from) {
@@ -133,6 +134,10 @@ static pith_status clone_graph(cloner *c, pith__graph **out, const pith__graph *
     return PITH_OK;
 }
 
+/* The node goes first, and its outputs are given to the copies that make them, so their users need
+ * no change. What cannot be given that way (an output that is an input, a constant, or a second
+ * name) has its users moved at the end. Copies stand where the node stood. The cost is that of
+ * copying the body, plus a walk over the users that move. */
 pith_status pith__graph_inline(pith__node *node, const pith__graph *body,
                                pith__value *const *inputs, const pith__function *function,
                                pith_error *err) {
@@ -219,6 +224,9 @@ static pith_status extract_types(pith__graph *to, const pith__graph *from, pith_
     return PITH_OK;
 }
 
+/* Copies everything and sweeps what only other outputs needed: simpler than finding it beforehand,
+ * and the copy of a node is cheap next to what is done with a part. Sizes become symbols of the
+ * copy, since the part has a table of sizes of its own. */
 pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, size_t output,
                                 pith__arena *arena, pith_error *err) {
     cloner c = { arena, NULL, NULL, err };

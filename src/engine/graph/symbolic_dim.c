@@ -351,7 +351,10 @@ static pith__dim floor_div_by_number(pith__dims *dims, const poly *p, int64_t n)
     int64_t common = n;
     for (uint32_t i = 0; i < p->count; i++) {
         term t = p->terms[i], whole = t;
-        whole.coef = t.count ? (t.coef % n ? 0 : t.coef / n) : floor_div_numbers(t.coef, n);
+        if (t.count)
+            whole.coef = t.coef % n ? 0 : t.coef / n;
+        else
+            whole.coef = floor_div_numbers(t.coef, n);
         t.coef -= whole.coef * n;
         if (whole.coef && !poly_add_term(&out, &whole)) return PITH_DIM_UNKNOWN;
         if (!t.coef) continue;
@@ -519,7 +522,8 @@ static void put_dim(pith__text_out *w, const pith__dims *dims, pith__dim d) {
     else if (!e)
         pith__text_put(w, "?");
     if (!e) return;
-    for (uint32_t i = 0; i < e->count && !w->full; i++) {
+    for (uint32_t i = 0; i < e->count; i++) {
+        if (w->full) return;
         const term *t = &e->terms[i];
         int64_t coef = t->coef;
         if (i > 0) {

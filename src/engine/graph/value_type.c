@@ -1,4 +1,7 @@
-/* value_type.c - what is known about a value before it is computed. */
+/* value_type.c - what is known about a value before it is computed: dtype, rank, sizes, contents.
+ *
+ * Three grades of contents: a tensor (type.data), elements as expressions of sizes (type.elems), or
+ * nothing. Whoever sets a type anew drops what the last one knew; rank -1 is an unknown shape. */
 #include "base/dtype.h"
 #include "engine/graph/graph.h"
 

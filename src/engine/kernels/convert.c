@@ -147,12 +147,13 @@ uint8_t pith__convert_e8m0(float x, int mode, bool saturate) {
     memcpy(&bits, &x, sizeof bits);
     uint32_t exponent = bits >> 23 & 255, fraction = bits & 0x7FFFFF;
     if (exponent == 255) return isinf(x) && saturate ? 254 : 255;
-    bool up = mode == 1   ? fraction != 0 && (exponent > 0 || fraction > 0x400000)
-              : mode == 0 ? (fraction & 0x400000) &&
-                                ((fraction & 0x3FFFFF) || exponent > 0 || fraction > 0x400000)
-                          : false;
+    const bool normal = exponent > 0 || fraction > 0x400000; /* above 2^-127, the least result */
+    bool up = false;
+    if (mode == 1) up = fraction != 0 && normal;
+    if (mode == 0) up = (fraction & 0x400000) && ((fraction & 0x3FFFFF) || normal);
     if (!up) return (uint8_t)exponent;
-    return exponent == 254 ? (saturate ? 254 : 255) : (uint8_t)(exponent + 1);
+    if (exponent == 254) return saturate ? 254 : 255;
+    return (uint8_t)(exponent + 1);
 }
 
 /* Packed types: `bits` wide, low bits first. */

@@ -104,7 +104,8 @@ static int64_t next_factor(int64_t length, bool first) {
                         odd_##suffix(y, inner *done, x, inner, p, rest, roots, n / p, sign);       \
                     else                                                                           \
                         even_##suffix(y, inner *done, x, inner, p, sign);                          \
-                    for (int64_t q = 1; i && q < p; q++)                                           \
+                    if (i == 0) continue; /* its turns are by 1 */                                 \
+                    for (int64_t q = 1; q < p; q++)                                                \
                         y[q * inner * done] =                                                      \
                             turned_##suffix(y[q * inner * done], roots[q * done * i], sign);       \
                 }                                                                                  \

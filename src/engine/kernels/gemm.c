@@ -50,9 +50,9 @@ static void gemm_tell(const char *families, int dtype) {
 const char *pith__gemm_bf16_family(int *wide, pith__isa isa) {
     uint32_t features = isa == PITH_ISA_avx512 ? pith__cpu_get()->features : 0;
     if (pith__piece_heard()) gemm_tell("gemm_amx gemm_dp gemm", PITH_BF16);
-    const char *family = features & PITH_CPU_AMX_BF16    ? "gemm_amx"
-                         : features & PITH_CPU_FAST_BF16 ? "gemm_dp"
-                                                         : "gemm";
+    const char *family = "gemm";
+    if (features & PITH_CPU_FAST_BF16) family = "gemm_dp";
+    if (features & PITH_CPU_AMX_BF16) family = "gemm_amx";
     *wide = strcmp(family, "gemm") == 0;
     return family;
 }

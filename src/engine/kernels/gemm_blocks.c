@@ -17,7 +17,8 @@ int64_t pith__blocks_packed_size(const pith__blocks_form *f, int64_t n) {
 
 /* Weight i of a block's bytes. */
 static unsigned blocks_weight(const uint8_t *bytes, int64_t i, int bits) {
-    return bits == 8 ? bytes[i] : bytes[i / 2] >> (i % 2 ? 4 : 0) & 15u;
+    if (bits == 8) return bytes[i];
+    return bytes[i / 2] >> (i % 2 ? 4 : 0) & 15u;
 }
 
 /* One column of a block: where k goes is said in gemm_blocks.h. */

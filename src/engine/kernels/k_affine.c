@@ -3,6 +3,10 @@
 
 #include "engine/kernels/vec.h"
 
+/* BLOCK: elements whose sum is made in f32 before it joins the sum in f64. Longer blocks round
+ * more, shorter ones spend more on the 16 lanes at their ends. VECTORS: accumulators of a block, so
+ * that their additions overlap. Both decide the order of the additions, and with it the bits: they
+ * are the same at every level. */
 enum { BLOCK = 1024, VECTORS = 4 };
 
 void PITH_K(affine_f32)(float *y, const float *x, const float *a, const float *b, int64_t n,

@@ -4,11 +4,17 @@
 
 #include "engine/kernels/vec.h"
 
+/* Vectors of columns, or of one row, whose comparisons run side by side: each is a chain in which
+ * the next comparison waits for the last. More chains would need registers for as many best values
+ * and places; fewer leave the execution ports idle. */
 enum { VECTORS = 4 };
 
 PITH_INLINE vm arg_better(vf v, vf best, const bool last, const int min) {
-    const vm plain =
-        min ? (last ? vf_le(v, best) : vf_lt(v, best)) : (last ? vf_ge(v, best) : vf_gt(v, best));
+    vm plain;
+    if (min)
+        plain = last ? vf_le(v, best) : vf_lt(v, best);
+    else
+        plain = last ? vf_ge(v, best) : vf_gt(v, best);
     return vm_or(plain, vm_and(vf_isnan(v), vf_eq(best, best)));
 }
 

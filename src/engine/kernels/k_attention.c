@@ -77,8 +77,11 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
     vf scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY), most = infinity;
     *any = false;
     for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
-        for (; c->raw && j >= whole.from && j < whole.to; j += 16, *any = true)
+        while (c->raw && j >= whole.from && j < whole.to) {
             most = vf_max(most, vf_load(s + j));
+            j += 16;
+            *any = true;
+        }
         if (j >= r.to) break;
         vf v = vf_load(s + j);
         if (!c->raw) {
@@ -269,6 +272,11 @@ static void open_tile(const call *c, int64_t i, int rows) {
     }
 }
 
+/* Queries that see different ranges of keys: causal, in a window, or with a bias or holes. `all` is
+ * what any of them sees, and has its scores computed as one tile; `common` is what all of them see.
+ * Values are added in three parts, so that each query takes its keys in ascending order: its own
+ * keys before the common range row by row, the common range as a tile, and its keys behind it row
+ * by row. With a causal mask the parts in rows are at most one tile high, whatever the length. */
 static void attention_query_tile(const call *c, int64_t i, int rows) {
     const pith__attention *a = c->a;
     range seen[PITH_TILE_ROWS], common = { 0, c->keys }, all = { c->keys, 0 };

@@ -86,8 +86,8 @@ PITH_INLINE void attention_i16_tile(const way w, const int rows, const int panel
         int64_t left = g->depth;
         for (; left >= turn; left -= turn)
             attention_i16_advance(w, rows, panels, turn, g->a_row, &at, sum);
-        for (; turn > 1 && left > 0; left--)
-            attention_i16_advance(w, rows, panels, 1, g->a_row, &at, sum);
+        if (turn > 1)
+            for (; left > 0; left--) attention_i16_advance(w, rows, panels, 1, g->a_row, &at, sum);
         PITH_UNROLL
         for (int i = 0; i < rows; i++, to += g->t_row) {
             PITH_UNROLL

@@ -4,8 +4,11 @@
 
 #include "engine/kernels/vec.h"
 
+/* Elements of a block. Its loop has constant bounds, so that compilers unroll it into whole
+ * vectors: a larger block has more code and longer tails, a smaller one does not fill the widest
+ * registers of bytes. The scalar level has no such registers and takes the least code. */
 #if defined(PITH_LEVEL_scalar)
-enum { CAST_BLOCK = 4 }; /* less code */
+enum { CAST_BLOCK = 4 };
 #else
 enum { CAST_BLOCK = 64 };
 #endif

@@ -21,6 +21,8 @@ enum { MAPS = 6, PANELS = 1, STEPS = 2 };
 #else
 enum { MAPS = 5, PANELS = 1, STEPS = 1 };
 #endif
+/* GROUP: positions that meet all maps before the next ones do; a multiple of WIDTH. More read the
+ * weights less often, but their elements of x must stay in the L2 cache. */
 enum { WIDTH = 16 * PANELS, GROUP = 288 };
 /* Steps of a chain that storing a turned vector of maps costs (k_conv_maps.c). */
 enum { TURN = 16 };
@@ -52,12 +54,13 @@ PITH_INLINE void conv_tile(const pith__conv *c, const int maps, const int panels
     }
     const int64_t *offset = c->offsets;
     int64_t left = c->k;
-    for (; STEPS > 1 && panels == PANELS && n == 0 && left >= STEPS;
-         left -= STEPS, offset += STEPS) {
+    while (STEPS > 1 && panels == PANELS && n == 0 && left >= STEPS) {
         PITH_UNROLL
         for (int s = 0; s < STEPS; s++)
             conv_step(maps, panels, n, weights + s * PITH_GEMM_PANEL, x + offset[s], sum);
         weights += STEPS * PITH_GEMM_PANEL;
+        left -= STEPS;
+        offset += STEPS;
     }
     for (; left > 0; left--, offset++, weights += PITH_GEMM_PANEL)
         conv_step(maps, panels, n, weights, x + *offset, sum);
@@ -127,9 +130,9 @@ typedef struct span {
 static int conv_spans(span *spans, const pith__conv *c, int64_t n, int64_t end) {
     int count = 0;
     for (int64_t row = n / c->step, column = n % c->step; n < end; count++) {
-        const int64_t left = end - n, width = left >= WIDTH ? WIDTH
-                                              : left < 16   ? left
-                                                            : left / 16 * 16;
+        const int64_t left = end - n;
+        int64_t width = WIDTH;
+        if (left < WIDTH) width = left < 16 ? left : left / 16 * 16;
         spans[count] = (span){ n, width, row, column, column + width <= c->columns };
         n += width;
         for (column += width; column >= c->step; column -= c->step) row++;

@@ -156,9 +156,11 @@ void PITH_K(depthwise_u8)(const pith__depthwise_bytes *a) {
 /* Taps of a group of weights; taps of the windows that keep their weights in registers. */
 enum { QUAD = 4, USUAL_TAPS = 9 };
 
+PITH_INLINE size_t depthwise_least(size_t n) { return n < 16 ? n : 16; }
+
 /* Elements q * 16, … q * 16 + 15 of n: how many there are. */
 PITH_INLINE size_t depthwise_part(size_t n, size_t q) {
-    return n < 16 * q ? 0 : n - 16 * q < 16 ? n - 16 * q : 16;
+    return n < 16 * q ? 0 : depthwise_least(n - 16 * q);
 }
 
 /* What taps [t, t + QUAD) add to the sums of n channels of one window, in the order of the weights.
@@ -244,9 +246,10 @@ PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, 
 
 PITH_INLINE void depthwise_all(const pith__depthwise_bytes *a, const bool vnni) {
     int64_t c = 0;
-    for (; a->taps == USUAL_TAPS && a->channels - c >= PITH_DEPTHWISE_BLOCK;
-         c += PITH_DEPTHWISE_BLOCK)
+    while (a->taps == USUAL_TAPS && a->channels - c >= PITH_DEPTHWISE_BLOCK) {
         depthwise_block(a, c, true, PITH_DEPTHWISE_BLOCK, vnni);
+        c += PITH_DEPTHWISE_BLOCK;
+    }
     for (; a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK)
         depthwise_block(a, c, false, PITH_DEPTHWISE_BLOCK, vnni);
     if (c < a->channels) depthwise_block(a, c, false, (size_t)(a->channels - c), vnni);

@@ -7,6 +7,8 @@
 #include "engine/kernels/gemm_tile.h"
 #include "engine/kernels/vec.h"
 
+/* Maps of a tile: as many vectors as the GEMM's tile has panels, so that as many positions fit the
+ * registers as it has rows. */
 enum { WIDTH = 16 * PITH_TILE_PANELS };
 /* Steps of k in one turn of the loop: fewer instructions besides the multiply-adds, and more code.
  */
@@ -50,11 +52,14 @@ PITH_INLINE void conv_maps_tile(const pith__conv *c, const int rows, const int p
     }
     const int64_t *offset = c->offsets;
     int64_t left = c->k;
-    for (; STEPS > 1 && left >= STEPS; left -= STEPS, offset += STEPS) {
-        PITH_UNROLL
-        for (int s = 0; s < STEPS; s++)
-            conv_maps_step(rows, panels, weights + s * PITH_GEMM_PANEL, next, x + offset[s], sum);
-        weights += STEPS * PITH_GEMM_PANEL;
+    if (STEPS > 1) {
+        for (; left >= STEPS; left -= STEPS, offset += STEPS) {
+            const float *w = weights;
+            PITH_UNROLL
+            for (int s = 0; s < STEPS; s++, w += PITH_GEMM_PANEL)
+                conv_maps_step(rows, panels, w, next, x + offset[s], sum);
+            weights += STEPS * PITH_GEMM_PANEL;
+        }
     }
     for (; left > 0; left--, offset++, weights += PITH_GEMM_PANEL)
         conv_maps_step(rows, panels, weights, next, x + *offset, sum);
@@ -120,8 +125,9 @@ static void conv_maps_put(const pith__conv *c, int64_t m, int64_t maps, int64_t 
     PITH_UNROLL
     for (int i = 0; i < 16; i++) vf_store(turned[i], r[i]);
     for (int64_t done = 0; done < rows; done++, column = column + 1 == c->step ? 0 : column + 1) {
-        for (int64_t i = 0; column < c->columns && i < maps; i++) y[i * c->y_map] = turned[i][done];
-        y += column < c->columns;
+        if (column >= c->columns) continue; /* between the rows */
+        for (int64_t i = 0; i < maps; i++) y[i * c->y_map] = turned[i][done];
+        y++;
     }
 }
 
@@ -136,7 +142,8 @@ static void conv_maps_block(const pith__conv *c, int64_t m, int64_t m1, int64_t 
 }
 
 void PITH_K(conv_maps_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    for (int64_t m = m0, next; n0 < n1 && m < m1; m = next) {
+    if (n0 >= n1) return;
+    for (int64_t m = m0, next; m < m1; m = next) {
         next = m1 - m > WIDTH ? m + WIDTH : m1;
         if (n1 - n0 <= PITH_TILE_ROWS) { /* together with what lies between the rows */
             conv_maps_block(c, m, next, n0, n1 - n0);

@@ -9,6 +9,9 @@
 
 #include "engine/kernels/vec.h"
 
+/* Vectors of columns that are walked together. Each needs three sums and three loaded places, and
+ * its sums are chains: more strips overlap more of them, up to the number that fits the registers.
+ * Where a vector of 16 takes two registers or more, one strip fills them. */
 #if defined(PITH_LEVEL_avx512)
 enum { STRIP = 4 };
 #else
@@ -32,7 +35,10 @@ PITH_INLINE void depthwise_load(vf *at, const float *row, bool first, size_t n) 
         at[1] = vf_load_n(row, n);
         at[2] = vf_load_n(row + 1, n - 1);
     }
-    at[0] = first ? vf_shift(at[1]) : n >= 16 ? vf_load(row - 1) : vf_load_n(row - 1, n + 1);
+    if (first)
+        at[0] = vf_shift(at[1]);
+    else
+        at[0] = n >= 16 ? vf_load(row - 1) : vf_load_n(row - 1, n + 1);
 }
 
 /* `vectors` times 16 columns from j on; the last has n of the row's columns, or more than 16 if
@@ -77,7 +83,12 @@ PITH_INLINE void depthwise_strip(const pith__depthwise *a, int64_t j, const int 
 /* row[0], row[2], … row[30], of which the row has n elements; +0 for others. */
 PITH_INLINE vf depthwise_even(const float *row, int64_t n) {
     if (n >= 32) return vf_even(vf_load(row), vf_load(row + 16));
-    const vf low = vf_load_n(row, n < 0 ? 0 : n < 16 ? (size_t)n : 16);
+    size_t count = 16; /* of the first sixteen */
+    if (n < 0)
+        count = 0;
+    else if (n < 16)
+        count = (size_t)n;
+    const vf low = vf_load_n(row, count);
     return vf_even(low, n > 16 ? vf_load_n(row + 16, (size_t)(n - 16)) : vf_zero());
 }
 

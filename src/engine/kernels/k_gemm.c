@@ -189,6 +189,10 @@ static void run_block(const pith__gemm *g, pith__gemm_tile_fn *multiply, int64_t
     }
 }
 
+/* Blocks the matmul for the L2 cache: rows into blocks of `height`, and k into parts of `depth`
+ * where even ROWS_MIN rows of it would be too long. All rows of a block meet all strips of one part
+ * of k before the next part begins; c holds the unfinished sums in between, which is why an element
+ * is still one chain in ascending k, whatever the blocks. b is read once for each block of rows. */
 void PITH_K(gemm_by_tiles)(const pith__gemm *g, pith__gemm_tile_fn *tile, int64_t m0, int64_t m1,
                            int64_t n0, int64_t n1) {
     /* Three quarters of the second level cache are for rows of a and two strips: the one that is
@@ -215,9 +219,11 @@ void PITH_K(gemm_by_tiles)(const pith__gemm *g, pith__gemm_tile_fn *tile, int64_
         int64_t k0 = 0, k1, end = m1 - i < height ? m1 : i + height;
         do { /* once for k = 0 too */
             k1 = g->k - k0 < depth ? g->k : k0 + depth;
-            const float *next =
-                k1 < g->k ? g->b + n0 * g->k + 16 * k1 : g->b + (end < m1 ? n0 : n1) * g->k;
-            if (g->next && end == m1 && k1 == g->k) next = g->next;
+            const float *next = g->b + (end < m1 ? n0 : n1) * g->k;
+            if (k1 < g->k)
+                next = g->b + n0 * g->k + 16 * k1;
+            else if (g->next && end == m1)
+                next = g->next;
             run_block(g, tile, i, end, n0, n1, k0, k1, next, meanwhile ? &gelu : NULL);
             k0 = k1;
         } while (k1 < g->k);
@@ -242,9 +248,11 @@ PITH_INLINE void row_sums(const int panels, const pith__gemm *g, const float *a,
     for (int64_t i = 0; i < k; i++) {
         const vf x = vf_set1(a[i]);
         PITH_UNROLL
-        for (int p = 0; p < panels && ahead; p++)
-            __builtin_prefetch(
-                (const void *)(ahead + (uintptr_t)(16 * (p * k + i)) * sizeof(float)), 0, 2);
+        for (int p = 0; p < panels; p++) {
+            const int64_t line = 16 * (p * k + i);
+            if (ahead)
+                __builtin_prefetch((const void *)(ahead + (uintptr_t)line * sizeof(float)), 0, 2);
+        }
         PITH_UNROLL
         for (int p = 0; p < panels; p++) sum[p] = vf_fma(x, vf_load(b[p] + 16 * i), sum[p]);
     }
@@ -260,7 +268,8 @@ static void gemm_row(const pith__gemm *g, int64_t i, int64_t n0, int64_t n1) {
     const int most = far ? ROW_PANELS_FAR : ROW_PANELS;
     for (int64_t j = n0, width; j < n1; j += width) {
         const int64_t left = n1 - j;
-        const int panels = left > 16 * (most - 1) ? most : left > 16 ? 2 : 1;
+        const int few = left > 16 ? 2 : 1;
+        const int panels = left > 16 * (most - 1) ? most : few;
         width = left < 16 * panels ? left : 16 * panels;
         const float *next = width == left && g->next ? g->next : g->b + (j + 16 * panels) * g->k;
         if (panels == 1)

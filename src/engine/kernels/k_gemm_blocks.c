@@ -16,6 +16,10 @@
 /* k whose products are added in 16 bits; a multiple of 8. */
 enum { SPAN = 32 };
 
+/* ROWS and NARROW_ROWS: rows of a tile for each way, PANELS: its panels of 16 columns. Each row has
+ * PANELS sums in registers, and the weights that are taken apart once serve all rows: more rows
+ * take them apart less often, until the sums spill. Narrow tiles hold sums of 16 bits next to those
+ * of 32, so fewer rows fit. */
 #if defined(PITH_LEVEL_avx512)
 enum { ROWS = 12, NARROW_ROWS = 4, PANELS = 2 };
 typedef __m512i pairs; /* of 16-bit sums */
@@ -134,7 +138,10 @@ PITH_INLINE float blocks_float(const uint8_t *a) {
 PITH_INLINE void blocks_start(const int rows, place at, const bool zeros, vi s[][PANELS]) {
     vi z[PANELS];
     PITH_UNROLL
-    for (int p = 0; zeros && p < PANELS; p++) z[p] = vi_load_u8(at.zeros + p * at.w_panel);
+    for (int p = 0; p < PANELS; p++) {
+        if (!zeros) break;
+        z[p] = vi_load_u8(at.zeros + p * at.w_panel);
+    }
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         const vi start = vi_set1((int32_t)four(BLOCKS_ROW(r)));
@@ -354,9 +361,13 @@ void PITH_K(gemm_blocks_vnni_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t
     blocks_run(g, vnni_tiles, ROWS, m0, m1, n0, n1);
 }
 
+PITH_INLINE vf blocks_take_few(const float *x, int64_t n) {
+    return n > 0 ? vf_load_n(x, (size_t)n) : vf_zero();
+}
+
 /* Element n and those after it count as 0. */
 PITH_INLINE vf blocks_take(const float *x, int64_t n) {
-    return n >= 16 ? vf_load(x) : n > 0 ? vf_load_n(x, (size_t)n) : vf_zero();
+    return n >= 16 ? vf_load(x) : blocks_take_few(x, n);
 }
 
 /* n numbers of a block of a row, n at most block. */

@@ -64,6 +64,10 @@ PITH_INLINE vi wide_sums(wide s) {
     return _mm512_add_epi32(_mm512_permutex2var_epi32(s.lo, even, s.hi),
                             _mm512_permutex2var_epi32(s.lo, odd, s.hi));
 }
+/* Rows of a tile for VNNI, for the narrow and for the wide way, and panels of 16 columns. ROWS *
+ * PANELS sums, the panels and a broadcast fill the 32 registers: one more row would spill, fewer
+ * rows load b more often. The other two ways hold values between their instructions, the wide one
+ * two registers of sums for each row. */
 enum { ROWS = 14, NARROW_ROWS = 10, PANELS = 2, WIDE_ROWS = 5 };
 
 #elif defined(PITH_LEVEL_avx2)
@@ -141,7 +145,7 @@ enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
 
 /* If a strip of b is too large for the L1 cache, the rows of a tile go through GROUP strips while
- * they stay there. */
+ * they stay there. A larger group reads a less often and needs more of L2 for b. */
 enum { GROUP = 3 };
 
 /* What a tile fetches meanwhile; nothing need be there. Rows of b, which will be read next, from
@@ -359,7 +363,8 @@ PITH_INLINE void finish_rows(const pith__gemm_int8 *g, block s, int64_t j, const
                            : vi_add(sum[p], vi_mul(columns[p], zero));
         }
         PITH_UNROLL
-        for (int e = 0; extras && e < PITH_I8_EXTRAS; e++, s.extra++) {
+        for (int e = 0; e < PITH_I8_EXTRAS; e++, s.extra++) {
+            if (!extras) break;
             const vi one = vi_set1(s.extra->one), pair = vi_set1(s.extra->pair);
             PITH_UNROLL
             for (int p = 0; p < panels; p++)
@@ -454,9 +459,9 @@ static void gemm_int8_run(const pith__gemm_int8 *g, tile_fn *const *tiles, int64
     const int64_t b_panel = pith__gemm_int8_panel_bytes(g->k), steps = (g->k + 3) / 4;
     const int64_t count = (m1 - m0 + most - 1) / most;
     const bool bytes = !g->c && g->bytes;
-    const char *c = g->c    ? (const char *)g->c
-                    : bytes ? (const char *)g->bytes->y
-                            : (const char *)g->out;
+    const char *c = (const char *)g->out; /* where the results go */
+    if (g->c) c = (const char *)g->c;
+    if (bytes) c = (const char *)g->bytes->y;
     const int64_t c_size = bytes ? 1 : (int64_t)sizeof *g->out,
                   c_row = bytes ? g->bytes->step : g->ldc * c_size;
     const int64_t columns = count > 4 && b_panel * panels > (int64_t)(pith__cpu_get()->l1d / 4 * 3)

@@ -103,11 +103,13 @@ PITH_INLINE void begin(const int rows, const int panels, const float *t, int64_t
 
 PITH_INLINE void gemm_tile_finish(const int rows, const int panels, float *t, int64_t t_row,
                                   const float *bias, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
-    PITH_UNROLL
-    for (int p = 0; p < panels && bias; p++) {
-        vf b = vf_load(bias + 16 * p);
+    if (bias) {
         PITH_UNROLL
-        for (int i = 0; i < rows; i++) sum[i][p] = vf_add(sum[i][p], b);
+        for (int p = 0; p < panels; p++) {
+            vf b = vf_load(bias + 16 * p);
+            PITH_UNROLL
+            for (int i = 0; i < rows; i++) sum[i][p] = vf_add(sum[i][p], b);
+        }
     }
     PITH_UNROLL
     for (int i = 0; i < rows; i++, t += t_row) {
@@ -152,6 +154,19 @@ PITH_INLINE const float *gemm_tile_place(const int rows, const int panels, const
     return b;
 }
 
+/* A column of tiles, one below the other, over all groups of panels. `of`, `gelu`, `rows` and
+ * `panels` are constants at every call, so that each combination becomes a function whose sums are
+ * registers.
+ *
+ * What is fetched meanwhile moves on by itself: `ahead` and `wait` are where the last tile stopped,
+ * and each group of panels begins `ahead_panel * panels` bytes further. Small tiles (AVX2 and
+ * below) take one line in PITH_TILE_STEADY steps, without a counter in the loop; large ones take
+ * several every ahead_every turns.
+ *
+ * With gelu, the sums of a group go to w.spare instead of the result. They wait there while the
+ * next group is multiplied, whose steps take them one vector at a time through GELU to the result;
+ * so the two buffers change places after each group. What is left at the end is handed back in
+ * *g->gelu. */
 PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, const int panels,
                                 const pith__gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
@@ -176,8 +191,8 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
             begin(rows, panels, to, g->t_row, !gelu && g->accumulate, sum);
             b = gemm_tile_place(rows, panels, a, a_row, b, g->b_panel, &at);
             uint64_t left = (uint64_t)g->k;
-            for (; PITH_TILE_SMALL && !g->ahead_every && left >= PITH_TILE_STEADY;
-                 left -= PITH_TILE_STEADY) {
+            for (; left >= PITH_TILE_STEADY; left -= PITH_TILE_STEADY) {
+                if (!PITH_TILE_SMALL || g->ahead_every) break;
                 __builtin_prefetch((const void *)fetched, 0, 2);
                 fetched += (uintptr_t)g->ahead_step;
                 gemm_tile_advance(of, rows, panels, PITH_TILE_STEADY, a_row, &at, sum);

@@ -51,8 +51,9 @@ MAP(thresholded_relu, vf_keep(vf_gt(v, p0), v))
         const vi yes = vi_set1(1), no = vi_set1(0);                                                \
         for (int64_t i = 0; i < n; i += 16) {                                                      \
             size_t rest = n - i < 16 ? (size_t)(n - i) : 16;                                       \
-            vf u = as ? rest == 16 ? vf_load(left + i) : vf_load_n(left + i, rest) : one_a;        \
-            vf v = bs ? rest == 16 ? vf_load(right + i) : vf_load_n(right + i, rest) : one_b;      \
+            vf u = one_a, v = one_b;                                                               \
+            if (as) u = rest == 16 ? vf_load(left + i) : vf_load_n(left + i, rest);                \
+            if (bs) v = rest == 16 ? vf_load(right + i) : vf_load_n(right + i, rest);              \
             vi r = vi_select(f(u, v), yes, no);                                                    \
             if (rest == 16)                                                                        \
                 vi_store_8(to + i, r);                                                             \

@@ -17,6 +17,10 @@
 #endif
 #endif
 
+/* LANES: f64 of a register. A tile has ROWS rows and PANELS registers of columns: ROWS * PANELS
+ * sums, PANELS elements of b and one of a fit the registers. A product that is rounded and then
+ * added takes two instructions in a chain, so there must be enough sums to overlap them; more of
+ * them spill. */
 #if defined(PITH_LEVEL_avx512)
 enum { LANES = 8, ROWS = 6, PANELS = 4 };
 #elif defined(PITH_LEVEL_avx2)

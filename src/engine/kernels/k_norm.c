@@ -195,7 +195,8 @@ PITH_INLINE void lp_scale(float *y, const float *x, const double *factors) {
 }
 
 static double lp_factor(double sum, bool square) {
-    return sum == 0 ? 0 : 1 / (square ? sqrt(sum) : sum);
+    if (sum == 0) return 0;
+    return 1 / (square ? sqrt(sum) : sum);
 }
 
 /* Up to 16 lines side by side. */

@@ -32,11 +32,18 @@ PITH_INLINE vf pool_outside(const int max) { return max ? vf_set1(-INFINITY) : v
 
 /* max: 1, or 2 where there may be NaN. */
 PITH_INLINE vf pool_join(vf all, vf v, const int max) {
-    return max == 2 ? vf_max_nan(v, all) : max ? vf_max(v, all) : vf_add(all, v);
+    if (max == 2) return vf_max_nan(v, all);
+    return max ? vf_max(v, all) : vf_add(all, v);
 }
 
 PITH_INLINE vf pool_load(const float *p, const int stride) {
     return stride == 1 ? vf_load(p) : vf_even(vf_load(p), vf_load(p + 16));
+}
+
+/* How many of sixteen windows `stride` apart begin less than `distance` behind the first one. */
+PITH_INLINE int64_t pool_windows_before(int64_t distance, int64_t stride) {
+    if (distance <= 0) return 0;
+    return distance > 15 * stride ? 16 : (distance + stride - 1) / stride;
 }
 
 static void pool_strip_begin(pool_strip *s, int64_t j, int64_t last_row) {
@@ -50,8 +57,8 @@ static void pool_strip_begin(pool_strip *s, int64_t j, int64_t last_row) {
                last_row + s->at + s->columns - 1 + 16 * stride <= s->total;
     for (int64_t c = 0; c < s->columns; c++) {
         const int64_t at = s->at + c, left = s->in - at;
-        s->first[c] = at >= 0 ? 0 : -at > 16 * stride ? 16 : (stride - 1 - at) / stride;
-        s->end[c] = left <= 0 ? 0 : left > 15 * stride ? 16 : (left + stride - 1) / stride;
+        s->first[c] = pool_windows_before(-at, stride);
+        s->end[c] = pool_windows_before(left, stride);
     }
 }
 
@@ -93,7 +100,8 @@ PITH_INLINE int64_t pool_inside(const pith__window *w, int64_t o, int64_t *first
     *first = 0;
     if (w->rank == 1) return 1;
     const int64_t at = o * w->stride[0] - w->begin[0], dilation = w->dilation[0];
-    const int64_t skip = at >= 0 ? 0 : dilation == 1 ? -at : (dilation - 1 - at) / dilation;
+    int64_t skip = 0;
+    if (at < 0) skip = dilation == 1 ? -at : (dilation - 1 - at) / dilation;
     *first = at + skip * dilation;
     int64_t rows = w->in[0] - *first;
     if (dilation > 1 && rows > 0) rows = (rows - 1) / dilation + 1;
@@ -194,12 +202,10 @@ static void pool_max_odd(const pool_strip *s, int64_t o, int64_t end, int64_t ch
 /* ---- the same for usual sizes: GROUP rows of windows together, from window row o on ---- */
 
 #if !defined(PITH_LEVEL_scalar)
-enum {
-    LARGEST = 3,
-    ROWS = 9,
-    READ = 48
-}; /* size of a window; rows of GROUP windows; floats read
-                                              of each */
+/* LARGEST: the largest window that has a form of its own. ROWS: input rows below GROUP rows of such
+ * windows, two apart. READ: floats that a group reads of each row: 32 for sixteen windows two
+ * apart, and a vector from the last column on. */
+enum { LARGEST = 3, ROWS = 9, READ = 48 };
 
 /* The rows of a group of which some are outside the plane, or end where x ends. */
 static void pool_copy_rows(float copies[ROWS][READ], const pool_strip *s, int64_t top, int rows,
@@ -211,7 +217,8 @@ static void pool_copy_rows(float copies[ROWS][READ], const pool_strip *s, int64_
                    readable = inside && at >= 0 && at + READ <= s->total;
         for (int i = 0; i < READ; i += 16)
             vf_store(copies[r] + i, readable ? vf_load(s->a->x + at + i) : outside);
-        for (int64_t i = 0; inside && !readable && i < READ; i++)
+        if (!inside || readable) continue;
+        for (int64_t i = 0; i < READ; i++)
             if (at + i >= 0 && at + i < s->total) copies[r][i] = s->a->x[at + i];
     }
 }
@@ -221,9 +228,11 @@ static void pool_copy_rows(float copies[ROWS][READ], const pool_strip *s, int64_
 PITH_INLINE void pool_group(vf *all, const pool_strip *s, const float *x, int64_t step,
                             const bool whole, const int stride, const int max, const int size) {
     vm inside[LARGEST];
-    PITH_UNROLL
-    for (int c = 0; c < size && !whole; c++)
-        inside[c] = vm_and(vm_first((size_t)s->end[c]), vm_not(vm_first((size_t)s->first[c])));
+    if (!whole) {
+        PITH_UNROLL
+        for (int c = 0; c < size; c++)
+            inside[c] = vm_and(vm_first((size_t)s->end[c]), vm_not(vm_first((size_t)s->first[c])));
+    }
     PITH_UNROLL
     for (int i = 0; i < GROUP; i++) all[i] = pool_outside(max);
     PITH_UNROLL
@@ -243,6 +252,9 @@ PITH_INLINE void pool_group(vf *all, const pool_strip *s, const float *x, int64_
     }
 }
 
+/* Window rows [o, end), GROUP at a time. Where all input rows of a group can be read as they lie,
+ * they are; else they are copied, with what counts as nothing around them, and the same code reads
+ * the copy. The last group may reach beyond `end`: its surplus rows are computed and not stored. */
 PITH_INLINE void pool_groups(const pool_strip *s, int64_t o, int64_t end, int64_t channel,
                              const int stride, const int max, const int size) {
     float copies[ROWS][READ];
@@ -298,7 +310,8 @@ static pool_rows_fn *pool_choose(const pith__window *w, int max) {
 #else
     (void)w;
 #endif
-    return max == 2 ? pool_max_odd : max ? pool_max_plain : pool_mean_strip;
+    if (max == 2) return pool_max_odd;
+    return max ? pool_max_plain : pool_mean_strip;
 }
 
 static void pool_plane(const pith__pool_planes *a, int64_t channel, int max) {
@@ -328,7 +341,10 @@ static void pool_plane(const pith__pool_planes *a, int64_t channel, int max) {
 /* ---- maxima of windows one apart: rows and then columns of a padded copy, whose rows lie behind
  * each other, so that narrow planes fill vectors too ---- */
 
-enum { FLAT = 4096, SLACK = 48 }; /* floats of a band of padded rows; what is read behind them */
+/* FLAT: floats of a band of padded rows. A larger band copies fewer rows twice, where bands meet,
+ * but the copy, the maxima of its rows and the result must stay in the L1 cache. SLACK: what is
+ * read behind a band, and never used. */
+enum { FLAT = 4096, SLACK = 48 };
 
 /* n floats, the last 16 of which may be copied twice. */
 PITH_INLINE void pool_flat_copy(float *to, const float *from, int64_t n) {
@@ -371,8 +387,9 @@ PITH_INLINE void pool_flat_rows(const pool_joins *j, int64_t count, const int kn
             PITH_UNROLL
             for (int k = 1; k < known; k++)
                 most = pool_join(most, vf_load(from + k * j->step), max);
-            for (int64_t k = 1; !known && k < count; k++)
-                most = pool_join(most, vf_load(from + k * j->step), max);
+            if (!known)
+                for (int64_t k = 1; k < count; k++)
+                    most = pool_join(most, vf_load(from + k * j->step), max);
             if (j->n - i >= 16)
                 vf_store(to + i, most);
             else

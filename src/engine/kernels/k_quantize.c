@@ -181,7 +181,8 @@ PITH_INLINE void quantize_rows(const pith__quantize_rows *a, int64_t row, const 
 void PITH_K(quantize_rows_u8)(const pith__quantize_rows *a) {
     int64_t row = 0;
     for (; a->rows - row >= ROWS; row += ROWS) quantize_rows(a, row, ROWS);
-    for (; ROWS > 1 && row < a->rows; row++) quantize_rows(a, row, 1);
+    if (ROWS > 1)
+        for (; row < a->rows; row++) quantize_rows(a, row, 1);
 }
 
 /* The least step of each column of a panel that keeps the bounds. */

@@ -20,6 +20,7 @@ enum { TILE_ROWS = 1, TILE_QUERIES = 1 };
 #else
 enum { TILE_ROWS = 2, TILE_QUERIES = 2 };
 #endif
+/* Rows whose sums of squares are made side by side: four chains of additions hide their latency. */
 enum { SUMSQ_ROWS = 4 };
 
 PITH_INLINE vf load_u8(const uint8_t *p) { return vf_of_vi(vi_load_u8(p)); }

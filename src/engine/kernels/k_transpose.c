@@ -7,10 +7,14 @@ PITH_INLINE void turn_square(float *to, int64_t to_row, const float *from, int64
                              size_t rows, size_t columns) {
     vf r[16];
     PITH_UNROLL
-    for (int j = 0; j < 16; j++)
-        r[j] = (size_t)j >= columns ? vf_zero()
-               : rows == 16         ? vf_load(from + j * from_column)
-                                    : vf_load_n(from + j * from_column, rows);
+    for (int j = 0; j < 16; j++) {
+        if ((size_t)j >= columns)
+            r[j] = vf_zero();
+        else if (rows == 16)
+            r[j] = vf_load(from + j * from_column);
+        else
+            r[j] = vf_load_n(from + j * from_column, rows);
+    }
     vf_transpose(r);
     PITH_UNROLL
     for (int i = 0; i < 16; i++) {
@@ -22,7 +26,9 @@ PITH_INLINE void turn_square(float *to, int64_t to_row, const float *from, int64
     }
 }
 
-/* A band of rows of the result reads neighbouring lines of a column together. */
+/* Rows of the result in a band. Four squares below each other read four neighbouring lines of each
+ * column while its page is at hand. A higher band returns to the rows of the result later; a lower
+ * one comes to each page of the source more often. */
 enum { BAND = 64 };
 
 static void turn_band(float *to, int64_t to_row, const float *from, int64_t from_column,

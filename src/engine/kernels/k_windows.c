@@ -7,6 +7,9 @@
 
 #include "engine/kernels/vec.h"
 
+/* VECTORS: vectors of windows of one row that share a tap. ROWS: rows with a vector each, where
+ * rows are short. A sum is a chain of additions of four cycles, so eight chains are about what two
+ * ports can take; more would not fit the registers of AVX2. */
 enum { VECTORS = PITH_TAPS_BLOCK / 16, ROWS = 8 };
 
 /* `count` vectors of windows, x_step and y_step apart; all of 16, but the last, or with all_short

@@ -1,4 +1,8 @@
-/* kernel.c - looking up the kernel table. */
+/* kernel.c - looking up the kernel table.
+ *
+ * The table is sorted by family and dtype number, as lint checks, so a look-up is a binary search.
+ * A level without a kernel of its own takes the next lower one's; the scalar level has all of them.
+ * Results are not cached: users look up once per plan or call. */
 #include "engine/kernels/kernel.h"
 
 #include <stdio.h>
@@ -35,9 +39,9 @@ pith__kernel_fn *pith__kernel_find(const char *family, int dtype, pith__isa isa)
 
 pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int dtype,
                                         pith__isa isa) {
-    const uint32_t wanted = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI
-                            : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI
-                                                   : 0;
+    uint32_t wanted = 0;
+    if (isa == PITH_ISA_avx512) wanted = PITH_CPU_AVX512_VNNI;
+    if (isa == PITH_ISA_avx2) wanted = PITH_CPU_AVX_VNNI;
     pith__kernel_fn *slower = pith__kernel_find(plain, dtype, isa),
                     *fn = pith__kernel_find(vnni, dtype, isa);
     return fn && pith__cpu_get()->features & wanted ? fn : slower;

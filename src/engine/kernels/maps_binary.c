@@ -40,16 +40,24 @@ MAP2(map_mul, f64, double, double, u *v)
 MAP2(map_div, f64, double, double, u / v)
 
 #define IS_MINUS_ONE(T, v) ((T)-1 < (T)1 && (v) == (T)-1)
+/* A quotient by zero is 0, and the least number by -1 wraps: C leaves both undefined. */
 #define DIV(family, suffix, T, U)                                                                  \
-    MAP2(family, suffix, T, T, v == 0 ? 0 : IS_MINUS_ONE(T, v) ? (T)(0 - (uint64_t)u) : u / v)
+    static T div_##suffix(T u, T v) {                                                              \
+        if (v == 0) return 0;                                                                      \
+        if (IS_MINUS_ONE(T, v)) return (T)(0 - (uint64_t)u);                                       \
+        return (T)(u / v);                                                                         \
+    }                                                                                              \
+    MAP2(family, suffix, T, T, div_##suffix(u, v))
 /* C's remainder, and the one with the divisor's sign. */
 #define FMOD(family, suffix, T, U)                                                                 \
     MAP2(family, suffix, T, T, v == 0 || IS_MINUS_ONE(T, v) ? 0 : u % v)
 #define MOD(family, suffix, T, U)                                                                  \
-    MAP2(family, suffix, T, T,                                                                     \
-         v == 0 || IS_MINUS_ONE(T, v)                   ? 0                                        \
-         : u % v != 0 && ((u % v < (T)1) != (v < (T)1)) ? u % v + v                                \
-                                                        : u % v)
+    static T mod_##suffix(T u, T v) {                                                              \
+        if (v == 0 || IS_MINUS_ONE(T, v)) return 0;                                                \
+        const bool other_sign = u % v != 0 && ((u % v < (T)1) != (v < (T)1));                      \
+        return (T)(other_sign ? u % v + v : u % v);                                                \
+    }                                                                                              \
+    MAP2(family, suffix, T, T, mod_##suffix(u, v))
 ALL_INTS(DIV, map_div)
 ALL_INTS(FMOD, map_fmod)
 ALL_INTS(MOD, map_mod)
@@ -57,7 +65,8 @@ MAP2(map_fmod, f64, double, double, fmod(u, v))
 
 static double floor_mod(double u, double v) {
     double r = fmod(u, v);
-    return r == 0 ? copysign(r, v) : (r < 0) != (v < 0) ? r + v : r;
+    if (r == 0) return copysign(r, v);
+    return (r < 0) != (v < 0) ? r + v : r;
 }
 MAP2(map_mod, f64, double, double, floor_mod(u, v))
 
@@ -69,17 +78,18 @@ static uint64_t int_pow(uint64_t base, uint64_t exponent) {
 }
 static int64_t signed_pow(int64_t u, int64_t v) {
     if (v >= 0) return (int64_t)int_pow((uint64_t)u, (uint64_t)v);
-    return u == 1 ? 1 : u == -1 ? (v & 1 ? -1 : 1) : 0;
+    if (u == -1) return v & 1 ? -1 : 1;
+    return u == 1;
 }
 MAP2(map_pow, i64, int64_t, int64_t, signed_pow(u, v))
 MAP2(map_pow, u64, uint64_t, uint64_t, int_pow(u, v))
 MAP2(map_pow, i32, int32_t, int32_t, signed_pow(u, v))
 MAP2(map_pow, f64, double, double, pow(u, v))
 static float pow_f32(float u, float v) {
-    return v == 2.0f            ? u * u
-           : v == 1.0f          ? u
-           : v == 0.5f && u > 0 ? sqrtf(u)
-                                : (float)pow((double)u, (double)v);
+    if (v == 2.0f) return u * u;
+    if (v == 1.0f) return u;
+    if (v == 0.5f && u > 0) return sqrtf(u);
+    return (float)pow((double)u, (double)v);
 }
 MAP2(map_pow_any, f32, float, float, pow_f32(u, v))
 pith__map2_fn pith__k_map_pow_f32;
@@ -103,8 +113,16 @@ void pith__k_map_pow_f32(void *y, const void *a, const void *b, int64_t n, int a
 ALL_INTS(MIN, map_min)
 ALL_INTS(MAX, map_max)
 /* A NaN on either side is the result. */
-MAP2(map_min, f64, double, double, u != u ? u : u < v ? u : v)
-MAP2(map_max, f64, double, double, u != u ? u : u > v ? u : v)
+static double min_f64(double u, double v) {
+    if (u != u) return u;
+    return u < v ? u : v;
+}
+static double max_f64(double u, double v) {
+    if (u != u) return u;
+    return u > v ? u : v;
+}
+MAP2(map_min, f64, double, double, min_f64(u, v))
+MAP2(map_max, f64, double, double, max_f64(u, v))
 
 #define EQUAL(family, suffix, T, U) MAP2(family, suffix, T, uint8_t, u == v)
 #define LESS(family, suffix, T, U) MAP2(family, suffix, T, uint8_t, u < v)
@@ -136,8 +154,11 @@ MAP2(map_xor, bool, uint8_t, uint8_t, (u != 0) ^ (v != 0))
 /* Signed numbers shifted right are filled with their sign: -1 is left of a negative one that is
  * shifted out. */
 #define SHIFT_DOWN(suffix, T, bits)                                                                \
-    MAP2(map_shift_right, suffix, T, T,                                                            \
-         v<0 || v >= (bits) ? (u < 0 ? -1 : 0) : u<0 ? ~(~u >> v) : u>> v)
+    static T shift_down_##suffix(T u, T v) {                                                       \
+        if (v < 0 || v >= (bits)) return u < 0 ? -1 : 0;                                           \
+        return (T)(u < 0 ? ~(~u >> v) : u >> v);                                                   \
+    }                                                                                              \
+    MAP2(map_shift_right, suffix, T, T, shift_down_##suffix(u, v))
 WIDTHS(BIT_AND, map_bit_and)
 WIDTHS(BIT_OR, map_bit_or)
 WIDTHS(BIT_XOR, map_bit_xor)

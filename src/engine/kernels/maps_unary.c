@@ -33,7 +33,15 @@ SIGNED(map_abs, u < 0 ? 0 - (uint64_t)u : (uint64_t)u)
 UNSIGNED(map_abs, u)
 MAP1(map_neg, f64, double, double, -u)
 SIGNED(map_neg, 0 - (uint64_t)u)
-FLOATS(map_sign, u > 0 ? 1.0f : u < 0 ? -1.0f : u, u > 0 ? 1.0 : u < 0 ? -1.0 : u)
+/* NaN and both zeros are their own sign. */
+#define SIGN(suffix, T)                                                                            \
+    static T sign_##suffix(T u) {                                                                  \
+        if (u > 0) return 1;                                                                       \
+        return u < 0 ? -1 : u;                                                                     \
+    }
+SIGN(f32, float)
+SIGN(f64, double)
+FLOATS(map_sign, sign_f32(u), sign_f64(u))
 SIGNED(map_sign, (u > 0) - (u < 0))
 UNSIGNED(map_sign, u > 0)
 DOUBLE(map_ceil, ceil(u))
@@ -45,15 +53,31 @@ MAP1(map_relu, f64, double, double, u < 0 ? 0.0 : u)
 SIGNED(map_relu, u < 0 ? 0 : u)
 DOUBLE(map_leaky_relu, u *((const double[2]){ 1.0, p[0] })[u < 0])
 DOUBLE(map_thresholded_relu, u > p[0] ? u : 0.0)
-#define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v)) /* NaN stays */
-DOUBLE(map_hard_sigmoid, UNIT(p[0] * u + p[1]))
-DOUBLE(map_hard_swish, u *UNIT(u / 6.0 + 0.5))
+/* 0 to 1; NaN stays. */
+static double unit(double v) {
+    if (v < 0) return 0;
+    return v > 1 ? 1 : v;
+}
+DOUBLE(map_hard_sigmoid, unit(p[0] * u + p[1]))
+DOUBLE(map_hard_swish, u *unit(u / 6.0 + 0.5))
 DOUBLE(map_softsign, u / (1.0 + fabs(u)))
-/* p: lambd, bias. */
-FLOATS(map_shrink, u<-(float)p[0] ? u + (float)p[1] : u>(float) p[0] ? u - (float)p[1] : 0.0f,
-       u<-p[0] ? u + p[1] : u> p[0] ? u - p[1] : 0.0)
-SIGNED(map_shrink, u<-p[0] ? u + p[1] : u> p[0] ? u - p[1] : 0)
-UNSIGNED(map_shrink, u > p[0] ? u - p[1] : u < -p[0] ? u + p[1] : 0)
+/* p: lambd, bias. With a lambd below 0 a number may be on both sides: signed types take the lower
+ * one then, unsigned types the upper. */
+static float shrink_f32(float u, const double *p) {
+    if (u < -(float)p[0]) return u + (float)p[1];
+    return u > (float)p[0] ? u - (float)p[1] : 0.0f;
+}
+static double shrink_signed(double u, const double *p) {
+    if (u < -p[0]) return u + p[1];
+    return u > p[0] ? u - p[1] : 0.0;
+}
+static double shrink_unsigned(double u, const double *p) {
+    if (u > p[0]) return u - p[1];
+    return u < -p[0] ? u + p[1] : 0.0;
+}
+FLOATS(map_shrink, shrink_f32(u, p), shrink_signed(u, p))
+SIGNED(map_shrink, shrink_signed((double)u, p))
+UNSIGNED(map_shrink, shrink_unsigned((double)u, p))
 
 DOUBLE(map_acos, acos(u))
 DOUBLE(map_acosh, acosh(u))

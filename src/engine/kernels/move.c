@@ -167,60 +167,64 @@ void pith__fill(void *to, const void *value, int64_t n, size_t size) {
     if (n > 0) row(to, 1, value, 0, n, size);
 }
 
+/* Axes of size 1 go, and neighbours that lie side by side in both arrays become one axis. What is
+ * left is walked by the outer axes; the innermost one, or the two innermost where the source is
+ * contiguous along another axis than the target, is done by a loop of its own. */
 void pith__move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
                 const int64_t *dims, int rank, size_t size, pith__turn_fn *words) {
-    int64_t d[PITH_MAX_RANK + 1], ts[PITH_MAX_RANK + 1], fs[PITH_MAX_RANK + 1],
+    int64_t sizes[PITH_MAX_RANK + 1], to_steps[PITH_MAX_RANK + 1], from_steps[PITH_MAX_RANK + 1],
         index[PITH_MAX_RANK + 1] = { 0 };
-    int r = 0;
+    int axes = 0;
     for (int i = 0; i < rank; i++) {
         if (dims[i] == 0) return;
         if (dims[i] == 1) continue;
-        if (r > 0 && ts[r - 1] == to_strides[i] * dims[i] &&
-            fs[r - 1] == from_strides[i] * dims[i]) {
-            d[r - 1] *= dims[i];
-            ts[r - 1] = to_strides[i];
-            fs[r - 1] = from_strides[i];
+        if (axes > 0 && to_steps[axes - 1] == to_strides[i] * dims[i] &&
+            from_steps[axes - 1] == from_strides[i] * dims[i]) {
+            sizes[axes - 1] *= dims[i];
+            to_steps[axes - 1] = to_strides[i];
+            from_steps[axes - 1] = from_strides[i];
         } else {
-            d[r] = dims[i];
-            ts[r] = to_strides[i];
-            fs[r++] = from_strides[i];
+            sizes[axes] = dims[i];
+            to_steps[axes] = to_strides[i];
+            from_steps[axes++] = from_strides[i];
         }
     }
-    if (r == 0) {
+    if (axes == 0) {
         memcpy(to, from, size);
         return;
     }
     char *t = to;
     const char *f = from;
     int64_t unit = (int64_t)size;
-    int across = r - 1; /* the axis along which the source is contiguous, if that is not the last
+    int across = axes - 1; /* the axis along which the source is contiguous, if that is not the last
                            one */
-    for (int i = 0; i < r - 1 && ts[r - 1] == 1 && fs[r - 1] > 1; i++) {
-        if (fs[i] == 1) across = i;
-    }
-    if (across != r - 1) { /* it goes next to the last one, which changes no result */
-        int64_t own[3] = { d[across], ts[across], fs[across] };
-        for (int i = across; i < r - 2; i++) {
-            d[i] = d[i + 1];
-            ts[i] = ts[i + 1];
-            fs[i] = fs[i + 1];
+    const bool apart = to_steps[axes - 1] == 1 && from_steps[axes - 1] > 1;
+    for (int i = 0; i < axes - 1; i++)
+        if (apart && from_steps[i] == 1) across = i;
+    if (across != axes - 1) { /* it goes next to the last one, which changes no result */
+        int64_t own[3] = { sizes[across], to_steps[across], from_steps[across] };
+        for (int i = across; i < axes - 2; i++) {
+            sizes[i] = sizes[i + 1];
+            to_steps[i] = to_steps[i + 1];
+            from_steps[i] = from_steps[i + 1];
         }
-        d[r - 2] = own[0];
-        ts[r - 2] = own[1];
-        fs[r - 2] = own[2];
+        sizes[axes - 2] = own[0];
+        to_steps[axes - 2] = own[1];
+        from_steps[axes - 2] = own[2];
     }
     for (;;) {
-        if (across != r - 1)
-            turn(t, ts[r - 2], f, fs[r - 1], d[r - 2], d[r - 1], size, words);
+        if (across != axes - 1)
+            turn(t, to_steps[axes - 2], f, from_steps[axes - 1], sizes[axes - 2], sizes[axes - 1],
+                 size, words);
         else
-            row(t, ts[r - 1], f, fs[r - 1], d[r - 1], size);
-        int i = across != r - 1 ? r - 3 : r - 2;
+            row(t, to_steps[axes - 1], f, from_steps[axes - 1], sizes[axes - 1], size);
+        int i = across != axes - 1 ? axes - 3 : axes - 2;
         for (; i >= 0; i--) {
-            t += ts[i] * unit;
-            f += fs[i] * unit;
-            if (++index[i] < d[i]) break;
-            t -= ts[i] * d[i] * unit;
-            f -= fs[i] * d[i] * unit;
+            t += to_steps[i] * unit;
+            f += from_steps[i] * unit;
+            if (++index[i] < sizes[i]) break;
+            t -= to_steps[i] * sizes[i] * unit;
+            f -= from_steps[i] * sizes[i] * unit;
             index[i] = 0;
         }
         if (i < 0) return;

@@ -13,7 +13,8 @@
 static int compare_strings(pith_str a, pith_str b) {
     size_t n = a.size < b.size ? a.size : b.size;
     int order = n ? memcmp(a.data, b.data, n) : 0;
-    return order ? order : a.size < b.size ? -1 : a.size > b.size;
+    if (order) return order;
+    return a.size < b.size ? -1 : a.size > b.size;
 }
 #define STRING_BEFORE(a, b) (compare_strings(a, b) < 0)
 #define STRING_AFTER(a, b) (compare_strings(a, b) > 0)

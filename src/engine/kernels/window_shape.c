@@ -172,7 +172,8 @@ static void taps_inside(const pith__window *w, int d, int64_t o, int64_t low, in
                     inside &= at >= 0 && at < w->in[d];                                            \
                     row = row * w->in[d] + at;                                                     \
                 }                                                                                  \
-                for (int64_t k = 0; inside && k < w->kernel[last]; k++) {                          \
+                if (!inside) continue;                                                             \
+                for (int64_t k = 0; k < w->kernel[last]; k++) {                                    \
                     int64_t at = k * w->dilation[last] - w->begin[last];                           \
                     int64_t first = at >= 0 ? 0 : (-at + stride - 1) / stride;                     \
                     int64_t end = at >= w->in[last] ? 0 : (w->in[last] - 1 - at) / stride + 1;     \
@@ -226,10 +227,17 @@ POOL(mean, f64, double, double, 0, a += v, a / (double)(p ? padded : inside))
 POOL_ROWS(mean, f32, float, 0, a + v, DIVIDE(float))
 POOL_ROWS(mean, f64, double, 0, a + v, DIVIDE(double))
 
-#define POWER                                                                                      \
-    a += p == 1 ? fabs((double)v) : p == 2 ? (double)v * (double)v : pow(fabs((double)v), (double)p)
-POOL(lp, f32, float, double, 0, POWER, p == 1 ? a : p == 2 ? sqrt(a) : pow(a, 1.0 / (double)p))
-POOL(lp, f64, double, double, 0, POWER, p == 1 ? a : p == 2 ? sqrt(a) : pow(a, 1.0 / (double)p))
+/* The p-norm: the usual p go without pow. */
+static double lp_term(double v, int64_t p) {
+    if (p == 1) return fabs(v);
+    return p == 2 ? v * v : pow(fabs(v), (double)p);
+}
+static double lp_root(double sum, int64_t p) {
+    if (p == 1) return sum;
+    return p == 2 ? sqrt(sum) : pow(sum, 1.0 / (double)p);
+}
+POOL(lp, f32, float, double, 0, a += lp_term((double)v, p), lp_root(a, p))
+POOL(lp, f64, double, double, 0, a += lp_term((double)v, p), lp_root(a, p))
 
 /* The form by rows walks the taps one by one. Windows of more than MOST_TAPS are mostly padding,
  * which the other form skips. */

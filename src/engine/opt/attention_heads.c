@@ -88,9 +88,8 @@ static bool read_view(pith__heads *r, const pith__view *view, const pith__type *
 /* The value a Mul or Div by a number was made of, and the factor. */
 static pith__value *scaled(const pith__value *v, double *factor) {
     pith__node *mul = pith__match_maker(v, "Mul"), *div = pith__match_maker(v, "Div");
-    for (int i = 0; mul && i < 2; i++) {
-        if (pith__match_scalar(mul->inputs[i], factor)) return mul->inputs[1 - i];
-    }
+    for (int i = 0; i < 2; i++)
+        if (mul && pith__match_scalar(mul->inputs[i], factor)) return mul->inputs[1 - i];
     if (!div || !pith__match_scalar(div->inputs[1], factor)) return NULL;
     *factor = 1.0 / *factor;
     return div->inputs[0];

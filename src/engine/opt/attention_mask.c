@@ -126,7 +126,7 @@ static bool mask_collect(cone *c, pith__value *v, bool *depends, int depth) {
 /* ---- computing the cone ---- */
 
 typedef struct probe {
-    const cone *c;
+    const cone *cone;
     pith__arena *arena;
     int64_t batch, keys;
     uint32_t pattern;         /* chooses the mask */
@@ -174,7 +174,7 @@ static pith_tensor *mask_new_tensor(probe *p, int dtype, int rank, const int64_t
 
 static int64_t shifted(const probe *p, int64_t x) {
     int64_t size = x < 0 ? -x : x;
-    if (size > p->c->largest || size < p->c->largest - CLUSTER) return x;
+    if (size > p->cone->largest || size < p->cone->largest - CLUSTER) return x;
     return x < 0 ? x + p->shift : x - p->shift;
 }
 
@@ -189,7 +189,8 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
     if (v->type.data && !shifts(p, v)) return v->type.data;
     if (v->kind == PITH_VALUE_INPUT) {
         pith_tensor *t = mask_new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
-        for (int64_t i = 0; t && i < p->batch * p->keys; i++) {
+        if (!t) return NULL;
+        for (int64_t i = 0; i < p->batch * p->keys; i++) {
             bool odd = p->odd != 0.0 && i % p->keys % 2;
             store(t, i, odd ? p->odd : (double)mask_kept(p, i / p->keys, i % p->keys));
         }
@@ -199,11 +200,12 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
     for (int i = 0; i < v->type.rank; i++) dims[i] = v->type.dims[i];
     if (v->type.dtype != PITH_I64 && v->type.dtype != PITH_I32) return NULL;
     pith_tensor *t = mask_new_tensor(p, v->type.dtype, v->type.rank, dims);
-    for (int64_t i = 0; t && i < count; i++) {
+    if (!t) return NULL;
+    for (int64_t i = 0; i < count; i++) {
         pith__dim d;
         if (!pith__type_elem(&v->type, i, &d)) return NULL;
         bool is_number = pith__dim_known(d);
-        d = pith__dim_eval(p->c->graph->dims, d, p->symbols);
+        d = pith__dim_eval(p->cone->graph->dims, d, p->symbols);
         if (!pith__dim_known(d)) return NULL;
         store(t, i, (double)(is_number ? shifted(p, d) : d));
     }
@@ -212,7 +214,7 @@ static const pith_tensor *leaf(probe *p, const pith__value *v) {
 
 /* Runs the cone's nodes in graph order; false if one of them cannot run. */
 static bool compute(probe *p) {
-    const cone *c = p->c;
+    const cone *c = p->cone;
     const pith_tensor **tensors =
         pith__arena_array(p->arena, c->graph->value_count, sizeof *tensors);
     p->out_of_memory = !tensors;
@@ -270,7 +272,8 @@ static verdict says(const probe *p, pith__mask_form form, int64_t b, int64_t q, 
     *x = mask_element(p, b, q, k);
     if (form != PITH_MASK_ADDED)
         return (*x != 0.0) == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
-    return *x == 0.0 ? SAYS_KEEP : *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
+    if (*x == 0.0) return SAYS_KEEP;
+    return *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
 }
 
 static bool shape_fits(const probe *p, pith__mask_form form) {
@@ -299,6 +302,8 @@ static void read_window(const probe *p, pith__mask_form form, pith__mask *m) {
     if (last < p->keys - 1) m->window_right = last;
 }
 
+/* Every element of the computed mask against its assumed meaning. The numbers added to skipped keys
+ * are learned on the way: there is one for each reason, and a second one contradicts. */
 static bool agrees(const probe *p, pith__mask_form form, pith__mask *m) {
     for (int64_t b = 0; b < p->batch; b++) {
         for (int64_t q = 0; q < p->keys; q++) {
@@ -309,9 +314,7 @@ static bool agrees(const probe *p, pith__mask_form form, pith__mask *m) {
                 if (says(p, form, b, q, k, &x) != (padded || outside ? SAYS_SKIP : SAYS_KEEP))
                     return false;
                 if (form != PITH_MASK_ADDED || (!padded && !outside)) continue;
-                float *added = &m->added[padded && outside ? PITH_SKIP_BOTH
-                                         : padded          ? PITH_SKIP_PADDED
-                                                           : PITH_SKIP_OUTSIDE];
+                float *added = &m->added[pith__mask_skip_of(padded, outside)];
                 if (*added != 0.0f && *added != (float)x) return false; /* one number for all */
                 *added = (float)x;
             }
@@ -337,7 +340,7 @@ static bool bind_symbols(const cone *c, pith__dim *symbols, int64_t batch, int64
 }
 
 static bool computes(probe *p, pith__mask_form form, pith__dim *symbols) {
-    return bind_symbols(p->c, symbols, p->batch, p->keys) && compute(p) && shape_fits(p, form);
+    return bind_symbols(p->cone, symbols, p->batch, p->keys) && compute(p) && shape_fits(p, form);
 }
 
 /* One probe: computes, and compares with *m; with `read`, *m's window is read from it first. */
@@ -353,7 +356,7 @@ static bool test_once(probe *p, pith__mask_form form, pith__mask *m, pith__dim *
 static bool test_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     enum { MIXED = 4 }; /* the first pattern that skips keys here and there */
     if (!test_once(p, form, m, symbols, true)) return false;
-    if (!p->c->input) return true;
+    if (!p->cone->input) return true;
     p->pattern = MIXED;
     bool yes = test_once(p, form, m, symbols, false);
     p->pattern = 0;
@@ -375,8 +378,8 @@ static bool mask_resolve(int64_t *side, const int64_t *seen, const int64_t *shif
 static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     static const int64_t sizes[SMALL_WINDOWS] = { 8, 11, 13 };
     int64_t left[SMALL_WINDOWS], right[SMALL_WINDOWS], shift[SMALL_WINDOWS];
-    const int64_t least = p->keys, largest = p->c->largest, second = p->c->second,
-                  table = p->c->table;
+    const int64_t least = p->keys, largest = p->cone->largest, second = p->cone->second,
+                  table = p->cone->table;
     if (table > TABLE_MAX) return false;
     p->keys = table + 1;
     if (table && !computes(p, form, symbols)) {
@@ -387,7 +390,7 @@ static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim
         p->keys = 2 * largest + 3 > least ? 2 * largest + 3 : least;
         return test_window(p, form, m, symbols);
     }
-    if (second > DIRECT_MAX || p->c->fixed) return false;
+    if (second > DIRECT_MAX || p->cone->fixed) return false;
     for (int i = 0; i < SMALL_WINDOWS; i++) {
         pith__mask found = *m;
         int64_t size = sizes[i] > second ? sizes[i] : second;
@@ -413,7 +416,8 @@ static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pit
     bool keeps = true, linear = form == PITH_MASK_ADDED;
     p->batch = 1;
     p->pattern = 0;
-    for (int i = 0; i < count && dtype != PITH_BOOL; i++) {
+    if (dtype == PITH_BOOL) count = 0; /* it has no other numbers */
+    for (int i = 0; i < count; i++) {
         p->odd = odd[i];
         if (!computes(p, form, symbols)) return PITH_MASK_BINARY;
         double x;
@@ -421,7 +425,8 @@ static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pit
         linear = linear && close_to(mask_element(p, 0, 1, 1),
                                     (1.0 - odd[i]) * (double)m->added[PITH_SKIP_PADDED]);
     }
-    return keeps ? PITH_MASK_ANY_KEEPS : linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
+    if (keeps) return PITH_MASK_ANY_KEEPS;
+    return linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
 }
 
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
@@ -436,7 +441,7 @@ static pith_status test_meaning(bool *yes, const cone *c, pith__mask_form form, 
     pith__dim *symbols =
         pith__arena_array(arena, pith__dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
     if (!symbols) return pith__fail_memory(err, 0);
-    probe p = { .c = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
+    probe p = { .cone = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
     *yes = !c->positional || find_window(&p, form, m, symbols);
     p.batch = BATCH;
     p.keys = KEYS;
@@ -466,7 +471,8 @@ pith_status pith__mask_recognize(pith__mask_kind *kind, pith__mask *mask, const 
         mask->key_mask = c.input;
         if (v->kind == PITH_VALUE_NODE && !mask_known(v))
             status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
-        *kind = yes ? PITH_MASK_YES : depends ? PITH_MASK_NO : PITH_MASK_CONSTANT;
+        if (!depends) *kind = PITH_MASK_CONSTANT;
+        if (yes) *kind = PITH_MASK_YES;
     }
     *why = c.why;
     pith__arena_free(&scratch);

@@ -26,6 +26,12 @@ typedef enum pith__mask_skip {
     PITH_SKIPS
 } pith__mask_skip;
 
+/* The reason for a key that is skipped: it is padding, outside of the window, or both. */
+static inline pith__mask_skip pith__mask_skip_of(bool padded, bool outside) {
+    if (padded && outside) return PITH_SKIP_BOTH;
+    return padded ? PITH_SKIP_PADDED : PITH_SKIP_OUTSIDE;
+}
+
 typedef struct pith__mask {
     pith__value *key_mask;             /* the graph's input [batch, keys], 1 keeps, 0 skips; NULL:
                                           all keys are kept */

@@ -17,6 +17,8 @@ static void take_window(pith__skips *s, const pith__mask *mask) {
     s->window_right = skips_nearer(s->window_right, mask->window_right);
 }
 
+/* Masks combine if they read the same key mask, since the fused step has one input for it; their
+ * windows intersect. */
 bool pith__skips_add(pith__skips *skips, const pith__mask *mask, pith__mask_form form,
                      double number, bool replaces, int step) {
     bool window = mask->window_left >= 0 || mask->window_right >= 0;
@@ -33,9 +35,7 @@ bool pith__skips_add(pith__skips *skips, const pith__mask *mask, pith__mask_form
         bool padded = mask->key_mask && i != PITH_SKIP_OUTSIDE,
              outside = window && i != PITH_SKIP_PADDED;
         if (!padded && !outside) continue;
-        int seen = padded && outside ? PITH_SKIP_BOTH
-                   : padded          ? PITH_SKIP_PADDED
-                                     : PITH_SKIP_OUTSIDE;
+        int seen = pith__mask_skip_of(padded, outside);
         m->number[i] = form == PITH_MASK_ADDED ? mask->added[seen] : (float)number;
     }
     if (mask->key_mask) {
@@ -50,7 +50,8 @@ bool pith__skips_add(pith__skips *skips, const pith__mask *mask, pith__mask_form
 bool pith__skips_show(const pith__skips *skips, int step) {
     for (int i = 0; i < skips->count; i++) {
         const struct pith__skips_mask *m = &skips->masks[i];
-        for (int k = 0; k < PITH_SKIPS && m->replaces && m->step > step; k++)
+        if (!m->replaces || m->step <= step) continue;
+        for (int k = 0; k < PITH_SKIPS; k++)
             if (m->number[k] != 0.0f && m->number[k] > PITH_ABSORBS) return true;
     }
     return false;
@@ -70,9 +71,7 @@ static float skips_number_of(const pith__skips *s, int64_t distance, bool padded
             const struct pith__skips_mask *m = &s->masks[i];
             bool skips_padded = m->keyed && padded,
                  outside = skips_outside(m->window_left, m->window_right, distance);
-            int skip = skips_padded && outside ? PITH_SKIP_BOTH
-                       : skips_padded          ? PITH_SKIP_PADDED
-                                               : PITH_SKIP_OUTSIDE;
+            int skip = pith__mask_skip_of(skips_padded, outside);
             if (m->step != step || !(skips_padded || outside) || m->number[skip] == 0.0f) continue;
             number = m->replaces ? m->number[skip] : number + m->number[skip];
             *replaced = *replaced || m->replaces;
@@ -100,9 +99,7 @@ static bool skips_numbers(const pith__skips *s, float *numbers, bool *replaced) 
         for (int padded = 0; padded <= (s->key_mask != NULL); padded++) {
             bool outside = skips_outside(s->window_left, s->window_right, distances[i]), gone;
             if (!padded && !outside) continue;
-            int skip = padded && outside ? PITH_SKIP_BOTH
-                       : padded          ? PITH_SKIP_PADDED
-                                         : PITH_SKIP_OUTSIDE;
+            int skip = pith__mask_skip_of(padded, outside);
             float number = skips_number_of(s, distances[i], padded, &gone);
             if (seen[skip] && (number != numbers[skip] || gone != replaced[skip])) return false;
             seen[skip] = true;
@@ -113,6 +110,10 @@ static bool skips_numbers(const pith__skips *s, float *numbers, bool *replaced) 
     return true;
 }
 
+/* Three cases, by what a query that keeps no key ends up with. If no number is finite, the result
+ * is zeros or NaN. If all keys have the same number, so large that the scores vanish next to it,
+ * all keys weigh the same. Else the scores stay, with the numbers added to them; that cannot be
+ * said of a score that was replaced, where the numbers of others differ. */
 bool pith__skips_settle(const pith__skips *skips, bool zero_if_none, pith__none_left *none_left,
                         float *numbers) {
     const bool happens[] = { skips->key_mask, has_window(skips),
@@ -130,15 +131,15 @@ bool pith__skips_settle(const pith__skips *skips, bool zero_if_none, pith__none_
         if (first == 0.0f) first = numbers[i];
         uniform = uniform && numbers[i] == first && (replaced[i] || first <= PITH_ABSORBS);
     }
-    *none_left = first == 0.0f && skips->count
-                     ? (zero_if_none ? PITH_NONE_LEFT_ZERO : PITH_NONE_LEFT_NAN)
-                 : uniform && !infinite ? PITH_NONE_LEFT_MEAN
-                                        : PITH_NONE_LEFT_SCORES;
-    for (int i = 0; i < PITH_SKIPS && *none_left == PITH_NONE_LEFT_SCORES; i++) {
+    if (first == 0.0f && skips->count)
+        *none_left = zero_if_none ? PITH_NONE_LEFT_ZERO : PITH_NONE_LEFT_NAN;
+    else
+        *none_left = uniform && !infinite ? PITH_NONE_LEFT_MEAN : PITH_NONE_LEFT_SCORES;
+    if (*none_left != PITH_NONE_LEFT_SCORES) return true;
+    for (int i = 0; i < PITH_SKIPS; i++) {
         if (!happens[i] || isinf(numbers[i]) || numbers[i] <= PITH_ABSORBS) continue;
-        if (replaced[i] && !uniform)
-            return false; /* without its score it is no match for one that
-                                                      kept it */
+        /* Without its score it is no match for one that kept it. */
+        if (replaced[i] && !uniform) return false;
         if (replaced[i]) numbers[i] = PITH_ABSORBS;
     }
     return true;

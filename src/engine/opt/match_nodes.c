@@ -69,11 +69,10 @@ pith__node *pith__match_activation(const pith__value *v, pith_activation *activa
         }
     }
     bool quick = is(user, "com.microsoft", "QuickGelu");
-    if (quick || pith__match_is(user, "Swish"))
-        return sigmoid_factor((double)pith__node_float(user, "alpha", quick ? 1.702f : 1.0f),
-                              activation)
-                   ? user
-                   : NULL;
+    if (quick || pith__match_is(user, "Swish")) {
+        const float alpha = pith__node_float(user, "alpha", quick ? 1.702f : 1.0f);
+        return sigmoid_factor((double)alpha, activation) ? user : NULL;
+    }
     /* v * sigmoid(factor * v) reads v twice. */
     if (v->user_count != 2 || v->output_uses) return NULL;
     for (size_t i = 0; i < 2; i++) {

@@ -61,10 +61,10 @@ static pith_status run_pass(pith__opt *o, const pith__pass *pass, size_t *change
 /* Near misses of an earlier round: what still is one is met again. */
 static void forget_misses(pith__report *report) {
     size_t kept = 0;
-    for (size_t i = 0; report && i < report->count; i++) {
+    if (!report) return;
+    for (size_t i = 0; i < report->count; i++)
         if (report->lines[i].done) report->lines[kept++] = report->lines[i];
-    }
-    if (report) report->count = kept;
+    report->count = kept;
 }
 
 /* A name that is no pass's is an error that lists them. */
@@ -83,11 +83,14 @@ static pith_status check_name(const pith__opt *o, const char *name) {
 size_t pith__opt_runs_max(void) { return ROUNDS_MAX * pith__pass_table_count; }
 
 bool pith__opt_without(const pith__opt_limits *limits, const char *name) {
-    for (size_t i = 0; limits && i < limits->without_count; i++)
+    const size_t count = limits ? limits->without_count : 0;
+    for (size_t i = 0; i < count; i++)
         if (!strcmp(limits->without[i], name)) return true;
     return false;
 }
 
+/* Rounds of all passes in the order of the list, until one changes nothing: a fusion may uncover
+ * constants, and folding them another fusion. ROUNDS_MAX bounds the rounds, whatever passes do. */
 pith_status pith__opt_run(pith__opt *o, const char *stop_after) {
     if (stop_after) PITH_TRY(check_name(o, stop_after));
     pith__graph_sweep(o->graph);

@@ -35,7 +35,7 @@ typedef struct attention {
     pith__node *product; /* whose output is softmax(…) v */
     const char *why;     /* for the report: what did not fit */
     struct known_masks *known;
-    pith__opt *o;
+    pith__opt *opt;
 } attention;
 
 /* What values mean, so that the layers of a network ask once. */
@@ -60,7 +60,7 @@ static pith_status recognize(attention *m, const pith__value *v, pith__mask_form
     if (i == known->count) {
         if (i == (int)(sizeof known->items / sizeof known->items[0])) known->count = i = 0;
         PITH_TRY(pith__mask_recognize(&known->items[i].kind, &known->items[i].mask,
-                                      &known->items[i].why, v, form, m->o));
+                                      &known->items[i].why, v, form, m->opt));
         known->items[i].v = v;
         known->items[i].form = form;
         known->count = i + 1;
@@ -102,11 +102,11 @@ static pith_status attention_add_bias(attention *m, pith__value *v, pith__node *
         return PITH_OK;
     }
     pith__value *inputs[] = { m->bias, v };
-    pith__node *add = pith__graph_add_node(m->o->graph, before, "", "Add", inputs, 2, NULL, 1);
-    if (!add) return pith__fail_memory(m->o->err, 0);
+    pith__node *add = pith__graph_add_node(m->opt->graph, before, "", "Add", inputs, 2, NULL, 1);
+    if (!add) return pith__fail_memory(m->opt->err, 0);
     m->bias = add->outputs[0];
     m->bias->type = v->type;
-    return pith__op_bind_node(add, m->o->err);
+    return pith__op_bind_node(add, m->opt->err);
 }
 
 /* An added term: a mask, a bias, or both, added or one chosen by the other. before: where a sum of
@@ -118,7 +118,8 @@ static pith_status take_term(attention *m, pith__value *v, pith__node *before, i
     pith__node *add = pith__match_maker(v, "Add"), *where = pith__match_maker(v, "Where");
     double skipped;
     /* a bias where the mask keeps */
-    for (int i = 1; kind == PITH_MASK_NO && where && i < 3 && depth < 4; i++) {
+    const int choices = where && depth < 4 ? 3 : 0;
+    for (int i = 1; kind == PITH_MASK_NO && i < choices; i++) {
         if (!pith__match_scalar(where->inputs[i], &skipped) || !(skipped <= -1e4)) continue;
         PITH_TRY(take_mask(m, where->inputs[0], i == 1 ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped,
                            false, &kind));
@@ -131,8 +132,9 @@ static pith_status take_term(attention *m, pith__value *v, pith__node *before, i
         return take_term(m, add->inputs[1], before, depth + 1);
     }
     if (kind == PITH_MASK_NO) {
-        pith__report_add(m->o->report, false, "mask", "'" PITH_STR_FMT "' stays an added bias: %s",
-                         PITH_STR_ARG(v->name), m->why);
+        pith__report_add(m->opt->report, false, "mask",
+                         "'" PITH_STR_FMT "' stays an added bias: %s", PITH_STR_ARG(v->name),
+                         m->why);
     }
     return attention_add_bias(m, v, before);
 }
@@ -165,8 +167,8 @@ static bool take_factor(attention *m, pith__value **v) {
         *v = div->inputs[0];
         return true;
     }
-    for (int i = 0; mul && i < 2; i++) {
-        if (!pith__match_scalar(mul->inputs[i], &factor)) continue;
+    for (int i = 0; i < 2; i++) {
+        if (!mul || !pith__match_scalar(mul->inputs[i], &factor)) continue;
         m->scale *= factor;
         *v = mul->inputs[1 - i];
         return true;
@@ -403,19 +405,20 @@ static pith_status attention_fuse(attention *m, pith__none_left none_left, const
                 *old = joined ? joined : m->product->outputs[0];
     pith__value *inputs[] = { m->in[Q].root, m->in[K].root, m->in[V].root, m->bias,
                               m->skips.key_mask };
-    int count = m->skips.key_mask ? 5 : m->bias ? 4 : 3;
+    int count = m->bias ? 4 : 3;
+    if (m->skips.key_mask) count = 5;
     pith__node *before = m->product;
     pith__node *made =
-        pith__graph_add_node(m->o->graph, before, "pith", "Attention", inputs, count, NULL, 1);
+        pith__graph_add_node(m->opt->graph, before, "pith", "Attention", inputs, count, NULL, 1);
     if (!made || set_attributes(m, made, none_left, numbers))
-        return pith__fail_memory(m->o->err, 0);
+        return pith__fail_memory(m->opt->err, 0);
     made->name = m->product->name;
-    PITH_TRY(pith__op_bind_node(made, m->o->err));
+    PITH_TRY(pith__op_bind_node(made, m->opt->err));
     pith__value *by = made->outputs[0];
     if (!joined)
         PITH_TRY(pith__heads_split(&by, by, m->heads, m->in[V].size, PITH_HEADS_FIRST, before,
-                                   m->o->err));
-    return pith__match_replace(old, by, m->o->err);
+                                   m->opt->err));
+    return pith__match_replace(old, by, m->opt->err);
 }
 
 /* ---- what must agree ---- */
@@ -495,7 +498,7 @@ static bool attention_bias_skips(const pith__value *v, int depth) {
 static pith_status pass_attention_run(pith__opt *o, size_t *changes) {
     known_masks known = { .count = 0 };
     for (pith__node *node = o->graph->first; node; node = node->next) {
-        attention m = { .bias_step = CHAIN_MAX, .scale = 1.0, .known = &known, .o = o };
+        attention m = { .bias_step = CHAIN_MAX, .scale = 1.0, .known = &known, .opt = o };
         pith__none_left none_left;
         float numbers[PITH_SKIPS];
         bool softmax = pith__match_is(node, "Softmax"), found = false;
@@ -519,14 +522,12 @@ static pith_status pass_attention_run(pith__opt *o, size_t *changes) {
             continue;
         }
         PITH_TRY(attention_fuse(&m, none_left, numbers));
+        const char *window = m.skips.window_left >= 0 ? ", window" : "";
+        if (m.skips.window_right == 0) window = ", causal";
         pith__report_add(o->report, true, "attention",
                          "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'", (long long)m.heads,
                          (long long)m.in[Q].size, m.skips.key_mask ? "key mask" : "no mask",
-                         m.bias ? ", bias" : "",
-                         m.skips.window_right == 0  ? ", causal"
-                         : m.skips.window_left >= 0 ? ", window"
-                                                    : "",
-                         PITH_STR_ARG(node->name));
+                         m.bias ? ", bias" : "", window, PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -74,7 +74,8 @@ static void settle(layouts *l, pith__node *node) {
     if (agree || node->mark) return;
     node->mark = 1;
     for (int i = conv; i < node->input_count; i++) layout_take(l, node->inputs[i]);
-    for (int i = 0; i < node->output_count && !conv; i++) layout_take(l, node->outputs[i]);
+    if (conv) return;
+    for (int i = 0; i < node->output_count; i++) layout_take(l, node->outputs[i]);
 }
 
 /* Writes the node anew, with what it reads and writes turned where that is marked. */
@@ -99,7 +100,8 @@ static pith_status layout_make(const layouts *l, pith__node *node) {
     PITH_TRY(pith__op_bind_node(made, l->err));
     pith__type *type = &made->outputs[0]->type;
     *type = old->type;
-    for (int i = 1; y_last && i < 4; i++) type->dims[i] = old->type.dims[i % 3 + 1];
+    if (y_last)
+        for (int i = 1; i < 4; i++) type->dims[i] = old->type.dims[i % 3 + 1];
     l->last[made->outputs[0]->id] = y_last;
     return pith__match_replace(old, made->outputs[0], l->err);
 }
@@ -132,7 +134,7 @@ static pith_status channels_last_run(pith__opt *o, size_t *changes) {
     pith_status status =
         l.last && l.taken ? PITH_OK : pith__fail_memory(o->err, most * sizeof *l.taken);
     const size_t marked = status ? 0 : layout_mark(&l);
-    for (pith__node *node = o->graph->first, *next; marked && !status && node; node = next) {
+    for (pith__node *node = marked ? o->graph->first : NULL, *next; node && !status; node = next) {
         next = node->next;
         const pith__value *x = pith__node_input(node, 0), *y = pith__node_output(node, 0);
         if (x && y && (l.last[x->id] || l.last[y->id])) status = layout_make(&l, node);

@@ -176,7 +176,8 @@ static pith_status fold_run(pith__opt *o, size_t *changes) {
             status = fold_constant(o, node, changes);
         else if (all_const(node) && fold_may(o, node))
             status = fold_node(o, node, &scratch, changes);
-        for (int i = 0; i < node->output_count && !status && *changes == before; i++) {
+        for (int i = 0; i < node->output_count; i++) {
+            if (status || *changes != before) break;
             if (node->outputs[i]) status = fold_known(o, node->outputs[i], changes);
         }
         pith__arena_reset(&scratch);

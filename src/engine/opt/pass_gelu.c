@@ -89,7 +89,8 @@ static bool take_factors(const pith__node *node, const pith__value *v, pith__val
         return true;
     }
     const pith__node *mul = pith__match_maker(v, "Mul");
-    for (int i = 0; mul && !*half && i < 2; i++) {
+    if (!mul || *half) return false;
+    for (int i = 0; i < 2; i++) {
         if (pith__match_scalar_near(mul->inputs[i], 0.5, 0.0) &&
             argument_fits(node, mul->inputs[1 - i])) {
             *x = mul->inputs[1 - i];

@@ -25,7 +25,8 @@ static bool hard_swish_clip(const pith__value *v, const pith__value *x) {
 static pith__value *hard_swish_sixth(const pith__value *v) {
     const pith__node *div = pith__match_maker(v, "Div"), *mul = pith__match_maker(v, "Mul");
     if (div) return pith__match_scalar_near(div->inputs[1], 6.0, 0.0) ? div->inputs[0] : NULL;
-    for (int i = 0; mul && i < 2; i++)
+    if (!mul) return NULL;
+    for (int i = 0; i < 2; i++)
         if (pith__match_scalar_near(mul->inputs[i], 1.0 / 6.0, 1e-7)) return mul->inputs[1 - i];
     return NULL;
 }
@@ -50,7 +51,8 @@ static bool hard_swish_is_mish(const pith__value *v, const pith__value *x) {
 static const char *hard_swish_match(const pith__value *v, pith__value **x) {
     const pith__value *product = hard_swish_sixth(v);
     const pith__node *mul = pith__match_maker(product ? product : v, "Mul");
-    for (int i = 0; mul && i < 2; i++) {
+    if (!mul) return NULL;
+    for (int i = 0; i < 2; i++) {
         pith__value *gate = mul->inputs[1 - i];
         *x = mul->inputs[i];
         if (!pith__match_f32(*x) || pith__match_user(gate) != mul) continue;

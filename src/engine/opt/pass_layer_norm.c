@@ -25,7 +25,8 @@ static pith__value *root_mean_square(const pith__value *v, double *epsilon) {
     pith__value *inside = sqrt ? sqrt->inputs[0] : NULL;
     if (pow && pith__match_scalar_near(pow->inputs[1], 0.5, 0.0)) inside = pow->inputs[0];
     pith__node *add = pith__match_maker(inside, "Add");
-    for (int i = 0; add && i < 2; i++) {
+    if (!add) return NULL;
+    for (int i = 0; i < 2; i++) {
         pith__node *mean = pith__match_maker(add->inputs[1 - i], "ReduceMean");
         if (mean && pith__match_scalar(add->inputs[i], epsilon) && pith__match_reduces_last(mean)) {
             return square_of(mean->inputs[0]);

@@ -10,6 +10,8 @@ static bool keeps_last_axis(const pith__node *transpose) {
     return perm && count > 0 && perm[count - 1] == (int64_t)count - 1;
 }
 
+/* The Transpose is not moved but made anew after the normalisation; the old one goes by itself if
+ * nobody else reads it. */
 static pith_status lift_run(pith__opt *o, size_t *changes) {
     for (pith__node *node = o->graph->first; node; node = node->next) {
         if ((!pith__match_is(node, "LayerNormalization") &&

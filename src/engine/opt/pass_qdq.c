@@ -58,7 +58,8 @@ static bool qdq_weights_fit(const pith__node *node) {
 /* The zero points of a bias, one or one for each map, are zeros. */
 static bool qdq_is_zero(const pith__value *zero) {
     const pith_tensor *t = zero ? zero->type.data : NULL;
-    for (size_t i = 0; t && i < t->bytes; i++)
+    const size_t bytes = t ? t->bytes : 0;
+    for (size_t i = 0; i < bytes; i++)
         if (((const char *)t->data)[i]) return false;
     return true;
 }

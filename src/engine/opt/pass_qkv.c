@@ -56,6 +56,8 @@ static pith_status redirect(pith__node *attention, const part *parts, pith__valu
     return pith__node_set_ints(attention, "columns", begin, 3);
 }
 
+/* Weights stay as three inputs of the merged linear, which packs them next to each other: nothing
+ * is copied here. It stands at the first of the three, where its input is made already. */
 static pith_status qkv_run(pith__opt *o, size_t *changes) {
     pith__graph_number(o->graph);
     for (pith__node *node = o->graph->first; node; node = node->next) {

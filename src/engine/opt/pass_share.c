@@ -50,7 +50,9 @@ static void put_tensor(writer *w, const pith_tensor *t) {
 static void share_put_input(writer *w, const pith__value *v) {
     const pith_tensor *t = pith__match_const(v) ? v->type.data : NULL;
     bool small = t && t->dtype != PITH_STRING && t->bytes <= PITH_ELEMS_MAX * sizeof(int64_t);
-    share_put_number(w, !v ? 0 : small ? 1 : 2 + (uint64_t)v->id);
+    uint64_t kind = small; /* 0: left out; 1: its content follows; else a value's number */
+    if (v && !small) kind = 2 + (uint64_t)v->id;
+    share_put_number(w, kind);
     if (small) put_tensor(w, t);
 }
 

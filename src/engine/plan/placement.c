@@ -212,6 +212,8 @@ static pith_status placement_fetch_inputs(placement *p, const pith__node *node, 
     return PITH_OK;
 }
 
+/* A step goes to the first device of the list that supports its node. Its inputs are fetched into
+ * that device's memory; a view stays where its input lies, since it moves nothing. */
 static pith_status placement_add_step(placement *p, const pith__node *node) {
     pith__step step = { .node = node,
                         .in = (const pith__value *const *)node->inputs,
@@ -243,6 +245,8 @@ static size_t placement_count_most(const pith__graph *graph) {
     return most;
 }
 
+/* With host memory alone, the plan uses the graph's own arrays of values and outputs; only devices
+ * with memories need copies, and room for them. */
 static pith_status placement_begin(placement *p, size_t nodes) {
     pith__plan *plan = p->plan;
     const pith__graph *graph = plan->graph;

@@ -7,6 +7,8 @@
  * for are packed. */
 #include "engine/plan/placement.h"
 
+#include <assert.h>
+
 #include "base/dtype.h"
 #include "engine/ops/shared/call_op.h"
 
@@ -45,13 +47,8 @@ static size_t find_needed(builder *b) {
     return steps;
 }
 
-static size_t plan_alignment_of(int dtype) {
-    size_t bytes = (size_t)pith__dtype_bits(dtype) / 8;
-    return bytes > 8 ? 8 : bytes ? bytes : 1;
-}
-
 static bool is_aligned(const pith_tensor *t) {
-    return (uintptr_t)t->data % plan_alignment_of(t->dtype) == 0;
+    return (uintptr_t)t->data % pith__dtype_alignment(t->dtype) == 0;
 }
 
 static pith_status align_constant(builder *b, const pith__value *value) {
@@ -69,9 +66,9 @@ static pith_status align_constant(builder *b, const pith__value *value) {
 /* Large ones are looked at again when it is known who reads them. */
 static pith_status add_constant(builder *b, const pith__value *value) {
     b->constants[value->id] = value->type.data;
-    return is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data)
-               ? PITH_OK
-               : align_constant(b, value);
+    if (is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data))
+        return PITH_OK;
+    return align_constant(b, value);
 }
 
 static pith_status align_constants(builder *b) {
@@ -93,9 +90,8 @@ static pith_status add_shape(builder *b, const pith__value *value, void *data) {
     *t = (pith_tensor){ .data = data, .dtype = value->type.dtype, .rank = value->type.rank };
     for (int i = 0; i < t->rank; i++) t->dims[i] = value->type.dims[i];
     b->constants[value->id] = t;
-    return pith__dtype_bytes(t->dtype, pith__type_count(&value->type), &t->bytes)
-               ? PITH_OK
-               : plan_out_of_memory(b);
+    if (pith__dtype_bytes(t->dtype, pith__type_count(&value->type), &t->bytes)) return PITH_OK;
+    return plan_out_of_memory(b);
 }
 
 /* Constants that a step of a device reads go to its memory. */
@@ -122,6 +118,7 @@ static pith_status add_residents(builder *b) {
     return PITH_OK;
 }
 
+/* Constants, and values that follow from the sizes of the inputs: no step makes them. */
 static pith_status find_known(builder *b) {
     size_t symbolic = 0;
     for (size_t i = 0; i < b->graph->value_count; i++)
@@ -182,6 +179,9 @@ static pith_status note_reads(builder *b, const pith__step *step, uint32_t packe
     return PITH_OK;
 }
 
+/* Lets the backend prepare a step: it sees types, constants that are aligned, and no contents of
+ * what it asks to have packed. Those are filled for all steps together, in parallel (plan_build).
+ */
 static pith_status prepare_step(builder *b, pith__step *step) {
     const pith__node *node = step->node;
     pith__arena scratch;
@@ -223,9 +223,8 @@ static pith_status prepare_step(builder *b, pith__step *step) {
 out:
     pith__arena_free(&scratch);
     char place[256];
-    return status
-               ? pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place))
-               : PITH_OK;
+    if (!status) return PITH_OK;
+    return pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place));
 }
 
 static pith_status plan_ready_step(builder *b, uint32_t index) {
@@ -272,6 +271,9 @@ static void look_ahead(const builder *b) {
     }
 }
 
+/* The order matters: steps are placed before values are counted, since copies add some; constants
+ * are aligned after the steps have said how they read them; the packed forms get addresses after
+ * all were asked for, so that they lie in one block, and are filled last. */
 static pith_status plan_build(builder *b) {
     b->needed = pith__arena_array(b->arena, b->graph->value_count, sizeof *b->needed);
     if (!b->needed) return plan_out_of_memory(b);
@@ -332,6 +334,7 @@ static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const 
     if (graph->fault.size) return PITH_OK; /* no steps: it is never run */
     pith_status status = plan_build(&b);
     if (pith__backends_differ && status && devices->memory_count > 1) plan_free_residents(p);
+    assert(status || pith__plan_check(p, NULL) != PITH_ERR_FORMAT);
     return status;
 }
 

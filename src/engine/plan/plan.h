@@ -79,6 +79,10 @@ struct pith__plan {
  * no pages are released. It runs on graph->devices. */
 pith_status pith__plan_build(pith__plan **plan, const pith__graph *graph, const pith__files *files,
                              pith__arena *arena, pith_error *err);
+/* Checks that every input is made before a step reads it, that each step has a kernel and
+ * last_use is right, and that constants, plain and packed, have their bytes; subplans included.
+ * Builds with assertions check every plan. Fails with PITH_ERR_FORMAT, or if memory is out. */
+pith_status pith__plan_check(const pith__plan *plan, pith_error *err);
 /* Closes the devices, whose memory the arena does not hold; the arena frees the rest. NULL is fine.
  */
 void pith__plan_close(pith__plan *plan);

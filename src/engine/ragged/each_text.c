@@ -12,7 +12,7 @@
 #include "engine/ragged/rule.h"
 
 typedef struct region {
-    pith__ragged *r;
+    pith__ragged *ragged;
     const pith__node *last;
     pith__ragged_form form; /* of what it gives */
     pith__graph *body;
@@ -27,7 +27,7 @@ typedef struct region {
 enum { INSIDE = 1, OUTSIDE };
 
 static bool each_text_out_of_memory(region *g) {
-    g->r->status = pith__fail_memory(g->r->err, 0);
+    g->ragged->status = pith__fail_memory(g->ragged->err, 0);
     return false;
 }
 
@@ -35,7 +35,7 @@ static bool each_text_out_of_memory(region *g) {
 
 /* Can v be computed for the longest text? What is said of that attempt is forgotten. */
 static bool by_positions(region *g, const pith__value *v) {
-    pith__ragged *r = g->r;
+    pith__ragged *r = g->ragged;
     const char *why = r->why;
     const pith__node *culprit = r->culprit;
     bool can = r->forms[v->id].kind == PITH_RAGGED_PAIR &&
@@ -47,14 +47,14 @@ static bool by_positions(region *g, const pith__value *v) {
 
 static bool each_text_meet(region *g, const pith__value *v) {
     if (!v || v->kind == PITH_VALUE_CONST || g->met[v->id]) return true;
-    pith__ragged_kind kind = g->r->forms[v->id].kind;
+    pith__ragged_kind kind = g->ragged->forms[v->id].kind;
     bool captured = kind == PITH_RAGGED_CONST || by_positions(g, v);
     bool input = kind == PITH_RAGGED_TOKEN || kind == PITH_RAGGED_TEXT;
     g->met[v->id] = captured || input ? OUTSIDE : INSIDE;
     if (captured) g->captures[g->capture_count++] = v;
     if (kind == PITH_RAGGED_TOKEN) g->tokens = g->input_count;
     if (input) g->inputs[g->input_count++] = v;
-    if (g->r->status || kind == PITH_RAGGED_SHARED) return false;
+    if (g->ragged->status || kind == PITH_RAGGED_SHARED) return false;
     return captured || (input ? pith__dtype_is_plain(v->type.dtype) : v->kind == PITH_VALUE_NODE);
 }
 
@@ -87,7 +87,7 @@ static bool each_text_collect(region *g) {
 
 static pith__value *emit(region *g, const char *op_type, pith__value *a, pith__value *b) {
     pith__value *inputs[] = { a, b };
-    pith__node *node = pith__ragged_emit(g->r, "", op_type, inputs, b ? 2 : 1);
+    pith__node *node = pith__ragged_emit(g->ragged, "", op_type, inputs, b ? 2 : 1);
     return node ? node->outputs[0] : NULL;
 }
 
@@ -108,13 +108,13 @@ static pith__value *move_axis(region *g, pith__value *v, int rank, int from, int
 /* With or without a batch axis of size 1 in front. */
 static pith__value *change_batch(region *g, pith__value *v, const char *op_type) {
     static const int64_t front = 0;
-    pith__value *axis = v ? pith__ragged_ints(g->r, &front, 1) : NULL;
+    pith__value *axis = v ? pith__ragged_ints(g->ragged, &front, 1) : NULL;
     return axis ? emit(g, op_type, v, axis) : NULL;
 }
 
 /* Rows [text, rest] as the padded graph has them in a batch of 1. */
 static pith__value *each_text_unpack(region *g, pith__value *rows, const pith__value *v) {
-    const pith__ragged_form *form = &g->r->forms[v->id];
+    const pith__ragged_form *form = &g->ragged->forms[v->id];
     if (form->kind != PITH_RAGGED_TOKEN) return rows;
     rows = move_axis(g, rows, v->type.rank - form->batch, 0, form->sequence - form->batch);
     return form->batch ? change_batch(g, rows, "Unsqueeze") : rows;
@@ -126,15 +126,15 @@ static pith__value *each_text_cut(region *g, pith__value *pairs, const pith__val
     int64_t axes[2] = { 0 };
     int count = 0;
     for (int axis = 0; axis < v->type.rank && count < 2; axis++)
-        if (pith__dim_equal(v->type.dims[axis], g->r->sequence)) axes[count++] = axis;
+        if (pith__dim_equal(v->type.dims[axis], g->ragged->sequence)) axes[count++] = axis;
     pith__value *length = emit(g, "Shape", g->body->inputs[g->tokens], NULL);
     if (length && pith__node_set_int(length->producer, "end", 1)) each_text_out_of_memory(g);
     pith__value *ends = length ? emit(g, "Concat", length, length) : NULL;
     if (ends && pith__node_set_int(ends->producer, "axis", 0)) each_text_out_of_memory(g);
-    pith__value *inputs[] = { pairs, pith__ragged_ints(g->r, zeros, 2), ends,
-                              pith__ragged_ints(g->r, axes, 2) };
+    pith__value *inputs[] = { pairs, pith__ragged_ints(g->ragged, zeros, 2), ends,
+                              pith__ragged_ints(g->ragged, axes, 2) };
     if (!inputs[1] || !ends || !inputs[3]) return NULL;
-    pith__node *slice = pith__ragged_emit(g->r, "", "Slice", inputs, 4);
+    pith__node *slice = pith__ragged_emit(g->ragged, "", "Slice", inputs, 4);
     return slice ? slice->outputs[0] : NULL;
 }
 
@@ -164,16 +164,16 @@ static bool add_ports(region *g) {
         if (!port) return each_text_out_of_memory(g);
         g->body->inputs[g->body->input_count++] = port;
         g->made[g->inputs[i]->id] = each_text_unpack(g, port, g->inputs[i]);
-        if (g->r->status) return false;
+        if (g->ragged->status) return false;
     }
     for (int i = 0; i < g->capture_count; i++) {
         pith__value *port =
             pith__graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
         if (!port) return each_text_out_of_memory(g);
         g->body->captures[g->body->capture_count++] = port;
-        bool pairs = g->r->forms[g->captures[i]->id].kind == PITH_RAGGED_PAIR;
+        bool pairs = g->ragged->forms[g->captures[i]->id].kind == PITH_RAGGED_PAIR;
         g->made[g->captures[i]->id] = pairs ? each_text_cut(g, port, g->captures[i]) : port;
-        if (g->r->status) return false;
+        if (g->ragged->status) return false;
     }
     return true;
 }
@@ -184,26 +184,27 @@ static bool add_node(region *g, const pith__node *node) {
     if (!inputs) return each_text_out_of_memory(g);
     for (int i = 0; i < node->input_count; i++) inputs[i] = in_body(g, node->inputs[i]);
     pith__node *clone =
-        g->r->status ? NULL : pith__ragged_clone(g->r, node, inputs, node->input_count);
-    for (int i = 0; clone && i < node->output_count; i++)
+        g->ragged->status ? NULL : pith__ragged_clone(g->ragged, node, inputs, node->input_count);
+    if (!clone) return false;
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i]) g->made[node->outputs[i]->id] = clone->outputs[i];
-    return clone != NULL;
+    return true;
 }
 
 /* While it is made, the body is what r's functions add to. */
 static bool make_body(region *g) {
-    pith__graph *outer = g->r->to;
+    pith__graph *outer = g->ragged->to;
     const pith__value *out = g->last->outputs[0];
-    if (pith__graph_create(&g->body, outer->arena, outer, g->r->err))
+    if (pith__graph_create(&g->body, outer->arena, outer, g->ragged->err))
         return each_text_out_of_memory(g);
-    g->r->to = g->body;
+    g->ragged->to = g->body;
     bool good = add_ports(g);
-    for (const pith__node *node = g->r->from->first; good && node != g->last->next;
+    for (const pith__node *node = g->ragged->from->first; good && node != g->last->next;
          node = node->next)
         if (is_inside(g, node)) good = add_node(g, node);
     pith__value *result = good ? each_text_pack(g, g->made[out->id], out->type.rank) : NULL;
-    g->r->to = outer;
-    if (!result || g->r->status) return false;
+    g->ragged->to = outer;
+    if (!result || g->ragged->status) return false;
     result->output_uses++;
     g->body->outputs[0] = result;
     g->body->output_count = 1;
@@ -212,8 +213,10 @@ static bool make_body(region *g) {
 
 /* ---- the step ---- */
 
+/* The step of the body: offsets, what it reads by token or by text, and what is the same for all
+ * texts, which are its captures. */
 static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
-    pith__ragged *r = g->r;
+    pith__ragged *r = g->ragged;
     int count = 1 + g->input_count + g->capture_count;
     pith__value **inputs = pith__arena_array(r->to->arena, (size_t)count, sizeof *inputs);
     int64_t *by_text = pith__arena_array(r->to->arena, (size_t)g->input_count + 1, sizeof *by_text);
@@ -239,10 +242,15 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
     return pith__ragged_set(r, g->last->outputs[0], node->outputs[0]);
 }
 
+/* Tries to make the node's only output by a body that runs text by text. The body grows backward
+ * from the node until it meets values that have a translation; false if one of them cannot be given
+ * to it. The cost is a walk over the graph for each node that has no translation of its own. */
 bool pith__ragged_each_text(pith__ragged *r, const pith__node *node) {
     const pith__value *out = node->output_count == 1 ? node->outputs[0] : NULL;
     if (!out || !pith__dtype_is_plain(out->type.dtype)) return false;
-    region g = { .r = r, .last = node, .form = pith__ragged_form_of(r, &out->type), .tokens = -1 };
+    region g = {
+        .ragged = r, .last = node, .form = pith__ragged_form_of(r, &out->type), .tokens = -1
+    };
     int64_t rest[PITH_MAX_RANK];
     size_t rest_count = 0;
     if (!g.form.batch || (g.form.kind != PITH_RAGGED_TOKEN && g.form.kind != PITH_RAGGED_TEXT))

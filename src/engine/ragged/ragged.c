@@ -21,6 +21,9 @@ static bool ragged_out_of_memory(pith__ragged *r) {
     return false;
 }
 
+/* The form that a value of this type must have: which of its axes are the batch and the sequence.
+ * Any other size that is not a number makes it NONE, since such an axis could be batch * sequence.
+ */
 pith__ragged_form pith__ragged_form_of(const pith__ragged *r, const pith__type *type) {
     pith__ragged_form form = { .kind = PITH_RAGGED_NONE, .sequence = -1 };
     int sequences = 0;
@@ -111,6 +114,9 @@ static pith__value *change_axes(pith__ragged *r, const char *op_type, pith__valu
     return node ? node->outputs[0] : NULL;
 }
 
+/* An operand by token as another value by token needs it: packed rows first, and the rest axes
+ * aligned from the right, as broadcasting does. Axes that stand at the place of the batch go,
+ * missing ones in front are put in with size 1. */
 static pith__value *token_operand(pith__ragged *r, const pith__value *v,
                                   const pith__ragged_form *form, int rank) {
     const pith__ragged_form *own = &r->forms[v->id];
@@ -210,6 +216,9 @@ static pith__value *pair_sizes(pith__ragged *r, const pith__value *v) {
     return node->outputs[0];
 }
 
+/* A value that depends on pairs of positions alone, computed for the longest text by copying its
+ * nodes. Each value is copied once, so shared parts of a bias are not computed again for every
+ * reader. */
 pith__value *pith__ragged_pair(pith__ragged *r, const pith__value *v, int depth) {
     if (v->kind == PITH_VALUE_CONST) return constant(r, v);
     if (r->pairs[v->id]) return r->pairs[v->id];
@@ -231,9 +240,9 @@ pith__value *pith__ragged_pair(pith__ragged *r, const pith__value *v, int depth)
                 return NULL;
         }
         pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
-        for (int i = 0; clone && i < node->output_count; i++) {
+        const int outputs = clone ? node->output_count : 0;
+        for (int i = 0; i < outputs; i++)
             if (node->outputs[i]) r->pairs[node->outputs[i]->id] = clone->outputs[i];
-        }
         made = clone ? r->pairs[v->id] : NULL;
     }
     r->pairs[v->id] = made;
@@ -277,6 +286,8 @@ static bool is_mask(const pith__value *v) {
     return pith__str_is(v->name, "attention_mask") || pith__str_is(v->name, "input_mask");
 }
 
+/* The inputs of the packed graph: ids by token, then positions and offsets. What a mask would say
+ * is known there (all ones), and position_ids are the positions. */
 static bool make_inputs(pith__ragged *r) {
     const pith__graph *from = r->from;
     r->to->inputs = pith__arena_array(r->to->arena, from->input_count + 2, sizeof *r->to->inputs);
@@ -296,13 +307,14 @@ static bool make_inputs(pith__ragged *r) {
     r->positions = add_input(r, PITH_STR("pith.positions"), PITH_I64, "tokens");
     r->offsets =
         r->positions ? add_input(r, PITH_STR("pith.offsets"), PITH_I64, "texts + 1") : NULL;
-    for (size_t i = 0; r->offsets && i < from->input_count; i++) {
+    if (!r->offsets) return false;
+    for (size_t i = 0; i < from->input_count; i++) {
         pith__value *v = from->inputs[i];
         if (!r->values[v->id] &&
             !pith__ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions))
             return false;
     }
-    return r->offsets != NULL;
+    return true;
 }
 
 static bool ragged_is_size(const pith__value *v) {
@@ -319,13 +331,16 @@ static bool copy_node(pith__ragged *r, const pith__node *node) {
         if (node->inputs[i] && !(inputs[i] = pith__ragged_const(r, node->inputs[i]))) return false;
     }
     pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
-    for (int i = 0; clone && i < node->output_count; i++) {
+    if (!clone) return false;
+    for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i]))
             return false;
     }
-    return clone != NULL;
+    return true;
 }
 
+/* In this order: sizes and pairs stay unmade until someone asks for them; constants are copied; the
+ * rest is up to the operator's rule. */
 static bool ragged_translate(pith__ragged *r, const pith__node *node) {
     bool sizes = true, pairs = true,
          constants = node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
@@ -336,11 +351,12 @@ static bool ragged_translate(pith__ragged *r, const pith__node *node) {
         sizes = sizes && ragged_is_size(out);
         pairs = pairs && form.kind == PITH_RAGGED_PAIR;
     }
-    for (int i = 0; i < node->output_count && (sizes || pairs); i++) {
-        if (node->outputs[i])
-            r->forms[node->outputs[i]->id].kind = sizes ? PITH_RAGGED_SIZE : PITH_RAGGED_PAIR;
+    if (sizes || pairs) {
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i])
+                r->forms[node->outputs[i]->id].kind = sizes ? PITH_RAGGED_SIZE : PITH_RAGGED_PAIR;
+        return true;
     }
-    if (sizes || pairs) return true;
     for (int i = 0; i < node->input_count; i++) {
         if (!node->inputs[i] || node->inputs[i]->kind == PITH_VALUE_CONST) continue;
         constants = constants && r->forms[node->inputs[i]->id].kind == PITH_RAGGED_CONST;
@@ -360,11 +376,14 @@ static bool ragged_translate(pith__ragged *r, const pith__node *node) {
 /* A node that needs what could not be translated is not to blame itself, whatever else its rule
  * found. */
 static void find_culprit(pith__ragged *r, const pith__node *node) {
-    for (int i = 0; i < node->input_count && !r->culprit; i++)
+    for (int i = 0; i < node->input_count; i++) {
+        if (r->culprit) return;
         if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST)
             (void)missing(r, node->inputs[i]);
+    }
 }
 
+/* only: indices of the wanted outputs; NULL: all. */
 static bool ragged_make_outputs(pith__ragged *r, const int *only, size_t count) {
     const pith__graph *from = r->from;
     pith__graph *to = r->to;
@@ -428,13 +447,16 @@ static void report_each_text(const pith__ragged *r, pith__report *report) {
 
 static pith_status explain(pith_str *reason, const pith__ragged *r, pith__arena *arena) {
     char place[256];
-    *reason = r->culprit
-                  ? pith__arena_printf(arena, "%s: %s",
-                                       pith__node_place(r->culprit, place, sizeof place), r->why)
-                  : pith__arena_printf(arena, "%s", r->why);
+    if (r->culprit)
+        *reason = pith__arena_printf(arena, "%s: %s",
+                                     pith__node_place(r->culprit, place, sizeof place), r->why);
+    else
+        *reason = pith__arena_printf(arena, "%s", r->why);
     return reason->data ? PITH_OK : pith__fail_memory(r->err, 0);
 }
 
+/* Builds the packed graph next to the other one, which stays as it is. If it cannot be built,
+ * *ragged stays NULL and *reason names the node to blame; that is no failure. */
 pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int *outputs,
                               size_t count, pith__opt *o, pith__arena *arena) {
     const pith__graph *from = o->graph;

@@ -1,4 +1,7 @@
-/* rule.c - finds the rule of an operator, and what rules share. */
+/* rule.c - finds the rule of an operator, and what rules share.
+ *
+ * A rule names its operators in one string of words. Rules say why they refuse (r->why), since that
+ * is what `inspect` tells the user; a refusal is no failure, r->status is. */
 #include "engine/ragged/rule.h"
 
 #include <stdio.h>
@@ -23,8 +26,8 @@ bool pith__ragged_stored(pith__ragged *r, pith_status status) {
 
 /* Where a rest axis of a TOKEN value lies in the new graph. */
 int64_t pith__ragged_moved_axis(const pith__ragged_form *form, int axis) {
-    return form->kind == PITH_RAGGED_TOKEN ? axis + (axis < form->sequence) - (form->batch ? 1 : 0)
-                                           : axis;
+    if (form->kind != PITH_RAGGED_TOKEN) return axis;
+    return axis + (axis < form->sequence) - (form->batch ? 1 : 0);
 }
 
 /* The sizes of the rest axes; false if one is not a number. */

@@ -1,4 +1,7 @@
-/* rule_attention.c - attention within each text, and rotary positions. */
+/* rule_attention.c - attention within each text, and rotary positions.
+ *
+ * The fused step takes offsets in the place of a key mask: a text's queries see the keys of its own
+ * segment. Rotary steps take the positions, since packed rows have no column to count. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"

@@ -1,4 +1,8 @@
-/* rule_gather.c - look-ups, and one token of each text. */
+/* rule_gather.c - look-ups, and one token of each text.
+ *
+ * A table that is looked up by token stays as it is. Taking one token of each text is spelled in
+ * three ways by exporters: an index along the sequence, GatherND over (batch, index), and Gather
+ * over flattened rows; all become a look-up at the text's offset plus the index. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"
@@ -23,7 +27,8 @@ static bool rule_gather_is_batch_range(const pith__ragged *r, const pith__value 
 static bool rule_gather_is_padded_start(const pith__ragged *r, const pith__value *v) {
     pith__node *mul = pith__match_maker(v, "Mul");
     pith__dim stride;
-    for (int i = 0; mul && i < 2; i++) {
+    if (!mul) return false;
+    for (int i = 0; i < 2; i++) {
         if (rule_gather_is_batch_range(r, mul->inputs[i]) &&
             pith__type_count(&mul->inputs[1 - i]->type) == 1 &&
             pith__type_elem(&mul->inputs[1 - i]->type, 0, &stride) &&
@@ -47,15 +52,14 @@ static bool rule_gather_take_token(pith__ragged *r, const pith__value *x, const 
         return pith__ragged_refuse(r, "it does not take one token of each text");
     pith__value *slice_inputs[] = { r->offsets, pith__ragged_ints(r, &first, 1),
                                     pith__ragged_ints(r, &last, 1) };
-    pith__node *starts = slice_inputs[1] && slice_inputs[2]
-                             ? pith__ragged_emit(r, "", "Slice", slice_inputs, 3)
-                             : NULL;
-    pith__node *sum =
-        starts ? pith__ragged_emit(r, "", "Add", (pith__value *[]){ starts->outputs[0], at }, 2)
-               : NULL;
-    pith__node *taken =
-        sum ? pith__ragged_emit(r, "", "Gather", (pith__value *[]){ rows, sum->outputs[0] }, 2)
-            : NULL;
+    if (!slice_inputs[1] || !slice_inputs[2]) return false;
+    pith__node *starts = pith__ragged_emit(r, "", "Slice", slice_inputs, 3);
+    if (!starts) return false;
+    pith__value *add_inputs[] = { starts->outputs[0], at };
+    pith__node *sum = pith__ragged_emit(r, "", "Add", add_inputs, 2);
+    if (!sum) return false;
+    pith__value *gather_inputs[] = { rows, sum->outputs[0] };
+    pith__node *taken = pith__ragged_emit(r, "", "Gather", gather_inputs, 2);
     return taken && pith__ragged_set(r, out, taken->outputs[0]);
 }
 
@@ -91,6 +95,8 @@ static bool rule_gather_is_flat_take(const pith__ragged *r, const pith__node *no
     return false;
 }
 
+/* Four cases: one token of each text, spelled over flattened rows; a look-up in a table by ids; the
+ * first or last token along the sequence; and an axis that is neither batch nor sequence. */
 static bool rule_gather(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0], *ids = node->inputs[1], *out = node->outputs[0];
     pith__ragged_form form = r->forms[x->id];

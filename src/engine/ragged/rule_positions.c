@@ -1,4 +1,8 @@
-/* rule_positions.c - slices and ranges along the sequence, taken by position. */
+/* rule_positions.c - slices and ranges along the sequence, taken by position.
+ *
+ * In the padded graph, row i of a table belongs to column i of the sequence. Packed rows have no
+ * columns, but each knows its position in its text: so slices of tables become look-ups by
+ * position, and ranges over the sequence the positions themselves. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"
@@ -24,6 +28,9 @@ static bool rule_positions_look_up(pith__ragged *r, const pith__node *node, int 
            pith__ragged_set(r, out, made->outputs[0]);
 }
 
+/* A slice of a constant up to the sequence's length takes the row of each position: a look-up by
+ * position. A slice of the sequence itself can only be the first token. Other axes are renumbered.
+ */
 static bool rule_positions_slice(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0], *out = node->outputs[0];
     int64_t starts[PITH_MAX_RANK], axes[PITH_MAX_RANK], steps[PITH_MAX_RANK], n, m;

@@ -148,9 +148,10 @@ static bool rule_quantize_integer_matmul(pith__ragged *r, const pith__node *node
     if (!inputs[0] || !rule_quantize_is_row_product(r, node)) return false;
     for (int i = 1; i < node->input_count; i++) {
         const pith__value *v = node->inputs[i];
+        if (!v) continue;
         bool left = i == 2 || (scaled && i == 4);
-        inputs[i] = !v ? NULL : left ? rule_quantize_left_scale(r, v, a) : pith__ragged_const(r, v);
-        if (v && !inputs[i]) return false;
+        inputs[i] = left ? rule_quantize_left_scale(r, v, a) : pith__ragged_const(r, v);
+        if (!inputs[i]) return false;
     }
     pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
     return clone && pith__ragged_set(r, node->outputs[0], clone->outputs[0]);

@@ -1,4 +1,7 @@
-/* rule_reshape.c - operators that move elements: their axes are renumbered. */
+/* rule_reshape.c - operators that move elements: their axes are renumbered.
+ *
+ * [batch, sequence, …] is [tokens, …] in the packed graph, so an axis behind the sequence moves by
+ * one. What would move, split or merge the batch or sequence axis itself has no translation. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"

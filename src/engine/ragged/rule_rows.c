@@ -69,37 +69,38 @@ static bool rule_rows_gemm(pith__ragged *r, const pith__node *node) {
 }
 
 static bool rule_rows_skip_norm(pith__ragged *r, const pith__node *node) {
-    pith__value *inputs[4];
+    pith__value *inputs[4] = { NULL };
     pith__ragged_form form = pith__ragged_form_of(r, &node->outputs[0]->type);
     for (int i = 0; i < node->input_count; i++) {
         const pith__value *v = node->inputs[i];
-        inputs[i] = !v      ? NULL
-                    : i < 2 ? pith__ragged_operand(r, v, &form, node->outputs[0]->type.rank)
-                            : pith__ragged_const(r, v);
-        if (v && !inputs[i]) return false;
+        if (!v) continue;
+        inputs[i] = i < 2 ? pith__ragged_operand(r, v, &form, node->outputs[0]->type.rank)
+                          : pith__ragged_const(r, v);
+        if (!inputs[i]) return false;
     }
     if (form.kind != PITH_RAGGED_TOKEN || form.sequence == node->outputs[0]->type.rank - 1)
         return pith__ragged_refuse(r, "it is not over tokens");
     pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
-    for (int i = 0; clone && i < node->output_count; i++) {
+    if (!clone) return false;
+    for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i]))
             return false;
     }
-    return clone != NULL;
+    return true;
 }
 
 static bool rule_rows_embed_norm(pith__ragged *r, const pith__node *node) {
     const pith__value *out = node->outputs[0];
     pith__ragged_form form = pith__ragged_form_of(r, &out->type);
-    pith__value *inputs[8];
+    pith__value *inputs[8] = { NULL };
     if (form.kind != PITH_RAGGED_TOKEN) return pith__ragged_refuse(r, "it is not over tokens");
     for (int i = 0; i < node->input_count; i++) {
         const pith__value *v = node->inputs[i];
+        if (!v) continue;
         bool ids = i > 2 && i % 2;
-        inputs[i] = !v    ? NULL
-                    : ids ? pith__ragged_operand(r, v, &form, out->type.rank - 1)
-                          : pith__ragged_const(r, v);
-        if (v && !inputs[i]) return false;
+        inputs[i] =
+            ids ? pith__ragged_operand(r, v, &form, out->type.rank - 1) : pith__ragged_const(r, v);
+        if (!inputs[i]) return false;
     }
     pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
     return clone && pith__ragged_set(r, out, clone->outputs[0]);

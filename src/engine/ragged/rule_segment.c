@@ -1,8 +1,13 @@
-/* rule_segment.c - operators along the sequence become steps over the segments of the texts. */
+/* rule_segment.c - operators along the sequence become steps over the segments of the texts.
+ *
+ * A segment is a text's rows in the packed values, from one offset to the next. A reduction over
+ * the padded sequence would see padding; the step sees none, which is what the result is defined
+ * as. */
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"
 
+/* Along the sequence a reduction becomes one per text; along other axes it stays, renumbered. */
 static bool rule_segment_reduce(pith__ragged *r, const pith__node *node) {
     static const struct {
         const char *op_type, *how;
@@ -37,6 +42,7 @@ static bool rule_segment_reduce(pith__ragged *r, const pith__node *node) {
     return clone && pith__ragged_set(r, out, clone->outputs[0]);
 }
 
+/* Position ids, as RoBERTa counts them: the sum begins again with each text. */
 static bool rule_segment_cumsum(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0];
     pith__ragged_form form = r->forms[x->id];

@@ -1,4 +1,7 @@
-/* runtime.c - finds runtimes by name, and calls them. */
+/* runtime.c - finds runtimes by name, and calls them.
+ *
+ * A runtime is a row of functions in select/runtimes.def, and what it cannot do is NULL there. The
+ * calls here fill in what it lacks: outputs of a runtime without targets are copied to them. */
 #include "engine/runtime/runtime.h"
 
 #include <string.h>
@@ -64,9 +67,8 @@ pith_status pith__runner_run(const pith__runner *runner, pith_tensor *outputs,
 pith_status pith__runner_plan_bytes(const pith__runner *runner, size_t *bytes,
                                     const pith_tensor *inputs, int threads, pith_error *err) {
     *bytes = 0;
-    return runner->runtime->plan_bytes
-               ? runner->runtime->plan_bytes(runner->state, bytes, inputs, threads, err)
-               : PITH_OK;
+    if (!runner->runtime->plan_bytes) return PITH_OK;
+    return runner->runtime->plan_bytes(runner->state, bytes, inputs, threads, err);
 }
 
 void pith__runner_trace(const pith__runner *runner, pith__trace_fn *trace, void *context) {
@@ -85,7 +87,8 @@ pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outpu
     if (runtime->set_targets) runtime->set_targets(runner->state, targets);
     pith_status status = runtime->run(runner->state, outputs, inputs, threads, cancel, err);
     if (runtime->set_targets) runtime->set_targets(runner->state, NULL);
-    for (size_t i = 0; !status && targets && i < graph->output_count; i++)
+    if (!targets) return status;
+    for (size_t i = 0; !status && i < graph->output_count; i++)
         if (targets[i].data)
             status = pith__target_fill(&outputs[i], &targets[i], graph->outputs[i]->name, err);
     return status;
