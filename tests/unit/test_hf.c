@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "formats/weights/safetensors/safetensors.h"
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 #include "loader_test.h"
 
 static pith_error err;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 #include "loader_test.h"
 
 static pith_error err;

@@ -14,7 +14,7 @@ enum { DEPTH_MAX = 32 };
 
 typedef struct reader {
     pith__bytes_in *in;
-    const pith__weights_in *weights;
+    const pith__constant_spans_in *weights;
     pith__arena *arena;
 } reader;
 
@@ -106,7 +106,7 @@ static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth) {
         uint32_t number = pith__get_below(in, (uint32_t)r->weights->count,
                                           "a reference to weights that do not exist");
         if (in->status) return;
-        pith_str span = pith__weights_get(r->weights, number);
+        pith_str span = pith__constant_spans_get(r->weights, number);
         if (span.size != t->bytes)
             pith__bytes_fail(in, "a tensor whose shape does not fit its bytes");
         t->data = (void *)(uintptr_t)span.data;
@@ -289,7 +289,7 @@ static void read_packed(reader *r, pith__node *node) {
         uint32_t number = pith__get_below(r->in, (uint32_t)r->weights->count,
                                           "a reference to weights that do not exist");
         if (r->in->status) return;
-        pith_str span = pith__weights_get(r->weights, number);
+        pith_str span = pith__constant_spans_get(r->weights, number);
         packed[i].data = span.data;
         packed[i].bytes = span.size;
     }
@@ -363,7 +363,7 @@ static pith__graph *read_graph(reader *r, pith__graph *parent, int depth) {
 }
 
 pith_status pith__graph_read(pith__graph **graph, pith__bytes_in *in,
-                             const pith__weights_in *weights, pith__arena *arena,
+                             const pith__constant_spans_in *weights, pith__arena *arena,
                              const pith_log *log) {
     reader r = { in, weights, arena };
     pith_str producer = pith__get_str(in);

@@ -8,7 +8,7 @@
 
 typedef struct writer {
     pith__bytes_out *out;
-    pith__weights_out *weights;
+    pith__constant_spans_out *weights;
     pith_error *err;
 } writer;
 
@@ -52,7 +52,7 @@ static pith_status write_tensor(writer *w, const pith_tensor *t) {
         const pith_tensor *items = t->data;
         for (int64_t i = 0; i < t->dims[0]; i++) PITH_TRY(write_tensor(w, &items[i]));
     } else if (t->dtype != PITH_NONE) {
-        PITH_TRY(pith__weights_add(&number, w->weights, t->data, t->bytes, w->err));
+        PITH_TRY(pith__constant_spans_add(&number, w->weights, t->data, t->bytes, w->err));
         pith__put_u32(w->out, number);
     }
     return PITH_OK;
@@ -164,8 +164,8 @@ static pith_status write_packed(writer *w, const pith__plan *plan, const pith__n
     for (size_t i = first; i < *next; i++) {
         uint32_t number;
         pith__put_str(w->out, pith__str_of(plan->packed[i].pack.layout));
-        PITH_TRY(pith__weights_add(&number, w->weights, *plan->packed[i].packed,
-                                   plan->packed[i].pack.bytes, w->err));
+        PITH_TRY(pith__constant_spans_add(&number, w->weights, *plan->packed[i].packed,
+                                          plan->packed[i].pack.bytes, w->err));
         pith__put_u32(w->out, number);
     }
     return PITH_OK;
@@ -227,7 +227,7 @@ static pith_status write_graph(writer *w, const pith__graph *graph, const pith__
     return status;
 }
 
-pith_status pith__graph_write(pith__bytes_out *out, pith__weights_out *weights,
+pith_status pith__graph_write(pith__bytes_out *out, pith__constant_spans_out *weights,
                               const pith__graph *graph, const pith__plan *plan, pith_error *err) {
     writer w = { out, weights, err };
     pith__put_str(out, graph->producer);

@@ -7,13 +7,13 @@
 /* Rows that are multiplied together, so that their sums do not wait for each other. */
 enum { BLOCK = 16 };
 
-static float error_original(const pith__code_source *s, int64_t i, int64_t j) {
+static float error_original(const pith__weight_code_source *s, int64_t i, int64_t j) {
     float x;
     memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
     return x;
 }
 
-static float error_rounded(const pith__codes *c, int64_t i, int64_t j) {
+static float error_rounded(const pith__weight_codes *c, int64_t i, int64_t j) {
     const int64_t at = j * c->blocks + i / c->block;
     return ((float)c->codes[j * c->k + i] - (float)c->zeros[at]) * c->scales[at];
 }

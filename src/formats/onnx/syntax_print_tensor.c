@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "formats/onnx/onnx_tensor.h"
+#include "formats/onnx/tensor_read.h"
 #include "formats/onnx/syntax_printer.h"
 #include "formats/onnx/syntax_words.h"
 

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "formats/weights/gguf/gguf.h"
 #include "formats/weights/gguf/gguf_config.h"
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 
 /* llama.cpp's kinds of pooling; rank is the head of a reranker. */
 enum { GGUF_POOL_NONE, GGUF_POOL_MEAN, GGUF_POOL_CLS, GGUF_POOL_LAST, GGUF_POOL_RANK };

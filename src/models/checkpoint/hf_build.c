@@ -9,7 +9,7 @@
 #include "formats/weights/adapter.h"
 #include "models/architectures/family.h"
 #include "models/architectures/hf_keys.h"
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 #include "models/modules/config_args.h"
 #include "models/tasks/task.h"
 
@@ -119,9 +119,9 @@ pith_status pith__hf_build_weights(pith__graph **graph, const pith__hf_config *c
 }
 
 pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, const char *dir,
-                                const char *wanted, const pith__judge *judge, pith_str task,
-                                pith_str args, pith__files *files, pith__arena *arena,
-                                const pith_log *log, pith_error *err) {
+                                const char *wanted, const pith__rerank_prompt *rerank,
+                                pith_str task, pith_str args, pith__files *files,
+                                pith__arena *arena, const pith_log *log, pith_error *err) {
     pith__hf_config config;
     const pith__hf_family *family;
     pith__weights weights;
@@ -137,7 +137,7 @@ pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, co
     if (family->keys) PITH_TRY(pith__hf_config_complete(&config, family->keys->reads, err));
     PITH_TRY(pith__hf_keys_check(report, &config, family, arena, log, err));
     config.task = task;
-    config.judge = judge && judge->answers ? judge : NULL;
+    config.rerank = rerank && rerank->answers ? rerank : NULL;
     PITH_TRY(pith__weights_init(&weights, arena, err));
     PITH_TRY(pith__weights_read(&weights, &weights_name, base.data, wanted, files, err));
     if (adapted) PITH_TRY(pith__adapter_apply(&weights, dir, files, err));

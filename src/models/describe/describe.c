@@ -15,7 +15,7 @@
 #include "base/left_out_pieces.h"
 #include "base/os/cpu.h"
 #include "images/processor.h"
-#include "models/encode/feed.h"
+#include "models/encode/text_inputs.h"
 #include "models/open/reader.h"
 #include "models/pictures/picture_view.h"
 #include "models/texts/embed_texts.h"
@@ -159,12 +159,12 @@ static void put_decisions(pith__json_out *w, const pith__modules *m) {
 /* A text of so many tokens. */
 static pith_status text_inputs(pith_tensor *inputs, const pith__plan *plan, bool ragged,
                                int32_t tokens, pith__arena *arena, pith_error *err) {
-    pith__feed feed;
+    pith__text_inputs form;
     int32_t *zeros = pith__arena_array(arena, (size_t)tokens, sizeof *zeros);
     if (!zeros) return pith__fail_memory(err, (size_t)tokens * sizeof *zeros);
     const pith__row row = { zeros, zeros, tokens, 0 }, *rows[] = { &row };
-    PITH_TRY(pith__feed_init(&feed, plan->graph, ragged, 0, arena, err));
-    return pith__feed_fill(inputs, &feed, rows, 1, arena, err);
+    PITH_TRY(pith__text_inputs_init(&form, plan->graph, ragged, 0, arena, err));
+    return pith__text_inputs_fill(inputs, &form, rows, 1, arena, err);
 }
 
 /* Zeros of the declared shapes, 1 where they are free. */
@@ -312,8 +312,8 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     pith__json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
     pith__json_key_string(w, "source", pith__str_of(describe_source(m)));
     pith__json_key_string(w, "runtime", pith__str_of(m->runtime->name));
-    pith__json_key_string(w, "runtime_requested", pith__str_of(m->engine.requested));
-    pith__json_key_string(w, "runtime_reason", pith__str_of(m->engine.reason));
+    pith__json_key_string(w, "runtime_requested", pith__str_of(m->chosen_runtime.requested));
+    pith__json_key_string(w, "runtime_reason", pith__str_of(m->chosen_runtime.reason));
     pith__json_key_string(w, "producer", g->producer.data ? g->producer : PITH_STR(""));
     pith__json_key_int(w, "ir_version", g->ir_version);
     pith__json_key(w, "opsets");
@@ -360,9 +360,9 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     return PITH_OK;
 }
 
-pith_status pith__model_tell(const pith_model *model, pith_description form,
-                             void (*write)(void *user, const char *text, size_t size), void *user,
-                             pith_error *err) {
+pith_status pith__model_describe(const pith_model *model, pith_description form,
+                                 void (*write)(void *user, const char *text, size_t size),
+                                 void *user, pith_error *err) {
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
     const pith__plan *plan = pith__program_plan(&model->text.program);
     pith__json_out w = { write, user, false };

@@ -73,7 +73,7 @@ static void encode_cut_into(encode_call *c, int64_t total, int64_t wanted) {
     for (size_t i = 0; i < c->ordered_count; i++) {
         int64_t count = c->ordered[i]->count;
         double end = (double)total / (double)wanted * (double)c->chunk_count;
-        if (i && c->e->feed.ragged && tokens + count <= c->budget &&
+        if (i && c->e->text_inputs.ragged && tokens + count <= c->budget &&
             (double)before + (double)count / 2 <= end) {
             c->chunks[c->chunk_count - 1].count++;
         } else {
@@ -122,11 +122,11 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
 
 /* Makes the pieces smaller. False if they are as small as they can be. */
 static bool encode_shrink(encode_call *c) {
-    if (c->e->feed.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
+    if (c->e->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
         c->budget /= 2;
     else if (c->threads > 1 && !c->one_by_one)
         c->one_by_one = true;
-    else if (c->e->feed.ragged && c->budget > 1)
+    else if (c->e->text_inputs.ragged && c->budget > 1)
         c->budget /= 2;
     else if (c->window > TEXTS_PER_PART)
         c->window /= 2;
@@ -201,7 +201,7 @@ static void encode_take_texts(encode_call *c) {
     c->bytes = 0;
     for (c->count = 0; c->count < left && c->count < c->window && c->bytes < WINDOW_BYTES;
          c->count++) {
-        if (c->count && !pith__pace_admits(&c->pace, c->count, c->bytes)) break;
+        if (c->count && !pith__window_pace_admits(&c->pace, c->count, c->bytes)) break;
         c->bytes += c->job->texts[c->first_text + c->count].size;
         if (c->job->pairs) c->bytes += c->job->pairs[c->first_text + c->count].size;
     }
@@ -214,7 +214,8 @@ static void encode_heed_pressure(encode_call *c) {
     char why[200];
     if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return;
     encode_trim(c);
-    if (e->feed.ragged && c->budget > PITH_CHUNK_TOKENS_MIN) c->budget = PITH_CHUNK_TOKENS_MIN;
+    if (e->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
+        c->budget = PITH_CHUNK_TOKENS_MIN;
     pith__count(c->executor.counters, PITH_COUNT_pressure_cleanups, 1);
     pith__log_write(c->executor.log, PITH_LOG_INFO,
                     "%s; kept buffers are freed, and batches made small", why);
@@ -233,7 +234,8 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
             pith__count(c->executor.counters, PITH_COUNT_batches_retried_smaller, 1);
     }
     if (!status)
-        pith__pace_note(&c->pace, c->count, c->bytes, (double)(pith__clock_ns() - begin) * 1e-9);
+        pith__window_pace_note(&c->pace, c->count, c->bytes,
+                               (double)(pith__clock_ns() - begin) * 1e-9);
     return status;
 }
 
@@ -288,7 +290,7 @@ void pith__encode_end(encode_call *c) {
 static void encode_count_window(const encode_call *c) {
     pith_embed_stats n = { .texts = c->count };
     for (size_t i = 0; i < c->count; i++) {
-        int64_t tokens = c->rows[i].count, run = c->e->feed.fixed_length;
+        int64_t tokens = c->rows[i].count, run = c->e->text_inputs.fixed_length;
         n.tokens += (uint64_t)tokens;
         n.padded_tokens += tokens && run > tokens ? (uint64_t)(run - tokens) : 0;
         n.truncated += c->truncated[i];
@@ -329,7 +331,7 @@ static pith_status encode_check_job(const pith__encoder *e, const pith__encode_j
                           "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; "
                           "raise max_length",
                           limit, specials);
-    if (job->frame && job->frame->hidden && (e->feed.ragged || !e->feed.masked))
+    if (job->frame && job->frame->hidden && (e->text_inputs.ragged || !e->text_inputs.masked))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "queries are filled up with mask tokens that no token attends to, but "
                           "the graph has no input "
@@ -357,7 +359,7 @@ static pith_status encode_take_batching(encode_call *c, pith_error *err) {
                           "a window's least texts (%d) are above the most (%d)", b.least, b.most);
     c->batching = b;
     c->one_by_one = b.prefer == PITH_PREFER_LATENCY;
-    pith__pace_begin(&c->pace, b.target_ms / 1000, (size_t)b.least, (size_t)b.most);
+    pith__window_pace_begin(&c->pace, b.target_ms / 1000, (size_t)b.least, (size_t)b.most);
     return PITH_OK;
 }
 

@@ -120,7 +120,7 @@ static pith_status encode_keep_between(const encode_call *c, encode_worker *w, p
                                        pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
     const size_t n = w->tokens.count, count = f->before_count + n + f->after_count;
-    const size_t columns = c->e->feed.typed ? 2 : 1;
+    const size_t columns = c->e->text_inputs.typed ? 2 : 1;
     int32_t *ids =
         count <= INT32_MAX ? pith__arena_array(&w->rows, count * columns, sizeof *ids) : NULL;
     if (!ids) return pith__fail_memory(err, count * columns * sizeof *ids);
@@ -135,7 +135,7 @@ static pith_status encode_keep_between(const encode_call *c, encode_worker *w, p
 static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
                                    pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
-    const size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1;
+    const size_t n = w->tokens.count, columns = c->e->text_inputs.typed ? 2 : 1;
     if (f && (f->before_count || f->after_count)) return encode_keep_between(c, w, row, err);
     const size_t framed = n + (f && f->marker >= 0);
     const size_t fillers = encode_count_fillers(c, framed), count = framed + fillers;

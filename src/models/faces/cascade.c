@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/str.h"
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "models/faces/detector.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 #include "models/open/reader.h"
 
 /* The most .onnx files of a directory that are looked at. A directory with more is none of a
@@ -133,8 +133,8 @@ static pith_status cascade_open_route(pith_model *m, const pith__origin *origin,
 pith_status pith__cascade_open(pith_model **parts, const pith_model *m, pith_error *err) {
     pith_open_options o = m->options;
     const int count = pith__detector_count(m->cascade->detector);
-    o.runtime = m->engine.requested;
-    o.runtime_options = &m->engine.options;
+    o.runtime = m->chosen_runtime.requested;
+    o.runtime_options = &m->chosen_runtime.options;
     o.flags &= ~(uint32_t)PITH_OPEN_DESCRIBE;
     o.pool_blocks = -1; /* the model's own pool is below them */
     o.pressure_percent = -1;

@@ -22,7 +22,7 @@
 #include "images/resize.h"
 #include "models/faces/cascade.h"
 #include "models/faces/detect_levels.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 
 enum { DETECT_THREADS_MOST = 512 };
 /* The most pixels along a side of the network's input. */

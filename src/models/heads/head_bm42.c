@@ -11,12 +11,12 @@
 #include "base/error.h"
 #include "base/murmur.h"
 #include "engine/kernels/unary.h"
-#include "models/heads/sparse.h"
-#include "models/heads/word_request.h"
+#include "models/heads/sparse_request.h"
+#include "models/heads/word_weights_request.h"
 #include "models/lexical/stemmer.h"
 
 typedef struct bm42_state {
-    const pith__hybrid_request *request;
+    const pith__word_weights_request *request;
     pith__unary_f32_fn *log, *exp;
 } bm42_state;
 
@@ -37,18 +37,18 @@ static bool bm42_is_left_out(const bm42_state *s, pith_str word) {
     const unsigned char c = (unsigned char)word.data[0];
     const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     if (word.size == 1 && c > ' ' && c < 127 && !letter) return true;
-    return pith__map_get(&s->request->hybrid->stops, word) != UINT32_MAX;
+    return pith__map_get(&s->request->word_model->stops, word) != UINT32_MAX;
 }
 
 /* The distinct stems, in the order in which they first occur, and the largest weight of each. */
 static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const bm42_state *s,
-                              const pith__head_rows *x, const pith__pieces *p,
+                              const pith__head_rows *x, const pith__wordpiece_words *p,
                               pith__stemmer *stemmer, pith_error *err) {
     pith__map places;
     *count = 0;
     if (pith__map_init(&places, x->scratch, p->count)) return pith__fail_memory(err, p->count);
     for (size_t i = 0; i < p->count; i++) {
-        const pith__piece_word *w = &p->words[i];
+        const pith__wordpiece_word *w = &p->words[i];
         if (bm42_is_left_out(s, w->word)) continue;
         double sum = 0;
         for (size_t k = w->begin; k < w->end && x->rows; k++) sum += (double)x->rows[p->order[k]];
@@ -93,11 +93,11 @@ static void bm42_rescore(const bm42_state *s, pith__sparse_weight *stems, float 
 
 static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const bm42_state *s = state;
-    pith__pieces p;
+    pith__wordpiece_words p;
     pith__stemmer stemmer;
     size_t count;
-    PITH_TRY(pith__pieces_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false, x->scratch,
-                               err));
+    PITH_TRY(pith__wordpiece_words_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false,
+                                        x->scratch, err));
     pith__sparse_weight *stems = pith__arena_array(x->scratch, p.count, sizeof *stems);
     float *logs = pith__arena_array(x->scratch, p.count, sizeof *logs);
     if (!stems || !logs) return pith__fail_memory(err, p.count * sizeof *stems);
@@ -107,7 +107,7 @@ static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_e
     if (status) return status;
     if (!s->request->query) bm42_rescore(s, stems, logs, count);
     for (size_t i = 0; i < count && s->request->query; i++) stems[i].value = 1;
-    return pith__hybrid_put(s->request, x->text, stems, count, x->scratch, err);
+    return pith__word_weights_put(s->request, x->text, stems, count, x->scratch, err);
 }
 
 typedef struct hybrid_sorted {
@@ -121,9 +121,9 @@ static int hybrid_compare(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text,
-                             pith__sparse_weight *weights, size_t count, pith__arena *scratch,
-                             pith_error *err) {
+pith_status pith__word_weights_put(const pith__word_weights_request *request, size_t text,
+                                   pith__sparse_weight *weights, size_t count, pith__arena *scratch,
+                                   pith_error *err) {
     hybrid_sorted *sorted = pith__arena_array(scratch, count, sizeof *sorted);
     size_t kept = 0, last = 0;
     void *data;

@@ -14,10 +14,10 @@
 #include "base/error.h"
 #include "engine/kernels/unary.h"
 #include "models/heads/id_list.h"
-#include "models/heads/sparse.h"
+#include "models/heads/sparse_request.h"
 
 typedef struct sparse_state {
-    const pith__sparse *request;
+    const pith__sparse_request *request;
     pith__sparse_settings settings;
     pith__unary_f32_fn *log;
     bool pooled;
@@ -121,7 +121,7 @@ static int sparse_compare(const void *a, const void *b) {
 }
 
 static bool sparse_counts(const sparse_state *s, float weight, int32_t id) {
-    const pith__sparse *r = s->request;
+    const pith__sparse_request *r = s->request;
     if (s->settings.words) return weight > 0 || weight < 0;
     return weight > 0 && !pith__id_list_has(r->skip, r->skip_count, id);
 }

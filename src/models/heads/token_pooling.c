@@ -217,7 +217,7 @@ static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, 
 }
 
 pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width,
-                             const pith__hf_token_pool *pool, pith__arena *scratch,
+                             const pith__token_pool_settings *pool, pith__arena *scratch,
                              pith_error *err) {
     const size_t first = (size_t)pool->protects < *count ? (size_t)pool->protects : *count,
                  n = *count - first;

@@ -297,8 +297,8 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
     return status;
 }
 
-pith_status pith__lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
-                                 size_t count, int32_t role, int32_t threads, pith_error *err) {
+pith_status pith__bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
+                              size_t count, int32_t role, int32_t threads, pith_error *err) {
     pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not
                                                     change */
     if (role != PITH_ROLE_DOCUMENT && role != PITH_ROLE_QUERY)
@@ -318,7 +318,7 @@ pith_status pith__lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, co
     return status;
 }
 
-void pith__lexical_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {
+void pith__bm25_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {
     pith__memory_free(&bm25->allocator, rows->memory);
     *rows = (pith_bm25_rows){ { NULL, NULL, NULL }, NULL };
 }

@@ -91,8 +91,8 @@ static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_opti
     return PITH_OK;
 }
 
-pith_status pith__lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given,
-                               pith_error *err) {
+pith_status pith__bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given,
+                            pith_error *err) {
     pith_bm25_options o = PITH_BM25_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, given, err);
     PITH_TRY(bm25_check(&o, err));
@@ -112,13 +112,13 @@ pith_status pith__lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm2
     pith__arena_init(&b->arena, &b->allocator);
     pith_status status = bm25_fill(b, dir, &o, err);
     if (status)
-        pith__lexical_close(b);
+        pith__bm25_close(b);
     else
         *bm25 = b;
     return status;
 }
 
-void pith__lexical_close(pith_bm25 *b) {
+void pith__bm25_close(pith_bm25 *b) {
     if (!b) return;
     while (b->idle_count) pith__bm25_end(b, b->idle[--b->idle_count]);
     pthread_mutex_destroy(&b->lock);

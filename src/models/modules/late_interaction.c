@@ -18,10 +18,10 @@
 #define LENGTH_MAX (1 << 24)
 
 typedef struct late_file {
-    pith__hf_late *late;
+    pith__late_interaction *late;
     pith__arena *arena;
     bool given; /* the file has keys of PyLate */
-    pith__hf_late_fillers *fillers;
+    pith__late_fillers *fillers;
     bool lists; /* the file has added_tokens_decoder */
 } late_file;
 
@@ -73,13 +73,13 @@ static void late_punctuation(pith__json *j, late_file *f) {
 typedef void late_read_fn(pith__json *j, late_file *f);
 
 static void late_read_pylate(pith__json *j, late_file *f) {
-    pith__hf_late *l = f->late;
+    pith__late_interaction *l = f->late;
     pith_str key;
     bool expands = true, attends = false, lists = false;
-    *l = (pith__hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
-                          .texts = true,
-                          .lengths = { 180, 32 },
-                          .skips = 1u << PITH_ROLE_DOCUMENT };
+    *l = (pith__late_interaction){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
+                                   .texts = true,
+                                   .lengths = { 180, 32 },
+                                   .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
         if (pith__str_is(key, "query_prefix"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]), f->given = true;
@@ -99,7 +99,7 @@ static void late_read_pylate(pith__json *j, late_file *f) {
             pith__json_skip(j);
     }
     if (!f->given) { /* the file of another model */
-        *l = (pith__hf_late){ .expands = false };
+        *l = (pith__late_interaction){ .expands = false };
         return;
     }
     l->expands = expands;
@@ -108,12 +108,12 @@ static void late_read_pylate(pith__json *j, late_file *f) {
 }
 
 static void late_read_colbert(pith__json *j, late_file *f) {
-    pith__hf_late *l = f->late;
+    pith__late_interaction *l = f->late;
     pith_str key;
     bool masks = true;
-    *l = (pith__hf_late){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") },
-                          .lengths = { 220, 32 },
-                          .skips = 1u << PITH_ROLE_DOCUMENT };
+    *l = (pith__late_interaction){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") },
+                                   .lengths = { 220, 32 },
+                                   .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
         if (pith__str_is(key, "query_token_id"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]);
@@ -153,12 +153,13 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
     return j.failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith__hf_late_read(pith__hf_late *late, const pith__hf_late *modules, const char *dir,
-                               const pith_allocator *allocator, pith__arena *arena,
-                               pith_error *err) {
+pith_status pith__late_interaction_read(pith__late_interaction *late,
+                                        const pith__late_interaction *modules, const char *dir,
+                                        const pith_allocator *allocator, pith__arena *arena,
+                                        pith_error *err) {
     late_file f = { .late = late, .arena = arena };
     bool there;
-    *late = (pith__hf_late){ .expands = false };
+    *late = (pith__late_interaction){ .expands = false };
     PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate,
                             allocator, err));
     if (f.given && modules->pool.factor > 0)
@@ -211,12 +212,12 @@ static void late_read_fillers(pith__json *j, late_file *f) {
     }
 }
 
-pith_status pith__hf_late_fillers_read(pith__hf_late_fillers *fillers, const char *dir,
-                                       const pith_allocator *allocator, pith__arena *arena,
-                                       pith_error *err) {
+pith_status pith__late_fillers_read(pith__late_fillers *fillers, const char *dir,
+                                    const pith_allocator *allocator, pith__arena *arena,
+                                    pith_error *err) {
     static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json" };
     late_file f = { .arena = arena, .fillers = fillers };
-    *fillers = (pith__hf_late_fillers){ .no_mask = false };
+    *fillers = (pith__late_fillers){ .no_mask = false };
     for (int i = 0; i < 2 && !f.lists; i++) {
         bool there;
         PITH_TRY(late_read_file(&there, &f, dir, names[i], late_read_fillers, allocator, err));

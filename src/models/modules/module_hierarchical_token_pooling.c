@@ -25,7 +25,7 @@ static int32_t pooling_protected(pith__json *j) {
 }
 
 static void pooling_read_config(pith__json *j, pith__module_reader *r, void *to) {
-    pith__hf_token_pool *p = to;
+    pith__token_pool_settings *p = to;
     pith_str key;
     (void)r;
     pith__json_object(j);
@@ -48,8 +48,8 @@ static void pooling_read_config(pith__json *j, pith__module_reader *r, void *to)
 }
 
 static pith_status hierarchical_token_pooling_read(pith__module_reader *r, pith_str folder) {
-    pith__hf_late *l = &r->modules->late;
-    pith__hf_token_pool pool = POOLING_DEFAULTS;
+    pith__late_interaction *l = &r->modules->late;
+    pith__token_pool_settings pool = POOLING_DEFAULTS;
     bool there = false;
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     if (l->expands && !l->masked)

@@ -293,7 +293,7 @@ static void read_variables(pith__json *j, pith__module_reader *r, int32_t *max_l
     while (pith__json_next_key(j, &key)) {
         const pith__json_kind kind = pith__json_peek(j);
         if (pith__str_is(key, "restore_suffix")) {
-            r->modules->judge.keeps_end = pith__json_bool(j);
+            r->modules->rerank.keeps_end = pith__json_bool(j);
         } else if (pith__str_is(key, "max_length")) {
             *max_length = (int32_t)pith__json_limit(j, LENGTH_MAX);
         } else if (kind == PITH_JSON_BOOL && !pith__str_is(key, "truncation") &&
@@ -405,7 +405,7 @@ static void read_role_length(pith__json *j, int32_t *length) {
 /* query_expansion: queries are filled up to `length` tokens. "fixed" also cuts them there; with
  * "min", query_length does. */
 static void read_expansion(pith__json *j, pith__module_reader *r) {
-    pith__hf_late *l = &r->modules->late;
+    pith__late_interaction *l = &r->modules->late;
     pith_str key;
     if (pith__json_null(j)) return;
     l->expands = true;
@@ -436,7 +436,7 @@ static void read_expansion(pith__json *j, pith__module_reader *r) {
 
 /* What the keys, in any order, make of the length of queries. */
 static void complete_expansion(pith__module_reader *r) {
-    pith__hf_late *l = &r->modules->late;
+    pith__late_interaction *l = &r->modules->late;
     int32_t *cut = &l->lengths[PITH_ROLE_QUERY];
     if (!l->expands) return;
     if (!r->fills_only || (*cut && *cut < l->filled)) *cut = l->filled;
@@ -552,7 +552,7 @@ static pith_status read_limits(pith__module_reader *r, pith_str folder) {
 static pith_status transformer_chat(pith__module_reader *r, const transformer_config *c) {
     const bool card = c->causal_name && r->alone;
     if (!card && r->task != PITH_TASK_CLASSIFY && r->task != PITH_TASK_GENERATE) return PITH_OK;
-    const pith__judge_part *part = pith__part_find("chat");
+    const pith__rerank_prompt_part *part = pith__part_find("chat");
     pith__part_used("chat");
     if (!part) PITH_TRY(pith__piece_check("parts", PITH_STR("chat"), r->err));
     if (!part)

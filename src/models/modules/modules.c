@@ -309,7 +309,7 @@ pith_status pith__modules_read(pith__modules *modules, const pith__modules_sourc
         return pith__fail(
             err, PITH_ERR_UNSUPPORTED,
             "the network's task is fill-mask, which only a module SpladePooling makes vectors of");
-    if (r.task == PITH_TASK_GENERATE && !modules->judge.only)
+    if (r.task == PITH_TASK_GENERATE && !modules->rerank.only)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the network's task is text-generation, which only a module LogitScore "
                           "makes scores of");

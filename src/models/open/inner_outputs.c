@@ -100,8 +100,8 @@ pith_status pith__inner_file(pith_str *bytes, pith_model *m, pith_error *err) {
     bool *there = pith__arena_array(&m->arena, m->graph->output_count, sizeof *there);
     if (!there) return pith__fail_memory(err, m->graph->output_count);
     for (size_t i = 0; i < m->graph->output_count; i++)
-        for (size_t k = 0; k < m->engine.file_outputs && !there[i]; k++)
-            there[i] = pith__str_eq(m->graph->output_names[i], m->engine.file_names[k]);
+        for (size_t k = 0; k < m->chosen_runtime.file_outputs && !there[i]; k++)
+            there[i] = pith__str_eq(m->graph->output_names[i], m->chosen_runtime.file_names[k]);
     const inner_outputs outputs = { m->graph, there };
     pith__wire_out counted = { NULL, NULL, 0 };
     pith__wire_put_message(&counted, INNER_MODEL_GRAPH, inner_put_graph, &outputs);

@@ -19,7 +19,7 @@
 #include "base/piece_listener.h"
 #include "engine/exec/profile.h"
 #include "images/processor.h"
-#include "models/heads/dense.h"
+#include "models/heads/dense_request.h"
 #include "models/pictures/picture_view.h"
 
 enum { PICTURE_THREADS_MOST = 512 };
@@ -198,9 +198,9 @@ static int picture_pooling(const picture_call *c) {
     return c->view->facts.pooled ? PITH_POOLING_MODEL : PITH_POOLING_CLS;
 }
 
-static pith__dense picture_request(const picture_call *c, float *vectors) {
+static pith__dense_request picture_request(const picture_call *c, float *vectors) {
     const pith_embed_images_options *o = c->options;
-    return (pith__dense){
+    return (pith__dense_request){
         .pooling = picture_pooling(c), .normalize = o->normalize, .dim = o->dim, .vectors = vectors
     };
 }
@@ -210,7 +210,7 @@ pith_status pith__model_picture_dim(size_t *dim, const pith_model *m,
     pith_embed_images_options o;
     picture_call c;
     PITH_TRY(picture_begin(&c, &o, m, options, err));
-    pith__dense dense = picture_request(&c, NULL);
+    pith__dense_request dense = picture_request(&c, NULL);
     *dim = pith__dense_dim(&c.view->facts, &dense);
     return PITH_OK;
 }
@@ -253,7 +253,7 @@ static pith_status picture_all(float *vectors, picture_call *c, size_t count, pi
     const pith_embed_images_options *o = c->options;
     int threads = o->threads ? o->threads : pith__cpu_get()->threads;
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
-    pith__dense dense = picture_request(c, vectors);
+    pith__dense_request dense = picture_request(c, vectors);
     pith__piece_used(c->head);
     PITH_TRY(c->head->open(&c->state, &c->view->facts, &dense, arena, err));
     c->vectors = vectors;

@@ -6,7 +6,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "images/processor.h"
-#include "models/open/model_runtime.h"
+#include "models/open/chosen_runtime.h"
 #include "models/save/save_pictures.h"
 
 /* Names of outputs that stand for a picture, the best first; the last is read as rows of patches.
@@ -106,9 +106,9 @@ static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool
                                      (uint64_t)o->session_idle_ms * 1000000,
                                      (pith__counters *)&m->account.counters, &v->arena, err));
     if (m->compiled.writer)
-        return pith__saved_read_pictures(&v->processor, &v->no_processor,
-                                         m->compiled.sections[PITH_SECTION_PICTURES], o->allocator,
-                                         err);
+        return pith__save_pictures_read(&v->processor, &v->no_processor,
+                                        m->compiled.sections[PITH_SECTION_PICTURES], o->allocator,
+                                        err);
     if (!m->dir.data) {
         pith__fail(&v->no_processor, PITH_ERR_NOT_FOUND,
                    "the model was not opened from a directory");

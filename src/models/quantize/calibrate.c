@@ -92,17 +92,17 @@ pith_status pith__calibrate(const pith__calibrate_parts *parts,
     pith__arena arena;
     pith__arena_init(&arena, parts->allocator);
     pith_status status = calibrate_find_products(&c, &arena, err);
-    const pith__grams grams = { .encoder = parts->encoder,
-                                .tokenizer = parts->tokenizer,
-                                .allocator = parts->allocator,
-                                .options = options,
-                                .isa = parts->plans[0]->isa,
-                                .k = c.k,
-                                .count = c.count,
-                                .user = &c,
-                                .find = calibrate_find,
-                                .round = calibrate_round };
-    if (!status) status = pith__grams_run(&grams, err);
+    const pith__gram_matrices grams = { .encoder = parts->encoder,
+                                        .tokenizer = parts->tokenizer,
+                                        .allocator = parts->allocator,
+                                        .options = options,
+                                        .isa = parts->plans[0]->isa,
+                                        .k = c.k,
+                                        .count = c.count,
+                                        .user = &c,
+                                        .find = calibrate_find,
+                                        .round = calibrate_round };
+    if (!status) status = pith__gram_matrices_run(&grams, err);
     pith__arena_free(&arena);
     return status;
 }

@@ -23,11 +23,11 @@ enum { BINS = 4096, HALF = BINS / 2, LEVELS = 128, ENTROPY_STEP = 8, ROWS_AT_ONC
 typedef struct watched {
     float low, high, reach;
     uint64_t *bins; /* [BINS] */
-    pith__range *range;
+    pith__input_range *range;
 } watched;
 
 typedef struct range_run {
-    const pith__ranges *job;
+    const pith__input_ranges *job;
     watched *all;
     pith__arena *arena;
     pith_error *err;
@@ -70,15 +70,17 @@ static bool range_is_finite(watched *w, const float *x, int64_t count) {
 
 /* Rows evenly from those of a step, up to the limit. */
 static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, int64_t k) {
-    pith__range *r = w->range;
+    pith__input_range *r = w->range;
     if (!r->rows)
-        r->rows = pith__arena_alloc64(c->arena, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
+        r->rows =
+            pith__arena_alloc64(c->arena, (size_t)(PITH_INPUT_RANGE_ROWS * k) * sizeof *r->rows);
     if (!r->rows) {
-        c->status = pith__fail_memory(c->err, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
+        c->status =
+            pith__fail_memory(c->err, (size_t)(PITH_INPUT_RANGE_ROWS * k) * sizeof *r->rows);
         return;
     }
     const int64_t take = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE;
-    for (int64_t i = 0; i < take && r->row_count < PITH_RANGE_ROWS; i++)
+    for (int64_t i = 0; i < take && r->row_count < PITH_INPUT_RANGE_ROWS; i++)
         memcpy(r->rows + r->row_count++ * k, x + i * rows / take * k, (size_t)k * sizeof *r->rows);
 }
 
@@ -158,7 +160,7 @@ static void range_entropy(watched *w) {
     w->high = fminf(w->high, reach);
 }
 
-static void range_settle(watched *w, const pith__ranges *job) {
+static void range_settle(watched *w, const pith__input_ranges *job) {
     if (job->method == PITH_RANGE_PERCENTILE) range_percentile(w, (double)job->percentile);
     if (job->method == PITH_RANGE_ENTROPY) range_entropy(w);
     w->range->low = fminf(w->low, 0.0f);
@@ -175,7 +177,7 @@ static bool range_enough(void *user) {
     for (size_t i = 0; i < c->job->count; i++) {
         const int64_t rows = c->all[i].range->row_count;
         some = some || rows;
-        enough = enough && (!rows || rows == PITH_RANGE_ROWS);
+        enough = enough && (!rows || rows == PITH_INPUT_RANGE_ROWS);
     }
     return some && enough;
 }
@@ -184,7 +186,7 @@ static pith_status range_texts(range_run *c, pith__arena *scratch) {
     pith_calibrate_options o = *c->job->options;
     if (!o.texts) {
         pith_str *made;
-        PITH_TRY(pith__made_texts(&made, &o.text_count, c->job->tokenizer, scratch, c->err));
+        PITH_TRY(pith__made_up_texts(&made, &o.text_count, c->job->tokenizer, scratch, c->err));
         o.texts = made;
     }
     const pith__text_runs runs = { .encoder = c->job->encoder,
@@ -220,20 +222,20 @@ static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     return status;
 }
 
-static pith_status range_begin(range_run *c, pith__range *ranges, pith__arena *scratch) {
+static pith_status range_begin(range_run *c, pith__input_range *ranges, pith__arena *scratch) {
     c->all = pith__arena_array(scratch, c->job->count + 1, sizeof *c->all);
     if (!c->all) return pith__fail_memory(c->err, c->job->count * sizeof *c->all);
     for (size_t i = 0; i < c->job->count; i++) {
         c->all[i] = (watched){ .reach = FIRST_REACH, .range = &ranges[i] };
-        ranges[i] = (pith__range){ 0 };
+        ranges[i] = (pith__input_range){ 0 };
         c->all[i].bins = pith__arena_array(scratch, BINS, sizeof *c->all[i].bins);
         if (!c->all[i].bins) return pith__fail_memory(c->err, BINS * sizeof *c->all[i].bins);
     }
     return PITH_OK;
 }
 
-pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena,
-                             pith_error *err) {
+pith_status pith__input_ranges_run(pith__input_range *ranges, const pith__input_ranges *job,
+                                   pith__arena *arena, pith_error *err) {
     range_run c = { .job = job, .arena = arena, .err = err };
     pith__arena scratch;
     pith__arena_init(&scratch, job->allocator);

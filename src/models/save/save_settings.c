@@ -75,7 +75,7 @@ static void write_chat(pith__bytes_out *out, const pith__chat_form *form) {
     }
 }
 
-static void write_judge(pith__bytes_out *out, const pith__judge *j) {
+static void write_judge(pith__bytes_out *out, const pith__rerank_prompt *j) {
     pith__put_u32(out, j->form);
     pith__put_u32(out, (j->answers ? 1u : 0) | (j->only ? 2u : 0) | (j->keeps_end ? 4u : 0));
     pith__put_u32(out, (uint32_t)j->yes);
@@ -100,7 +100,7 @@ static void write_modules(pith__bytes_out *out, const pith__modules *m,
     pith__put_u32(out, m->weighted);
     pith__put_u32(out, (uint32_t)m->bag.words);
     pith__put_u32(out, m->bag.once);
-    write_judge(out, &m->judge);
+    write_judge(out, &m->rerank);
     pith__put_u32(out, m->cuts_characters);
     pith__put_u32(out, (uint32_t)m->truncate_dim);
     pith__put_str(out, m->dropped);
@@ -132,7 +132,7 @@ static void write_labels(pith__bytes_out *out, const pith__hf_labels *l) {
         pith__put_str(out, l->names[i].data ? l->names[i] : PITH_STR(""));
 }
 
-static void write_pool(pith__bytes_out *out, const pith__hf_token_pool *p) {
+static void write_pool(pith__bytes_out *out, const pith__token_pool_settings *p) {
     uint64_t factor;
     memcpy(&factor, &p->factor, sizeof factor);
     pith__put_u32(out, (uint32_t)factor);
@@ -142,7 +142,7 @@ static void write_pool(pith__bytes_out *out, const pith__hf_token_pool *p) {
     pith__put_u32(out, p->roles);
 }
 
-static void write_late(pith__bytes_out *out, const pith__hf_late *l) {
+static void write_late(pith__bytes_out *out, const pith__late_interaction *l) {
     for (int role = 0; role < 2; role++) {
         pith__put_str(out, l->markers[role].data ? l->markers[role] : PITH_STR(""));
         pith__put_u32(out, (uint32_t)l->lengths[role]);
@@ -176,8 +176,8 @@ static void write_report(pith__bytes_out *out, const pith_model *m) {
     }
 }
 
-void pith__saved_write_settings(pith__bytes_out *out, const pith_model *m,
-                                const pith_model *const *models, size_t model_count) {
+void pith__save_settings_write(pith__bytes_out *out, const pith_model *m,
+                               const pith_model *const *models, size_t model_count) {
     write_modules(out, &m->modules, models, model_count);
     write_labels(out, &m->labels);
     write_late(out, &m->late);
@@ -315,8 +315,8 @@ static void save_read_chat(pith__chat_form *form, pith__bytes_in *in, pith__aren
     form->parts = parts;
 }
 
-static void save_read_judge(pith__judge *j, pith__bytes_in *in, pith__arena *arena) {
-    j->form = (pith__judge_form)pith__get_below(in, PITH_JUDGE_FORMS, "an unknown form of pairs");
+static void save_read_judge(pith__rerank_prompt *j, pith__bytes_in *in, pith__arena *arena) {
+    j->form = (pith__rerank_form)pith__get_below(in, PITH_RERANK_FORMS, "an unknown form of pairs");
     const uint32_t flags = pith__get_below(in, 8, "unknown settings of a reranker");
     j->answers = flags & 1;
     j->only = flags & 2;
@@ -325,7 +325,7 @@ static void save_read_judge(pith__judge *j, pith__bytes_in *in, pith__arena *are
     j->no = (int32_t)pith__get_u32(in);
     save_read_chat(&j->chat[0], in, arena);
     save_read_chat(&j->chat[1], in, arena);
-    if (j->form == PITH_JUDGE_CHAT && !j->chat[0].count)
+    if (j->form == PITH_RERANK_CHAT && !j->chat[0].count)
         pith__bytes_fail(in, "a chat template without parts");
 }
 
@@ -344,7 +344,7 @@ static void save_read_modules(pith__modules *m, pith__bytes_in *in, pith__arena 
     m->weighted = pith__get_below(in, 2, "a flag other than 0 and 1");
     m->bag.words = (int32_t)pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
     m->bag.once = pith__get_below(in, 2, "a flag other than 0 and 1");
-    save_read_judge(&m->judge, in, arena);
+    save_read_judge(&m->rerank, in, arena);
     m->cuts_characters = pith__get_below(in, 2, "a flag other than 0 and 1");
     m->truncate_dim = (int32_t)pith__get_below(in, INT32_MAX, "an impossible length");
     m->dropped = pith__get_str(in);
@@ -379,7 +379,7 @@ static void save_read_labels(pith__hf_labels *l, pith__bytes_in *in, pith__arena
     l->names = names;
 }
 
-static void save_read_pool(pith__hf_token_pool *p, pith__bytes_in *in) {
+static void save_read_pool(pith__token_pool_settings *p, pith__bytes_in *in) {
     const uint64_t low = pith__get_u32(in), factor = low | (uint64_t)pith__get_u32(in) << 32;
     memcpy(&p->factor, &factor, sizeof factor);
     p->protects = (int32_t)pith__get_below(in, INT32_MAX, "an impossible number of vectors");
@@ -388,7 +388,7 @@ static void save_read_pool(pith__hf_token_pool *p, pith__bytes_in *in) {
     if (!(p->factor >= 1)) pith__bytes_fail(in, "an impossible pooling of tokens");
 }
 
-static void save_read_late(pith__hf_late *l, pith__bytes_in *in, pith__arena *arena) {
+static void save_read_late(pith__late_interaction *l, pith__bytes_in *in, pith__arena *arena) {
     for (int role = 0; role < 2; role++) {
         l->markers[role] = pith__get_str(in);
         l->lengths[role] = (int32_t)pith__get_below(in, INT32_MAX, "an impossible length");
@@ -427,7 +427,7 @@ static void read_report(pith__bytes_in *in, pith_model *m) {
     }
 }
 
-pith_status pith__saved_read_settings(pith_model *m, pith_str section, pith_error *err) {
+pith_status pith__save_settings_read(pith_model *m, pith_str section, pith_error *err) {
     pith__bytes_in in = { .bytes = section, .what = "model", .err = err };
     save_read_modules(&m->modules, &in, &m->arena);
     save_read_labels(&m->labels, &in, &m->arena);

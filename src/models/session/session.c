@@ -22,7 +22,8 @@
 struct pith_session {
     const pith_model *model;
     pith__runner runner;
-    pith__fed *fed; /* for inputs with a default that are fed another value; made when first
+    pith__second_plan
+        *second_plan; /* for inputs with a default that are fed another value; made when first
                        wanted */
     pith__named_sizes sizes;
     pith_tensor *inputs;       /* in the graph's order */
@@ -64,7 +65,8 @@ pith_status pith__model_create_session(pith_session **session, const pith_model 
 
 void pith__model_destroy_session(pith_session *session) {
     if (!session) return;
-    if (session->fed) session->model->reader->stages->fed->destroy(session->fed);
+    if (session->second_plan)
+        session->model->reader->stages->second_plan->destroy(session->second_plan);
     pith__runner_destroy(&session->runner);
     pith__memory_free(&session->model->account.allocator, session);
 }
@@ -158,7 +160,7 @@ static bool note_needs(pith_session *s, bool *apart) {
         else
             s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
     }
-    const pith__fed_functions *f = m->reader->stages->fed;
+    const pith__second_plan_functions *f = m->reader->stages->second_plan;
     *apart = f && f->apart(m, s->inputs, &s->sizes);
     if (*apart && !s->apart)
         pith__log_write(m->options.log, PITH_LOG_WARNING,
@@ -174,20 +176,20 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
                              const pith_run_options *o, pith__lane *lane, pith_error *err) {
     const pith_model *m = s->model;
     bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
-    const pith__fed_functions *f = m->reader->stages->fed;
+    const pith__second_plan_functions *f = m->reader->stages->second_plan;
     char text[300];
     if (own && (!f || !m->reader->again))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "a compiled model has the defaults of its inputs built in; feed other "
                           "values to the ONNX file "
                           "it was compiled from");
-    if (own && (!s->fed || !f->has(s->fed, s->open, s->apart))) {
+    if (own && (!s->second_plan || !f->has(s->second_plan, s->open, s->apart))) {
         pith__executor_options options = pith__model_executor_options(m);
-        f->destroy(s->fed);
-        s->fed = NULL;
-        PITH_TRY(f->create(&s->fed, m, s->open, s->apart, &options, err));
+        f->destroy(s->second_plan);
+        s->second_plan = NULL;
+        PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, err));
     }
-    pith__runner runner = own ? f->ready(s->fed, s->inputs) : s->runner;
+    pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
     pith_status status = pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs,

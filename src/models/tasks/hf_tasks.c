@@ -88,7 +88,7 @@ static void hf_tasks_check_left_out(pith__hf_builder *b, const pith_str *classes
             hf_tasks_refuse(b, l->task, l->output);
     }
     static const pith__hf_task causal = { .suffix = "ForCausalLM" };
-    if (pith__dropped_names[0] && b->config->judge && hf_tasks_names(&causal, classes, count) &&
+    if (pith__dropped_names[0] && b->config->rerank && hf_tasks_names(&causal, classes, count) &&
         hf_tasks_any("gemma3_text qwen2 qwen3", b->config->model_type, NULL))
         hf_tasks_refuse(b, "causal_answer", "logits");
 }

@@ -24,10 +24,10 @@ static bool answer_knows(pith_str model_type) {
 }
 
 /* Whether the answers are in the vocabulary. Ids of a file are an error if they are not. */
-static bool answer_fits(pith__hf_builder *b, const pith__judge *judge) {
+static bool answer_fits(pith__hf_builder *b, const pith__rerank_prompt *rerank) {
     const int64_t size = b->config->vocab_size,
-                  most = judge->yes > judge->no ? judge->yes : judge->no;
-    if (most >= size && judge->only)
+                  most = rerank->yes > rerank->no ? rerank->yes : rerank->no;
+    if (most >= size && rerank->only)
         pith__hf_fail(
             b, PITH_ERR_FORMAT,
             "module LogitScore names token %lld, but config.json has a vocab_size of %lld",
@@ -53,12 +53,13 @@ static pith__value *answer_table(pith__hf_builder *b) {
 }
 
 static pith__value *task_causal_answer(pith__hf_builder *b, pith__value *x) {
-    const pith__judge *judge = b->config->judge;
-    if (!judge || !answer_knows(b->config->model_type) || !answer_fits(b, judge)) return NULL;
+    const pith__rerank_prompt *rerank = b->config->rerank;
+    if (!rerank || !answer_knows(b->config->model_type) || !answer_fits(b, rerank)) return NULL;
     pith__hf_want_absent(b, "final_logit_softcapping");
     pith__value *last = pith__hf_task_last(b, x, false);
-    pith__value *table = answer_table(b), *weight = answer_column(b, table, judge->yes);
-    if (judge->no >= 0) weight = PITH_HF_PUT(b, "Sub", weight, answer_column(b, table, judge->no));
+    pith__value *table = answer_table(b), *weight = answer_column(b, table, rerank->yes);
+    if (rerank->no >= 0)
+        weight = PITH_HF_PUT(b, "Sub", weight, answer_column(b, table, rerank->no));
     return PITH_HF_PUT(b, "MatMul", last, weight);
 }
 

@@ -10,10 +10,10 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "models/heads/dense.h"
-#include "models/heads/sparse.h"
-#include "models/heads/token_vectors.h"
-#include "models/heads/word_request.h"
+#include "models/heads/dense_request.h"
+#include "models/heads/sparse_request.h"
+#include "models/heads/token_vectors_request.h"
+#include "models/heads/word_weights_request.h"
 #include "models/texts/embed_texts.h"
 
 enum {
@@ -26,7 +26,7 @@ enum {
 };
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
-/* The heads of sparse vectors, by pith__hybrid_kind. */
+/* The heads of sparse vectors, by pith__word_model_kind. */
 static const char *const sparse_names[] = { "sparse", "bm42", "minicoil" };
 
 /* What the caller gets begins with this. */
@@ -50,11 +50,11 @@ typedef struct encoding {
     const pith__head *heads[KINDS]; /* NULL: not asked for */
     int outputs[KINDS];             /* of the model's graph */
     pith__collected collected[KINDS];
-    pith__dense dense;
-    pith__sparse sparse;
-    pith__hybrid_request hybrid; /* instead of it, */
-    pith__dense code;            /* or this */
-    pith__vectors multi_vector, tokens;
+    pith__dense_request dense;
+    pith__sparse_request sparse;
+    pith__word_weights_request word_weights; /* instead of it, */
+    pith__dense_request code;                /* or this */
+    pith__token_vectors_request multi_vector, tokens;
     bool framed;
     pith__encode_frame frame;
 } encoding;
@@ -86,7 +86,7 @@ static bool encoding_is_sparse(const pith_model *m, const pith__head *head, int 
 
 static int encoding_find_sparse(const pith_model *m, const pith__head *head) {
     int output = pith__head_output(head, m->graph);
-    if (m->hybrid.kind) return output;
+    if (m->word_model.kind) return output;
     if (output >= 0 && encoding_is_sparse(m, head, output)) return output;
     for (size_t i = 0; i < m->graph->output_count; i++)
         if (encoding_is_sparse(m, head, (int)i)) return (int)i;
@@ -116,7 +116,7 @@ static pith_status encoding_find(const pith__head **head, int *output, const pit
     const bool code = kind == SPARSE && m->modules.sparse.code;
     PITH_TRY(pith__head_find(head,
                              code             ? "sparse_code"
-                             : kind == SPARSE ? sparse_names[m->hybrid.kind]
+                             : kind == SPARSE ? sparse_names[m->word_model.kind]
                                               : head_names[kind],
                              err));
     if (!m->text.encoder)
@@ -185,17 +185,17 @@ static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 },
                                        { "<unk>", 5 }, { "[CLS]", 5 }, { "[SEP]", 5 },
                                        { "[PAD]", 5 }, { "[UNK]", 5 } };
-    c->sparse = (pith__sparse){ .weights = &c->collected[SPARSE] };
-    c->code = (pith__dense){ .normalize = -1, .weights = &c->collected[SPARSE] };
-    c->hybrid = (pith__hybrid_request){ .hybrid = &c->m->hybrid,
-                                        .tokens = { encoding_token, c->m->tokenizer },
-                                        .query = c->options.role == PITH_ROLE_QUERY,
-                                        .alpha = c->options.alpha,
-                                        .k = c->options.k,
-                                        .b = c->options.b,
-                                        .avg_len = c->options.avg_len,
-                                        .weights = &c->collected[SPARSE] };
-    if (c->m->hybrid.kind) return PITH_OK;
+    c->sparse = (pith__sparse_request){ .weights = &c->collected[SPARSE] };
+    c->code = (pith__dense_request){ .normalize = -1, .weights = &c->collected[SPARSE] };
+    c->word_weights = (pith__word_weights_request){ .word_model = &c->m->word_model,
+                                                    .tokens = { encoding_token, c->m->tokenizer },
+                                                    .query = c->options.role == PITH_ROLE_QUERY,
+                                                    .alpha = c->options.alpha,
+                                                    .k = c->options.k,
+                                                    .b = c->options.b,
+                                                    .avg_len = c->options.avg_len,
+                                                    .weights = &c->collected[SPARSE] };
+    if (c->m->word_model.kind) return PITH_OK;
     return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames,
                         sizeof frames / sizeof frames[0], -1, err);
 }
@@ -271,7 +271,7 @@ static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error
 }
 
 static pith_status encoding_find_marker(encoding *c, pith_error *err) {
-    const pith__hf_late *late = &c->m->late;
+    const pith__late_interaction *late = &c->m->late;
     const pith_str marker = late->markers[c->options.role];
     if (!marker.size) return PITH_OK;
     c->frame.marker = pith__tokenizer_id(c->m->tokenizer, marker);
@@ -281,7 +281,7 @@ static pith_status encoding_find_marker(encoding *c, pith_error *err) {
 }
 
 static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
-    const pith__hf_late *late = &c->m->late;
+    const pith__late_interaction *late = &c->m->late;
     const int role = c->options.role;
     c->frame = (pith__encode_frame){ .marker = -1 };
     PITH_TRY(encoding_find_marker(c, err));
@@ -304,7 +304,8 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
                       "in a call of their own");
 }
 
-static pith_status encoding_keep_ids(encoding *c, const pith__hf_late *late, pith_error *err) {
+static pith_status encoding_keep_ids(encoding *c, const pith__late_interaction *late,
+                                     pith_error *err) {
     int32_t *ids = pith__arena_array(&c->arena, late->kept_count, sizeof *ids);
     if (!ids) return pith__fail_memory(err, late->kept_count * sizeof *ids);
     if (late->kept_count) memcpy(ids, late->kept, late->kept_count * sizeof *ids);
@@ -315,9 +316,9 @@ static pith_status encoding_keep_ids(encoding *c, const pith__hf_late *late, pit
 }
 
 static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
-    const pith__hf_late *late = &c->m->late;
-    c->multi_vector =
-        (pith__vectors){ .normalize = !late->masked, .tokens = &c->collected[MULTI_VECTOR] };
+    const pith__late_interaction *late = &c->m->late;
+    c->multi_vector = (pith__token_vectors_request){ .normalize = !late->masked,
+                                                     .tokens = &c->collected[MULTI_VECTOR] };
     pith_str output = c->m->graph->output_names[c->outputs[MULTI_VECTOR]];
     /* see models/tasks/task_bge_m3.c */
     c->multi_vector.skip_first = pith__str_is(output, "pith.colbert_vecs");
@@ -353,11 +354,11 @@ static pith_status encoding_check_numbers(const pith_encode_options *o, pith_err
 static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     static const pith_encode_options none = PITH_ENCODE_OPTIONS_INIT;
     const pith_encode_options *o = &c->options;
-    if (o->alpha != none.alpha && c->m->hybrid.kind != PITH_HYBRID_BM42)
+    if (o->alpha != none.alpha && c->m->word_model.kind != PITH_WORD_MODEL_BM42)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "alpha (--bm42-alpha) is of BM42, which the model is not");
     if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) &&
-        c->m->hybrid.kind != PITH_HYBRID_MINICOIL)
+        c->m->word_model.kind != PITH_WORD_MODEL_MINICOIL)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, "
                           "which the model is not");
@@ -527,9 +528,9 @@ static pith_status encoding_gather(encoding *c, pith_error *err) {
 
 static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
     void *block;
-    c->dense = (pith__dense){ .pooling = c->embed.pooling,
-                              .normalize = c->embed.normalize,
-                              .dim = c->embed.dim };
+    c->dense = (pith__dense_request){ .pooling = c->embed.pooling,
+                                      .normalize = c->embed.normalize,
+                                      .dim = c->embed.dim };
     size_t dim = pith__dense_dim(pith__encoder_model(c->m->text.encoder, 0), &c->dense);
     encoding_array array = { "dense", c->memory ? c->memory->dense : NULL,
                              c->memory ? c->memory->dense_room : 0 };
@@ -547,7 +548,7 @@ static pith_status encoding_prepare(encoding *c, pith_error *err) {
     if (c->heads[DENSE]) PITH_TRY(encoding_prepare_dense(c, err));
     if (c->heads[SPARSE]) PITH_TRY(encoding_prepare_sparse(c, err));
     if (c->heads[MULTI_VECTOR]) PITH_TRY(encoding_prepare_multi_vector(c, err));
-    c->tokens = (pith__vectors){ .tokens = &c->collected[TOKENS] };
+    c->tokens = (pith__token_vectors_request){ .tokens = &c->collected[TOKENS] };
     return PITH_OK;
 }
 
@@ -564,12 +565,12 @@ static int encoding_outputs(int *outputs, const encoding *c) {
 
 /* The words of a query of BM42 all weigh 1, so the network has nothing to add. */
 static bool encoding_is_words(const encoding *c) {
-    return c->options.what == PITH_ENCODE_SPARSE && c->m->hybrid.kind == PITH_HYBRID_BM42 &&
+    return c->options.what == PITH_ENCODE_SPARSE && c->m->word_model.kind == PITH_WORD_MODEL_BM42 &&
            c->options.role == PITH_ROLE_QUERY;
 }
 
 static pith_status encoding_run(encoding *c, pith_error *err) {
-    const void *sparse = c->m->hybrid.kind           ? (const void *)&c->hybrid
+    const void *sparse = c->m->word_model.kind       ? (const void *)&c->word_weights
                          : c->m->modules.sparse.code ? (const void *)&c->code
                                                      : &c->sparse;
     const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };

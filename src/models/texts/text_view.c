@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "engine/ragged/ragged.h"
-#include "models/open/model_runtime.h"
+#include "models/open/chosen_runtime.h"
 #include "models/pictures/picture_view.h"
 #include "models/save/save_heads.h"
 
@@ -25,8 +25,8 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
     if (m->compiled.writer) {
         view->ragged_reason =
             PITH_STR("the compiled file has no graph of packed texts for these outputs");
-        return pith__saved_read_heads(&view->ragged, m, view->outputs, (size_t)view->output_count,
-                                      &view->arena, err);
+        return pith__save_heads_read(&view->ragged, m, view->outputs, (size_t)view->output_count,
+                                     &view->arena, err);
     }
     if (m->no_ragged) {
         view->ragged_reason =
