@@ -22,7 +22,7 @@ enum {
     SECTIONS_MAX = 64
 };
 
-static const char magic[] = "\x89PITH\r\n\x1a";
+static const char magic[] = PITH_COMPILED_MAGIC;
 
 static uint64_t compiled_get(const char *p, int bytes) {
     uint64_t x = 0;

@@ -215,16 +215,19 @@ static void graph_read_read_list(reader *r, pith__attr *attr) {
         attr->floats = floats;
     } else if (attr->kind == PITH_ATTR_INTS) {
         int64_t *ints = graph_read_read_array(r, &attr->count, sizeof *ints, sizeof *ints);
-        for (size_t i = 0; ints && i < attr->count; i++) ints[i] = pith__get_i64(in);
+        if (ints)
+            for (size_t i = 0; i < attr->count; i++) ints[i] = pith__get_i64(in);
         attr->ints = ints;
     } else if (attr->kind == PITH_ATTR_STRINGS) {
         pith_str *strings = graph_read_read_array(r, &attr->count, 4, sizeof *strings);
-        for (size_t i = 0; strings && i < attr->count; i++) strings[i] = pith__get_str(in);
+        if (strings)
+            for (size_t i = 0; i < attr->count; i++) strings[i] = pith__get_str(in);
         attr->strings = strings;
     } else {
         const pith_tensor **tensors = graph_read_read_array(r, &attr->count, 8, sizeof *tensors);
-        for (size_t i = 0; tensors && i < attr->count && !in->status; i++)
-            tensors[i] = graph_read_new_tensor(r);
+        if (tensors)
+            for (size_t i = 0; i < attr->count && !in->status; i++)
+                tensors[i] = graph_read_new_tensor(r);
         attr->tensors = tensors;
     }
 }
@@ -263,20 +266,21 @@ static void read_attr(reader *r, pith__attr *attr, pith__graph *graph, int depth
 /* made: by value, those that are a node's output; NULL for inputs. */
 static pith__value **read_uses(reader *r, size_t *count, const pith__graph *graph, bool *made) {
     pith__value **uses = graph_read_read_array(r, count, 4, sizeof *uses);
-    for (size_t i = 0; uses && i < *count && !r->in->status; i++) {
-        uint32_t number = pith__get_u32(r->in);
-        if (number == NONE || r->in->status) continue;
-        bool good = number < graph->value_count;
-        if (good && made) {
-            good = graph->values[number]->kind == PITH_VALUE_NODE && !made[number];
-            made[number] = true;
+    if (uses)
+        for (size_t i = 0; i < *count && !r->in->status; i++) {
+            uint32_t number = pith__get_u32(r->in);
+            if (number == NONE || r->in->status) continue;
+            bool good = number < graph->value_count;
+            if (good && made) {
+                good = graph->values[number]->kind == PITH_VALUE_NODE && !made[number];
+                made[number] = true;
+            }
+            if (good)
+                uses[i] = graph->values[number];
+            else
+                pith__bytes_fail(r->in, made ? "an output that its node cannot make"
+                                             : "a reference to a value that does not exist");
         }
-        if (good)
-            uses[i] = graph->values[number];
-        else
-            pith__bytes_fail(r->in, made ? "an output that its node cannot make"
-                                         : "a reference to a value that does not exist");
-    }
     if (!r->in->status && *count > INT32_MAX / 2)
         pith__bytes_fail(r->in, "a node with too many inputs or outputs");
     return uses;
@@ -284,15 +288,16 @@ static pith__value **read_uses(reader *r, size_t *count, const pith__graph *grap
 
 static void read_packed(reader *r, pith__node *node) {
     pith__packed *packed = graph_read_read_array(r, &node->packed_count, 8, sizeof *packed);
-    for (size_t i = 0; packed && i < node->packed_count; i++) {
-        packed[i].layout = pith__get_str(r->in);
-        uint32_t number = pith__get_below(r->in, (uint32_t)r->weights->count,
-                                          "a reference to weights that do not exist");
-        if (r->in->status) return;
-        pith_str span = pith__constant_spans_get(r->weights, number);
-        packed[i].data = span.data;
-        packed[i].bytes = span.size;
-    }
+    if (packed)
+        for (size_t i = 0; i < node->packed_count; i++) {
+            packed[i].layout = pith__get_str(r->in);
+            uint32_t number = pith__get_below(r->in, (uint32_t)r->weights->count,
+                                              "a reference to weights that do not exist");
+            if (r->in->status) return;
+            pith_str span = pith__constant_spans_get(r->weights, number);
+            packed[i].data = span.data;
+            packed[i].bytes = span.size;
+        }
     node->packed = packed;
 }
 
@@ -370,10 +375,11 @@ pith_status pith__graph_read(pith__graph **graph, pith__bytes_in *in,
     int64_t ir_version = pith__get_i64(in);
     size_t opset_count;
     pith__opset *opsets = graph_read_read_array(&r, &opset_count, 12, sizeof *opsets);
-    for (size_t i = 0; opsets && i < opset_count; i++) {
-        opsets[i].domain = pith__get_str(in);
-        opsets[i].version = pith__get_i64(in);
-    }
+    if (opsets)
+        for (size_t i = 0; i < opset_count; i++) {
+            opsets[i].domain = pith__get_str(in);
+            opsets[i].version = pith__get_i64(in);
+        }
     pith__graph *read = in->status ? NULL : read_graph(&r, NULL, 0);
     PITH_TRY(pith__bytes_end(in));
     read->log = log;

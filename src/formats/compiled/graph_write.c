@@ -31,10 +31,10 @@ void pith__type_write(pith__bytes_out *out, const pith__dims *dims, const pith__
     pith__put_u32(out, (uint32_t)(type->rank + 1));
     for (int i = 0; i < type->rank; i++) {
         int32_t symbol = pith__dim_symbol_index(dims, type->dims[i]);
-        pith__put_u32(out, pith__dim_known(type->dims[i]) ? NUMBER
-                           : symbol >= 0                  ? SYMBOL
-                                                          : UNKNOWN);
-        if (pith__dim_known(type->dims[i])) pith__put_i64(out, type->dims[i]);
+        uint32_t form = symbol >= 0 ? SYMBOL : UNKNOWN;
+        if (pith__dim_known(type->dims[i])) form = NUMBER;
+        pith__put_u32(out, form);
+        if (form == NUMBER) pith__put_i64(out, type->dims[i]);
         if (symbol >= 0) pith__put_str(out, pith__dims_symbol_name(dims, symbol));
     }
 }
@@ -67,7 +67,8 @@ static bool is_packed(const scope *s, const pith__value *v) {
 }
 
 static void count_packed_uses(scope *s) {
-    for (size_t i = 0; s->plan && i < s->plan->packed_count; i++) {
+    if (!s->plan) return;
+    for (size_t i = 0; i < s->plan->packed_count; i++) {
         const pith__packed_step *step = &s->plan->packed[i];
         for (int n = 0; n < step->node->input_count && n < 32; n++)
             if (step->pack.inputs >> n & 1) s->packed_uses[step->node->inputs[n]->id]++;
@@ -113,9 +114,11 @@ static pith_status write_value(writer *w, const scope *s, const pith__value *v) 
 static pith_status write_graph(writer *w, const pith__graph *graph, const pith__plan *plan);
 
 static const pith__plan *subplan_of(const scope *s, const pith__node *node, pith_str attribute) {
-    for (size_t i = 0; s->plan && i < s->plan->step_count; i++) {
+    if (!s->plan) return NULL;
+    for (size_t i = 0; i < s->plan->step_count; i++) {
         const pith__step *step = &s->plan->steps[i];
-        for (size_t n = 0; step->node == node && n < step->subplan_count; n++)
+        if (step->node != node) continue;
+        for (size_t n = 0; n < step->subplan_count; n++)
             if (pith__str_eq(step->subplans[n].attribute, attribute)) return step->subplans[n].plan;
     }
     return NULL;

@@ -141,7 +141,8 @@ pith_status pith__export_graph_settle(int32_t *opset, pith_model *model,
 static void export_graph_take_sizes(pith__dim *sizes, const pith__dims *dims,
                                     const pith__value *input) {
     const pith__type *t = &input->type, *hint = input->hint;
-    for (int d = 0; hint && hint->rank == t->rank && d < t->rank; d++) {
+    if (!hint || hint->rank != t->rank) return;
+    for (int d = 0; d < t->rank; d++) {
         const int32_t symbol = pith__dim_symbol_index(dims, t->dims[d]);
         if (symbol >= 0 && pith__dim_known(hint->dims[d])) sizes[symbol] = hint->dims[d];
     }

@@ -156,24 +156,25 @@ static pith_status export_skip_casts(const pith__value *input, pith__value *give
 
 static pith_status export_int32_inputs(const exported *x) {
     pith__graph *graph = x->m->graph;
-    for (size_t i = 0; i < graph->input_count && x->o->int32_inputs; i++) {
-        pith__value *input = graph->inputs[i];
-        if (input->type.dtype != PITH_I64) continue;
-        pith__value *given = pith__graph_add_value(graph, input->name, PITH_VALUE_INPUT);
-        pith__new_nodes m = { graph, graph->first, input->name, PITH_OK, x->err };
-        if (!given) return pith__fail_memory(x->err, 0);
-        given->type = input->type;
-        given->type.dtype = PITH_I32;
-        PITH_TRY(export_hint(given, input, x->err));
-        PITH_TRY(export_skip_casts(input, given, x->err));
-        pith__value *wide = pith__new_node_cast(&m, given, PITH_I64);
-        if (m.status) return m.status;
-        wide->type = input->type;
-        if (pith__value_replace(input, wide)) return pith__fail_memory(x->err, 0);
-        input->name = PITH_STR("");
-        wide->name = PITH_STR("");
-        graph->inputs[i] = given;
-    }
+    if (x->o->int32_inputs)
+        for (size_t i = 0; i < graph->input_count; i++) {
+            pith__value *input = graph->inputs[i];
+            if (input->type.dtype != PITH_I64) continue;
+            pith__value *given = pith__graph_add_value(graph, input->name, PITH_VALUE_INPUT);
+            pith__new_nodes m = { graph, graph->first, input->name, PITH_OK, x->err };
+            if (!given) return pith__fail_memory(x->err, 0);
+            given->type = input->type;
+            given->type.dtype = PITH_I32;
+            PITH_TRY(export_hint(given, input, x->err));
+            PITH_TRY(export_skip_casts(input, given, x->err));
+            pith__value *wide = pith__new_node_cast(&m, given, PITH_I64);
+            if (m.status) return m.status;
+            wide->type = input->type;
+            if (pith__value_replace(input, wide)) return pith__fail_memory(x->err, 0);
+            input->name = PITH_STR("");
+            wide->name = PITH_STR("");
+            graph->inputs[i] = given;
+        }
     if (x->o->int32_inputs) pith__graph_sweep(graph);
     return PITH_OK;
 }

@@ -135,6 +135,7 @@ uint64_t pith__fuse_tell(const pith__fuse_state *f,
         fusions += line->done;
         if (tell) tell(user, line->done, line->what, line->text.data);
     }
-    for (int i = 0; i < f->failures && tell; i++) tell(user, 0, f->failed[i], f->why[i]);
+    if (tell)
+        for (int i = 0; i < f->failures; i++) tell(user, 0, f->failed[i], f->why[i]);
     return fusions;
 }

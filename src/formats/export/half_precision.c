@@ -180,8 +180,9 @@ static bool half_is_kept(const narrower *n, const pith__node *node) {
     for (size_t i = 0; i < n->how->keep_count; i++) {
         const size_t size = strlen(n->how->keep[i]);
         if (pith__str_is(node->op_type, n->how->keep[i])) return true;
-        for (size_t at = 0; size && at + size <= node->name.size; at++)
-            if (!memcmp(node->name.data + at, n->how->keep[i], size)) return true;
+        if (size)
+            for (size_t at = 0; at + size <= node->name.size; at++)
+                if (!memcmp(node->name.data + at, n->how->keep[i], size)) return true;
     }
     return false;
 }
@@ -216,10 +217,11 @@ static bool half_reaches(const narrower *n, const pith__opset_rule *form, const 
         const char letter = pith__opset_rule_letter(form->outputs, k);
         if (!is_f32(node->outputs[k])) continue;
         any = true;
-        for (int i = 0; letter >= 'a' && i < node->input_count; i++)
-            if (pith__opset_rule_letter(form->inputs, i) == letter &&
-                half_is_taken(n, form, node, i))
-                return true;
+        if (letter >= 'a')
+            for (int i = 0; i < node->input_count; i++)
+                if (pith__opset_rule_letter(form->inputs, i) == letter &&
+                    half_is_taken(n, form, node, i))
+                    return true;
     }
     return !any;
 }

@@ -203,8 +203,9 @@ static pith_status older_groups(pith__node *node, int32_t opset, pith_error *err
 /* What upgrades left, and files do not have. */
 static void older_own_attrs(pith__node *node) {
     static const char *const own[] = { "flatten", "batched", "lengths" };
-    for (size_t i = 0; i < sizeof own / sizeof *own && !node->domain.size; i++)
-        if (!pith__node_int(node, own[i], 0)) pith__node_unset(node, own[i]);
+    if (!node->domain.size)
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            if (!pith__node_int(node, own[i], 0)) pith__node_unset(node, own[i]);
 }
 
 /* Scatter ended with opset 10, and is ScatterElements from 11 on. */

@@ -69,7 +69,8 @@ const pith__opset_rule *pith__opset_rule_find(pith_str domain, pith_str op, int3
 
 char pith__opset_rule_letter(const char *ports, int port) {
     const int count = (int)strlen(ports);
-    return count ? ports[port < count ? port : count - 1] : '\0';
+    if (!count) return '\0';
+    return ports[port < count ? port : count - 1];
 }
 
 static const opset_rule_set *opset_rule_set_of(const pith__opset_rule *form, char letter) {

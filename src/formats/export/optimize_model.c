@@ -147,7 +147,8 @@ static pith_status optimize_once(optimized *x, const pith__onnx_sinks *sinks, bo
 
 static pith__fuse_kind optimize_kind(const pith_optimize_options *o) {
     if (o->contrib) return PITH_FUSE_ALL;
-    return o->standard ? PITH_FUSE_STANDARD : o->gpu ? PITH_FUSE_GPU : PITH_FUSE_FAST;
+    if (o->standard) return PITH_FUSE_STANDARD;
+    return o->gpu ? PITH_FUSE_GPU : PITH_FUSE_FAST;
 }
 
 pith_status pith__model_write_optimized(const char *model, const pith_optimize_options *options,

@@ -351,12 +351,18 @@ static pith__value *replace_spread(pith__replace *b, const pith__node *node, pit
     return y;
 }
 
+/* As the padding mask and the bias that com.microsoft's operators have; absent inputs at the end of
+ * their lists are left out. Attention takes one x and the joined weights of its three projections,
+ * if that is what the node is made of. */
 static pith__value *replace_masked(pith__replace *b, pith__node *node) {
     replace_projection p;
     pith__value *mask = replace_int_mask(b, node), *bias = pith__node_input(node, 3), *y;
     if (replace_projection_of(&p, node)) {
         pith__value *inputs[] = { p.x, p.weight, p.bias, mask, NULL, bias };
-        y = pith__replace_contrib(b, "Attention", inputs, bias ? 6 : mask ? 4 : p.bias ? 3 : 2, 1);
+        int count = p.bias ? 3 : 2;
+        if (mask) count = 4;
+        if (bias) count = 6;
+        y = pith__replace_contrib(b, "Attention", inputs, count, 1);
     } else {
         pith__value *inputs[] = { replace_own_rows(b, node, 0),
                                   replace_own_rows(b, node, 1),
@@ -364,7 +370,9 @@ static pith__value *replace_masked(pith__replace *b, pith__node *node) {
                                   NULL,
                                   mask,
                                   bias };
-        y = pith__replace_contrib(b, "MultiHeadAttention", inputs, bias ? 6 : mask ? 5 : 3, 1);
+        int count = mask ? 5 : 3;
+        if (bias) count = 6;
+        y = pith__replace_contrib(b, "MultiHeadAttention", inputs, count, 1);
     }
     if (mask) pith__replace_set_float(b, y, "mask_filter_value", replace_filter(node));
     if (pith__node_int(node, "window_right", -1) == 0)

@@ -85,8 +85,9 @@ static pith__value *replace_stack_constants(pith__replace *b, pith__value *const
     char *data = pith__arena_alloc64(b->m.graph->arena, made.bytes);
     made.dims[0] = count;
     memcpy(made.dims + 1, first->dims, (size_t)first->rank * sizeof *first->dims);
-    for (int i = 0; data && i < count; i++)
-        memcpy(data + (size_t)i * first->bytes, parts[i]->type.data->data, first->bytes);
+    if (data)
+        for (int i = 0; i < count; i++)
+            memcpy(data + (size_t)i * first->bytes, parts[i]->type.data->data, first->bytes);
     made.data = data;
     pith__value *v = data ? pith__graph_add_const(b->m.graph, parts[0]->name, &made) : NULL;
     if (!v) b->m.status = pith__fail_memory(b->m.err, made.bytes);

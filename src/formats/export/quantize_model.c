@@ -96,32 +96,33 @@ static pith_status quantize_check(const pith_quantize_model_options *o, pith_err
     return pith__export_graph_check_name(o->data_name, err);
 }
 
+static pith__quantized_kind quantize_kind(const pith_quantize_model_options *o) {
+    if (!quantize_is_int8(o)) return PITH_QUANTIZED_BLOCKS;
+    if (o->scheme == PITH_QUANTIZE_STATIC) return PITH_QUANTIZED_STATIC;
+    return o->rows ? PITH_QUANTIZED_ROWS : PITH_QUANTIZED_DYNAMIC;
+}
+
+/* The options with their defaults filled in: blocks of 32 numbers in matmuls and of 64 in tables,
+ * and for 4 bits accuracy_level 4, which lets ONNX Runtime compute with integers. int8 has a scale
+ * per column, and codes from -127, so that both signs reach equally far; reduce_range takes half of
+ * that, for processors whose 16-bit sums would saturate. */
 static pith__quantized_form quantize_form_of(const pith_quantize_model_options *o) {
-    const bool int8 = quantize_is_int8(o);
-    pith__quantized_form form = { .kind = !int8 ? PITH_QUANTIZED_BLOCKS
-                                          : o->scheme == PITH_QUANTIZE_STATIC
-                                              ? PITH_QUANTIZED_STATIC
-                                          : o->rows ? PITH_QUANTIZED_ROWS
-                                                    : PITH_QUANTIZED_DYNAMIC,
-                                  .accuracy = o->accuracy >= 0                     ? o->accuracy
-                                              : o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4
-                                                                                   : 0,
+    const bool int8 = quantize_is_int8(o), four = o->scheme == PITH_QUANTIZE_BLOCKS4;
+    pith__quantized_form form = { .kind = quantize_kind(o),
+                                  .accuracy = four ? 4 : 0,
                                   .keep = o->keep,
                                   .keep_count = o->keep_count };
-    form.weights = (pith__weight_code_form){ .bits = o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4 : 8,
-                                             .block = int8       ? 0
-                                                      : o->block ? o->block
-                                                                 : 32,
-                                             .symmetric = !o->asymmetric,
-                                             .reach = !int8             ? 0
-                                                      : o->reduce_range ? 63
-                                                                        : 127 };
+    if (o->accuracy >= 0) form.accuracy = o->accuracy;
+    form.weights = (pith__weight_code_form){ .bits = four ? 4 : 8, .symmetric = !o->asymmetric };
     form.tables = (pith__weight_code_form){ .bits = o->table_bits < 0 ? 8 : o->table_bits,
-                                            .block = int8             ? 0
-                                                     : o->table_block ? o->table_block
-                                                                      : 64,
-                                            .symmetric = true,
-                                            .reach = int8 ? 127 : 0 };
+                                            .symmetric = true };
+    if (int8) {
+        form.weights.reach = o->reduce_range ? 63 : 127;
+        form.tables.reach = 127;
+    } else {
+        form.weights.block = o->block ? o->block : 32;
+        form.tables.block = o->table_block ? o->table_block : 64;
+    }
     return form;
 }
 

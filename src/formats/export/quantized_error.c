@@ -59,15 +59,17 @@ static void error_inputs(float *to, const pith__quantized *q, const pith__quanti
     }
     for (int64_t r = 0; r < count; r++) {
         float *row = to + r * k;
-        for (int64_t i = 0; w->smooth && i < k; i++) row[i] /= w->smooth[i];
+        if (w->smooth)
+            for (int64_t i = 0; i < k; i++) row[i] /= w->smooth[i];
         low = high = row[0];
         for (int64_t i = 0; i < k; i++) {
             low = fminf(low, row[i]);
             high = fmaxf(high, row[i]);
         }
         const float middle = (low + high) * 0.5f, scale = (high - low) / 254;
-        for (int64_t i = 0; i < k && scale > 0; i++)
-            row[i] = rintf((row[i] - middle) / scale) * scale + middle;
+        if (scale > 0)
+            for (int64_t i = 0; i < k; i++)
+                row[i] = rintf((row[i] - middle) / scale) * scale + middle;
     }
 }
 

@@ -184,9 +184,8 @@ pith_status pith__quantized_round(pith__quantized *q, size_t weight,
     static const pith__weight_code_form dequantized = { .bits = 8,
                                                         .symmetric = true,
                                                         .reach = 127 };
-    const pith__weight_code_form *form = w->other   ? &dequantized
-                                         : w->table ? &q->form->tables
-                                                    : &q->form->weights;
+    const pith__weight_code_form *form = w->table ? &q->form->tables : &q->form->weights;
+    if (w->other) form = &dequantized;
     if (!pith__weight_codes_round(&w->codes, form, &w->source, w->table ? NULL : factor,
                                   q->graph->arena, scratch))
         return pith__fail_memory(err, (size_t)(w->source.k * w->source.n));
@@ -224,9 +223,10 @@ static pith__value *quantized_int8(pith__new_nodes *m, const pith__quantized_wei
     const int64_t dims[] = { as_rows ? c->n : c->k, as_rows ? c->k : c->n };
     const size_t bytes = (size_t)(c->k * c->n);
     int8_t *to = pith__arena_alloc64(m->graph->arena, bytes);
-    for (int64_t j = 0; to && j < c->n; j++)
-        for (int64_t i = 0; i < c->k; i++)
-            to[as_rows ? j * c->k + i : i * c->n + j] = (int8_t)(c->codes[j * c->k + i] - 128);
+    if (to)
+        for (int64_t j = 0; j < c->n; j++)
+            for (int64_t i = 0; i < c->k; i++)
+                to[as_rows ? j * c->k + i : i * c->n + j] = (int8_t)(c->codes[j * c->k + i] - 128);
     return quantized_constant(m, w->value, "_quantized", to, PITH_I8, 2, dims, bytes);
 }
 
@@ -323,7 +323,8 @@ static pith__value *quantized_smooth(quantized_rewriter *r, pith__value *x,
     const int64_t k = w->source.k;
     if (!w->smooth) return x;
     float *inverse = pith__arena_array(r->m.graph->arena, (size_t)k, sizeof *inverse);
-    for (int64_t i = 0; inverse && i < k; i++) inverse[i] = 1.0f / w->smooth[i];
+    if (inverse)
+        for (int64_t i = 0; i < k; i++) inverse[i] = 1.0f / w->smooth[i];
     return PITH_NEW_NODE(&r->m, "Mul", x,
                          quantized_constant(&r->m, w->value, "_smooth", inverse, PITH_F32, 1, &k,
                                             (size_t)k * sizeof *inverse));
@@ -357,11 +358,12 @@ static const quantized_input *quantized_rows_of(quantized_rewriter *r, pith__val
 static pith__value *quantized_sums(pith__new_nodes *m, const pith__quantized_weight *w) {
     const pith__weight_codes *c = &w->codes;
     float *sums = pith__arena_array(m->graph->arena, (size_t)c->n, sizeof *sums);
-    for (int64_t j = 0; sums && j < c->n; j++) {
-        int64_t sum = 0;
-        for (int64_t i = 0; i < c->k; i++) sum += c->codes[j * c->k + i] - 128;
-        sums[j] = (float)sum * c->scales[j];
-    }
+    if (sums)
+        for (int64_t j = 0; j < c->n; j++) {
+            int64_t sum = 0;
+            for (int64_t i = 0; i < c->k; i++) sum += c->codes[j * c->k + i] - 128;
+            sums[j] = (float)sum * c->scales[j];
+        }
     return quantized_constant(m, w->value, "_sums", sums, PITH_F32, 1, &c->n,
                               (size_t)c->n * sizeof *sums);
 }

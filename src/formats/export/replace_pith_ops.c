@@ -25,7 +25,8 @@ static pith__value *replace_gelu(pith__replace *b, pith__value *x, pith__value *
     const int count = bias ? 2 : 1;
     if (!b->how->standard) {
         pith__value *inputs[] = { x, bias };
-        const char *op = tanh ? "FastGelu" : bias ? "BiasGelu" : "Gelu";
+        const char *op = bias ? "BiasGelu" : "Gelu";
+        if (tanh) op = "FastGelu"; /* with or without a bias */
         return pith__replace_contrib(b, op, inputs, count, 1);
     }
     pith__value *y = PITH_REPLACE(b, "Gelu", replace_sum(b, x, bias));
@@ -146,9 +147,9 @@ static pith__value *replace_joined_weights(pith__replace *b, const pith__node *n
     made.dims[1] = width;
     made.bytes = (size_t)(made.dims[0] * width) * size;
     char *data = pith__arena_alloc64(b->m.graph->arena, made.bytes), *to = data;
-    for (int i = 0; data && i < replace_pairs(node);
-         to += (size_t)replace_columns(node, i++) * size)
-        replace_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
+    if (data)
+        for (int i = 0; i < replace_pairs(node); to += (size_t)replace_columns(node, i++) * size)
+            replace_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
     made.data = data;
     pith__value *v = data ? pith__graph_add_const(b->m.graph, first->name, &made) : NULL;
     if (!v) b->m.status = pith__fail_memory(b->m.err, made.bytes);
@@ -190,10 +191,11 @@ static pith__value *replace_bias(pith__replace *b, const pith__node *node) {
     float *data = first ? pith__arena_array(b->m.graph->arena, (size_t)n, sizeof *data) : NULL,
           *to = data;
     if (first && !data) b->m.status = pith__fail_memory(b->m.err, (size_t)n * sizeof *data);
-    for (int i = 0; data && i < replace_pairs(node); to += replace_columns(node, i++)) {
-        const pith__value *bias = pith__node_input(node, 2 + 2 * i);
-        if (bias) replace_copy_bias(to, bias->type.data, replace_columns(node, i));
-    }
+    if (data)
+        for (int i = 0; i < replace_pairs(node); to += replace_columns(node, i++)) {
+            const pith__value *bias = pith__node_input(node, 2 + 2 * i);
+            if (bias) replace_copy_bias(to, bias->type.data, replace_columns(node, i));
+        }
     return data ? replace_constant(b, first->name, data, 1, &n) : NULL;
 }
 
@@ -249,12 +251,10 @@ static pith__value *replace_skip_norm(pith__replace *b, pith__node *node) {
         pith__value *bias = x == skip ? NULL : replace_last_bias(&x);
         if (!bias && x != skip) bias = replace_last_bias(&skip);
         pith__value *inputs[] = { x, skip, gamma, rms ? bias : beta, rms ? NULL : bias };
-        y = pith__replace_contrib(
-            b, rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization", inputs,
-            inputs[4]   ? 5
-            : inputs[3] ? 4
-                        : 3,
-            sum ? 4 : 1);
+        const char *op = rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization";
+        int count = inputs[3] ? 4 : 3;
+        if (inputs[4]) count = 5;
+        y = pith__replace_contrib(b, op, inputs, count, sum ? 4 : 1);
         pith__replace_set_float(b, y, "epsilon", epsilon);
         total = y && sum ? y->producer->outputs[3] : NULL;
     }

@@ -46,7 +46,8 @@ static float weight_code_nearest(float x) {
 
 static float weight_code_of(float x, float inverse, const weight_code_range *r) {
     float q = weight_code_nearest(fminf(fmaxf(x * inverse, -1024.0f), 1024.0f));
-    return q < r->low ? r->low : q > r->high ? r->high : q;
+    if (q < r->low) return r->low;
+    return q > r->high ? r->high : q;
 }
 
 /* Sets *scale to the best one for the codes that `from` gives, and *gain to what they take off the
@@ -167,8 +168,8 @@ static void weight_code_panel(void *context, size_t part, int worker) {
     for (int64_t p = 0; p < count; p++) {
         for (int64_t i = 0; i < s->k; i++) work[i] = weight_code_load(s, i, first + p);
         weight_code_scales(j, first + p, work);
-        for (int64_t i = 0; i < s->k && !j->factor; i++)
-            (void)weight_code_round(j, first + p, i, work[i]);
+        if (!j->factor)
+            for (int64_t i = 0; i < s->k; i++) (void)weight_code_round(j, first + p, i, work[i]);
     }
     if (j->factor) weight_code_feed_back(j, first, count, work);
 }

@@ -225,14 +225,15 @@ static pith_status read_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
     PITH_TRY(pith__onnx_read_value_info(r, &name, &type, bytes, graph));
     if (!name.size) return pith__fail(r->source.err, PITH_ERR_FORMAT, "an input has no name");
     /* Sizes without a name are sizes of their own. */
-    for (int i = 0; i < type.rank && type.dtype != PITH_SEQUENCE; i++) {
-        if (type.dims[i] != PITH_DIM_UNKNOWN) continue;
-        pith_str symbol =
-            pith__arena_printf(r->source.arena, PITH_STR_FMT "_dim%d", PITH_STR_ALL(name), i);
-        if (!symbol.data) return pith__onnx_no_memory(r);
-        type.dims[i] = pith__dim_symbol(graph->dims, symbol);
-        if (type.dims[i] == PITH_DIM_UNKNOWN) return pith__onnx_no_memory(r);
-    }
+    if (type.dtype != PITH_SEQUENCE)
+        for (int i = 0; i < type.rank; i++) {
+            if (type.dims[i] != PITH_DIM_UNKNOWN) continue;
+            pith_str symbol =
+                pith__arena_printf(r->source.arena, PITH_STR_FMT "_dim%d", PITH_STR_ALL(name), i);
+            if (!symbol.data) return pith__onnx_no_memory(r);
+            type.dims[i] = pith__dim_symbol(graph->dims, symbol);
+            if (type.dims[i] == PITH_DIM_UNKNOWN) return pith__onnx_no_memory(r);
+        }
     uint32_t id = pith__map_get(&s->names, name);
     pith__value *value = id == UINT32_MAX ? NULL : graph->values[id];
     if (value && value->kind == PITH_VALUE_CONST) {

@@ -190,8 +190,8 @@ static pith_status write_check_ports(const model_writer *w, const pith__graph *g
 
 static pith_status write_name_graph(model_writer *w, pith__graph *graph) {
     const bool main = !graph->parent;
-    for (size_t i = 0; i < graph->input_count && main; i++)
-        PITH_TRY(write_name(w, graph->inputs[i]));
+    if (main)
+        for (size_t i = 0; i < graph->input_count; i++) PITH_TRY(write_name(w, graph->inputs[i]));
     PITH_TRY(write_name_outputs(w, graph));
     for (size_t i = 0; i < graph->value_count; i++) {
         pith__value *v = graph->values[i];
@@ -251,8 +251,9 @@ static pith_status write_place_graph(model_writer *w, const pith__graph *graph) 
         for (size_t a = 0; a < node->attr_count; a++) {
             const pith__attr *attr = &node->attrs[a];
             if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(write_place_graph(w, attr->graph));
-            for (size_t i = 0; attr->kind == PITH_ATTR_GRAPHS && i < attr->count; i++)
-                PITH_TRY(write_place_graph(w, attr->graphs[i]));
+            if (attr->kind == PITH_ATTR_GRAPHS)
+                for (size_t i = 0; i < attr->count; i++)
+                    PITH_TRY(write_place_graph(w, attr->graphs[i]));
         }
     return PITH_OK;
 }
@@ -347,10 +348,12 @@ static void write_type(pith__wire_out *out, const void *message) {
         pith__wire_put_message(out, TYPE_MAP, write_map_type, m);
         return;
     }
-    int field = !list                             ? TYPE_TENSOR
-                : m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE
-                                                  : TYPE_OPTIONAL;
-    pith__wire_put_message(out, field, list ? write_items : write_tensor_type, m);
+    if (!list) {
+        pith__wire_put_message(out, TYPE_TENSOR, write_tensor_type, m);
+        return;
+    }
+    const int field = m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE : TYPE_OPTIONAL;
+    pith__wire_put_message(out, field, write_items, m);
 }
 
 static void write_port(pith__wire_out *out, const void *message) {

@@ -271,7 +271,8 @@ static pith_status attr_values(pith__syntax_printer *t, const attr_head *h, pith
         }
     }
     if (list) pith__syntax_words(t, "]");
-    return w.failed ? PITH_ERR_FORMAT : list ? PITH_OK : attr_value(t, single, &last);
+    if (w.failed) return PITH_ERR_FORMAT;
+    return list ? PITH_OK : attr_value(t, single, &last);
 }
 
 pith_status pith__syntax_put_attr(pith__syntax_printer *t, pith_str bytes) {

@@ -137,7 +137,8 @@ static pith_status take_apart(proto *t, pith_str bytes, pith_str *name,
 /* The stored bytes as they are if they are aligned, or may lie anywhere; else a copy. */
 static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith__onnx_source *source) {
     size_t alignment = (size_t)pith__dtype_bits(tensor->dtype) / 8;
-    alignment = alignment < 1 ? 1 : alignment > 8 ? 8 : alignment;
+    if (alignment < 1) alignment = 1; /* types of less than 8 bits */
+    if (alignment > 8) alignment = 8; /* pairs of doubles */
     if (pith__constant_lies_anywhere(tensor) || (uintptr_t)bytes.data % alignment == 0) {
         tensor->data = (void *)(uintptr_t)bytes.data;
         return PITH_OK;

@@ -13,11 +13,13 @@ static pith_status read_item(pith_tensor *tensor, pith_str *name, pith_str bytes
 /* SequenceProto and OptionalProto have their values in the same fields: 3 tensor, 5 sequence, 6
  * map, 7 optional. */
 static int item_kind(uint32_t tag) {
-    return tag == PITH_WIRE_BYTES(3)   ? PITH_F32
-           : tag == PITH_WIRE_BYTES(5) ? PITH_SEQUENCE
-           : tag == PITH_WIRE_BYTES(6) ? PITH_MAP_I64
-           : tag == PITH_WIRE_BYTES(7) ? PITH_NONE
-                                       : 0;
+    switch (tag) {
+    case PITH_WIRE_BYTES(3): return PITH_F32;
+    case PITH_WIRE_BYTES(5): return PITH_SEQUENCE;
+    case PITH_WIRE_BYTES(6): return PITH_MAP_I64;
+    case PITH_WIRE_BYTES(7): return PITH_NONE;
+    default: return 0;
+    }
 }
 
 static pith_status onnx_value_read_items(pith_tensor *tensor, pith_str *name, pith_str bytes,

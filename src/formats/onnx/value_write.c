@@ -78,8 +78,9 @@ static void write_sequence(pith__wire_out *out, const pith_tensor *t, const char
     const bool maps = t->dims[0] && items[0].dtype == PITH_SEQUENCE;
     write_name(out, VALUE_NAME, name);
     if (maps) pith__wire_put_varint(out, VALUE_KIND, KIND_MAP);
-    for (int64_t i = 0; maps && i < t->dims[0]; i++)
-        pith__wire_put_message(out, VALUE_MAPS, write_inner_map, &items[i]);
+    if (maps)
+        for (int64_t i = 0; i < t->dims[0]; i++)
+            pith__wire_put_message(out, VALUE_MAPS, write_inner_map, &items[i]);
     if (maps) return;
     pith__wire_put_varint(out, VALUE_KIND, KIND_TENSOR);
     for (int64_t i = 0; i < t->dims[0]; i++)
@@ -93,10 +94,9 @@ static void write_inner_sequence(pith__wire_out *out, const void *value) {
 static void write_optional(pith__wire_out *out, const pith_tensor *value, const char *name) {
     bool none = value->dtype == PITH_NONE, sequence = value->dtype == PITH_SEQUENCE;
     write_name(out, VALUE_NAME, name);
-    pith__wire_put_varint(out, VALUE_KIND,
-                          none       ? KIND_UNDEFINED
-                          : sequence ? KIND_SEQUENCE
-                                     : KIND_TENSOR);
+    int kind = sequence ? KIND_SEQUENCE : KIND_TENSOR;
+    if (none) kind = KIND_UNDEFINED;
+    pith__wire_put_varint(out, VALUE_KIND, (uint64_t)kind);
     if (sequence)
         pith__wire_put_message(out, VALUE_SEQUENCES, write_inner_sequence, value);
     else if (!none)

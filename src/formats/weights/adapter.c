@@ -56,7 +56,8 @@ static bool adapter_key_is_harmless(pith_str key) {
 static bool adapter_value_is_empty(pith_str raw) {
     const bool list = raw.size >= 2 && (raw.data[0] == '{' || raw.data[0] == '[');
     size_t blanks = 0;
-    for (size_t i = 1; list && i + 1 < raw.size; i++) blanks += (unsigned char)raw.data[i] <= ' ';
+    if (list)
+        for (size_t i = 1; i + 1 < raw.size; i++) blanks += (unsigned char)raw.data[i] <= ' ';
     return pith__str_is(raw, "null") || pith__str_is(raw, "false") ||
            pith__str_is(raw, "\"none\"") || (list && blanks + 2 == raw.size);
 }
@@ -175,9 +176,10 @@ static bool adapter_is_matrix(const pith_tensor *t) {
 static float *adapter_matrix(const pith_tensor *t, bool turned, pith__arena *arena) {
     const size_t rows = (size_t)t->dims[0], columns = (size_t)t->dims[1];
     float *made = pith__arena_alloc64(arena, rows * columns * sizeof *made);
-    for (size_t i = 0; made && i < rows; i++)
-        for (size_t k = 0; k < columns; k++)
-            made[turned ? k * rows + i : i * columns + k] = adapter_number(t, i * columns + k);
+    if (made)
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < columns; k++)
+                made[turned ? k * rows + i : i * columns + k] = adapter_number(t, i * columns + k);
     return made;
 }
 

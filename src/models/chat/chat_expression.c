@@ -188,8 +188,9 @@ static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
 
 static chat_value chat_member(chat_value v, pith_str name) {
     if (v.type == CHAT_UNDEFINED) return (chat_value){ .type = CHAT_UNDEFINED, .number = 1 };
-    for (size_t i = 0; v.type == CHAT_OBJECT && i < v.count; i++)
-        if (pith__str_eq(v.keys[i], name)) return v.items[i];
+    if (v.type == CHAT_OBJECT)
+        for (size_t i = 0; i < v.count; i++)
+            if (pith__str_eq(v.keys[i], name)) return v.items[i];
     return undefined;
 }
 

@@ -151,7 +151,8 @@ static void chat_put(chat_program *c, const chat_tag *tag) {
     pith__chat_want(&c->run, v);
     if (v.type != CHAT_TEXT && v.type != CHAT_UNDEFINED)
         pith__chat_fail(&c->run, tag->text.data, "it writes something other than a string");
-    for (size_t i = 0; v.type == CHAT_TEXT && i < v.count; i++) chat_emit(c, v.parts[i]);
+    if (v.type == CHAT_TEXT)
+        for (size_t i = 0; i < v.count; i++) chat_emit(c, v.parts[i]);
 }
 
 /* The next tag of the same nesting that belongs to the block at `at`: elif, else or its end. count:

@@ -81,7 +81,8 @@ static pith_status gguf_model_dense(gguf_model *m) {
     } layers[] = { { "dense_2.weight", "dense_2_feat_in", "dense_2_feat_out" },
                    { "dense_3.weight", "dense_3_feat_in", "dense_3_feat_out" } };
     pith__modules *to = m->modules;
-    for (size_t i = 0; m->settings.arch->windows && i < sizeof layers / sizeof *layers; i++) {
+    if (!m->settings.arch->windows) return PITH_OK;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         const pith_tensor *t = pith__weights_find(&m->weights, pith__str_of(layers[i].tensor));
         const uint64_t in = pith__gguf_setting_count(&m->settings, layers[i].in, 0);
         const uint64_t out = pith__gguf_setting_count(&m->settings, layers[i].out, 0);

@@ -20,24 +20,21 @@ static pith_status open_in(pith_str *bytes, pith__files *files, const char *dir,
     return pith__files_open(bytes, files, path.data, err);
 }
 
-/* Families that take some models of another one's model_type, if this build was made without them;
- * their conditions are those of their files. */
+/* Families that take some models of another one's model_type: an error if this build was made
+ * without the one that takes this model. The other architecture would compute something else. */
 static pith_status hf_build_check_left_out(const pith__hf_config *c, pith_error *err) {
-    const bool native = !pith__hf_config_has(c, "n_embd") &&
-                        !pith__hf_config_has(c, "rotary_emb_fraction") &&
-                        !pith__hf_config_has(c, "auto_map");
-    const struct {
+    static const struct {
         const char *family, *model_type;
-        bool takes;
+        bool (*takes)(const pith__hf_config *config);
     } variants[] = {
-        { "jina_bert", "bert", pith__str_is(c->position_embedding_type, "alibi") },
-        { "jina_xlm_roberta", "xlm-roberta",
-          pith__str_is(c->position_embedding_type, "rotary") || c->flash },
-        { "nomic_native", "nomic_bert", native },
+        { "jina_bert", "bert", pith__hf_takes_jina_bert },
+        { "jina_xlm_roberta", "xlm-roberta", pith__hf_takes_jina_xlm_roberta },
+        { "nomic_native", "nomic_bert", pith__hf_takes_nomic_native },
     };
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
-        if (variants[i].takes && pith__str_is(c->model_type, variants[i].model_type))
-            PITH_TRY(pith__piece_check("families", pith__str_of(variants[i].family), err));
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        if (!pith__str_is(c->model_type, variants[i].model_type) || !variants[i].takes(c)) continue;
+        PITH_TRY(pith__piece_check("families", pith__str_of(variants[i].family), err));
+    }
     return PITH_OK;
 }
 

@@ -75,17 +75,19 @@ static void put_report(pith__json_out *w, const char *name, const pith__report *
 static void put_steps(pith__json_out *w, const pith__plan *plan) {
     pith__json_key(w, "steps");
     pith__json_open(w, "[");
-    for (size_t i = 0; plan && i < plan->step_count; i++) {
-        pith__json_separate(w);
-        pith__json_put_string(w, plan->steps[i].node->op_type);
-    }
+    if (plan)
+        for (size_t i = 0; i < plan->step_count; i++) {
+            pith__json_separate(w);
+            pith__json_put_string(w, plan->steps[i].node->op_type);
+        }
     pith__json_close(w, "]");
     pith__json_key(w, "step_backends");
     pith__json_open(w, "[");
-    for (size_t i = 0; plan && i < plan->step_count; i++) {
-        pith__json_separate(w);
-        pith__json_put_string(w, pith__str_of(plan->steps[i].device->backend->name));
-    }
+    if (plan)
+        for (size_t i = 0; i < plan->step_count; i++) {
+            pith__json_separate(w);
+            pith__json_put_string(w, pith__str_of(plan->steps[i].device->backend->name));
+        }
     pith__json_close(w, "]");
 }
 
@@ -229,11 +231,12 @@ static pith_status put_memory(pith__json_out *out, const pith_model *m, const pi
                        (int64_t)(m->arena.total + m->text.arena.total + m->program_arena.total));
     pith__json_key(out, "activations");
     pith__json_open(out, "[");
-    for (size_t i = 0; plan && m->text.encoder && i < sizeof lengths / sizeof *lengths; i++) {
-        size_t most = pith__model_embed_max_length(m, NULL);
-        if (m->text.ragged || !most || (size_t)lengths[i] <= most)
-            PITH_TRY(put_activations(out, m, plan, lengths[i], err));
-    }
+    if (plan && m->text.encoder)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            size_t most = pith__model_embed_max_length(m, NULL);
+            if (m->text.ragged || !most || (size_t)lengths[i] <= most)
+                PITH_TRY(put_activations(out, m, plan, lengths[i], err));
+        }
     if (plan && !m->text.encoder) {
         const pith__plan *own; /* of the graph as it stands, whose inputs are the declared ones */
         PITH_TRY(pith__model_plan(&own, m, err));
@@ -301,7 +304,8 @@ static pith_status put_pictures(pith__json_out *w, const pith_model *m, pith_err
 
 /* A compiled file keeps only whether it was made from ONNX. */
 static const char *describe_source(const pith_model *m) {
-    return !m->compiled.writer ? m->reader->name : m->from_safetensors ? "safetensors" : "onnx";
+    if (!m->compiled.writer) return m->reader->name;
+    return m->from_safetensors ? "safetensors" : "onnx";
 }
 
 /* plan: NULL if another runtime than the builtin one runs the model. */
@@ -318,13 +322,14 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     pith__json_key_int(w, "ir_version", g->ir_version);
     pith__json_key(w, "opsets");
     pith__json_open(w, "{");
-    for (size_t i = 0; i < g->opset_count && !m->from_safetensors; i++) {
-        char version[32];
-        pith__json_separate(w);
-        pith__json_put_string(w, domain_name(g->opsets[i].domain));
-        snprintf(version, sizeof version, ": %" PRId64, g->opsets[i].version);
-        pith__json_put(w, version);
-    }
+    if (!m->from_safetensors)
+        for (size_t i = 0; i < g->opset_count; i++) {
+            char version[32];
+            pith__json_separate(w);
+            pith__json_put_string(w, domain_name(g->opsets[i].domain));
+            snprintf(version, sizeof version, ": %" PRId64, g->opsets[i].version);
+            pith__json_put(w, version);
+        }
     pith__json_close(w, "}");
     put_compiled(w, &m->compiled);
     put_ports(w, "inputs", m->inputs, g->input_count);
@@ -346,10 +351,9 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     put_report(w, "not_fused", &m->report, false);
     put_left_out(w);
     pith__json_key_bool(w, "ragged", m->text.ragged != NULL);
-    pith__json_key_string(w, "ragged_reason",
-                          m->text.ragged_reason.data ? m->text.ragged_reason
-                          : m->text.ragged           ? PITH_STR("")
-                                                     : pith__str_of(m->no_text.message));
+    pith_str reason = m->text.ragged ? PITH_STR("") : pith__str_of(m->no_text.message);
+    if (m->text.ragged_reason.data) reason = m->text.ragged_reason;
+    pith__json_key_string(w, "ragged_reason", reason);
     put_embedding(w, m);
     PITH_TRY(put_pictures(w, m, err));
     put_decisions(w, &m->modules);

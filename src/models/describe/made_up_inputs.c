@@ -96,9 +96,9 @@ static int64_t made_up_size(int64_t *sizes, const pith__graph *g, const pith__va
     int32_t symbol = pith__dim_symbol_index(g->dims, v->type.dims[axis]);
     if (symbol >= 0 && sizes[symbol]) return sizes[symbol];
     bool picture = v->type.rank >= 4 && axis >= 2 && run % 3 == 2;
-    int64_t size = axis == 0 ? batches[run % 4]
-                   : picture ? 32 + 32 * (int64_t)(run % 2)
-                             : lengths[run % 7];
+    int64_t size = lengths[run % 7];
+    if (picture) size = 32 + 32 * (int64_t)(run % 2);
+    if (axis == 0) size = batches[run % 4];
     if (symbol >= 0) sizes[symbol] = size;
     return size;
 }
@@ -142,16 +142,20 @@ static void made_up_fill(pith_tensor *t, const pith__value *v, uint64_t seed, ui
     int64_t count = pith__tensor_count(t), keys = t->rank ? t->dims[t->rank - 1] : 1;
     int64_t rows = keys ? count / keys : 0, limit = made_up_limit(v);
     bool mask = pith__made_up_is_mask(v->name), real = pith__dtype_is_float(t->dtype);
+    /* Integers of 8 and 16 bits stay small, so that sums of them fit. */
+    const bool small = limit >= 120 && pith__dtype_bits(t->dtype) <= 16;
+    const uint64_t below = (uint64_t)(small ? 120 : limit);
     for (int64_t i = 0; i < count; i++) {
         uint64_t r = pith__made_up_random(seed, run, (input << 40) + (uint64_t)i);
-        double x = real                    ? (double)(r >> 11) * 0x1p-52 - 1.0
-                   : t->dtype == PITH_BOOL ? (double)(r & 1)
-                                           : 0.0;
+        double x;
         if (mask)
             x = made_up_kept((mask_kind)(run % MASKS), r, i / keys, rows, i % keys, keys);
-        else if (!real && t->dtype != PITH_BOOL)
-            x = (double)(r %
-                         (uint64_t)(limit < 120 || pith__dtype_bits(t->dtype) > 16 ? limit : 120));
+        else if (real)
+            x = (double)(r >> 11) * 0x1p-52 - 1.0;
+        else if (t->dtype == PITH_BOOL)
+            x = (double)(r & 1);
+        else
+            x = (double)(r % below);
         made_up_put(t, i, x);
     }
 }

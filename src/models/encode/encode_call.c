@@ -276,13 +276,14 @@ pith_status pith__encode_open(encode_call *c, pith_error *err) {
 }
 
 void pith__encode_end(encode_call *c) {
-    for (int i = 0; c->workers && i < c->threads; i++) {
-        encode_worker *w = &c->workers[i];
-        pith__encode_return_runner(c, w);
-        pith__token_rows_free(&w->tokens);
-        pith__arena_free(&w->rows);
-        pith__arena_free(&w->chunk);
-    }
+    if (c->workers)
+        for (int i = 0; i < c->threads; i++) {
+            encode_worker *w = &c->workers[i];
+            pith__encode_return_runner(c, w);
+            pith__token_rows_free(&w->tokens);
+            pith__arena_free(&w->rows);
+            pith__arena_free(&w->chunk);
+        }
     pith__arena_free(&c->arena);
     if (c->gives_back) pith__account_trim(c->executor.allocator);
 }
@@ -403,7 +404,8 @@ pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job,
     pith__threads_wake(c.threads); /* while the first texts become tokens */
     pith_status status = encode_windows(&c, err);
     size_t peak = 0;
-    for (int i = 0; c.workers && i < c.threads; i++) peak += c.workers[i].peak_bytes;
+    if (c.workers)
+        for (int i = 0; i < c.threads; i++) peak += c.workers[i].peak_bytes;
     if (job->stats && peak > job->stats->peak_bytes) job->stats->peak_bytes = peak;
     pith__encode_end(&c);
     if (e->parts.busy) pith__busy_end(e->parts.busy, c.executor.counters);

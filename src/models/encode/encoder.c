@@ -81,10 +81,11 @@ static pith_status encoder_take_task(pith__encoder *e, const pith__modules *m, p
     pith_str list = PITH_STR("");
     e->text_inputs.task = m->task;
     if (pith__modules_task(m).size) return PITH_OK;
-    for (size_t i = 0; i < m->task_count && list.data; i++)
+    for (size_t i = 0; i < m->task_count; i++) {
         list = pith__arena_printf(&e->arena, "%s%s" PITH_STR_FMT, list.data, i ? ", " : "",
                                   PITH_STR_ALL(m->tasks[i]));
-    if (!list.data) return pith__fail_memory(err, 0);
+        if (!list.data) return pith__fail_memory(err, 0);
+    }
     return pith__fail(err, PITH_ERR_UNSUPPORTED, "the network's input 'task_id' needs a task, %s%s",
                       m->task_count
                           ? "which --route (pith_open_options.route) names; config.json has "

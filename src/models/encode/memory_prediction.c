@@ -120,7 +120,8 @@ pith_status pith__encoder_predict(pith_memory_need *need, pith__encoder *e,
     if (!status && job->count) status = prediction_tokenizing(need, &c, tokens, err);
     if (!status && job->count) status = prediction_fill(&c, tokens, err);
     if (!status && job->count) status = prediction_window(need, &c, err);
-    for (int i = 0; c.workers && i < c.threads; i++) pith__runner_destroy(&c.workers[i].runner);
+    if (c.workers)
+        for (int i = 0; i < c.threads; i++) pith__runner_destroy(&c.workers[i].runner);
     pith__encode_end(&c);
     pith__account_trim(e->parts.executor.allocator); /* the pool holds what this used */
     need->total += need->activations + atomic_load_explicit(&account.peak, memory_order_relaxed);

@@ -104,62 +104,70 @@ pith_status pith__text_inputs_init(pith__text_inputs *form, const pith__graph *g
     return PITH_OK;
 }
 
+/* The number of one token. At places behind the last token of a row, which are padding, the mask is
+ * 0 and positions go on. */
+static inline int64_t inputs_number(inputs_role role, const pith__text_inputs *form,
+                                    const pith__row *row, int64_t at) {
+    const bool token = at < row->count;
+    switch (role) {
+    case IDS: return token ? row->ids[at] : form->pad_token_id;
+    case MASK: return at < row->count - row->hidden;
+    case TYPES: return token ? row->type_ids[at] : 0;
+    default: return at;
+    }
+}
+
 /* Writes the numbers of one role for rows, each padded to at least `length`, as elements of a C
  * type. */
-#define FEED_WRITER(name, type)                                                                    \
-    static void name(void *to, inputs_role what, const pith__text_inputs *form,                    \
+#define INPUTS_WRITER(name, type)                                                                  \
+    static void name(void *to, inputs_role role, const pith__text_inputs *form,                    \
                      const pith__row *const *rows, size_t count, int64_t length) {                 \
         type *out = to;                                                                            \
         int64_t offset = 0;                                                                        \
-        if (what == OFFSETS) *out++ = 0;                                                           \
+        if (role == OFFSETS) *out++ = 0;                                                           \
         for (size_t r = 0; r < count; r++) {                                                       \
-            const pith__row *row = rows[r];                                                        \
-            if (what == OFFSETS) {                                                                 \
-                *out++ = (type)(offset += row->count);                                             \
+            const int64_t tokens = rows[r]->count, places = tokens < length ? length : tokens;     \
+            if (role == OFFSETS) {                                                                 \
+                *out++ = (type)(offset += tokens);                                                 \
                 continue;                                                                          \
             }                                                                                      \
-            for (int32_t t = 0; t < row->count; t++)                                               \
-                *out++ = (type)(what == IDS     ? row->ids[t]                                      \
-                                : what == MASK  ? t < row->count - row->hidden                     \
-                                : what == TYPES ? row->type_ids[t]                                 \
-                                                : t);                                              \
-            for (int64_t t = row->count; t < length; t++)                                          \
-                *out++ = (type)(what == IDS ? form->pad_token_id : what == POSITIONS ? t : 0);     \
+            for (int64_t at = 0; at < places; at++)                                                \
+                *out++ = (type)inputs_number(role, form, rows[r], at);                             \
         }                                                                                          \
     }
-FEED_WRITER(feed_write_i64, int64_t)
-FEED_WRITER(feed_write_i32, int32_t)
-FEED_WRITER(feed_write_f32, float)
-FEED_WRITER(feed_write_bool, bool)
+INPUTS_WRITER(inputs_write_i64, int64_t)
+INPUTS_WRITER(inputs_write_i32, int32_t)
+INPUTS_WRITER(inputs_write_f32, float)
+INPUTS_WRITER(inputs_write_bool, bool)
 
-typedef void inputs_write_fn(void *to, inputs_role what, const pith__text_inputs *form,
+typedef void inputs_write_fn(void *to, inputs_role role, const pith__text_inputs *form,
                              const pith__row *const *rows, size_t count, int64_t length);
 
 /* NULL: inputs of this dtype cannot be made from text. */
 static inputs_write_fn *inputs_writer(int dtype) {
     switch (dtype) {
-    case PITH_I64: return feed_write_i64;
-    case PITH_I32: return feed_write_i32;
-    case PITH_F32: return feed_write_f32;
-    case PITH_BOOL: return feed_write_bool;
+    case PITH_I64: return inputs_write_i64;
+    case PITH_I32: return inputs_write_i32;
+    case PITH_F32: return inputs_write_f32;
+    case PITH_BOOL: return inputs_write_bool;
     default: return NULL;
     }
 }
 
 /* An input that has the same value for every text: the task, no cache, or nothing. Its elements are
  * zero bytes but for the task. */
-static pith_status inputs_fill_same(pith_tensor *t, const pith__text_inputs *form, inputs_role what,
+static pith_status inputs_fill_same(pith_tensor *t, const pith__text_inputs *form, inputs_role role,
                                     const pith__value *value, pith__arena *arena, pith_error *err) {
     const int dtype = value->type.dtype == PITH_UNDEFINED ? PITH_I64 : value->type.dtype;
     int64_t count = 1;
     *t = (pith_tensor){ .dtype = dtype, .rank = value->type.rank < 0 ? 0 : value->type.rank };
     if (t->rank > PITH_MAX_RANK) t->rank = 0;
     for (int i = 0; i < t->rank; i++) t->dims[i] = 1;
-    if (what == PAST) {
+    if (role == PAST) {
         (void)inputs_past_shape(t->dims, value);
         count = 0;
     }
-    if (what == TASK && dtype != PITH_I64 && dtype != PITH_I32)
+    if (role == TASK && dtype != PITH_I64 && dtype != PITH_I32)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "input '" PITH_STR_FMT "' has dtype %s; int64 and int32 can be fed",
                           PITH_STR_ARG(value->name), pith__dtype_name(dtype));
@@ -168,8 +176,8 @@ static pith_status inputs_fill_same(pith_tensor *t, const pith__text_inputs *for
     if (!t->data) return pith__fail_memory(err, t->bytes);
     memset(t->data, 0, t->bytes + 1);
     const int64_t task = form->task;
-    if (what == TASK && dtype == PITH_I64) memcpy(t->data, &task, sizeof task);
-    if (what == TASK && dtype == PITH_I32) memcpy(t->data, &form->task, sizeof form->task);
+    if (role == TASK && dtype == PITH_I64) memcpy(t->data, &task, sizeof task);
+    if (role == TASK && dtype == PITH_I32) memcpy(t->data, &form->task, sizeof form->task);
     return PITH_OK;
 }
 
@@ -182,14 +190,14 @@ pith_status pith__text_inputs_fill(pith_tensor *inputs, const pith__text_inputs 
             return pith__fail_memory(err, SIZE_MAX);
     if (tokens < form->fixed_length) tokens = form->fixed_length;
     for (size_t i = 0; i < form->graph->input_count; i++) {
-        inputs_role what = form->roles[i];
+        inputs_role role = form->roles[i];
         const pith__value *value = form->graph->inputs[i];
-        if (what >= TASK) {
-            PITH_TRY(inputs_fill_same(&inputs[i], form, what, value, arena, err));
+        if (role >= TASK) {
+            PITH_TRY(inputs_fill_same(&inputs[i], form, role, value, arena, err));
             continue;
         }
         int dtype = value->type.dtype == PITH_UNDEFINED ? PITH_I64 : value->type.dtype;
-        int64_t n = what == OFFSETS ? (int64_t)count + 1 : tokens;
+        int64_t n = role == OFFSETS ? (int64_t)count + 1 : tokens;
         inputs_write_fn *write = inputs_writer(dtype);
         if (!write)
             return pith__fail(
@@ -201,7 +209,7 @@ pith_status pith__text_inputs_fill(pith_tensor *inputs, const pith__text_inputs 
         if (!pith__dtype_bytes(dtype, n, &inputs[i].bytes)) return pith__fail_memory(err, SIZE_MAX);
         inputs[i].data = pith__arena_alloc64(arena, inputs[i].bytes);
         if (!inputs[i].data) return pith__fail_memory(err, inputs[i].bytes);
-        write(inputs[i].data, what, form, rows, count, form->fixed_length);
+        write(inputs[i].data, role, form, rows, count, form->fixed_length);
         inputs[i].rank = form->ragged ? 1 : 2;
         inputs[i].dims[0] = form->ragged ? n : 1;
         inputs[i].dims[1] = form->ragged ? 0 : n;

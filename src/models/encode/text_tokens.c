@@ -86,12 +86,13 @@ pith_str pith__encode_cut_characters(const pith__encoder *e, int32_t max_length,
 /* Leaves out the tokens of this id; -1: none. */
 static void encode_drop(pith_tokens *tokens, int32_t id) {
     size_t n = 0;
-    for (size_t i = 0; id >= 0 && i < tokens->count; i++) {
+    if (id < 0) return;
+    for (size_t i = 0; i < tokens->count; i++) {
         if (tokens->ids[i] == id) continue;
         tokens->ids[n] = tokens->ids[i];
         tokens->type_ids[n++] = tokens->type_ids[i];
     }
-    if (id >= 0) tokens->count = n;
+    tokens->count = n;
 }
 
 /* Fillers that a text of so many tokens gets. */

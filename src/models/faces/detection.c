@@ -221,7 +221,8 @@ static void detect_rows_part(void *context, size_t part, int worker) {
         if (d->status[part]) return;
     }
     const int32_t last = part + 1 == d->parts ? (int32_t)s->whole_height : end;
-    for (int32_t y = begin; d->planes && y < last; y++) detect_lay_row(d, pixels, y);
+    if (d->planes)
+        for (int32_t y = begin; y < last; y++) detect_lay_row(d, pixels, y);
 }
 
 /* Fewer bytes than this are not worth waking another thread. */

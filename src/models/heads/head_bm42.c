@@ -51,7 +51,8 @@ static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const b
         const pith__wordpiece_word *w = &p->words[i];
         if (bm42_is_left_out(s, w->word)) continue;
         double sum = 0;
-        for (size_t k = w->begin; k < w->end && x->rows; k++) sum += (double)x->rows[p->order[k]];
+        if (x->rows)
+            for (size_t k = w->begin; k < w->end; k++) sum += (double)x->rows[p->order[k]];
         const float weight = (float)sum;
         pith_str stem = pith__stemmer_run(stemmer, w->word);
         if (stem.data) stem = pith__arena_str(x->scratch, stem);
@@ -106,7 +107,8 @@ static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_e
     pith__stemmer_destroy(&stemmer);
     if (status) return status;
     if (!s->request->query) bm42_rescore(s, stems, logs, count);
-    for (size_t i = 0; i < count && s->request->query; i++) stems[i].value = 1;
+    if (s->request->query)
+        for (size_t i = 0; i < count; i++) stems[i].value = 1;
     return pith__word_weights_put(s->request, x->text, stems, count, x->scratch, err);
 }
 

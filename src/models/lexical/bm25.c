@@ -161,21 +161,23 @@ static const bm25_counted *bm25_sort(bm25_worker *w) {
     enum { SHORT = 32, BYTE = 256 };
     bm25_counted *from = w->stems, *to = w->stems + w->stem_capacity;
     const size_t n = w->stem_count;
-    for (size_t i = 1; i < n && n <= SHORT; i++) {
-        bm25_counted item = from[i];
-        size_t at = i;
-        for (; at && item.id < from[at - 1].id; at--) from[at] = from[at - 1];
-        from[at] = item;
-    }
-    for (int shift = 0; shift < 32 && n > SHORT; shift += 8) {
-        size_t begins[BYTE + 1] = { 0 };
-        for (size_t i = 0; i < n; i++) begins[(from[i].id >> shift & (BYTE - 1)) + 1]++;
-        for (int i = 0; i < BYTE; i++) begins[i + 1] += begins[i];
-        for (size_t i = 0; i < n; i++) to[begins[from[i].id >> shift & (BYTE - 1)]++] = from[i];
-        bm25_counted *swap = from;
-        from = to;
-        to = swap;
-    }
+    if (n <= SHORT)
+        for (size_t i = 1; i < n; i++) {
+            bm25_counted item = from[i];
+            size_t at = i;
+            for (; at && item.id < from[at - 1].id; at--) from[at] = from[at - 1];
+            from[at] = item;
+        }
+    if (n > SHORT)
+        for (int shift = 0; shift < 32; shift += 8) {
+            size_t begins[BYTE + 1] = { 0 };
+            for (size_t i = 0; i < n; i++) begins[(from[i].id >> shift & (BYTE - 1)) + 1]++;
+            for (int i = 0; i < BYTE; i++) begins[i + 1] += begins[i];
+            for (size_t i = 0; i < n; i++) to[begins[from[i].id >> shift & (BYTE - 1)]++] = from[i];
+            bm25_counted *swap = from;
+            from = to;
+            to = swap;
+        }
     return from;
 }
 

@@ -159,7 +159,8 @@ static pith_status word_model_read_vocabulary(word_model_lists *l, const char *d
             pith__json_skip(j);
     }
     pith__json_finish(j);
-    return !j->failed ? PITH_OK : j->err ? j->err->code : PITH_ERR_FORMAT;
+    if (!j->failed) return PITH_OK;
+    return j->err ? j->err->code : PITH_ERR_FORMAT;
 }
 
 /* ---- matrices ---- */

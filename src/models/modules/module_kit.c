@@ -110,9 +110,8 @@ pith_status pith__module_tensor(const float **data, pith__module_reader *r,
 
 static uint32_t module_role(pith__json *j) {
     pith_str name = pith__json_string(j);
-    return pith__str_is(name, "query")      ? 1u << PITH_ROLE_QUERY
-           : pith__str_is(name, "document") ? 1u << PITH_ROLE_DOCUMENT
-                                            : 0;
+    if (pith__str_is(name, "query")) return 1u << PITH_ROLE_QUERY;
+    return pith__str_is(name, "document") ? 1u << PITH_ROLE_DOCUMENT : 0;
 }
 
 uint32_t pith__module_roles(pith__json *j) {
@@ -169,13 +168,16 @@ pith_status pith__module_decide(pith__module_reader *r, const char *what, pith_s
 }
 
 pith_status pith__module_needs(const pith__module_reader *r, pith__module_stage stage) {
-    static const char *const made[] = { "of texts", "of tokens' vectors", "of a text's vector" };
+    static const char *const made[] = { [PITH_STAGE_TEXT] = "of texts",
+                                        [PITH_STAGE_ROWS] = "of tokens' vectors",
+                                        [PITH_STAGE_VECTOR] = "of a text's vector" };
+    static const char *const stands[] = { [PITH_STAGE_TEXT] = "no module has made vectors yet",
+                                          [PITH_STAGE_ROWS] = "there are tokens' vectors",
+                                          [PITH_STAGE_VECTOR] =
+                                              "there is one vector of the text already" };
     if (r->stage == stage) return PITH_OK;
     return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "it is a module %s, but stands where %s",
-                      made[stage],
-                      r->stage == PITH_STAGE_TEXT   ? "no module has made vectors yet"
-                      : r->stage == PITH_STAGE_ROWS ? "there are tokens' vectors"
-                                                    : "there is one vector of the text already");
+                      made[stage], stands[r->stage]);
 }
 
 bool pith__module_place(pith__json *j, pith__module_reader *r, pith_str key,
@@ -191,8 +193,9 @@ bool pith__module_place(pith__json *j, pith__module_reader *r, pith_str key,
 pith_status pith__module_check_places(const pith__module_reader *r, pith_str folder,
                                       pith__module_places *p) {
     static const char vector[] = "sentence_embedding", rows[] = "token_embeddings";
-    pith_str input = p->input.data ? p->input : pith__str_of(r->of_tokens ? rows : vector),
-             output = p->output.data ? p->output : input;
+    const pith_str usual = pith__str_of(r->of_tokens ? rows : vector);
+    const pith_str input = p->input.data ? p->input : usual;
+    const pith_str output = p->output.data ? p->output : input;
     p->rows = pith__str_is(input, rows);
     if (!p->rows && !pith__str_is(input, vector))
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,

@@ -144,12 +144,18 @@ static pith_status router_choose(pith_str *route, pith_str *wanted, pith__module
     const pith_str *mapped;
     const pith_str text = PITH_STR("text");
     PITH_TRY(router_mapped(&mapped, r, m, task));
-    *wanted = mapped                               ? *mapped
-              : task                               ? pith__str_of(task)
-              : router_find(&m->structure, text)   ? text
-              : m->default_route.data              ? m->default_route
-              : m->structure.count && !m->no_first ? m->structure.at[0].key
-                                                   : PITH_STR("");
+    if (mapped)
+        *wanted = *mapped;
+    else if (task)
+        *wanted = pith__str_of(task);
+    else if (router_find(&m->structure, text))
+        *wanted = text;
+    else if (m->default_route.data)
+        *wanted = m->default_route;
+    else if (m->structure.count && !m->no_first)
+        *wanted = m->structure.at[0].key;
+    else
+        *wanted = PITH_STR("");
     *route = router_find(&m->structure, *wanted) ? *wanted : (pith_str){ NULL, 0 };
     return PITH_OK;
 }

@@ -107,9 +107,11 @@ static pith_status modules_settings(pith__module_reader *r) {
     if (m->sparse.most)
         PITH_TRY(pith__module_decide(r, "largest weights kept", here, name, "%d", m->sparse.most));
     /* As max_active_dims of a call, which the encoder takes instead of its own number. */
-    for (size_t i = 0; i < m->step_count && m->sparse.most; i++)
-        if (m->steps[i].kind == PITH_STEP_TOP)
-            m->steps[i].top = m->sparse.most < m->steps[i].out ? m->sparse.most : m->steps[i].out;
+    if (m->sparse.most)
+        for (size_t i = 0; i < m->step_count; i++)
+            if (m->steps[i].kind == PITH_STEP_TOP)
+                m->steps[i].top =
+                    m->sparse.most < m->steps[i].out ? m->sparse.most : m->steps[i].out;
     if (!m->similarity.size) return PITH_OK;
     return pith__module_decide(r, "similarity", here, name, PITH_STR_FMT,
                                PITH_STR_ARG(m->similarity));
@@ -366,7 +368,8 @@ pith_status pith__modules_append(int *output, pith__graph *graph, const pith__mo
 }
 
 int32_t pith__modules_max_length(const pith__modules *modules, int32_t flag, int32_t tokenizer) {
-    int32_t length = flag > 0 ? flag : modules->max_length ? modules->max_length : tokenizer;
+    int32_t length = modules->max_length ? modules->max_length : tokenizer;
+    if (flag > 0) length = flag;
     if (modules->positions && (!length || length > modules->positions)) length = modules->positions;
     return length;
 }

@@ -28,11 +28,10 @@ typedef struct rerank_words {
 static void rerank_read_vocabulary(pith__json *j, rerank_words *w) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
-        int64_t *id = pith__str_is(key, w->card->yes)  ? &w->yes
-                      : pith__str_is(key, w->card->no) ? &w->no
-                                                       : NULL;
-        if (id)
-            *id = pith__json_int(j);
+        if (pith__str_is(key, w->card->yes))
+            w->yes = pith__json_int(j);
+        else if (pith__str_is(key, w->card->no))
+            w->no = pith__json_int(j);
         else
             pith__json_skip(j);
     }

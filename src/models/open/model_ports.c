@@ -38,9 +38,8 @@ pith_status pith__model_make_ports(pith_port **ports, pith_model *m, pith__value
             pith__shape_text(m->graph->dims, sizes, type->rank, shape, sizeof shape);
         port->name = pith__arena_str(&m->arena, v->name).data;
         port->shape = pith__arena_str(&m->arena, pith__str_of(shape)).data;
-        port->dtype = is_optional     ? (int)PITH_NONE
-                      : v->type.dtype ? v->type.dtype
-                                      : declared->dtype;
+        port->dtype = v->type.dtype ? v->type.dtype : declared->dtype;
+        if (is_optional) port->dtype = PITH_NONE;
         port->rank = type->rank;
         port->item_dtype = declared->item_dtype;
         port->optional = v->kind == PITH_VALUE_INPUT && v->type.data;

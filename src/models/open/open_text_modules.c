@@ -135,7 +135,8 @@ static pith_status text_modules_note(pith_model *m, pith_error *err) {
                   length = pith__encoder_max_length(m->text.encoder, 0);
     const bool cut =
         s->positions && length == s->positions && length != s->max_length && length != tokens;
-    const char *file_name = cut ? "config.json" : tokens ? "tokenizer_config.json" : "";
+    const char *file_name = tokens ? "tokenizer_config.json" : "";
+    if (cut) file_name = "config.json";
     const char *slash = s->folder.size && file_name[0] ? "/" : "";
     pith_str from = s->max_length_file;
     if (!s->max_length || cut)

@@ -54,6 +54,16 @@ typedef struct pith__reader {
                          pith__files *files, pith__arena *arena, pith_error *err);
 } pith__reader;
 
+/* What the readers of directories look for, and their ranks. These lines are apart from the
+ * readers, so that a build without one of them still sees that it passes over a file
+ * (model_directory.c). */
+#define PITH_READER_ONNX .rank = 10, .files = { "model.onnx", "onnx/model.onnx" }
+#define PITH_READER_SAFETENSORS                                                                    \
+    .rank = 20,                                                                                    \
+    .files = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",           \
+               "pytorch_model.bin.index.json", "model.gguf" },                                     \
+    .beside = "config.json"
+
 /* Made from select/readers.def by select/tables.c. */
 extern const pith__reader *const pith__reader_table[];
 extern const size_t pith__reader_table_count;

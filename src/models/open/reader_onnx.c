@@ -20,9 +20,8 @@ static pith_status reader_onnx_read(pith_model *m, const pith__source *source, p
 }
 
 const pith__reader pith__reader_onnx = { .name = "onnx",
-                                         .rank = 10,
+                                         PITH_READER_ONNX,
                                          .stages = &pith__open_graph_stages,
-                                         .files = { "model.onnx", "onnx/model.onnx" },
                                          .takes = reader_onnx_takes,
                                          .read = reader_onnx_read,
                                          .again = reader_onnx_again };

@@ -45,12 +45,7 @@ static pith_status reader_safetensors_read(pith_model *m, const pith__source *so
     return input->build(m->graph, input->module, err);
 }
 
-const pith__reader pith__reader_safetensors = {
-    .name = "safetensors",
-    .rank = 20,
-    .stages = &pith__open_graph_stages,
-    .files = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-               "pytorch_model.bin.index.json", "model.gguf" },
-    .beside = "config.json",
-    .read = reader_safetensors_read
-};
+const pith__reader pith__reader_safetensors = { .name = "safetensors",
+                                                PITH_READER_SAFETENSORS,
+                                                .stages = &pith__open_graph_stages,
+                                                .read = reader_safetensors_read };

@@ -35,10 +35,11 @@ static const void *calibrate_source_of(const pith__step *step) {
 static size_t calibrate_find(void *user, const pith__step *step) {
     const calibration *c = user;
     const pith__linear *linear = calibrate_linear_of(step);
-    for (size_t i = 0; linear && i < c->count; i++)
-        if (c->products[i].source == calibrate_source_of(step) &&
-            c->products[i].linear->k == linear->k)
-            return i;
+    if (linear)
+        for (size_t i = 0; i < c->count; i++)
+            if (c->products[i].source == calibrate_source_of(step) &&
+                c->products[i].linear->k == linear->k)
+                return i;
     return SIZE_MAX;
 }
 

@@ -55,8 +55,10 @@ static bool range_count(watched *w, const float *x, int64_t count) {
     while (w->high > w->reach || w->low < -w->reach) range_double(w);
     const float scale = (float)HALF / w->reach;
     for (int64_t i = 0; i < count; i++) {
-        const int bin = (int)floorf(x[i] * scale) + HALF;
-        w->bins[bin < 0 ? 0 : bin >= BINS ? BINS - 1 : bin]++;
+        int bin = (int)floorf(x[i] * scale) + HALF;
+        if (bin < 0) bin = 0;
+        if (bin >= BINS) bin = BINS - 1;
+        w->bins[bin]++;
     }
     return true;
 }
@@ -125,6 +127,7 @@ static double range_divergence(const uint64_t *magnitudes, int limit) {
     double total = 0, inside = 0, sum = 0;
     for (int i = 0; i < HALF; i++) total += (double)magnitudes[i];
     for (int i = 0; i < limit; i++) inside += (double)magnitudes[i];
+    const double all = inside > 0 ? inside : 1;
     for (int level = 0; level < LEVELS; level++) {
         const int from = (int)((int64_t)level * limit / LEVELS),
                   to = (int)((int64_t)(level + 1) * limit / LEVELS);
@@ -136,7 +139,7 @@ static double range_divergence(const uint64_t *magnitudes, int limit) {
         for (int i = from; i < to; i++) {
             const double p =
                 ((double)magnitudes[i] + (i == limit - 1 ? total - inside : 0)) / total;
-            const double q = magnitudes[i] ? mass / used / (inside > 0 ? inside : 1) : 0;
+            const double q = magnitudes[i] ? mass / used / all : 0;
             if (p > 0) sum += p * log(p / (q > 0 ? q : 1e-12));
         }
     }

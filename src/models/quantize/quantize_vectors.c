@@ -52,8 +52,10 @@ static size_t quantize_row_bytes8(uint8_t *row, const float *x, const quantize_s
                     max = s->ranges ? s->ranges[s->dim + i] : 1.0f;
         const float step = max > min ? (max - min) / 255.0f : 1.0f;
         if (isnan(x[i])) return i;
-        const float y = floorf((x[i] - min) / step);
-        row[i] = (uint8_t)(y < 0 ? 0 : y > 255 ? 255 : (int)y) ^ s->flip;
+        float y = floorf((x[i] - min) / step);
+        if (y < 0) y = 0;
+        if (y > 255) y = 255;
+        row[i] = (uint8_t)((uint8_t)y ^ s->flip);
     }
     return s->dim;
 }

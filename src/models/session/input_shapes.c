@@ -57,7 +57,8 @@ pith_status pith__model_fix_inputs(pith_model *m, pith_error *err) {
     }
     for (size_t i = 0; i < m->options.input_shape_count; i++)
         PITH_TRY(fix_input(m, m->options.input_shapes[i], err));
-    for (size_t i = 0; i < m->graph->value_count && m->options.input_shape_count; i++) {
+    if (!m->options.input_shape_count) return PITH_OK;
+    for (size_t i = 0; i < m->graph->value_count; i++) {
         pith__value *v = m->graph->values[i];
         if (v && v->kind == PITH_VALUE_NODE) v->hint = NULL;
     }

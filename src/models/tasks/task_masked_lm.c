@@ -111,6 +111,4 @@ static pith__value *task_masked_lm(pith__hf_builder *b, pith__value *x) {
     return masked_bias(b, f, x);
 }
 
-const pith__hf_task pith__hf_task_masked_lm = { .suffix = "ForMaskedLM",
-                                                .output = "logits",
-                                                .build = task_masked_lm };
+const pith__hf_task pith__hf_task_masked_lm = { PITH_HF_TASK_MASKED_LM, .build = task_masked_lm };

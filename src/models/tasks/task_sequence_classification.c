@@ -74,8 +74,6 @@ static pith__value *task_sequence_classification(pith__hf_builder *b, pith__valu
     return pith__hf_task_classify(b, form, x);
 }
 
-const pith__hf_task pith__hf_task_sequence_classification = { .suffix = "ForSequenceClassification",
-                                                              .output = "logits",
-                                                              .unnamed = true,
+const pith__hf_task pith__hf_task_sequence_classification = { PITH_HF_TASK_SEQUENCE_CLASSIFICATION,
                                                               .build =
                                                                   task_sequence_classification };

@@ -114,29 +114,27 @@ static int encoding_find_vectors(const pith_model *m, const pith__head *head) {
 static pith_status encoding_find(const pith__head **head, int *output, const pith_model *m,
                                  int kind, pith_error *err) {
     const bool code = kind == SPARSE && m->modules.sparse.code;
-    PITH_TRY(pith__head_find(head,
-                             code             ? "sparse_code"
-                             : kind == SPARSE ? sparse_names[m->word_model.kind]
-                                              : head_names[kind],
-                             err));
+    const char *name = kind == SPARSE ? sparse_names[m->word_model.kind] : head_names[kind];
+    if (code) name = "sparse_code";
+    PITH_TRY(pith__head_find(head, name, err));
     if (!m->text.encoder)
         return pith__fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                           "this model cannot embed text: %s", m->no_text.message);
-    *output = kind == DENSE || code ? m->text.outputs[0]
-              : kind == SPARSE      ? encoding_find_sparse(m, *head)
-                                    : encoding_find_vectors(m, *head);
-    if (kind == DENSE || code) return pith__model_check_dense(m, err);
+    if (kind == DENSE || code) {
+        *output = m->text.outputs[0];
+        return pith__model_check_dense(m, err);
+    }
+    *output = kind == SPARSE ? encoding_find_sparse(m, *head) : encoding_find_vectors(m, *head);
     if (*output >= 0 && kind != SPARSE && encoding_is_attention(m, *output)) *output = -1;
     if (*output >= 0) return PITH_OK;
-    return kind == SPARSE
-               ? pith__fail(err, PITH_ERR_UNSUPPORTED,
-                            "the model has no sparse output: neither rows as long as the "
-                            "vocabulary (SPLADE) nor one "
-                            "weight per token (BGE-M3), nor the files of BM42 or miniCOIL")
-               : pith__fail(err, PITH_ERR_UNSUPPORTED,
-                            "the model has no output with one vector per token: its graph pools "
-                            "already, or gives attention "
-                            "only");
+    if (kind == SPARSE)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model has no sparse output: neither rows as long as the vocabulary "
+                          "(SPLADE) nor one weight per token (BGE-M3), nor the files of BM42 or "
+                          "miniCOIL");
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "the model has no output with one vector per token: its graph pools already, "
+                      "or gives attention only");
 }
 
 int pith__model_encode_output(const pith_model *m, int kind) {
@@ -570,9 +568,9 @@ static bool encoding_is_words(const encoding *c) {
 }
 
 static pith_status encoding_run(encoding *c, pith_error *err) {
-    const void *sparse = c->m->word_model.kind       ? (const void *)&c->word_weights
-                         : c->m->modules.sparse.code ? (const void *)&c->code
-                                                     : &c->sparse;
+    const void *sparse = &c->sparse;
+    if (c->m->modules.sparse.code) sparse = &c->code;
+    if (c->m->word_model.kind) sparse = &c->word_weights;
     const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
     pith__head_use uses[KINDS];

@@ -147,7 +147,9 @@ pith_status pith__gguf_next(pith__gguf *g, pith__gguf_entry *e) {
     return PITH_OK;
 }
 
-bool pith__gguf_is(pith_str bytes) { return bytes.size >= 4 && !memcmp(bytes.data, "GGUF", 4); }
+bool pith__gguf_is(pith_str bytes) {
+    return bytes.size >= 4 && !memcmp(bytes.data, PITH_GGUF_MAGIC, 4);
+}
 
 pith_status pith__gguf_begin(pith__gguf *g, pith_str bytes, const char *name, pith_error *err) {
     char magic[4];
