@@ -165,8 +165,8 @@ static pith_status word_model_read_vocabulary(word_model_lists *l, const char *d
 
 /* ---- matrices ---- */
 
-static pith_status word_model_read_matrices(pith__word_model *h, pith_str *matrices, const char *path,
-                                        pith__files *files, pith_error *err) {
+static pith_status word_model_read_matrices(pith__word_model *h, pith_str *matrices,
+                                            const char *path, pith__files *files, pith_error *err) {
     pith_str bytes;
     pith__npy npy;
     PITH_TRY(pith__files_open(&bytes, files, path, err));
