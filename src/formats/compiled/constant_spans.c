@@ -18,6 +18,8 @@ pith_status pith__constant_spans_begin(pith__constant_spans_out *out, pith__aren
     return pith__map_init(&out->by_hash, arena, 256) ? pith__fail_memory(err, 256) : PITH_OK;
 }
 
+/* Spans with the same hash and size are chained through `same`, and compared byte by byte: a hash
+ * alone would make a wrong model of two weights that collide. */
 pith_status pith__constant_spans_add(uint32_t *number, pith__constant_spans_out *out,
                                      const void *data, size_t size, pith_error *err) {
     pith_str span = { size ? data : "", size };
@@ -42,10 +44,12 @@ pith_status pith__constant_spans_add(uint32_t *number, pith__constant_spans_out 
     return PITH_OK;
 }
 
-static uint64_t round_up(uint64_t x) {
+static uint64_t spans_round_up(uint64_t x) {
     return (x + PITH_COMPILED_ALIGNMENT - 1) & ~(uint64_t)(PITH_COMPILED_ALIGNMENT - 1);
 }
 
+/* The table comes first, then two rounds over the spans: those of less than a page, then the
+ * others. Offsets are relative to the section. */
 pith_status pith__constant_spans_end(pith__section_out *section,
                                      const pith__constant_spans_out *out, pith_error *err) {
     pith__piece_out *pieces = pith__arena_array(out->arena, out->count + 1, sizeof *pieces);
@@ -57,7 +61,7 @@ pith_status pith__constant_spans_end(pith__section_out *section,
     for (int large = 0; large < 2; large++)
         for (size_t i = 0; i < out->count; i++) {
             if ((out->spans[i].size >= SMALL_BYTES) != large) continue;
-            offsets[i] = round_up(end);
+            offsets[i] = spans_round_up(end);
             pieces[n++] = (pith__piece_out){ out->spans[i].data, out->spans[i].size, offsets[i] };
             end = offsets[i] + out->spans[i].size;
         }
@@ -72,10 +76,11 @@ pith_status pith__constant_spans_end(pith__section_out *section,
     return PITH_OK;
 }
 
-static pith__bytes_in weights_row_of(pith_str section, size_t number) {
+static pith__bytes_in spans_row_of(pith_str section, size_t number) {
     return (pith__bytes_in){ .bytes = section, .at = 8 + ROW * number };
 }
 
+/* All rows are checked once, so that pith__constant_spans_get need not. */
 pith_status pith__constant_spans_open(pith__constant_spans_in *in, pith_str section,
                                       pith_error *err) {
     pith__bytes_in table = { .bytes = section, .what = "weights", .err = err };
@@ -94,7 +99,7 @@ pith_status pith__constant_spans_open(pith__constant_spans_in *in, pith_str sect
 }
 
 pith_str pith__constant_spans_get(const pith__constant_spans_in *in, uint32_t number) {
-    pith__bytes_in row = weights_row_of(in->section, number);
+    pith__bytes_in row = spans_row_of(in->section, number);
     int64_t offset = pith__get_i64(&row), size = pith__get_i64(&row);
     return (pith_str){ in->section.data + offset, (size_t)size };
 }

@@ -24,6 +24,7 @@ typedef struct scope {
 
 /* ---- types and tensors ---- */
 
+/* See pith__type_read. The numbers of the kinds are part of the format. */
 void pith__type_write(pith__bytes_out *out, const pith__dims *dims, const pith__type *type) {
     enum { UNKNOWN, NUMBER, SYMBOL };
     pith__put_u32(out, (uint32_t)type->dtype);
@@ -39,6 +40,8 @@ void pith__type_write(pith__bytes_out *out, const pith__dims *dims, const pith__
     }
 }
 
+/* Shape first, then the contents: strings and items of sequences where they are, numbers as a span
+ * of the section "weights", which stores equal ones once. */
 static pith_status write_tensor(writer *w, const pith_tensor *t) {
     uint32_t number;
     pith__put_u32(w->out, (uint32_t)t->dtype);
@@ -60,6 +63,8 @@ static pith_status write_tensor(writer *w, const pith_tensor *t) {
 
 /* ---- values ---- */
 
+/* Whether all readers of the constant have it packed, so that the plain contents need not be in the
+ * file. An output of the graph is read by the caller, who wants it plain. */
 static bool is_packed(const scope *s, const pith__value *v) {
     if (v->kind == PITH_VALUE_PACKED) return true;
     return v->kind == PITH_VALUE_CONST && v->user_count && !v->output_uses &&
@@ -93,6 +98,8 @@ static void number_values(scope *s) {
     for (size_t i = 0; i < g->output_count; i++) use(s, g->outputs[i]);
 }
 
+/* An input of the main graph is written with the type that its file declares: opening a compiled
+ * model checks the caller's shapes as opening the original does. */
 static pith_status write_value(writer *w, const scope *s, const pith__value *v) {
     bool packed = is_packed(s, v);
     pith__put_u32(w->out, packed ? PITH_VALUE_PACKED : v->kind);
@@ -113,6 +120,7 @@ static pith_status write_value(writer *w, const scope *s, const pith__value *v) 
 
 static pith_status write_graph(writer *w, const pith__graph *graph, const pith__plan *plan);
 
+/* The plan of a subgraph, which the step of its node holds; NULL if the node is no step. */
 static const pith__plan *subplan_of(const scope *s, const pith__node *node, pith_str attribute) {
     if (!s->plan) return NULL;
     for (size_t i = 0; i < s->plan->step_count; i++) {
@@ -124,6 +132,7 @@ static const pith__plan *subplan_of(const scope *s, const pith__node *node, pith
     return NULL;
 }
 
+/* A single number is written as it is in memory: both are little-endian. */
 static pith_status write_attr(writer *w, const scope *s, const pith__node *node,
                               const pith__attr *attr) {
     char place[256];
@@ -159,6 +168,7 @@ static void write_uses(writer *w, const scope *s, pith__value *const *values, in
         pith__put_u32(w->out, values[i] ? s->number[values[i]->id] : NONE);
 }
 
+/* The plan lists packed constants in the order of its nodes, so one pass over both suffices. */
 static pith_status write_packed(writer *w, const pith__plan *plan, const pith__node *node,
                                 size_t *next) {
     size_t first = *next;
@@ -192,6 +202,8 @@ static pith_status write_node(writer *w, const scope *s, const pith__node *node,
 
 /* ---- graphs ---- */
 
+/* Values get numbers in the order of use and only if they are used: what passes left unused is not
+ * in the file. */
 static pith_status write_scope(writer *w, scope *s) {
     const pith__graph *g = s->graph;
     size_t next_packed = 0;

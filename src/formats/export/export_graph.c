@@ -67,6 +67,8 @@ static pith_status export_graph_add_domain(export_graph_domains *d, const pith__
     return PITH_OK;
 }
 
+/* Subgraphs may have operators of domains that the main graph does not have; the model imports them
+ * all. */
 static pith_status export_graph_find_domains(export_graph_domains *d, const pith__graph *main,
                                              const pith__graph *graph, pith_error *err) {
     for (const pith__node *node = graph->first; node; node = node->next) {
@@ -78,6 +80,7 @@ static pith_status export_graph_find_domains(export_graph_domains *d, const pith
     return PITH_OK;
 }
 
+/* Constants that a node reads. Those of subgraphs do not count, as in other tools. */
 static uint64_t export_graph_parameters(const pith__graph *graph) {
     uint64_t count = 0;
     for (size_t i = 0; i < graph->value_count; i++) {
@@ -88,6 +91,8 @@ static uint64_t export_graph_parameters(const pith__graph *graph) {
     return count;
 }
 
+/* `to_write` keeps away passes whose results only Pith's kernels take. A compiled model has no
+ * graph that could be written: its constants are packed. */
 pith_status pith__export_graph_open(pith_model **model, const char *path, int level,
                                     pith_open_options *open, pith_error *err) {
     static const pith__opt_limits limits = { .runs = SIZE_MAX, .to_write = true };
@@ -101,6 +106,8 @@ pith_status pith__export_graph_open(pith_model **model, const char *path, int le
                       "was made from");
 }
 
+/* Names that begin with "pith." are those that opening gave to outputs it added, such as the
+ * attention of BM42. */
 pith_status pith__export_graph_own_outputs(pith__graph *graph, pith_error *err) {
     pith__value **values = pith__arena_array(graph->arena, graph->output_count + 1, sizeof *values);
     pith_str *names = pith__arena_array(graph->arena, graph->output_count + 1, sizeof *names);
@@ -115,6 +122,8 @@ pith_status pith__export_graph_own_outputs(pith__graph *graph, pith_error *err) 
     return pith__new_node_outputs(graph, values, names, count, err);
 }
 
+/* A number that became the largest of its type is a warning and no error: such weights exist in
+ * published models, and the caller can keep their nodes in f32. */
 pith_status pith__export_graph_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model,
                                       const pith__half_precision_form *form, pith_error *err) {
     pith__half_precision_report report;
@@ -173,6 +182,7 @@ static void export_graph_declare_port(pith__value *v, const pith__dims *dims,
     }
 }
 
+/* Subgraphs share the symbols of the main graph, so the same sizes hold in them. */
 static void export_graph_declare_graph(pith__graph *graph, const pith__dim *sizes) {
     for (size_t i = 0; i < graph->input_count + graph->output_count; i++)
         export_graph_declare_port(i < graph->input_count ? graph->inputs[i]
@@ -188,6 +198,8 @@ void pith__export_graph_declare_ranks(pith__graph *graph) {
     for (size_t i = 0; i < graph->output_count; i++) export_graph_declare_rank(graph->outputs[i]);
 }
 
+/* A symbol has the size that an input declares for it, unless the caller fixed the input's shape,
+ * which is in its type already. Everything else follows by evaluating the sizes. */
 pith_status pith__export_graph_declare(pith__graph *graph, pith_error *err) {
     const size_t symbols = pith__dims_symbol_count(graph->dims);
     pith__dim *sizes = pith__arena_array(graph->arena, symbols + 1, sizeof *sizes);
@@ -206,6 +218,8 @@ pith_status pith__export_graph_check_name(const char *data_name, pith_error *err
     return PITH_OK;
 }
 
+/* The IR version is the first one that knows the opset, since older readers refuse a file by its IR
+ * version. */
 pith_status pith__export_graph_write(pith__export_graph_report *written, pith_model *model,
                                      const pith__export_graph_form *form,
                                      const pith__onnx_sinks *sinks, pith_error *err) {

@@ -29,6 +29,7 @@ typedef struct exported {
     pith_error *err;
 } exported;
 
+/* What can be told from the options alone. Opsets end where other engines do. */
 static pith_status export_check(const pith_export_options *o, pith_error *err) {
     if (o->opset && (o->opset < PITH_EXPORT_OPSET_LEAST || o->opset > EXPORTED_OPSET_MOST))
         return pith__fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset,
@@ -90,6 +91,8 @@ static pith_status export_check_modules(const exported *x) {
                       "without pooling (leave out --pool)");
 }
 
+/* Appended after the graph was lowered and narrowed: pooling runs in f32, and its nodes are lowered
+ * by themselves. */
 static pith_status export_pool(const exported *x) {
     pith_model *m = x->m;
     const pith_export_options *o = x->o;
@@ -154,6 +157,8 @@ static pith_status export_skip_casts(const pith__value *input, pith__value *give
     return PITH_OK;
 }
 
+/* Each int64 input gets an int32 one in its place and a Cast. Graphs that began with a Cast to
+ * int32 read the new input directly. */
 static pith_status export_int32_inputs(const exported *x) {
     pith__graph *graph = x->m->graph;
     if (x->o->int32_inputs)
@@ -213,6 +218,7 @@ static pith_status export_run(exported *x, const pith__onnx_sinks *sinks, bool *
     return PITH_OK;
 }
 
+/* The model is opened again for each try, since passes change its graph for good. */
 pith_status pith__model_write_onnx(const char *model, const pith_export_options *options,
                                    const pith__onnx_sinks *sinks, pith_export_report *report,
                                    pith_error *err) {

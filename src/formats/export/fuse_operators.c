@@ -46,6 +46,7 @@ static pith__replace_form fuse_form(const pith__fuse_state *f, int32_t opset) {
                                  .opset = opset };
 }
 
+/* A failed maker takes its helpers with it, such as "qkv" with "attention". */
 static bool fuse_is_out(const pith__fuse_state *f, const char *pass) {
     for (int i = 0; i < f->failures; i++)
         for (int m = 0; m < FUSED_MAKERS; m++)
@@ -89,6 +90,9 @@ static void fuse_tell_left_out(const pith_model *m, const char *const *without, 
                         names);
 }
 
+/* Passes make operators of Pith's own, and some of these have no form in other engines, which only
+ * shows in the finished graph. The check runs here; the pass that made the operator is noted, and
+ * the caller opens the model again and comes back, PITH_FUSE_TRIES times at most. */
 pith_status pith__fuse_operators(pith__fuse_state *f, pith_model *model, bool *again,
                                  pith_error *err) {
     const char *without[FUSED_PASSES];
@@ -126,6 +130,8 @@ pith_status pith__fuse_write_back(const pith__fuse_state *f, pith__graph *graph,
     return pith__replace_pith_ops(graph, &form, err);
 }
 
+/* Lines of the report, and passes that were left out with the reason why their operator could not
+ * be written. */
 uint64_t pith__fuse_tell(const pith__fuse_state *f,
                          void (*tell)(void *user, int32_t done, const char *what, const char *text),
                          void *user) {

@@ -111,6 +111,8 @@ static bool half_is_limit(const pith__value *v) {
     return false;
 }
 
+/* Made when the first node asks for it. NaN has no meaning in a weight and would spread without
+ * notice, so it is an error; infinities stay, as masks have them. */
 static pith_status half_constant(pith__value **narrow, narrower *n, const pith__value *v) {
     const pith_tensor *t = v->type.data;
     pith_tensor made = *t;
@@ -176,6 +178,7 @@ static pith_status half_form(pith__value **form, narrower *n, pith__value *v, bo
     return PITH_OK;
 }
 
+/* The caller names operators, or parts of node names. */
 static bool half_is_kept(const narrower *n, const pith__node *node) {
     for (size_t i = 0; i < n->how->keep_count; i++) {
         const size_t size = strlen(n->how->keep[i]);
@@ -226,6 +229,9 @@ static bool half_reaches(const narrower *n, const pith__opset_rule *form, const 
     return !any;
 }
 
+/* Whether a node computes in f32. By the standard, the first floating-point input decides; then
+ * come operators that need the range, and nodes the caller keeps. An operator that only passes
+ * values on follows its inputs: casts around it would gain nothing. */
 static bool half_is_wide(const narrower *n, const pith__opset_rule *form, const pith__node *node) {
     size_t inputs = 0, computed = 0, wide = 0;
     if (!form) return true;
@@ -387,6 +393,8 @@ static pith_status half_input(narrower *n, pith__value **input) {
     return pith__value_replace(v, wide) ? pith__fail_memory(n->err, 0) : PITH_OK;
 }
 
+/* Only with `ports`. A default is a constant of f32 that the file says callers may replace;
+ * changing its type would change what they may give. */
 static pith_status half_inputs(narrower *n) {
     for (size_t i = 0; i < n->graph->input_count; i++) {
         pith__value *v = n->graph->inputs[i];
@@ -433,6 +441,8 @@ static pith_status half_store_once(narrower *n) {
     return PITH_OK;
 }
 
+/* Nodes are visited in order, so the forms of their inputs are known. Masks are corrected first, in
+ * f32, since both forms are made of the corrected number. */
 pith_status pith__half_precision(pith__half_precision_report *report, pith__graph *graph,
                                  const pith__half_precision_form *form, pith_error *err) {
     narrower n = { .graph = graph,

@@ -7,11 +7,15 @@
 #include "base/error.h"
 #include "engine/ops/op.h"
 
+/* Lack of memory sets the status, and all later calls return NULL: callers check once at the end.
+ */
 static void *made_or_none(pith__new_nodes *m, void *made) {
     if (!made && !m->status) m->status = pith__fail_memory(m->err, 0);
     return made;
 }
 
+/* The operator is bound at once, so that inference knows it. Its name is the place and the
+ * operator, which need not be unique: writing makes names unique. */
 pith__value *pith__new_node(pith__new_nodes *m, const char *op, pith__value *const *inputs,
                             int count) {
     if (m->status) return NULL;
@@ -63,6 +67,8 @@ pith__value *pith__new_node_constant(pith__new_nodes *m, const float *numbers, i
     return made_or_none(m, fits ? pith__graph_add_const(m->graph, PITH_STR(""), &t) : NULL);
 }
 
+/* New uses are counted before the old ones are taken back, so that a value that stays an output is
+ * never unused in between. */
 pith_status pith__new_node_outputs(pith__graph *graph, pith__value *const *values,
                                    const pith_str *names, size_t count, pith_error *err) {
     pith__value **outputs = pith__arena_array(graph->arena, count + 1, sizeof *outputs);

@@ -229,6 +229,8 @@ static bool older_names(pith__node *node, int32_t opset) {
     return true;
 }
 
+/* Replaces one node by what its line of `lowerings` makes of it. Reductions are left for
+ * pith__older_opset_axes: with axes as an attribute they could not be inferred. */
 static pith_status older_node(pith__node *node, int32_t opset, pith_error *err) {
     const lowering *l = lowering_of(node);
     char place[256];
@@ -249,6 +251,8 @@ static pith_status older_node(pith__node *node, int32_t opset, pith_error *err) 
     return PITH_OK;
 }
 
+/* Subgraphs first, then the node that has them. New nodes stand before the one they replace, so
+ * they are not visited again. */
 pith_status pith__older_opset(pith__graph *graph, int32_t opset, pith_error *err) {
     for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
@@ -319,6 +323,8 @@ static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bo
     return NULL;
 }
 
+/* Opsets are tried upwards: the oldest one that has everything can be read by the most engines. The
+ * last failure is the one that is told. */
 pith_status pith__older_opset_choose(int32_t *opset, const pith__graph *graph,
                                      const pith__opset_choice *choice, pith_error *err) {
     char why[128] = "", place[256];

@@ -27,6 +27,7 @@ typedef struct optimized {
 
 /* ---- options ---- */
 
+/* What can be told from the options alone, before a model is opened. */
 static pith_status optimize_check(const pith_optimize_options *o, pith_error *err) {
     if (o->level < 1 || o->level > 3)
         return pith__fail(err, PITH_ERR_ARGUMENT, "level %d is not between 1 and 3", o->level);
@@ -53,6 +54,7 @@ static pith_status optimize_infer(const optimized *x) {
     return pith__ops_infer(x->m->graph, false, x->err);
 }
 
+/* At level 0: which passes run is decided here, not by opening. */
 static pith_status optimize_open(optimized *x, const char *path) {
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     open.model_file = x->o->model_file;
@@ -86,6 +88,8 @@ static pith__opset_choice optimize_choice(const optimized *x) {
     return choice;
 }
 
+/* Which operators take the type depends on the opset; without one the newest decides, and settling
+ * finds one that holds it. */
 static pith_status optimize_narrow(const optimized *x) {
     const pith__half_precision_form form = { .dtype = x->o->dtype,
                                              .opset =
@@ -104,6 +108,8 @@ static size_t optimize_count(const pith__graph *graph) {
     return count;
 }
 
+/* Lowered and narrowed first, then settled on an opset, since narrowing adds Cast nodes and types
+ * that the first choice need not have. Constants are shared last, when all of them are there. */
 static pith_status optimize_write(const optimized *x, const pith__onnx_sinks *sinks) {
     pith__graph *graph = x->m->graph;
     const pith__opset_choice choice = optimize_choice(x);
@@ -151,6 +157,7 @@ static pith__fuse_kind optimize_kind(const pith_optimize_options *o) {
     return o->gpu ? PITH_FUSE_GPU : PITH_FUSE_FAST;
 }
 
+/* As in export_model.c, each try opens the model again. */
 pith_status pith__model_write_optimized(const char *model, const pith_optimize_options *options,
                                         const pith__onnx_sinks *sinks, pith_optimize_report *report,
                                         pith_error *err) {

@@ -129,6 +129,8 @@ static pith__quantized_form quantize_form_of(const pith_quantize_model_options *
 /* ---- calibration: the weights of the encoder's steps are those of the graph, by the place of
  * their contents ---- */
 
+/* The encoder runs a graph of its own, for packed texts, whose constants are those of the model:
+ * the address of the contents tells which weight a step has. */
 static size_t quantize_find_step(void *user, const pith__step *step) {
     const pith__quantized *q = user;
     const pith__node *node = step->node;
@@ -154,6 +156,7 @@ static pith_status quantize_lengths(int64_t **k, const pith__quantized *q, pith_
     return PITH_OK;
 }
 
+/* GPTQ: each weight is rounded with the gram matrix of the inputs that texts bring to it. */
 static pith_status quantize_calibrate(pith__quantized *q, pith_model *m,
                                       const pith_calibrate_options *texts, const int64_t *k,
                                       pith_error *err) {
@@ -172,6 +175,8 @@ static pith_status quantize_calibrate(pith__quantized *q, pith_model *m,
 
 /* ---- ranges and errors ---- */
 
+/* The caller's tensors go straight to a runner, so types and sizes are checked here. An input with
+ * a default may be left out. */
 static pith_status quantize_check_inputs(const pith_model *m, const pith_quantize_model_options *o,
                                          pith_error *err) {
     const size_t count = m->graph->input_count;
@@ -221,6 +226,8 @@ static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q,
     return PITH_OK;
 }
 
+/* Errors are measured on the rows that were kept while texts ran; without rows, on the weight
+ * alone. */
 static pith_status quantize_tell(const pith__quantized *q, const pith__input_range *ranges,
                                  const pith_quantize_model_options *o,
                                  const pith_allocator *allocator, pith_error *err) {
@@ -243,6 +250,8 @@ static pith_status quantize_tell(const pith__quantized *q, const pith__input_ran
 
 /* ---- the whole ---- */
 
+/* The weights that nothing else has rounded: tables, weights without calibration, and those that
+ * got no row. */
 static pith_status quantize_round_all(pith__quantized *q, const pith_allocator *allocator,
                                       pith_error *err) {
     pith__arena scratch;
@@ -304,6 +313,9 @@ static pith_status quantize_round_with(pith__quantized *q, pith_model *m,
     return o->tell ? quantize_tell(q, ranges, o, &m->account.allocator, err) : PITH_OK;
 }
 
+/* Weights are found and rounded while the graph is as it was opened, because calibration runs the
+ * encoder over it. Only then is the graph lowered, settled and rewritten. The order of the last
+ * steps is that of export_model.c. */
 static pith_status quantize_run(pith_model *m, const pith_quantize_model_options *o,
                                 const pith__onnx_sinks *sinks, pith_quantize_model_report *report,
                                 pith_error *err) {
@@ -341,6 +353,7 @@ static pith_status quantize_run(pith_model *m, const pith_quantize_model_options
     return PITH_OK;
 }
 
+/* Opened at level 1, where matmuls and tables still are standard operators. */
 pith_status pith__model_write_quantized(const char *model,
                                         const pith_quantize_model_options *options,
                                         const pith__onnx_sinks *sinks,

@@ -60,6 +60,8 @@ static pith__value *quantized_table(const pith__node *node) {
     return table;
 }
 
+/* One constant can be a table and a matrix, or be read in both directions; each use is a weight of
+ * its own. */
 static pith__quantized_weight *quantized_find_weight(const pith__quantized *q,
                                                      const pith__value *value, bool table,
                                                      bool transposed) {
@@ -70,6 +72,7 @@ static pith__quantized_weight *quantized_find_weight(const pith__quantized *q,
     return NULL;
 }
 
+/* A NaN would become a code like any other, and an infinity would make a block's scale infinite. */
 static pith_status quantized_check_finite(const pith__value *v, pith_error *err) {
     const pith_tensor *t = v->type.data;
     for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
@@ -108,6 +111,8 @@ typedef struct quantized_readers {
     bool output;                    /* it is an output of the graph */
 } quantized_readers;
 
+/* Decides whether the f32 constant can go: only if every reader changes. Otherwise codes next to it
+ * would make the file larger. */
 static quantized_readers quantized_readers_of(const pith__quantized_form *form,
                                               const pith__value *v) {
     quantized_readers r = { .output = v->output_uses != 0 };
@@ -129,6 +134,8 @@ static bool quantized_has_value(const pith__quantized *q, const pith__value *v) 
     return false;
 }
 
+/* Columns of a matmul's output are rounded together, since they share a scale; of a table it is the
+ * rows. */
 static pith_status quantized_add(pith__quantized *q, const pith__node *node, pith__value *v,
                                  bool table, bool by_row, pith_error *err) {
     if (quantized_find_weight(q, v, table, by_row)) return PITH_OK;
@@ -142,6 +149,8 @@ static pith_status quantized_add(pith__quantized *q, const pith__node *node, pit
     return PITH_OK;
 }
 
+/* A constant that some other node needs as it is becomes 8 bits with a DequantizeLinear that all
+ * its readers share, if it is a matrix of a matmul. A table with another reader stays. */
 static pith_status quantized_look(pith__quantized *q, const pith__node *node, pith_error *err) {
     bool transposed;
     pith__value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node),
@@ -194,6 +203,7 @@ pith_status pith__quantized_round(pith__quantized *q, size_t weight,
 
 /* ---- constants; each is made once ---- */
 
+/* Named after the constant it stands for, as ONNX Runtime's tools name theirs. */
 static pith__value *quantized_constant(pith__new_nodes *m, const pith__value *of, const char *what,
                                        void *data, int dtype, int rank, const int64_t *dims,
                                        size_t bytes) {
@@ -230,6 +240,8 @@ static pith__value *quantized_int8(pith__new_nodes *m, const pith__quantized_wei
     return quantized_constant(m, w->value, "_quantized", to, PITH_I8, 2, dims, bytes);
 }
 
+/* The layouts of MatMulNBits [n, blocks, bytes of a block] and of GatherBlockQuantized [rows, bytes
+ * of a row]. */
 static pith__value *quantized_packed(pith__new_nodes *m, const pith__quantized_weight *w,
                                      const pith__weight_code_form *form) {
     const pith__weight_codes *c = &w->codes;
@@ -274,6 +286,7 @@ typedef struct quantized_rewriter {
     pith__new_nodes m;
 } quantized_rewriter;
 
+/* Like pith__new_node, but without binding: some of these operators Pith cannot infer. */
 static pith__node *quantized_node(quantized_rewriter *r, const char *domain, const char *op,
                                   pith__value *const *inputs, int count, int outputs) {
     if (r->m.status) return NULL;

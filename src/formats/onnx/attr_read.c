@@ -19,6 +19,8 @@ static pith_status read_subgraph(pith__onnx_reader *r, pith__graph **graph, pith
     return PITH_OK;
 }
 
+/* All subgraphs of a node share one list of captures; the limit bounds the work of completing them,
+ * which is captures times subgraphs. */
 static pith_status add_subgraph(pith__onnx_reader *r, pith__graph **graph, pith_str bytes,
                                 pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
     if (!subs->started && pith__map_init(&subs->owner.places, r->source.arena, 0))
@@ -32,8 +34,8 @@ static pith_status add_subgraph(pith__onnx_reader *r, pith__graph **graph, pith_
     return PITH_OK;
 }
 
-static pith_status onnx_attr_read_tensor(pith__onnx_reader *r, const pith_tensor **tensor,
-                                         pith_str bytes) {
+static pith_status attr_read_tensor(pith__onnx_reader *r, const pith_tensor **tensor,
+                                    pith_str bytes) {
     pith_tensor *t = pith__arena_alloc(r->source.arena, sizeof *t);
     if (!t) return pith__onnx_no_memory(r);
     *tensor = t;
@@ -57,8 +59,10 @@ static pith_status count_items(pith__onnx_reader *r, pith__attr *attr, pith_str 
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_status onnx_attr_read_list(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,
-                                       pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
+/* Numbers may be packed or not, also within one list: protobuf readers must take both. count_items
+ * has counted them the same way, so `items` has room. */
+static pith_status attr_read_list(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,
+                                  pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
     static const size_t sizes[] = {
         [PITH_ATTR_FLOATS] = sizeof(float),         [PITH_ATTR_INTS] = sizeof(int64_t),
         [PITH_ATTR_STRINGS] = sizeof(pith_str),     [PITH_ATTR_TENSORS] = sizeof(pith_tensor *),
@@ -92,7 +96,7 @@ static pith_status onnx_attr_read_list(pith__onnx_reader *r, pith__attr *attr, p
             break;
         case PITH_WIRE_BYTES(9): ((pith_str *)items)[n++] = f.bytes; break;
         case PITH_WIRE_BYTES(10):
-            PITH_TRY(onnx_attr_read_tensor(r, &((const pith_tensor **)items)[n++], f.bytes));
+            PITH_TRY(attr_read_tensor(r, &((const pith_tensor **)items)[n++], f.bytes));
             break;
         case PITH_WIRE_BYTES(11):
             PITH_TRY(add_subgraph(r, &((pith__graph **)items)[n++], f.bytes, s, subs));
@@ -104,6 +108,9 @@ static pith_status onnx_attr_read_list(pith__onnx_reader *r, pith__attr *attr, p
     return PITH_OK;
 }
 
+/* The field of the value is one above the number of its kind in AttributeProto.AttributeType, but
+ * for types, whose field is 14. A repeated field counts with its last value, as in protobuf; a
+ * second graph is refused. */
 static pith_status read_attr_value(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,
                                    pith__onnx_scope *s, pith__onnx_subgraphs *subs) {
     pith__wire w;
@@ -121,7 +128,7 @@ static pith_status read_attr_value(pith__onnx_reader *r, pith__attr *attr, pith_
         case PITH_WIRE_FIXED32(2): memcpy(&attr->f, &f.value, sizeof attr->f); break;
         case PITH_WIRE_VARINT(3): attr->i = (int64_t)f.value; break;
         case PITH_WIRE_BYTES(4): attr->s = f.bytes; break;
-        case PITH_WIRE_BYTES(5): PITH_TRY(onnx_attr_read_tensor(r, &attr->tensor, f.bytes)); break;
+        case PITH_WIRE_BYTES(5): PITH_TRY(attr_read_tensor(r, &attr->tensor, f.bytes)); break;
         case PITH_WIRE_BYTES(6):
             if (there) return pith__fail(r->source.err, PITH_ERR_FORMAT, "has two graphs");
             PITH_TRY(add_subgraph(r, &attr->graph, f.bytes, s, subs));
@@ -167,7 +174,7 @@ pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_st
     } else if (!attr->reference.size) {
         attr->kind = (pith__attr_kind)kind;
         bool list = kind >= PITH_ATTR_FLOATS && kind <= PITH_ATTR_GRAPHS;
-        status = list ? onnx_attr_read_list(r, attr, bytes, s, subs)
+        status = list ? attr_read_list(r, attr, bytes, s, subs)
                       : read_attr_value(r, attr, bytes, s, subs);
     } else if (known) {
         attr->kind = (pith__attr_kind)kind;

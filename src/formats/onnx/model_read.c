@@ -44,7 +44,7 @@ static pith_status count_fields(pith__onnx_reader *r, size_t *count, pith_str by
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_str onnx_read_plain_domain(pith_str domain) {
+static pith_str model_read_plain_domain(pith_str domain) {
     return pith__str_is(domain, "ai.onnx") ? (pith_str){ "", 0 } : domain;
 }
 
@@ -70,6 +70,8 @@ static int32_t opset_of(const pith__onnx_reader *r, pith_str domain) {
     return 1; /* what a model without the import means */
 }
 
+/* The strings of a node and how long its lists are, so that build_node can allocate them once. The
+ * domain "ai.onnx" is the same as none. */
 static pith_status read_outline(pith__onnx_reader *r, node_outline *h, pith_str bytes,
                                 int32_t index) {
     pith__wire w;
@@ -83,7 +85,7 @@ static pith_status read_outline(pith__onnx_reader *r, node_outline *h, pith_str 
         case PITH_WIRE_BYTES(3): h->head.name = f.bytes; break;
         case PITH_WIRE_BYTES(4): h->head.op_type = f.bytes; break;
         case PITH_WIRE_BYTES(5): h->attrs++; break;
-        case PITH_WIRE_BYTES(7): h->head.domain = onnx_read_plain_domain(f.bytes); break;
+        case PITH_WIRE_BYTES(7): h->head.domain = model_read_plain_domain(f.bytes); break;
         case PITH_WIRE_BYTES(8): h->head.overload = f.bytes; break;
         default: break;
         }
@@ -92,6 +94,8 @@ static pith_status read_outline(pith__onnx_reader *r, node_outline *h, pith_str 
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
+/* Only an empty name may be missing. An unknown one is an error at once: ONNX has no other place
+ * where it could be defined. */
 static pith_status resolve_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
                                  pith__value **value) {
     PITH_TRY(pith__onnx_resolve(r, s, name, value));
@@ -102,6 +106,9 @@ static pith_status resolve_input(pith__onnx_reader *r, pith__onnx_scope *s, pith
                       PITH_STR_ARG(name));
 }
 
+/* Attributes come first, because their subgraphs may capture values of this graph: the captures
+ * become further inputs of the node, behind those that it has by name. Outputs were defined by
+ * define_node_outputs before any node is built. */
 static pith_status build_node(pith__onnx_reader *r, pith__onnx_scope *s, const node_outline *h,
                               pith_str bytes) {
     pith__arena *arena = r->source.arena;
@@ -147,8 +154,8 @@ static pith_status build_node(pith__onnx_reader *r, pith__onnx_scope *s, const n
     return PITH_OK;
 }
 
-static pith_status onnx_read_read_node(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
-                                       int32_t index) {
+static pith_status model_read_node(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
+                                   int32_t index) {
     node_outline h;
     PITH_TRY(read_outline(r, &h, bytes, index));
     pith_status status = build_node(r, s, &h, bytes);
@@ -178,6 +185,8 @@ static pith_status define_node_outputs(pith__onnx_reader *r, pith__onnx_scope *s
     return PITH_OK;
 }
 
+/* Nodes are read in the order of the file, and then sorted: ONNX demands a topological order, but
+ * files without one exist and other runtimes take them. */
 static pith_status read_nodes(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes,
                               uint32_t tag) {
     pith__wire w;
@@ -186,7 +195,7 @@ static pith_status read_nodes(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
     PITH_TRY(define_node_outputs(r, s, bytes, tag));
     pith__onnx_walk(&w, bytes, r);
     while (pith__wire_next(&w, &f))
-        if (f.tag == tag) PITH_TRY(onnx_read_read_node(r, s, f.bytes, index++));
+        if (f.tag == tag) PITH_TRY(model_read_node(r, s, f.bytes, index++));
     return pith__graph_sort(s->graph, r->source.err);
 }
 
@@ -218,6 +227,8 @@ static pith_status read_initializer(pith__onnx_reader *r, pith__onnx_scope *s, p
     return pith__onnx_define(r, s, name, pith__graph_add_const(s->graph, name, &tensor));
 }
 
+/* Since IR version 4 an initializer that is also listed as an input is its default. Before, every
+ * initializer had to be listed, and counts as a constant only. Declared shapes are hints. */
 static pith_status read_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes) {
     pith__graph *graph = s->graph;
     pith_str name;
@@ -249,6 +260,7 @@ static pith_status read_input(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
     return PITH_OK;
 }
 
+/* The same value may be several outputs, and an input or a constant may be one. */
 static pith_status add_output(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
                               pith__value **value) {
     PITH_TRY(pith__onnx_resolve(r, s, name, value));
@@ -293,8 +305,10 @@ static pith_status refuse_sparse(pith__onnx_reader *r, pith__onnx_scope *s, pith
                       PITH_STR_ARG(name));
 }
 
-static pith_status onnx_read_make_ports(pith__onnx_reader *r, pith__graph *graph, pith_str bytes,
-                                        uint32_t input_tag, uint32_t output_tag) {
+/* Room for as many ports as the message lists. The opsets are those of the model or the function
+ * whose body this is. */
+static pith_status model_read_make_ports(pith__onnx_reader *r, pith__graph *graph, pith_str bytes,
+                                         uint32_t input_tag, uint32_t output_tag) {
     size_t inputs, outputs;
     PITH_TRY(count_fields(r, &inputs, bytes, input_tag));
     PITH_TRY(count_fields(r, &outputs, bytes, output_tag));
@@ -305,6 +319,8 @@ static pith_status onnx_read_make_ports(pith__onnx_reader *r, pith__graph *graph
     return graph->inputs && graph->outputs ? PITH_OK : pith__onnx_no_memory(r);
 }
 
+/* The order matters: names must be defined before something refers to them, and an input must know
+ * whether an initializer has its name. Fields: GraphProto of onnx.proto. */
 pith_status pith__onnx_read_graph(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes) {
     pith__graph *graph = s->graph;
     if (s->depth > PITH_ONNX_DEPTH_MAX)
@@ -312,7 +328,7 @@ pith_status pith__onnx_read_graph(pith__onnx_reader *r, pith__onnx_scope *s, pit
                           PITH_ONNX_DEPTH_MAX);
     if (pith__map_init(&s->names, r->source.arena, 0)) return pith__onnx_no_memory(r);
     graph->name = pith__onnx_find(r, bytes, PITH_WIRE_BYTES(2));
-    PITH_TRY(onnx_read_make_ports(r, graph, bytes, PITH_WIRE_BYTES(11), PITH_WIRE_BYTES(12)));
+    PITH_TRY(model_read_make_ports(r, graph, bytes, PITH_WIRE_BYTES(11), PITH_WIRE_BYTES(12)));
     PITH_TRY(each_field(r, s, bytes, PITH_WIRE_BYTES(15), refuse_sparse));
     PITH_TRY(each_field(r, s, bytes, PITH_WIRE_BYTES(5), read_initializer));
     PITH_TRY(each_field(r, s, bytes, PITH_WIRE_BYTES(11), read_input));
@@ -323,6 +339,8 @@ pith_status pith__onnx_read_graph(pith__onnx_reader *r, pith__onnx_scope *s, pit
 
 /* ---- functions ---- */
 
+/* OperatorSetIdProto: a domain with a version. A domain that is missing means version 1. The
+ * version that counts for a node is that of its own model or function. */
 static pith_status read_opsets(pith__onnx_reader *r, pith_str bytes, uint32_t tag) {
     size_t count, n = 0;
     PITH_TRY(count_fields(r, &count, bytes, tag));
@@ -340,7 +358,7 @@ static pith_status read_opsets(pith__onnx_reader *r, pith_str bytes, uint32_t ta
         opset->domain = (pith_str){ "", 0 };
         pith__onnx_walk(&o, f.bytes, r);
         while (pith__wire_next(&o, &g)) {
-            if (g.tag == PITH_WIRE_BYTES(1)) opset->domain = onnx_read_plain_domain(g.bytes);
+            if (g.tag == PITH_WIRE_BYTES(1)) opset->domain = model_read_plain_domain(g.bytes);
             if (g.tag == PITH_WIRE_VARINT(2)) opset->version = (int64_t)g.value;
         }
         if (o.failed) return PITH_ERR_FORMAT;
@@ -361,7 +379,7 @@ static pith_status read_body(pith__onnx_reader *r, pith__function *function, pit
     pith__onnx_subgraphs subs = { 0 };
     pith__value *output;
     if (pith__map_init(&s->names, r->source.arena, 0)) return pith__onnx_no_memory(r);
-    PITH_TRY(onnx_read_make_ports(r, s->graph, bytes, PITH_WIRE_BYTES(4), PITH_WIRE_BYTES(5)));
+    PITH_TRY(model_read_make_ports(r, s->graph, bytes, PITH_WIRE_BYTES(4), PITH_WIRE_BYTES(5)));
     size_t names, defaults;
     PITH_TRY(count_fields(r, &names, bytes, PITH_WIRE_BYTES(6)));
     PITH_TRY(count_fields(r, &defaults, bytes, PITH_WIRE_BYTES(11)));
@@ -393,13 +411,15 @@ static pith_status read_body(pith__onnx_reader *r, pith__function *function, pit
     return read_hints(r, s, bytes, PITH_WIRE_BYTES(12));
 }
 
+/* A body has opsets of its own, which hold while it is read. Its graph has no parent: a function
+ * sees no values but its inputs. */
 static pith_status read_function(pith__onnx_reader *r, pith__function *function, pith__graph *main,
                                  pith_str bytes) {
     const pith__opset *opsets = r->opsets;
     size_t opset_count = r->opset_count;
     pith__onnx_scope s = { 0 };
     function->name = pith__onnx_find(r, bytes, PITH_WIRE_BYTES(1));
-    function->domain = onnx_read_plain_domain(pith__onnx_find(r, bytes, PITH_WIRE_BYTES(10)));
+    function->domain = model_read_plain_domain(pith__onnx_find(r, bytes, PITH_WIRE_BYTES(10)));
     function->overload = pith__onnx_find(r, bytes, PITH_WIRE_BYTES(13));
     PITH_TRY(pith__graph_create(&s.graph, r->source.arena, main, r->source.err));
     s.graph->parent = NULL;
@@ -415,6 +435,8 @@ static pith_status read_function(pith__onnx_reader *r, pith__function *function,
     return PITH_OK;
 }
 
+/* Functions are kept with the main graph and inlined when operators are bound (engine/ops/shared),
+ * so that they may call each other in any order. */
 static pith_status read_functions(pith__onnx_reader *r, pith__graph *main, pith_str bytes) {
     size_t count, n = 0;
     PITH_TRY(count_fields(r, &count, bytes, PITH_WIRE_BYTES(25)));
@@ -433,7 +455,9 @@ static pith_status read_functions(pith__onnx_reader *r, pith__graph *main, pith_
 
 /* ---- models ---- */
 
-static pith_status onnx_read_read_model(pith__onnx_reader *r, pith__graph **graph, pith_str bytes) {
+/* The fields of a ModelProto. Training information, metadata and docs are passed over. A file that
+ * is no protobuf at all mostly fails in the first walk, hence the words in front of its error. */
+static pith_status model_read_model(pith__onnx_reader *r, pith__graph **graph, pith_str bytes) {
     pith__wire w;
     pith__wire_field f;
     pith_str producer = { "", 0 }, version = { "", 0 }, body = { NULL, 0 };
@@ -476,5 +500,5 @@ pith_status pith__onnx_read(pith__graph **graph, pith_str bytes, const char *ext
                                         .files = files,
                                         .external_dir = external_dir },
                             .log = log };
-    return onnx_read_read_model(&r, graph, bytes);
+    return model_read_model(&r, graph, bytes);
 }

@@ -33,6 +33,9 @@ static pith_status add_capture(pith__onnx_reader *r, pith__onnx_scope *s, size_t
     return PITH_OK;
 }
 
+/* Outer graphs are asked from the inside out, as ONNX scopes names. Every graph on the way gets a
+ * capture of its own, so that a value is only ever read by nodes of its own graph. Recursion is as
+ * deep as subgraphs may be. */
 pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
                                pith__value **value) {
     uint32_t id = pith__map_get(&s->names, name);
@@ -62,6 +65,8 @@ pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_s
     return pith__onnx_define(r, s, name, *value);
 }
 
+/* A node passes one list of captures to whichever subgraph it runs, so each subgraph needs a value
+ * at every place, used or not. */
 pith_status pith__onnx_complete_captures(pith__onnx_reader *r, pith__onnx_subgraphs *subs) {
     for (size_t i = 0; i < subs->count; i++) {
         for (size_t place = 0; place < subs->owner.count; place++) {

@@ -145,6 +145,8 @@ static void parse_operator(pith__syntax_parser *t) {
         pith__wire_build_bytes(t->out, NODE_OVERLOAD, pith__scan_identifier(s, "an overload"));
 }
 
+/* [name] outputs = domain.Op:overload <attributes> (inputs) <attributes>. Attributes stand in front
+ * of the inputs or behind them, as the printer puts those with graphs; not in both places. */
 static void parse_node(pith__syntax_parser *t, int number) {
     pith__syntax_scan *s = &t->scan;
     const size_t place = pith__wire_build_open(t->out, number);
@@ -184,6 +186,8 @@ static void parse_signature(pith__syntax_parser *t,
     pith__syntax_list(t, ")", output, out);
 }
 
+/* (inputs) => (outputs) <values> { nodes }. The caller has opened the message and takes the name,
+ * which is written in different places in models and attributes. */
 void pith__syntax_graph(pith__syntax_parser *t, pith_str name) {
     pith__syntax_scan *s = &t->scan;
     if (!pith__syntax_enter(t)) return;
@@ -249,6 +253,8 @@ static void parse_port(pith__syntax_parser *t, int number) {
     pith__wire_build_bytes(t->out, number, name);
 }
 
+/* <domain, opset_import, …> name <attributes> (inputs) => (outputs) <types> { nodes }. Source:
+ * OnnxParser::Parse(FunctionProto&) of onnx/defs/parser.cc. */
 static void parse_function(pith__syntax_parser *t) {
     static const parse_key keys[] = { { "domain", 10, 's' },
                                       { "opset_import", FUNCTION_OPSETS, 'o' },
@@ -268,6 +274,8 @@ static void parse_function(pith__syntax_parser *t) {
 
 /* ---- models ---- */
 
+/* <ir_version, opset_import, …> graph functions. Whether what is missing was needed, reading the
+ * model says. */
 static void parse_model(pith__syntax_parser *t) {
     static const parse_key keys[] = { { "ir_version", 1, 'i' },
                                       { "opset_import", MODEL_OPSETS, 'o' },
@@ -287,6 +295,8 @@ static void parse_model(pith__syntax_parser *t) {
     while (!parse_failed(t) && (pith__scan_peek(s) || s->p < s->end)) parse_function(t);
 }
 
+/* Two kinds of failure end the work: faults of the text, which `scan` holds, and lack of memory for
+ * the message, which `model` holds. */
 pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch,
                              pith_error *err) {
     pith__syntax_parser t = { .out = model };

@@ -32,6 +32,8 @@ static void print_flush(pith__syntax_printer *t) {
     t->used = 0;
 }
 
+/* Text is gathered in a buffer, so that the sink is called with thousands of bytes and not with
+ * single words. While checking, nothing is kept. */
 void pith__syntax_write(pith__syntax_printer *t, pith_str text) {
     if (t->checking) return;
     t->sink->size += text.size;
@@ -55,6 +57,8 @@ void pith__syntax_int(pith__syntax_printer *t, int64_t number) {
     pith__syntax_write(t, (pith_str){ text, (size_t)n });
 }
 
+/* Only quotes and backslashes are escaped. The syntax has no escapes for other characters, and its
+ * scanner takes them as they are. */
 void pith__syntax_quoted(pith__syntax_printer *t, pith_str text) {
     pith__syntax_words(t, "\"");
     for (size_t i = 0, from = 0; i <= text.size; i++) {
@@ -190,6 +194,8 @@ static bool print_has_graph(const pith__syntax_printer *t, pith_str attr) {
     return false;
 }
 
+/* What has to be known of a node before its first word is printed. Fields that the syntax has no
+ * place for are counted as omissions. */
 static pith_status print_read_head(pith__syntax_printer *t, print_node_head *h, pith_str bytes) {
     pith__wire w;
     pith__wire_field f;
@@ -226,6 +232,8 @@ static bool print_is_dotted(pith_str s) {
     return true;
 }
 
+/* A name that is no identifier would be read back as something else, so it is refused instead of
+ * being omitted. */
 static pith_status print_operator(pith__syntax_printer *t, const print_node_head *h) {
     if (!pith__syntax_is_identifier(h->op) || (h->domain.size && !print_is_dotted(h->domain)) ||
         (h->overload.size && !pith__syntax_is_identifier(h->overload)))
@@ -245,6 +253,8 @@ static pith_status print_operator(pith__syntax_printer *t, const print_node_head
     return PITH_OK;
 }
 
+/* [name] outputs = Op <attributes> (inputs). Attributes with graphs come behind the inputs, as
+ * onnx's printer writes them: they take many lines. */
 static pith_status print_parts(pith__syntax_printer *t, const print_node_head *h, pith_str bytes) {
     if (h->name.size) {
         pith__syntax_words(t, "[");
@@ -259,6 +269,8 @@ static pith_status print_parts(pith__syntax_printer *t, const print_node_head *h
     return PITH_OK;
 }
 
+/* Errors name the node as all readers of models do, by its place in the list, its name and its
+ * operator. */
 static pith_status print_nodes(pith__syntax_printer *t, pith_str message, int number) {
     pith__wire w;
     pith__wire_field f;
@@ -296,6 +308,8 @@ static pith_status print_inner_value(pith__syntax_printer *t, pith_str bytes) {
     return print_value(t, bytes);
 }
 
+/* The graph's name, and what the syntax cannot say. Fields 1, 5, 11, 12 and 13 are printed by
+ * others. */
 static pith_status print_check_graph(pith__syntax_printer *t, pith_str *name, pith_str bytes) {
     pith__wire w;
     pith__wire_field f;
@@ -368,6 +382,7 @@ typedef struct print_function_head {
     bool has_doc, values;
 } print_function_head;
 
+/* The header of a function, which is printed before the walk over its body. */
 static pith_status print_read_function(pith__syntax_printer *t, print_function_head *h,
                                        pith_str bytes) {
     pith__wire w;
@@ -404,6 +419,7 @@ static void print_key(pith__syntax_printer *t, const char *key, pith_str value) 
     pith__syntax_quoted(t, value);
 }
 
+/* The header stands in front of the name, each entry in a line of its own. */
 static pith_status print_function(pith__syntax_printer *t, pith_str bytes) {
     print_function_head h;
     size_t count = 0;
@@ -455,6 +471,8 @@ static void print_field(pith__syntax_printer *t, const pith__wire_field *f) {
     }
 }
 
+/* Model-level fields that the syntax has no place for: training_info (20), configurations (26), and
+ * whatever onnx.proto does not number. */
 static pith_status print_check_model(pith__syntax_printer *t, pith_str *graph, int64_t *version,
                                      bool *metadata, pith_str model) {
     pith__wire w;
@@ -477,6 +495,7 @@ static pith_status print_check_model(pith__syntax_printer *t, pith_str *graph, i
     return PITH_OK;
 }
 
+/* Functions follow the graph in the text, whatever their place in the file. */
 static pith_status print_functions(pith__syntax_printer *t, pith_str model) {
     pith__wire w;
     pith__wire_field f;
@@ -490,6 +509,7 @@ static pith_status print_functions(pith__syntax_printer *t, pith_str model) {
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
+/* Fields of the header are printed in the order of the file, after the version and the opsets. */
 static pith_status print_model(pith__syntax_printer *t, pith_str model) {
     pith__wire w;
     pith__wire_field f;

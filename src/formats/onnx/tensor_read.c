@@ -67,6 +67,7 @@ static pith_status add_dim(proto *t, uint64_t value, pith_error *err) {
     return PITH_OK;
 }
 
+/* A number of external_data, which the format stores as text. No sign, no blanks, no overflow. */
 static pith_status decimal(uint64_t *value, pith_str text, const char *key, pith_error *err) {
     uint64_t v = 0;
     bool good = text.size > 0;
@@ -101,6 +102,8 @@ static pith_status add_external(proto *t, pith_str bytes, const pith__onnx_sourc
     return PITH_OK;
 }
 
+/* One walk over the message. Typed fields are counted and copied later, when the dtype is known;
+ * here only raw_data, the name and the place of external data are kept. */
 static pith_status take_apart(proto *t, pith_str bytes, pith_str *name,
                               const pith__onnx_source *source) {
     pith__wire w, packed;
@@ -203,6 +206,9 @@ static bool is_allowed(const pith__onnx_source *source, const char *file) {
     return false;
 }
 
+/* The location is relative to the model's folder and must stay in it, also after symbolic links are
+ * followed: a model from the internet must not be able to read other files. The last file is kept
+ * open, since most tensors follow each other in one file. */
 static pith_status open_external(pith__onnx_source *source, pith_str location) {
     char real[PATH_MAX];
     pith_str path;
@@ -221,6 +227,8 @@ static pith_status open_external(pith__onnx_source *source, pith_str location) {
     return PITH_OK;
 }
 
+/* The length may be missing; if it is there, it must be that of the shape. The file is mapped, so a
+ * large tensor costs nothing until it is read. */
 static pith_status use_external(pith_tensor *tensor, const proto *t, pith__onnx_source *source) {
     if (tensor->dtype == PITH_STRING)
         return pith__fail(source->err, PITH_ERR_UNSUPPORTED,
@@ -304,6 +312,8 @@ static pith_status copy_typed(pith_tensor *tensor, const proto *t, int field,
     return PITH_OK;
 }
 
+/* A single packed field of floats is used where it lies, like raw_data. Everything else is copied
+ * number by number. */
 static pith_status use_typed(pith_tensor *tensor, const proto *t, const pith__onnx_source *source) {
     int field = typed[tensor->dtype].field;
     uint64_t count, want = tensor->bytes / typed[tensor->dtype].unit;
@@ -321,7 +331,9 @@ static pith_status use_typed(pith_tensor *tensor, const proto *t, const pith__on
     return copy_typed(tensor, t, field, source);
 }
 
-static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t,
+/* Which of the forms the tensor has. Empty raw_data counts as absent if the shape has elements:
+ * some writers set the field and fill the typed one. */
+static pith_status tensor_read_decode(pith_tensor *tensor, const proto *t,
                                       pith__onnx_source *source) {
     char shape[128];
     if (t->segmented)
@@ -348,12 +360,14 @@ static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t,
     return use_bytes(tensor, t->raw, source);
 }
 
+/* *tensor is left alone after an error, but *name is set if it was read: messages of callers use
+ * it. */
 pith_status pith__onnx_decode_tensor(pith_tensor *tensor, pith_str *name, pith_str bytes,
                                      pith__onnx_source *source) {
     proto t;
     pith_tensor decoded;
     pith_status status = take_apart(&t, bytes, name, source);
-    if (!status) status = onnx_tensor_decode(&decoded, &t, source);
+    if (!status) status = tensor_read_decode(&decoded, &t, source);
     if (status)
         return pith__fail_at(source->err, status,
                              "tensor '" PITH_STR_FMT "': ", PITH_STR_ARG(t.name));

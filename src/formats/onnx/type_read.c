@@ -19,8 +19,8 @@ static pith_status read_dim(pith__onnx_reader *r, pith__dim *dim, pith_str bytes
 }
 
 /* A TensorShapeProto; more dimensions than the engine has leave the rank as it was, unknown. */
-static pith_status onnx_type_read_shape(pith__onnx_reader *r, pith__type *type, pith_str bytes,
-                                        pith__graph *graph) {
+static pith_status type_read_shape(pith__onnx_reader *r, pith__type *type, pith_str bytes,
+                                   pith__graph *graph) {
     pith__wire w;
     pith__wire_field f;
     int rank = 0;
@@ -80,7 +80,7 @@ static pith_status read_type(pith__onnx_reader *r, pith__type *type, pith_str by
             } else if (g.tag == PITH_WIRE_VARINT(1)) {
                 type->dtype = g.value < PITH_DTYPE_COUNT ? (int32_t)g.value : PITH_UNDEFINED;
             } else if (g.tag == PITH_WIRE_BYTES(2)) {
-                PITH_TRY(onnx_type_read_shape(r, type, g.bytes, graph));
+                PITH_TRY(type_read_shape(r, type, g.bytes, graph));
             }
         }
         if (t.failed) return PITH_ERR_FORMAT;

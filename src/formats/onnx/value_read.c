@@ -22,8 +22,8 @@ static int item_kind(uint32_t tag) {
     }
 }
 
-static pith_status onnx_value_read_items(pith_tensor *tensor, pith_str *name, pith_str bytes,
-                                         int kind, pith__onnx_source *source, int depth) {
+static pith_status value_read_items(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind,
+                                    pith__onnx_source *source, int depth) {
     pith__wire w;
     pith__wire_field f;
     size_t count = 0, n = 0;
@@ -125,7 +125,7 @@ static pith_status read_map(pith_tensor *map, pith_str *name, pith_str bytes,
     while (pith__wire_next(&w, &f)) {
         if (f.tag == PITH_WIRE_BYTES(1) && name) *name = f.bytes;
         if (f.tag == PITH_WIRE_BYTES(5))
-            PITH_TRY(onnx_value_read_items(&list, NULL, f.bytes, PITH_SEQUENCE, source, depth + 1));
+            PITH_TRY(value_read_items(&list, NULL, f.bytes, PITH_SEQUENCE, source, depth + 1));
     }
     if (w.failed) return PITH_ERR_FORMAT;
     PITH_TRY(read_keys(&pair[0], bytes, source));
@@ -144,7 +144,7 @@ static pith_status read_item(pith_tensor *tensor, pith_str *name, pith_str bytes
     if (kind == PITH_MAP_I64 || kind == PITH_MAP_STRING)
         return read_map(tensor, name, bytes, source, depth);
     if (kind == PITH_SEQUENCE || kind == PITH_NONE)
-        return onnx_value_read_items(tensor, name, bytes, kind, source, depth);
+        return value_read_items(tensor, name, bytes, kind, source, depth);
     return pith__onnx_decode_tensor(tensor, name, bytes, source);
 }
 

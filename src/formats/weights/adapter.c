@@ -80,6 +80,9 @@ static void adapter_refuse(pith__json *j, pith_str key, pith_str raw) {
         PITH_STR_ARG(key), PITH_STR_ARG(raw));
 }
 
+/* Of adapter_config.json three settings count. Every other key must be one that does not change
+ * what the adapter computes, or have the value that switches it off: an unknown kind of adapter
+ * must not be taken for plain LoRA. */
 static void adapter_read(pith__json *j, adapter_settings *s) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
@@ -103,6 +106,8 @@ static void adapter_read(pith__json *j, adapter_settings *s) {
     }
 }
 
+/* The file is Python's json, which may hold NaN and Infinity. It is read once to find the base
+ * model and once to apply the adapter. */
 static pith_status adapter_settings_read(adapter_settings *s, const char *path,
                                          const pith_allocator *allocator, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
@@ -118,6 +123,9 @@ static pith_status adapter_settings_read(adapter_settings *s, const char *path,
     return j.failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
+/* The network's directory is the base model if it can be found, in the cache or as a path; else the
+ * adapter's own directory, if it has a config.json. A base model that is missing is an error only
+ * then, since merged and copied directories keep the old name. */
 pith_status pith__adapter_base(pith_str *base, bool *there, const char *dir, pith__arena *arena,
                                pith_error *err) {
     adapter_settings s = { .alpha = 8, .base = PITH_STR(""), .arena = arena };
@@ -206,6 +214,7 @@ static int64_t adapter_find(const pith__weights *weights, pith_str name) {
     return found;
 }
 
+/* The network's tensor that belongs to one of the adapter; see adapter_find. */
 static pith_status adapter_place(pith_tensor **to, pith__weights *weights, pith_str tensor,
                                  pith_str wanted, pith_error *err) {
     const int64_t place = adapter_find(weights, wanted);
@@ -295,6 +304,8 @@ static pith_status adapter_take(pith__weights *weights, const pith__weights *own
     return PITH_OK;
 }
 
+/* Tensors are merged into the weights before the graph is built, so that an adapter costs nothing
+ * at run time. Names of PEFT's wrapper stand in front of those of the network. */
 pith_status pith__adapter_apply(pith__weights *weights, const char *dir, pith__files *files,
                                 pith_error *err) {
     static const char *const names[] = { "adapter_model.safetensors", "adapter_model.bin" };

@@ -38,6 +38,8 @@ static pith_status hf_build_check_left_out(const pith__hf_config *c, pith_error 
     return PITH_OK;
 }
 
+/* Families that take some models of another one's model_type are asked first: their conditions are
+ * narrower than a name. */
 static pith_status hf_build_find_family(const pith__hf_family **family,
                                         const pith__hf_config *config, pith__arena *arena,
                                         pith_error *err) {
@@ -86,6 +88,8 @@ static pith_status hf_build_add_beside(pith__weights *weights, const char *name,
     return PITH_OK;
 }
 
+/* The graph looks as if it had been read from a file of the newest opset, so everything behind is
+ * the same for both. */
 static pith_status hf_build_family(pith__graph **graph, const pith__hf_family *family,
                                    pith__hf_config *config, const pith__weights *weights,
                                    const char *weights_name, pith__arena *arena,
@@ -115,6 +119,9 @@ pith_status pith__hf_build_weights(pith__graph **graph, const pith__hf_config *c
     return hf_build_family(graph, family, &complete, weights, weights_name, arena, log, err);
 }
 
+/* The order matters: arguments of the modules go before config.json, config.json goes before the
+ * defaults of the family, and only then are keys judged. An adapter is merged into the weights
+ * before the graph is built of them. */
 pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, const char *dir,
                                 const char *wanted, const pith__rerank_prompt *rerank,
                                 pith_str task, pith_str args, pith__files *files,

@@ -51,6 +51,8 @@ size_t pith__encode_first_failed(const encode_call *c) {
     return atomic_load_explicit(&c->failed, memory_order_relaxed);
 }
 
+/* Each worker keeps the failure of the lowest text that it met, so the lowest of all is found
+ * whatever the order they ran in. */
 static pith_status encode_first_fault(encode_call *c, pith_error *err) {
     const encode_worker *first = NULL;
     for (int i = 0; i < c->threads; i++) {
@@ -173,6 +175,8 @@ pith_status pith__encode_plan_window(encode_call *c, pith_error *err) {
     return PITH_OK;
 }
 
+/* Tokenise, plan, ask whether the memory is there, run. A predicted lack of memory returns as a
+ * real one does, and the caller makes the pieces smaller. */
 static pith_status encode_window(encode_call *c, pith_error *err) {
     for (int i = 0; i < c->threads; i++) pith__arena_reset(&c->workers[i].rows);
     c->texts_per_part = c->count / ((size_t)c->threads * PARTS_PER_THREAD) + 1;
@@ -221,6 +225,8 @@ static void encode_heed_pressure(encode_call *c) {
                     "%s; kept buffers are freed, and batches made small", why);
 }
 
+/* Under a memory limit a window is run again in smaller pieces until it fits or cannot be made
+ * smaller; heads emit texts again then, with the same results. */
 static pith_status encode_next_window(encode_call *c, pith_error *err) {
     uint64_t begin = pith__clock_ns();
     pith_status status;
@@ -241,6 +247,8 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
 
 /* ---- the call ---- */
 
+/* All that does not depend on texts. Arrays have room for the largest window, so that windows
+ * allocate nothing but tokens and chunks. */
 pith_status pith__encode_open(encode_call *c, pith_error *err) {
     const pith__encode_job *job = c->job;
     const pith_allocator *allocator = c->executor.allocator;
@@ -288,6 +296,7 @@ void pith__encode_end(encode_call *c) {
     if (c->gives_back) pith__account_trim(c->executor.allocator);
 }
 
+/* Counted when a window is done, so that a window that was run twice counts once. */
 static void encode_count_window(const encode_call *c) {
     pith_embed_stats n = { .texts = c->count };
     for (size_t i = 0; i < c->count; i++) {
@@ -311,6 +320,8 @@ static void encode_count_window(const encode_call *c) {
     stats->texts_done = c->first_text + c->count;
 }
 
+/* What can be told before a text is read. A limit that special tokens alone exceed would leave
+ * nothing of any text. */
 static pith_status encode_check_job(const pith__encoder *e, const pith__encode_job *job,
                                     pith_error *err) {
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
@@ -393,6 +404,7 @@ pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__enc
     return PITH_OK;
 }
 
+/* Peaks are summed over workers: they run at the same time. */
 pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job,
                               const pith__head_use *uses, size_t count, pith_error *err) {
     encode_call c;

@@ -113,6 +113,7 @@ static pith_status encoder_init(pith__encoder *e, pith_error *err) {
                                    parts->executor.counters, &e->arena, err);
 }
 
+/* The encoder keeps its parts as they are given, but for the list of outputs, which it copies. */
 pith_status pith__encoder_create(pith__encoder **encoder, const pith__encoder_parts *parts,
                                  pith_error *err) {
     pith__arena arena;

@@ -20,6 +20,8 @@ static const encode_chunk *prediction_largest(const encode_call *c) {
     return largest;
 }
 
+/* The largest chunk stands for all: what a runner needs grows with its tokens. The prediction may
+ * be wrong either way; too large a chunk is caught by the limit itself when it runs. */
 bool pith__encode_fits(encode_call *c) {
     const encode_chunk *k = prediction_largest(c);
     pith_error fault = PITH_ERROR_INIT;
@@ -108,6 +110,8 @@ static pith_status prediction_window(pith_memory_need *need, encode_call *c, pit
     return PITH_OK;
 }
 
+/* A call of texts of one length is set up in memory that is counted and then freed; nothing is
+ * tokenised and nothing runs. */
 pith_status pith__encoder_predict(pith_memory_need *need, pith__encoder *e,
                                   const pith__encode_job *job, size_t tokens, pith_error *err) {
     encode_call c;

@@ -44,6 +44,9 @@ static const char *const pasts[] = {
     "past_key_values.", "past_key_values_", "past_key_self_", "past_value_self_", "past.", "past_"
 };
 
+/* Names are those of transformers' forward() and of its ONNX exporters, and "pith." ones of ragged
+ * graphs. Exporters number or spell the inputs of a cache in several ways, with a common beginning.
+ */
 static inputs_role inputs_role_of(pith_str name) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (pith__str_is(name, names[i].name)) return names[i].role;
@@ -68,6 +71,8 @@ static bool inputs_past_shape(int64_t *dims, const pith__value *input) {
     return type->rank > 1 && open == 1;
 }
 
+/* A graph with an input of unknown role is no text encoder: leaving it out, or guessing, would give
+ * vectors that look right. */
 pith_status pith__text_inputs_init(pith__text_inputs *form, const pith__graph *graph, bool ragged,
                                    int32_t pad_token_id, pith__arena *arena, pith_error *err) {
     *form = (pith__text_inputs){ .graph = graph, .ragged = ragged, .pad_token_id = pad_token_id };
@@ -181,6 +186,8 @@ static pith_status inputs_fill_same(pith_tensor *t, const pith__text_inputs *for
     return PITH_OK;
 }
 
+/* A graph that was exported for a fixed length gets texts padded to it; pith__encoder_max_length
+ * has seen to it that none is longer. */
 pith_status pith__text_inputs_fill(pith_tensor *inputs, const pith__text_inputs *form,
                                    const pith__row *const *rows, size_t count, pith__arena *arena,
                                    pith_error *err) {

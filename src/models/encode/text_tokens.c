@@ -9,6 +9,7 @@
 #include "models/encode/call_state.h"
 #include "text/text_rules.h"
 
+/* The error lists the prompts that the model has, as far as the message has room. */
 pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *m, const char *name,
                                 pith_error *err) {
     pith_str wanted = name ? pith__str_of(name) : m->default_prompt;

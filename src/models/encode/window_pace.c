@@ -33,6 +33,8 @@ void pith__window_pace_begin(pith__window_pace *pace, double target, size_t leas
     *pace = (pith__window_pace){ .target = target, .least = least, .most = most };
 }
 
+/* Until enough windows are known their number grows by a factor each time; then the cost decides.
+ */
 bool pith__window_pace_admits(const pith__window_pace *pace, size_t texts, size_t bytes) {
     if (texts < pace->least) return true;
     if (texts >= pace->most) return false;

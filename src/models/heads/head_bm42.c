@@ -20,6 +20,7 @@ typedef struct bm42_state {
     pith__unary_f32_fn *log, *exp;
 } bm42_state;
 
+/* No check of the model: the output has its own name, which only graphs of BM42 have. */
 static pith_status bm42_open(const void **state, const pith__head_model *model, const void *request,
                              pith__arena *arena, pith_error *err) {
     bm42_state *s = pith__arena_array(arena, 1, sizeof *s);
@@ -92,6 +93,8 @@ static void bm42_rescore(const bm42_state *s, pith__sparse_weight *stems, float 
     for (size_t i = 0; i < count; i++) stems[i].value = stems[i].value > 0 ? logs[i] : 0;
 }
 
+/* A query needs no attention: each of its stems weighs 1. So it runs without the network, and
+ * x->rows is NULL. */
 static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const bm42_state *s = state;
     pith__wordpiece_words p;
@@ -112,26 +115,28 @@ static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_e
     return pith__word_weights_put(s->request, x->text, stems, count, x->scratch, err);
 }
 
-typedef struct hybrid_sorted {
+typedef struct bm42_sorted {
     pith__sparse_weight weight;
     size_t at;
-} hybrid_sorted;
+} bm42_sorted;
 
-static int hybrid_compare(const void *a, const void *b) {
-    const hybrid_sorted *x = a, *y = b;
+static int bm42_compare(const void *a, const void *b) {
+    const bm42_sorted *x = a, *y = b;
     if (x->weight.index != y->weight.index) return x->weight.index < y->weight.index ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
 
+/* Sorted by index; of equal ones the last that was given counts, as in a Python dict. A weight of 0
+ * is left out. */
 pith_status pith__word_weights_put(const pith__word_weights_request *request, size_t text,
                                    pith__sparse_weight *weights, size_t count, pith__arena *scratch,
                                    pith_error *err) {
-    hybrid_sorted *sorted = pith__arena_array(scratch, count, sizeof *sorted);
+    bm42_sorted *sorted = pith__arena_array(scratch, count, sizeof *sorted);
     size_t kept = 0, last = 0;
     void *data;
     if (!sorted) return pith__fail_memory(err, count * sizeof *sorted);
-    for (size_t i = 0; i < count; i++) sorted[i] = (hybrid_sorted){ weights[i], i };
-    qsort(sorted, count, sizeof *sorted, hybrid_compare);
+    for (size_t i = 0; i < count; i++) sorted[i] = (bm42_sorted){ weights[i], i };
+    qsort(sorted, count, sizeof *sorted, bm42_compare);
     for (size_t i = 0; i < count; i++) {
         last = i + 1 == count || sorted[i + 1].weight.index != sorted[i].weight.index;
         if (last && !(sorted[i].weight.value <= 0 && sorted[i].weight.value >= 0))

@@ -22,6 +22,7 @@ typedef struct dense_state {
     pith__collected *weights;
 } dense_state;
 
+/* The caller's pooling, or what the modules say. */
 static uint32_t dense_pooling(const pith__head_model *model, const pith__dense_request *request) {
     switch (request->pooling) {
     case PITH_POOLING_CLS: return PITH_POOL_CLS;
@@ -53,6 +54,8 @@ size_t pith__dense_dim(const pith__head_model *model, const pith__dense_request 
     return (size_t)(dim ? dim : full);
 }
 
+/* The order of the checks is that of what a caller would change first: an option, then the kind of
+ * vectors, then the model. */
 static pith_status dense_check(const pith__head_model *model, const pith__dense_request *r,
                                pith_error *err) {
     int64_t needed, width = dense_pool_width(model, r), full = dense_full(model, r, &needed);
@@ -98,6 +101,7 @@ static bool dense_normalizes(const pith__head_model *model, const pith__dense_re
     return r->normalize < 0 ? model->modules->normalize : r->normalize != 0;
 }
 
+/* For exports, which write the same steps as nodes. */
 pith_status pith__dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim,
                                const pith__head_model *model, const pith__dense_request *request,
                                pith_error *err) {
@@ -120,6 +124,8 @@ static pith_status dense_normalizer(pith__row_f32_fn **normalize, const pith__he
     return pith__lacks_check(&lacks, err);
 }
 
+/* Chunks are averaged after the modules behind the pooling: the vectors of chunks are what callers
+ * have. */
 pith_status pith__dense_mean(float *mean, const pith__head_model *model,
                              const pith__dense_request *request, const double *sums, double weight,
                              pith_error *err) {
@@ -132,6 +138,7 @@ pith_status pith__dense_mean(float *mean, const pith__head_model *model,
     return PITH_OK;
 }
 
+/* All choices are made once; emit only computes. */
 static pith_status dense_open(const void **state, const pith__head_model *model,
                               const void *request, pith__arena *arena, pith_error *err) {
     const pith__dense_request *r = request;

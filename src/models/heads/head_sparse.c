@@ -52,6 +52,8 @@ static int sparse_compare_indices(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
+/* The largest are kept by size, so that negative weights count too; of equal ones the lower index.
+ * Then the order by index is restored. */
 pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse_weight *items,
                              size_t count, int32_t most, pith_error *err) {
     void *data;
@@ -65,6 +67,7 @@ pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse
     return PITH_OK;
 }
 
+/* Counted first, so that the scratch memory is that of the items and not of the vocabulary. */
 pith_status pith__sparse_put_row(pith__collected *weights, size_t text, const float *row,
                                  int64_t width, int32_t most, pith__arena *scratch,
                                  pith_error *err) {
@@ -93,6 +96,8 @@ static void sparse_saturate(const sparse_state *s, const float *x, float *y, int
     }
 }
 
+/* log(1 + relu(x)) grows with x, so the maximum over tokens is taken of the logits and saturated
+ * once. Sums need it for each token. Source: SPLADE, and SpladePooling of sentence-transformers. */
 static pith_status sparse_emit_logits(const sparse_state *s, const pith__head_rows *x,
                                       pith_error *err) {
     const size_t bytes = (size_t)x->width * sizeof(float);
@@ -126,6 +131,7 @@ static bool sparse_counts(const sparse_state *s, float weight, int32_t id) {
     return weight > 0 && !pith__id_list_has(r->skip, r->skip_count, id);
 }
 
+/* A token that occurs several times has its largest weight, as in FlagEmbedding's M3. */
 static pith_status sparse_emit_tokens(const sparse_state *s, const pith__head_rows *x,
                                       pith_error *err) {
     pith__sparse_weight *items = pith__arena_array(x->scratch, (size_t)x->count, sizeof *items);

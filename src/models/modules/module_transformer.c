@@ -72,6 +72,8 @@ static const struct {
                       { "siglip", 64, 1 },
                       { "siglip_text_model", 64, 1 } };
 
+/* config.json of CLIP and SigLIP has sections for texts and pictures; this is what tokenizing needs
+ * of the first. */
 static void read_text_section(pith__json *j, pith__modules *m, int32_t *pad) {
     pith_str key;
     pith__json_object(j);
@@ -121,6 +123,8 @@ static void read_tasks(pith__json *j, pith__module_reader *r) {
     m->task_count = n;
 }
 
+/* What embedding needs of config.json; the network itself is built by models/checkpoint. Positions
+ * behind a padding offset, as in RoBERTa, leave fewer for tokens. */
 static void read_config(pith__json *j, pith__module_reader *r, void *to) {
     transformer_config *c = to;
     pith__modules *m = r->modules;
@@ -201,6 +205,8 @@ static void read_task(pith__json *j, pith__module_reader *r) {
                     PITH_STR_ARG(value));
 }
 
+/* "pooler_output" is taken only with get_text_features, which is checked when all keys are known.
+ */
 static void expect_output_name(pith__json *j, pith__module_reader *r) {
     pith__json ahead = *j;
     if (pith__json_peek(&ahead) == PITH_JSON_STRING &&
@@ -467,6 +473,10 @@ static void read_output_name(pith__json *j, pith__module_reader *r) {
     }
 }
 
+/* The module's own settings, under any of the names that sentence-transformers has used for the
+ * file. Keys come in any order, so what depends on several of them is decided behind the loop. A
+ * setting that could change a vector and is not known is an error; loading options are passed over.
+ */
 static void read_sentence_bert(pith__json *j, pith__module_reader *r, void *to) {
     pith__modules *m = r->modules;
     int32_t made = 0, called = 0; /* the tokenizer's own limits, which go before max_seq_length */

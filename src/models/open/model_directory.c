@@ -30,6 +30,8 @@ static bool name_has(pith_str name, const char *part) {
     return false;
 }
 
+/* How exact the numbers are, by the words that exporters put into names. A decoder or another part
+ * of a model is taken last of all. */
 static directory_class classify(pith_str name) {
     static const struct {
         const char *part;
@@ -245,6 +247,9 @@ static pith_status directory_check_cascades(pith_error *err) {
     return PITH_OK;
 }
 
+/* docs/cli.md states the order: the file that was asked for; what the modules build; the files that
+ * readers name; an adapter; a detector's networks; any other .onnx file. Each step notes the file
+ * it took, so that inspect can tell. */
 pith_status pith__readers_directory(pith_model *m, pith_error *err) {
     pith_str dir = m->dir, path;
     directory_class class;

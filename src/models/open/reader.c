@@ -36,6 +36,8 @@ static pith_status reader_check_left_out(pith_str bytes, pith_error *err) {
     return PITH_OK;
 }
 
+/* Readers in the order of their rank; the ONNX reader takes everything, so it must be asked after
+ * the others. */
 static pith_status reader_for(const pith__reader **reader, pith_str bytes, pith_error *err) {
     PITH_TRY(reader_check_left_out(bytes, err));
     for (const pith__reader *r = pith__reader_after(INT_MIN); r; r = pith__reader_after(r->rank)) {
@@ -73,6 +75,8 @@ static void reader_find_directory(pith_model *m, pith_str folder) {
         m->dir = above;
 }
 
+/* A file beside a tokenizer.json belongs to that directory, so that its settings count as if the
+ * directory had been opened. */
 pith_status pith__readers_file(pith_model *m, pith_str path, pith_error *err) {
     const pith__reader *reader;
     pith_str bytes, folder = pith__path_parent(&m->arena, path);

@@ -53,6 +53,8 @@ static pith_status add_graph(saver *s, pith__section kind, const pith__graph *gr
     return add_bytes(s, kind, &out);
 }
 
+/* The graph as it is, the one for packed texts, and the one of the heads. They share their weights
+ * through the section "weights". */
 static pith_status add_graphs(saver *s, const pith_model *m) {
     const pith__plan *plan;
     pith__bytes_out heads = { .arena = &s->arena };
@@ -78,6 +80,7 @@ static void warn_of_defaults(const pith_model *m) {
                     m->inputs[first].name, count);
 }
 
+/* The sections of one route. An empty one is left out. */
 static pith_status add_model(saver *s, const pith_model *m) {
     pith__bytes_out settings = { .arena = &s->arena }, words = settings, pictures = settings;
     warn_of_defaults(m);
@@ -128,6 +131,7 @@ static pith_status add_detector(saver *s) {
     return head ? add_section(s, PITH_SECTION_NETWORKS, head->name, strlen(head->name)) : PITH_OK;
 }
 
+/* What a file cannot hold, told before any section is made. */
 static pith_status saver_check(const saver *s) {
     if (s->models[0]->cascade) return PITH_OK;
     if (!s->model_count || s->model_count > PITH_COMPILED_ROUTES)
@@ -155,6 +159,7 @@ static pith_status saver_check(const saver *s) {
     return PITH_OK;
 }
 
+/* Weights come last: their table is known when all others were written. */
 static pith_status make_sections(saver *s) {
     PITH_TRY(saver_check(s));
     PITH_TRY(pith__constant_spans_begin(&s->weights, &s->arena, s->err));
@@ -165,6 +170,7 @@ static pith_status make_sections(saver *s) {
     return pith__constant_spans_end(&s->sections[s->count++], &s->weights, s->err);
 }
 
+/* The account counts what the sections take in memory, within the limit of the first model. */
 static pith_status write_models(const pith_model *const *models, size_t count,
                                 pith__write_fn *write, void *user, pith_error *err) {
     saver s = { .models = models, .model_count = count, .err = err };
@@ -177,6 +183,7 @@ static pith_status write_models(const pith_model *const *models, size_t count,
     return pith__account_explain(&models[0]->account, status, err);
 }
 
+/* The networks of a detector are opened like models of their own, and become routes. */
 static pith_status write_cascade(const pith_model *m, pith__write_fn *write, void *user,
                                  pith_error *err) {
     const pith__cascade_part *cascades = pith__part_find("cascades");
@@ -191,6 +198,7 @@ static pith_status write_cascade(const pith_model *m, pith__write_fn *write, voi
     return status;
 }
 
+/* A detector's networks take the place of routes, so it cannot be one of several models. */
 pith_status pith__model_write(const pith_model *const *models, size_t count, pith__write_fn *write,
                               void *user, pith_error *err) {
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
@@ -214,6 +222,7 @@ pith_status pith__model_verify_file(const char *path, pith_error *err) {
 
 /* ---- loading ---- */
 
+/* Types of inner values are not in the file; they are inferred again. */
 pith_status pith__model_load_graph(pith__graph **graph, pith_model *m, pith__section kind,
                                    const pith__constant_spans_in *weights, pith_error *err) {
     pith__bytes_in in = { .bytes = m->compiled.sections[kind],
@@ -232,6 +241,9 @@ static pith_status load_detector(pith_model *m, pith_error *err) {
     return cascades->load(m, err);
 }
 
+/* Header and table first, then weights, graph and settings; the order is that in which they need
+ * each other. What the caller asked for is compared with what the file was made with: precision and
+ * level cannot change any more. */
 pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
     pith__constant_spans_in weights;
     if ((uintptr_t)file.data % PITH_COMPILED_ALIGNMENT) { /* of a host that did not know better */

@@ -105,6 +105,8 @@ static void hf_tasks_check_left_out(pith__hf_builder *b, const pith_str *classes
     }
 }
 
+/* Outputs of tasks stand behind last_hidden_state. A task whose weights are missing adds nothing;
+ * one that this build lacks is an error, see hf_tasks_check_left_out. */
 void pith__hf_add_tasks(pith__hf_builder *b, pith__value *x) {
     int64_t count;
     const pith_str *classes = pith__hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
@@ -139,6 +141,8 @@ bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix
     return !b->status && pith__weights_find(b->weights, full);
 }
 
+/* Only a model_type of the list can have the task: the same tensor names mean other things in other
+ * architectures. */
 const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b,
                                                const pith__hf_task_layers *list, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -158,6 +162,8 @@ static pith_str hf_tasks_go_to(pith__hf_builder *b, const char *name, bool insid
     return prefix;
 }
 
+/* The activation of the task, which may differ from that of the network. A copy of the config
+ * carries it to pith__hf_activate. */
 static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_layers *t,
                                       pith__value *x) {
     const pith__hf_config *config = b->config;
@@ -170,6 +176,7 @@ static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_l
     return x;
 }
 
+/* norm(act(dense(x))), each if the layers have it. */
 pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t,
                                      pith__value *x, int64_t width) {
     const pith__hf_config *c = b->config;
@@ -190,6 +197,7 @@ pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_la
     return x;
 }
 
+/* The number of labels is that of the matrix' rows; config.json may name fewer or more. */
 pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t,
                                     pith__value *x) {
     pith_str name, prefix = hf_tasks_go_to(b, t->out, false);
@@ -205,6 +213,8 @@ pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_lay
     return y;
 }
 
+/* ArgMax over position times mask finds the last real token wherever the padding is. Source:
+ * GenericForSequenceClassification of transformers' modeling_layers. */
 pith__value *pith__hf_task_last(pith__hf_builder *b, pith__value *x, bool skips_pad) {
     pith__value *ids = b->graph->inputs[0], *mask = b->graph->inputs[1];
     pith__hf_go_to(b, "pooling");

@@ -44,6 +44,8 @@ static pith__value *answer_table(pith__hf_builder *b) {
     return table;
 }
 
+/* Only two rows of lm_head are needed of a vocabulary of a hundred thousand; their difference is
+ * one row, so a score is one product per text. */
 static pith__value *task_causal_answer(pith__hf_builder *b, pith__value *x) {
     const pith__rerank_prompt *rerank = b->config->rerank;
     if (!rerank) return NULL;

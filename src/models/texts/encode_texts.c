@@ -179,6 +179,8 @@ static pith_str encoding_token(const void *tokenizer, int32_t id, bool *special)
     return pith__tokenizer_token(tokenizer, id);
 }
 
+/* All three requests are filled in, and encoding_run takes the one that fits the model. Frame
+ * tokens have no weight, whatever tokenizer the model has; BGE-M3 leaves out the same ones. */
 static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 },
                                        { "<unk>", 5 }, { "[CLS]", 5 }, { "[SEP]", 5 },
@@ -268,6 +270,8 @@ static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error
     return encoding_join_prompt(c, marker, c->frame.marker >= 0 ? rest : marker, err);
 }
 
+/* A marker is one token, as ColBERT has it. PyLate's markers may be text that the vocabulary lacks.
+ */
 static pith_status encoding_find_marker(encoding *c, pith_error *err) {
     const pith__late_interaction *late = &c->m->late;
     const pith_str marker = late->markers[c->options.role];
@@ -278,6 +282,8 @@ static pith_status encoding_find_marker(encoding *c, pith_error *err) {
     return encoding_named(&c->frame.marker, c, marker, "marker of its role", err);
 }
 
+/* Late interaction frames texts by their role: a marker, a length, and for queries a filling with
+ * mask tokens. Such texts are of no use to other heads, so a call has only these vectors then. */
 static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
     const pith__late_interaction *late = &c->m->late;
     const int role = c->options.role;
@@ -302,6 +308,7 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
                       "in a call of their own");
 }
 
+/* Sorted, so that the head can search; the list of the model is shared and stays as it is. */
 static pith_status encoding_keep_ids(encoding *c, const pith__late_interaction *late,
                                      pith_error *err) {
     int32_t *ids = pith__arena_array(&c->arena, late->kept_count, sizeof *ids);
@@ -363,6 +370,8 @@ static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     return PITH_OK;
 }
 
+/* Options are checked before any text runs, and heads are found here, so that a kind that the model
+ * does not have is an error for an empty call too. */
 static pith_status encoding_options(encoding *c, const pith_encode_options *given,
                                     pith_error *err) {
     c->options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
@@ -409,6 +418,8 @@ static pith_status encoding_check_room(const encoding *c, const encoding_array *
                       a->name, count, a->memory ? a->room : 0);
 }
 
+/* An array of the result: in the caller's memory, if there is room, or in a block of its own that
+ * lives as long as the result. */
 static pith_status encoding_block(void **block, encoding *c, const encoding_array *a, size_t count,
                                   size_t item_bytes, pith_error *err) {
     size_t bytes;
@@ -431,6 +442,8 @@ static void encoding_sparse_arrays(encoding_array arrays[3], const encoding *c) 
     arrays[2] = (encoding_array){ "sparse.values", m->values, m->value_room };
 }
 
+/* The caller's memory for one of the two kinds of token vectors, with the names that messages use.
+ */
 static void encoding_token_arrays(encoding_array arrays[3], const encoding *c, int kind) {
     static const char *const names[2][3] = { { "multi_vector.offsets", "multi_vector.ids",
                                                "multi_vector.vectors" },
@@ -469,6 +482,8 @@ static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind,
     return PITH_OK;
 }
 
+/* Pieces were made by threads in any order; here they become one array with offsets, in the order
+ * of the texts. */
 static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     pith_sparse_rows *rows = &c->box->encoded.sparse;
     const size_t items = pith__collected_items(&c->collected[SPARSE]);
@@ -491,6 +506,7 @@ static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     return PITH_OK;
 }
 
+/* The same for tokens. A piece holds all ids of a text, then all its vectors. */
 static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_rows *rows,
                                            pith_error *err) {
     const size_t items = pith__collected_items(&c->collected[kind]);
@@ -524,6 +540,8 @@ static pith_status encoding_gather(encoding *c, pith_error *err) {
 
 /* ---- the call ---- */
 
+/* Dense vectors have a known size, so the head writes them where they belong, and nothing is
+ * gathered. */
 static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
     void *block;
     c->dense = (pith__dense_request){ .pooling = c->embed.pooling,
@@ -567,6 +585,8 @@ static bool encoding_is_words(const encoding *c) {
            c->options.role == PITH_ROLE_QUERY;
 }
 
+/* One run feeds all heads. Heads that read the same output share it; a query that is filled with
+ * hidden tokens needs a graph with a mask, so it cannot be packed. */
 static pith_status encoding_run(encoding *c, pith_error *err) {
     const void *sparse = &c->sparse;
     if (c->m->modules.sparse.code) sparse = &c->code;
@@ -598,6 +618,7 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
     return pith__encoder_run(view->encoder, &job, uses, use_count, err);
 }
 
+/* The box exists before anything is put into it, so that a failure frees what there is. */
 static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
     const pith_allocator *allocator = c->m->options.allocator;
     PITH_TRY(encoding_options(c, options, err));
