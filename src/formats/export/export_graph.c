@@ -12,14 +12,17 @@
  * VERSION_TABLE. */
 static const struct {
     int32_t opset, ir;
-} written_versions[] = { { 18, 8 },
-                         { 20, 9 },
-                         { 22, 10 },
-                         { 23, 11 },
-                         { 24, 12 },
-                         { 27, 13 },
-                         { PITH_EXPORT_OPSET_MOST, 14 } };
-enum { WRITTEN_VERSIONS = sizeof written_versions / sizeof *written_versions, WRITTEN_DOMAINS = 9 };
+} export_graph_versions[] = { { 18, 8 },
+                              { 20, 9 },
+                              { 22, 10 },
+                              { 23, 11 },
+                              { 24, 12 },
+                              { 27, 13 },
+                              { PITH_EXPORT_OPSET_MOST, 14 } };
+enum {
+    EXPORT_GRAPH_VERSIONS = sizeof export_graph_versions / sizeof *export_graph_versions,
+    EXPORT_GRAPH_DOMAINS = 9
+};
 
 typedef struct export_graph_sinks {
     const pith__onnx_sinks *caller;
@@ -40,7 +43,7 @@ static int export_graph_put_data(void *user, const void *bytes, size_t size) {
 
 /* The domains of a model's nodes, with the versions that they need. */
 typedef struct export_graph_domains {
-    pith__opset list[WRITTEN_DOMAINS];
+    pith__opset list[EXPORT_GRAPH_DOMAINS];
     size_t count;
 } export_graph_domains;
 
@@ -56,9 +59,10 @@ static pith_status export_graph_add_domain(export_graph_domains *d, const pith__
     size_t i = 0;
     if (!node->domain.size || pith__str_is(node->domain, "ai.onnx")) return PITH_OK;
     while (i < d->count && !pith__str_eq(d->list[i].domain, node->domain)) i++;
-    if (i == WRITTEN_DOMAINS)
+    if (i == EXPORT_GRAPH_DOMAINS)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the model has operators of more than %d domains", WRITTEN_DOMAINS - 1);
+                          "the model has operators of more than %d domains",
+                          EXPORT_GRAPH_DOMAINS - 1);
     if (i == d->count)
         d->list[d->count++] =
             (pith__opset){ node->domain, export_graph_own_version(main, node->domain) };
@@ -226,10 +230,11 @@ pith_status pith__export_graph_write(pith__export_graph_report *written, pith_mo
     export_graph_domains domains = { .list = { { PITH_STR(""), form->opset } }, .count = 1 };
     size_t version = 0;
     PITH_TRY(export_graph_find_domains(&domains, model->graph, model->graph, err));
-    while (version + 1 < WRITTEN_VERSIONS && written_versions[version].opset < form->opset)
+    while (version + 1 < EXPORT_GRAPH_VERSIONS &&
+           export_graph_versions[version].opset < form->opset)
         version++;
     pith__onnx_model file = { .graph = model->graph,
-                              .ir_version = written_versions[version].ir,
+                              .ir_version = export_graph_versions[version].ir,
                               .producer = "pith",
                               .producer_version = pith_version(),
                               .opsets = domains.list,

@@ -18,7 +18,7 @@
 #include "models/heads/dense_request.h"
 #include "models/open/open_model.h"
 
-enum { EXPORTED_OPSET_MOST = 25 };
+enum { EXPORT_MODEL_OPSET_MOST = 25 };
 
 typedef struct exported {
     pith_model *m;
@@ -31,9 +31,9 @@ typedef struct exported {
 
 /* What can be told from the options alone. Opsets end where other engines do. */
 static pith_status export_check(const pith_export_options *o, pith_error *err) {
-    if (o->opset && (o->opset < PITH_EXPORT_OPSET_LEAST || o->opset > EXPORTED_OPSET_MOST))
+    if (o->opset && (o->opset < PITH_EXPORT_OPSET_LEAST || o->opset > EXPORT_MODEL_OPSET_MOST))
         return pith__fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset,
-                          PITH_EXPORT_OPSET_LEAST, EXPORTED_OPSET_MOST);
+                          PITH_EXPORT_OPSET_LEAST, EXPORT_MODEL_OPSET_MOST);
     if (o->dtype != PITH_F32 && o->dtype != PITH_F16 && o->dtype != PITH_BF16)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the dtype of an export is f32, f16 or bf16, not %s",
@@ -124,8 +124,8 @@ static pith_status export_rows(const exported *x) {
 
 static pith_status export_narrow(const exported *x) {
     const pith__half_precision_form form = { .dtype = x->o->dtype,
-                                             .opset =
-                                                 x->o->opset ? x->o->opset : EXPORTED_OPSET_MOST };
+                                             .opset = x->o->opset ? x->o->opset
+                                                                  : EXPORT_MODEL_OPSET_MOST };
     if (x->o->dtype == PITH_F32) return PITH_OK;
     PITH_TRY(pith__export_graph_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return export_infer(x);

@@ -17,7 +17,7 @@
 static const struct {
     const char *pass;
     pith__fuse_kind until; /* the first kind that has it; PITH_FUSE_ALL + 1: none */
-} fused_passes[] = {
+} fuse_passes[] = {
     { "widen", PITH_FUSE_ALL + 1 },
     { "gated", PITH_FUSE_ALL + 1 },
     { "precision", PITH_FUSE_ALL + 1 },
@@ -30,15 +30,15 @@ static const struct {
     { "qkv", PITH_FUSE_FAST },
     { "channels_last", PITH_FUSE_ALL + 1 },
 };
-enum { FUSED_PASSES = sizeof fused_passes / sizeof *fused_passes };
+enum { FUSE_PASSES = sizeof fuse_passes / sizeof *fuse_passes };
 
 /* Passes without which an operator is not made; the first is the name that is told. */
 static const struct {
     const char *op, *passes[2];
-} fused_makers[] = { { "Attention", { "attention", "qkv" } },
-                     { "Linear", { "linear", "qkv" } },
-                     { "Rotary", { "rotary", NULL } } };
-enum { FUSED_MAKERS = sizeof fused_makers / sizeof *fused_makers };
+} fuse_makers[] = { { "Attention", { "attention", "qkv" } },
+                    { "Linear", { "linear", "qkv" } },
+                    { "Rotary", { "rotary", NULL } } };
+enum { FUSE_MAKERS = sizeof fuse_makers / sizeof *fuse_makers };
 
 static pith__replace_form fuse_form(const pith__fuse_state *f, int32_t opset) {
     return (pith__replace_form){ .standard = f->kind == PITH_FUSE_STANDARD,
@@ -49,20 +49,20 @@ static pith__replace_form fuse_form(const pith__fuse_state *f, int32_t opset) {
 /* A failed maker takes its helpers with it, such as "qkv" with "attention". */
 static bool fuse_is_out(const pith__fuse_state *f, const char *pass) {
     for (int i = 0; i < f->failures; i++)
-        for (int m = 0; m < FUSED_MAKERS; m++)
-            for (int k = 0; k < 2 && fused_makers[m].passes[k]; k++)
-                if (f->failed[i] == fused_makers[m].passes[0] &&
-                    !strcmp(fused_makers[m].passes[k], pass))
+        for (int m = 0; m < FUSE_MAKERS; m++)
+            for (int k = 0; k < 2 && fuse_makers[m].passes[k]; k++)
+                if (f->failed[i] == fuse_makers[m].passes[0] &&
+                    !strcmp(fuse_makers[m].passes[k], pass))
                     return true;
     return false;
 }
 
 /* Which pass made a node that has no form; NULL: none that can be left out. */
 static const char *fuse_maker_of(const pith__fuse_state *f, const pith__node *node) {
-    for (int m = 0; m < FUSED_MAKERS && node; m++)
-        if (pith__str_is(node->domain, "pith") && pith__str_is(node->op_type, fused_makers[m].op) &&
-            !fuse_is_out(f, fused_makers[m].passes[0]))
-            return fused_makers[m].passes[0];
+    for (int m = 0; m < FUSE_MAKERS && node; m++)
+        if (pith__str_is(node->domain, "pith") && pith__str_is(node->op_type, fuse_makers[m].op) &&
+            !fuse_is_out(f, fuse_makers[m].passes[0]))
+            return fuse_makers[m].passes[0];
     return NULL;
 }
 
@@ -95,14 +95,14 @@ static void fuse_tell_left_out(const pith_model *m, const char *const *without, 
  * the caller opens the model again and comes back, PITH_FUSE_TRIES times at most. */
 pith_status pith__fuse_operators(pith__fuse_state *f, pith_model *model, bool *again,
                                  pith_error *err) {
-    const char *without[FUSED_PASSES];
+    const char *without[FUSE_PASSES];
     size_t count = 0;
     pith_error why = PITH_ERROR_INIT;
     const pith__node *node = NULL;
     const pith__replace_form form = fuse_form(f, 0);
-    for (int i = 0; i < FUSED_PASSES; i++)
-        if (f->kind < fused_passes[i].until || fuse_is_out(f, fused_passes[i].pass))
-            without[count++] = fused_passes[i].pass;
+    for (int i = 0; i < FUSE_PASSES; i++)
+        if (f->kind < fuse_passes[i].until || fuse_is_out(f, fuse_passes[i].pass))
+            without[count++] = fuse_passes[i].pass;
     pith__opt opt = pith__model_optimizer(model, model->graph, err);
     const pith__opt_limits limits = {
         .runs = SIZE_MAX, .without = without, .without_count = count, .to_write = true

@@ -30,14 +30,14 @@ static const pith__opset_rule opset_rule_forms[] = {
 #undef SET
 #undef FORM
 };
-enum { STANDARD_FORMS = sizeof opset_rule_forms / sizeof *opset_rule_forms };
+enum { OPSET_RULES = sizeof opset_rule_forms / sizeof *opset_rule_forms };
 
 /* Values of attributes that came later than the attribute, which the opset's own list in ops/ takes
  * all the same, since exporters write them before. */
 static const struct {
     const char *op, *attr, *value;
     int32_t since;
-} standard_late_values[] = { { "Pad", "mode", "wrap", 19 } };
+} opset_rule_late_values[] = { { "Pad", "mode", "wrap", 19 } };
 
 static int opset_rule_compare(const char *text, pith_str name) {
     const size_t size = strlen(text), least = size < name.size ? size : name.size;
@@ -52,7 +52,7 @@ static int opset_rule_order(const pith__opset_rule *f, pith_str domain, pith_str
 
 const pith__opset_rule *pith__opset_rule_find(pith_str domain, pith_str op, int32_t opset) {
     const bool plain = !domain.size || pith__str_is(domain, "ai.onnx");
-    size_t low = 0, high = STANDARD_FORMS;
+    size_t low = 0, high = OPSET_RULES;
     const pith__opset_rule *found = NULL;
     if (plain) domain = PITH_STR("");
     while (low < high) {
@@ -62,7 +62,7 @@ const pith__opset_rule *pith__opset_rule_find(pith_str domain, pith_str op, int3
         else
             high = middle;
     }
-    for (; low < STANDARD_FORMS && !opset_rule_order(&opset_rule_forms[low], domain, op); low++)
+    for (; low < OPSET_RULES && !opset_rule_order(&opset_rule_forms[low], domain, op); low++)
         if (!plain || opset_rule_forms[low].since <= opset) found = &opset_rule_forms[low];
     return found;
 }
@@ -132,14 +132,14 @@ static bool opset_rule_pool_holds(const pith__node *node, int32_t opset) {
 }
 
 static bool opset_rule_values_hold(const pith__node *node, int32_t opset, char *why, size_t size) {
-    for (size_t i = 0; i < sizeof standard_late_values / sizeof *standard_late_values; i++) {
-        if (opset >= standard_late_values[i].since ||
-            !pith__str_is(node->op_type, standard_late_values[i].op) ||
-            !pith__str_is(pith__node_str(node, standard_late_values[i].attr, ""),
-                          standard_late_values[i].value))
+    for (size_t i = 0; i < sizeof opset_rule_late_values / sizeof *opset_rule_late_values; i++) {
+        if (opset >= opset_rule_late_values[i].since ||
+            !pith__str_is(node->op_type, opset_rule_late_values[i].op) ||
+            !pith__str_is(pith__node_str(node, opset_rule_late_values[i].attr, ""),
+                          opset_rule_late_values[i].value))
             continue;
-        snprintf(why, size, "attribute '%s' = %s", standard_late_values[i].attr,
-                 standard_late_values[i].value);
+        snprintf(why, size, "attribute '%s' = %s", opset_rule_late_values[i].attr,
+                 opset_rule_late_values[i].value);
         return false;
     }
     const bool mod = opset_rule_mod_holds(node, opset);

@@ -200,10 +200,13 @@ void pith__syntax_graph(pith__syntax_parser *t, pith_str name) {
 
 /* ---- functions ---- */
 
+/* What stands behind the colon of a key. */
+typedef enum parse_kind { PARSE_STRING, PARSE_INT, PARSE_OPSETS, PARSE_PAIRS } parse_kind;
+
 typedef struct parse_key {
     const char *word;
     int number;
-    char kind; /* 's' string, 'i' integer, 'o' opsets, 'p' pairs */
+    parse_kind kind;
 } parse_key;
 
 /* <key: value, …> */
@@ -214,20 +217,23 @@ static void parse_header(pith__syntax_parser *t, const parse_key *keys) {
         pith_str word = pith__scan_peek_word(s);
         while (key->word && !pith__str_is(word, key->word)) key++;
         if (!key->word) {
-            pith__scan_expected(s, keys->kind == 'i' ? "ir_version or another field of a model"
-                                                     : "domain or another field of a function");
+            pith__scan_expected(s, keys->kind == PARSE_INT
+                                       ? "ir_version or another field of a model"
+                                       : "domain or another field of a function");
             return;
         }
         pith__scan_word(s);
         pith__scan_need(s, ":");
         switch (key->kind) {
-        case 's':
+        case PARSE_STRING:
             pith__wire_build_bytes(t->out, key->number, pith__scan_string(s, "a string"));
             break;
-        case 'i': pith__wire_build_varint(t->out, key->number, (uint64_t)pith__scan_int(s)); break;
+        case PARSE_INT:
+            pith__wire_build_varint(t->out, key->number, (uint64_t)pith__scan_int(s));
+            break;
         default:
             pith__scan_need(s, "[");
-            pith__syntax_list(t, "]", key->kind == 'o' ? parse_opset : pith__syntax_pair,
+            pith__syntax_list(t, "]", key->kind == PARSE_OPSETS ? parse_opset : pith__syntax_pair,
                               key->number);
         }
     } while (pith__scan_take(s, ',') && !parse_failed(t));
@@ -256,11 +262,11 @@ static void parse_port(pith__syntax_parser *t, int number) {
 /* <domain, opset_import, …> name <attributes> (inputs) => (outputs) <types> { nodes }. Source:
  * OnnxParser::Parse(FunctionProto&) of onnx/defs/parser.cc. */
 static void parse_function(pith__syntax_parser *t) {
-    static const parse_key keys[] = { { "domain", 10, 's' },
-                                      { "opset_import", FUNCTION_OPSETS, 'o' },
-                                      { "doc_string", 8, 's' },
-                                      { "overload", 13, 's' },
-                                      { NULL, 0, 0 } };
+    static const parse_key keys[] = { { "domain", 10, PARSE_STRING },
+                                      { "opset_import", FUNCTION_OPSETS, PARSE_OPSETS },
+                                      { "doc_string", 8, PARSE_STRING },
+                                      { "overload", 13, PARSE_STRING },
+                                      { NULL, 0, PARSE_STRING } };
     pith__syntax_scan *s = &t->scan;
     const size_t place = pith__wire_build_open(t->out, MODEL_FUNCTIONS);
     if (pith__scan_take(s, '<')) parse_header(t, keys);
@@ -277,15 +283,15 @@ static void parse_function(pith__syntax_parser *t) {
 /* <ir_version, opset_import, …> graph functions. Whether what is missing was needed, reading the
  * model says. */
 static void parse_model(pith__syntax_parser *t) {
-    static const parse_key keys[] = { { "ir_version", 1, 'i' },
-                                      { "opset_import", MODEL_OPSETS, 'o' },
-                                      { "producer_name", 2, 's' },
-                                      { "producer_version", 3, 's' },
-                                      { "domain", 4, 's' },
-                                      { "model_version", 5, 'i' },
-                                      { "doc_string", 6, 's' },
-                                      { "metadata_props", MODEL_METADATA, 'p' },
-                                      { NULL, 0, 0 } };
+    static const parse_key keys[] = { { "ir_version", 1, PARSE_INT },
+                                      { "opset_import", MODEL_OPSETS, PARSE_OPSETS },
+                                      { "producer_name", 2, PARSE_STRING },
+                                      { "producer_version", 3, PARSE_STRING },
+                                      { "domain", 4, PARSE_STRING },
+                                      { "model_version", 5, PARSE_INT },
+                                      { "doc_string", 6, PARSE_STRING },
+                                      { "metadata_props", MODEL_METADATA, PARSE_PAIRS },
+                                      { NULL, 0, PARSE_STRING } };
     pith__syntax_scan *s = &t->scan;
     if (pith__scan_take(s, '<')) parse_header(t, keys);
     pith_str name = pith__scan_name(s, "the graph's name");

@@ -98,6 +98,8 @@ static bool compare_differs(const check *c, const pith_tensor *got, const pith_t
     return !(*difference <= c->allowed);
 }
 
+/* Rows of tokens whose mask is zero, in all of its bytes, become zeros in an output [batch,
+ * sequence, …]. */
 static void compare_clear_padding(const check *c, pith_tensor *t, const pith_tensor *inputs) {
     const pith__graph *g = c->reference->graph;
     for (size_t i = 0; i < g->input_count; i++) {
@@ -199,8 +201,8 @@ static bool compare_is_rounding(check *c, const pith_tensor *inputs, const pith_
 
 /* Outputs of the reference and of m for the inputs of a run; *output: the first that differs, -1:
  * none does. Inputs that the reference cannot run tell nothing. */
-static pith_status compare_compare(int *output, double *difference, check *c, const pith_model *m,
-                                   uint64_t run, pith__arena *arena) {
+static pith_status compare_both(int *output, double *difference, check *c, const pith_model *m,
+                                uint64_t run, pith__arena *arena) {
     const pith__graph *g = c->reference->graph;
     pith__executor *a = NULL, *b = NULL;
     pith_error ignored = PITH_ERROR_INIT;
@@ -251,7 +253,7 @@ static pith_status compare_limited(bool *differs, check *c, int level,
     double difference;
     PITH_TRY(compare_open(&m, c, level, limits));
     pith__arena_init(&arena, c->options.allocator);
-    pith_status status = compare_compare(&output, &difference, c, m, run, &arena);
+    pith_status status = compare_both(&output, &difference, c, m, run, &arena);
     *differs = output >= 0;
     pith__arena_free(&arena);
     pith__model_destroy(m);
@@ -456,7 +458,7 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
         if (c->given && pith__is_cancelled(c->given->cancel))
             status = pith__fail(c->err, PITH_ERR_CANCELLED, "cancelled");
         else
-            status = compare_compare(&output, &difference, c, m, run, &arena);
+            status = compare_both(&output, &difference, c, m, run, &arena);
         pith__arena_reset(&arena);
     }
     for (uint64_t i = 0;
@@ -483,6 +485,8 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
     return status;
 }
 
+/* The reference is opened once, at level 0 and in f32. It must be quiet and unchecked, or opening
+ * it would check itself. */
 static pith_status compare_begin(check *c, const pith_open_options *options) {
     c->options = (pith_open_options)PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(c->options, options, c->err);
@@ -521,6 +525,7 @@ static pith_status compare_levels(size_t *findings, check *c) {
     return status;
 }
 
+/* *findings is set only if the work was done; findings themselves are told one by one. */
 pith_status pith__compare_graphs(size_t *findings, const char *path,
                                  const pith_check_options *options, pith_error *err) {
     pith_check_options o = PITH_CHECK_OPTIONS_INIT;

@@ -24,6 +24,7 @@
 
 static pith_str domain_name(pith_str domain) { return domain.size ? domain : PITH_STR("ai.onnx"); }
 
+/* As pith_model_input tells them. */
 static void put_ports(pith__json_out *w, const char *name, const pith_port *ports, size_t count) {
     pith__json_key(w, name);
     pith__json_open(w, "[");
@@ -56,6 +57,7 @@ static void put_left_out(pith__json_out *w) {
     pith__json_close(w, "]");
 }
 
+/* Lines about passes that did something, or about what kept them from it. */
 static void put_report(pith__json_out *w, const char *name, const pith__report *report, bool done) {
     pith__json_key(w, name);
     pith__json_open(w, "[");
@@ -91,6 +93,8 @@ static void put_steps(pith__json_out *w, const pith__plan *plan) {
     pith__json_close(w, "]");
 }
 
+/* Constants that some node reads, packed or not. Bytes are those of their type, also where the
+ * packed form has others. */
 static void put_parameters(pith__json_out *w, const pith__graph *graph) {
     int64_t count = 0, bytes = 0;
     for (size_t i = 0; i < graph->value_count; i++) {
@@ -107,6 +111,7 @@ static void put_parameters(pith__json_out *w, const pith__graph *graph) {
     pith__json_key_int(w, "parameter_bytes", bytes);
 }
 
+/* What a call of pith_embed without options would do. */
 static void put_embedding(pith__json_out *w, const pith_model *m) {
     static const char *const modes[PITH_POOL_MODES] = { "?",        "cls",           "max",
                                                         "mean",     "mean_sqrt_len", "weightedmean",
@@ -142,6 +147,7 @@ static void put_embedding(pith__json_out *w, const pith_model *m) {
     pith__json_close(w, "}");
 }
 
+/* What the small files of the directory decided, each with the file that says so. */
 static void put_decisions(pith__json_out *w, const pith__modules *m) {
     pith__json_key(w, "decisions");
     pith__json_open(w, "[");

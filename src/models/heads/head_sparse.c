@@ -23,6 +23,7 @@ typedef struct sparse_state {
     bool pooled;
 } sparse_state;
 
+/* The kernel is looked up once for all texts of a call. */
 static pith_status sparse_open(const void **state, const pith__head_model *model,
                                const void *request, pith__arena *arena, pith_error *err) {
     sparse_state *s = pith__arena_array(arena, 1, sizeof *s);

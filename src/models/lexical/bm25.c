@@ -20,6 +20,8 @@ enum { BM25_STEMS_KEPT = 1 << 16 };
 
 /* ---- workers ---- */
 
+/* Workers are kept for later calls, because making a stemmer and a table of known words takes
+ * longer than a short text. */
 pith_status pith__bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err) {
     bm25_worker *w = NULL;
     pthread_mutex_lock(&b->lock);
@@ -73,6 +75,8 @@ static pith_status bm25_look_up(bm25_known *known, const pith_bm25 *b, bm25_work
     return PITH_OK;
 }
 
+/* A fast hash of up to 27 bytes, eight at a time. Only the table of known words uses it, so it is
+ * no part of any result. */
 static uint32_t bm25_place(const char *word, size_t size) {
     uint64_t h = size, part = 0;
     for (; size >= sizeof part; size -= sizeof part, word += sizeof part) {
@@ -218,6 +222,7 @@ typedef struct bm25_call {
     pith_error fault;
 } bm25_call;
 
+/* Results go to the arena of the worker, and to one block when all texts are done. */
 static pith_status bm25_text_run(bm25_call *c, bm25_worker *w, pith__arena *arena, size_t text,
                                  pith_error *err) {
     size_t count;
@@ -240,6 +245,8 @@ static void bm25_note(bm25_call *c, size_t text, const pith_error *fault) {
     pthread_mutex_unlock(&c->lock);
 }
 
+/* After a failure only texts before it still run, so that the first one that fails is reported
+ * whatever the threads do. */
 static void bm25_part(void *context, size_t part, int index) {
     bm25_call *c = context;
     const size_t first = part * BM25_TEXTS_PER_PART, left = c->count - first;
@@ -278,6 +285,7 @@ static pith_status bm25_join(pith_bm25_rows *rows, const bm25_call *c, pith_erro
     return PITH_OK;
 }
 
+/* Texts are shared out in parts; each worker index has an arena and at most one worker. */
 static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pith__arena *arena,
                             pith_error *err) {
     c->results = pith__arena_array(arena, c->count, sizeof *c->results);
@@ -299,6 +307,8 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
     return status;
 }
 
+/* The formula is that of fastembed's Bm25: k, b and avg_len are given, not measured, so a text's
+ * vector depends on nothing else. */
 pith_status pith__bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
                               size_t count, int32_t role, int32_t threads, pith_error *err) {
     pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not

@@ -11,10 +11,10 @@
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 
-#define HYBRID_VOCABULARY "minicoil.triplet.model.vocab"
-#define HYBRID_MATRICES "minicoil.triplet.model.npy"
+#define WORD_MODEL_VOCABULARY "minicoil.triplet.model.vocab"
+#define WORD_MODEL_MATRICES "minicoil.triplet.model.npy"
 /* Words without an id have indices behind those of the words, and a gap of one to two steps. */
-enum { HYBRID_STEP = 32000 };
+enum { WORD_MODEL_STEP = 32000 };
 
 /* ---- maps ---- */
 
@@ -41,7 +41,7 @@ static pith_status word_model_map_words(pith__word_model *h, pith__arena *arena,
             return pith__fail_memory(err, h->stem_count);
     }
     const int64_t places = ((int64_t)distinct + 1) * h->size;
-    h->unknown_from = (int32_t)((places / HYBRID_STEP + 2) * HYBRID_STEP);
+    h->unknown_from = (int32_t)((places / WORD_MODEL_STEP + 2) * WORD_MODEL_STEP);
     return PITH_OK;
 }
 
@@ -52,17 +52,17 @@ static pith_status word_model_check_matrices(const pith__word_model *h, pith_str
         pith__mul_overflows(items, (size_t)h->size, &items) ||
         pith__mul_overflows(items, h->dtype == PITH_F32 ? 4 : 2, &total) || matrices.size != total)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_MATRICES
+                          WORD_MODEL_MATRICES
                           ": has %zu bytes behind its header, which its shape does not fit",
                           matrices.size);
-    if (h->rows + 1 > (INT32_MAX - 3 * (int64_t)HYBRID_STEP) / h->size)
+    if (h->rows + 1 > (INT32_MAX - 3 * (int64_t)WORD_MODEL_STEP) / h->size)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_MATRICES
+                          WORD_MODEL_MATRICES
                           ": has so many outputs that 32-bit indices do not suffice");
     if ((int64_t)h->word_count >= h->rows)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_VOCABULARY
-                          ": vocab has %zu words, but " HYBRID_MATRICES
+                          WORD_MODEL_VOCABULARY
+                          ": vocab has %zu words, but " WORD_MODEL_MATRICES
                           " has %lld matrices; it needs one for each word and one more in front",
                           h->word_count, (long long)h->rows);
     return PITH_OK;
@@ -79,7 +79,8 @@ pith_status pith__word_model_complete(pith__word_model *h, pith_str matrices, pi
     PITH_TRY(word_model_check_matrices(h, matrices, err));
     h->matrices = matrices.data;
     pith_status status = word_model_map_words(h, arena, err);
-    return status == PITH_ERR_FORMAT ? pith__fail_at(err, status, HYBRID_VOCABULARY ": ") : status;
+    return status == PITH_ERR_FORMAT ? pith__fail_at(err, status, WORD_MODEL_VOCABULARY ": ")
+                                     : status;
 }
 
 /* ---- lists ---- */
@@ -147,7 +148,7 @@ static pith_status word_model_read_vocabulary(word_model_lists *l, const char *d
     pith__json *j = pith__arena_alloc(arena, sizeof *j);
     pith_str path, text, key;
     if (!j) return pith__fail_memory(err, sizeof *j);
-    PITH_TRY(pith__path_join(&path, arena, dir, PITH_STR(HYBRID_VOCABULARY), err));
+    PITH_TRY(pith__path_join(&path, arena, dir, PITH_STR(WORD_MODEL_VOCABULARY), err));
     PITH_TRY(pith__files_open(&text, files, path.data, err));
     pith__json_init(j, text, path.data, arena, err);
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
@@ -206,7 +207,7 @@ pith_status pith__word_model_read(pith__word_model *h, pith__word_model_kind oth
     bool there;
     word_model_lists lists = { .words = NULL };
     *h = (pith__word_model){ .kind = otherwise };
-    PITH_TRY(pith__file_find(&there, &path, arena, dir, HYBRID_MATRICES, err));
+    PITH_TRY(pith__file_find(&there, &path, arena, dir, WORD_MODEL_MATRICES, err));
     if (there) h->kind = PITH_WORD_MODEL_MINICOIL;
     if (!h->kind) return PITH_OK;
     PITH_TRY(word_model_read_stops(&lists, dir, files, arena, err));

@@ -40,6 +40,7 @@ static void late_text(pith__json *j, const late_file *f, pith_str *text) {
     if (!pith__json_null(j)) *text = pith__json_copy(j, f->arena, pith__json_string(j));
 }
 
+/* A later list replaces an earlier one, as in Python. */
 static void late_words(pith__json *j, late_file *f) {
     pith_str *words = NULL;
     size_t capacity = 0;
@@ -72,6 +73,8 @@ static void late_punctuation(pith__json *j, late_file *f) {
 
 typedef void late_read_fn(pith__json *j, late_file *f);
 
+/* The defaults are those of PyLate's class ColBERT. A file without any of its keys belongs to
+ * another kind of model. */
 static void late_read_pylate(pith__json *j, late_file *f) {
     pith__late_interaction *l = f->late;
     pith_str key;
@@ -107,6 +110,8 @@ static void late_read_pylate(pith__json *j, late_file *f) {
     if (!lists) late_punctuation(j, f);
 }
 
+/* artifact.metadata holds the settings of a training, of which these count. The defaults are those
+ * of ColBERTConfig. */
 static void late_read_colbert(pith__json *j, late_file *f) {
     pith__late_interaction *l = f->late;
     pith_str key;
@@ -134,6 +139,7 @@ static void late_read_colbert(pith__json *j, late_file *f) {
     if (masks) late_punctuation(j, f);
 }
 
+/* The file is optional. Its strings are copied, so it need not stay open. */
 static pith_status late_read_file(bool *there, late_file *f, const char *dir, const char *name,
                                   late_read_fn *read, const pith_allocator *allocator,
                                   pith_error *err) {
@@ -153,6 +159,7 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
     return j.failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
+/* PyLate's file goes before the modules, since its directories have modules.json too. */
 pith_status pith__late_interaction_read(pith__late_interaction *late,
                                         const pith__late_interaction *modules, const char *dir,
                                         const pith_allocator *allocator, pith__arena *arena,
@@ -193,6 +200,7 @@ static pith_str late_token(pith__json *j, const late_file *f) {
     return token;
 }
 
+/* Of both files of a tokenizer, the tokens by which queries are filled up. */
 static void late_read_fillers(pith__json *j, late_file *f) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
@@ -212,6 +220,8 @@ static void late_read_fillers(pith__json *j, late_file *f) {
     }
 }
 
+/* The second file counts only without added_tokens_decoder in the first: newer versions of
+ * transformers write everything there. */
 pith_status pith__late_fillers_read(pith__late_fillers *fillers, const char *dir,
                                     const pith_allocator *allocator, pith__arena *arena,
                                     pith_error *err) {

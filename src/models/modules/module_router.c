@@ -31,6 +31,8 @@ typedef struct module_router {
     bool no_first; /* allow_empty_key is false: the first route is no default */
 } module_router;
 
+/* Both strings are copied, since the file is closed when it has been read. The number is bounded,
+ * because each look-up goes through the list. */
 static void router_add(pith__json *j, pith__module_reader *r, router_pairs *pairs, pith_str key,
                        pith_str value) {
     void *at = pairs->at;
@@ -56,6 +58,8 @@ static void router_read_pairs(pith__json *j, pith__module_reader *r, router_pair
     while (pith__json_next_key(j, &key)) router_add(j, r, pairs, key, pith__json_string(j));
 }
 
+/* A route without a module is kept as an entry with an empty value, so the names of routes are
+ * those entries. */
 static void router_read_structure(pith__json *j, pith__module_reader *r, router_pairs *pairs) {
     pith_str key;
     pith__json_object(j);
@@ -66,6 +70,7 @@ static void router_read_structure(pith__json *j, pith__module_reader *r, router_
     }
 }
 
+/* The arguments of sentence-transformers' class Router. */
 static void router_read_parameters(pith__json *j, pith__module_reader *r, module_router *m) {
     pith_str key;
     pith__json_object(j);
@@ -83,6 +88,8 @@ static void router_read_parameters(pith__json *j, pith__module_reader *r, module
     }
 }
 
+/* `types` maps the name of a module to its class, `structure` a route to the names of its modules.
+ */
 static void router_read_config(pith__json *j, pith__module_reader *r, void *to) {
     module_router *m = to;
     pith_str key;
@@ -121,6 +128,7 @@ static pith_status router_mapped(const pith_str **route, pith__module_reader *r,
     return PITH_OK;
 }
 
+/* The message lists the routes that there are. */
 static pith_status router_fail(pith__module_reader *r, const module_router *m, const char *task) {
     pith_str known = PITH_STR("");
     for (size_t i = 0; i < m->structure.count; i++) {
@@ -160,6 +168,7 @@ static pith_status router_choose(pith_str *route, pith_str *wanted, pith__module
     return PITH_OK;
 }
 
+/* A name that leads nowhere, such as a task that no mapping has, is passed over. */
 static pith_status router_add_name(pith__route_name *names, size_t *count, pith__module_reader *r,
                                    const module_router *m, pith_str name) {
     pith_str route, wanted;
@@ -195,6 +204,7 @@ static pith_status router_list_names(pith__module_reader *r, const module_router
     return PITH_OK;
 }
 
+/* Modules of a route lie in folders below that of the Router, named by their ids. */
 static pith_status router_read_module(pith__module_reader *r, const module_router *m,
                                       pith_str folder, pith_str id) {
     const pith_str *type = router_find(&m->types, id);
@@ -207,6 +217,8 @@ static pith_status router_read_module(pith__module_reader *r, const module_route
     return pith__module_read(r, *type, path);
 }
 
+/* Only the modules of one route are read: the others may have large weights, or be of kinds that
+ * are not supported. Source: class Router of sentence-transformers. */
 static pith_status router_read(pith__module_reader *r, pith_str folder) {
     module_router m = { .no_first = false };
     pith_str route, wanted;

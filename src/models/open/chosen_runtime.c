@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "models/open/reader.h"
 
-#define ENGINE_AUTO "auto"
-#define ENGINE_FOREIGN "ort" /* what "auto" takes for models that Pith cannot run */
+#define RUNTIME_AUTO "auto"
+#define RUNTIME_FOREIGN "ort" /* what "auto" takes for models that Pith cannot run */
 
 /* ---- options ---- */
 
@@ -29,6 +29,7 @@ static pith_status runtime_keep_list(const char *const **list, size_t count, pit
     return PITH_OK;
 }
 
+/* Strings of the caller are copied: the model outlives them, and the report tells them. */
 static pith_status runtime_copy_options(pith_model *m, pith_error *err) {
     static const pith_runtime_options none = PITH_RUNTIME_OPTIONS_INIT;
     pith_runtime_options *o = &m->chosen_runtime.options;
@@ -63,14 +64,15 @@ static pith_status runtime_fall_back(pith_model *m, const pith_error *fault, pit
     return runtime_note(m, fault->message, err);
 }
 
+/* Before the file is read, since a runtime that is not there at all is told first. */
 static pith_status runtime_begin(pith_model *m, pith_error *err) {
     const char *name = m->options.runtime ? m->options.runtime : "builtin";
     pith_error fault = PITH_ERROR_INIT;
     PITH_TRY(runtime_copy_options(m, err));
-    m->chosen_runtime.is_auto = !strcmp(name, ENGINE_AUTO);
+    m->chosen_runtime.is_auto = !strcmp(name, RUNTIME_AUTO);
     m->chosen_runtime.reason = "";
     PITH_TRY(pith__runtime_find(&m->runtime, m->chosen_runtime.is_auto ? NULL : name, err));
-    m->chosen_runtime.requested = m->chosen_runtime.is_auto ? ENGINE_AUTO : m->runtime->name;
+    m->chosen_runtime.requested = m->chosen_runtime.is_auto ? RUNTIME_AUTO : m->runtime->name;
     if (m->runtime->as_written && m->options.precision > PITH_PRECISION_F32)
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
@@ -112,7 +114,7 @@ static pith_status runtime_take_over(pith_model *m, const pith_error *reason, pi
     if (!m->chosen_runtime.is_auto || reason->code != PITH_ERR_UNSUPPORTED ||
         m->options.precision > PITH_PRECISION_F32)
         return pith__fail(err, reason->code, "%s", reason->message);
-    PITH_TRY(pith__runtime_find(&m->runtime, ENGINE_FOREIGN, err));
+    PITH_TRY(pith__runtime_find(&m->runtime, RUNTIME_FOREIGN, err));
     pith_status status = m->runtime->ready(NULL, &m->chosen_runtime.options, &fault);
     if (!status) status = runtime_open_program(m, &fault);
     if (!status) return runtime_note(m, reason->message, err);
@@ -142,6 +144,8 @@ static void runtime_tell_unused(const pith_model *m) {
                             options[i].name, m->runtime->name);
 }
 
+/* A runtime that runs files as they are written needs nothing of Pith's operators, so a graph that
+ * could not be bound is no obstacle for it; of memory that is out, or a damaged file, it is. */
 static pith_status runtime_choose(pith_model *m, pith_status known, const pith_error *reason,
                                   pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
@@ -168,6 +172,7 @@ const pith__chosen_runtime_functions pith__chosen_runtime_all = { .begin = runti
                                                                   .choose = runtime_choose,
                                                                   .rescue = runtime_rescue };
 
+/* What the runtime itself has to say is known once its program is open. */
 pith_status pith__model_report_runtime(pith_runtime_report *report, const pith_model *model,
                                        pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the program is made behind a lock */

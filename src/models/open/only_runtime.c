@@ -8,6 +8,7 @@
 #include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
 
+/* A build with several runtimes goes to chosen_runtime.c from here. */
 pith_status pith__chosen_runtime_begin(pith_model *m, pith_error *err) {
     static const pith_runtime_options none = PITH_RUNTIME_OPTIONS_INIT;
     const char *name = m->options.runtime ? m->options.runtime : "builtin";
@@ -44,6 +45,8 @@ pith_status pith__chosen_runtime_rescue(pith_model *m, pith_status status, pith_
     return runtime_fail(m, status, reason.message, err);
 }
 
+/* Only ONNX files can be handed to another runtime; of these the bytes and, if it is still mapped
+ * from it, the path. Bytes with added outputs have no path. */
 pith__program_source pith__model_program_source(const pith_model *m, const pith__graph *graph) {
     /* counters may change in a model that does not */
     pith__account *account = &((pith_model *)(uintptr_t)m)->account;

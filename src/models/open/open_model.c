@@ -33,6 +33,8 @@ enum { PRESSURE_PERCENT = 80 };
 
 /* ---- opening ---- */
 
+/* In the opposite order of making: what has threads and runners first, the account that counts all
+ * memory last. */
 void pith__model_destroy(pith_model *m) {
     pith_allocator host = m->account.host;
     if (m->close_pictures) m->close_pictures(m);
@@ -76,6 +78,8 @@ static pith_status complete_options(pith_open_options *o, pith_error *err) {
     return PITH_OK;
 }
 
+/* A model without its contents. Options that exclude each other are told here, before a file is
+ * touched. */
 static pith_status create_model(pith_model **model, const pith_open_options *given,
                                 pith_error *err) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
@@ -127,6 +131,8 @@ pith_status pith__model_open_program(pith__program *program, const pith_model *m
     return pith__program_open(program, m->runtime, &source, arena, err);
 }
 
+/* Made on first use: a model that only embeds text runs the program of its packed graph, and never
+ * this one. */
 pith_status pith__model_program(const pith__program **program, const pith_model *model,
                                 pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
@@ -151,6 +157,7 @@ pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, p
                               model->runtime->name);
 }
 
+/* A model with a memory limit runs tight: it gives memory back between runs. */
 pith__executor_options pith__model_executor_options(const pith_model *m) {
     return (pith__executor_options){ .allocator = m->options.allocator,
                                      .log = m->options.log,
@@ -223,6 +230,8 @@ pith__origin pith__origin_memory(pith_str bytes) {
     return (pith__origin){ .open = open_memory, .bytes = bytes };
 }
 
+/* The order of opening: devices and the runtime that was asked for, the file, the graph's passes,
+ * texts, upkeep. Options that point into the caller's memory are dropped at the end. */
 pith_status pith__model_open_limited(pith_model **model, const pith__origin *origin,
                                      const pith_open_options *options,
                                      const pith__opt_limits *limits, pith_error *err) {
@@ -255,6 +264,7 @@ pith_status pith__model_open_limited(pith_model **model, const pith__origin *ori
     return status;
 }
 
+/* The check of passes is a part of its own, since it opens the model several times. */
 pith_status pith__model_make(pith_model **model, pith__origin origin,
                              const pith_open_options *options, pith_error *err) {
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;

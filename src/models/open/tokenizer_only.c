@@ -76,6 +76,8 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
     return PITH_OK;
 }
 
+/* A compiled file has a tokenizer in its sections. Anything else is a directory or a file of a
+ * tokenizer. */
 static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *path,
                              const pith_open_options *options, pith_error *err) {
     pith_str found;
@@ -91,6 +93,8 @@ static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *p
     return status ? pith__fail_at(err, status, "%s: ", found.data) : PITH_OK;
 }
 
+/* The owner has the memory, the files and the tokenizer; it is found again when the tokenizer is
+ * closed. */
 pith_status pith__tokenizer_only_open(pith_tokenizer **tokenizer, const char *path,
                                       const pith_open_options *options, pith_error *err) {
     pith_open_options opened = PITH_OPEN_OPTIONS_INIT;

@@ -100,6 +100,8 @@ static void gram_add_columns(void *context, size_t part, int worker) {
         r->c->add(r->gram + at, r->gram + at, r->sum + at, n1 - n0, 1, 1);
 }
 
+/* x^T x as a matmul of x turned round by x, of which only the upper triangle is computed. Threads
+ * take columns, so each number is summed by one thread, in the order of the rows. */
 static pith_status gram_add_block(gram_run *c, const product *p, const block *b) {
     const int64_t k = p->k;
     adding r = { .c = c, .x = b->x, .m = b->m, .k = k, .gram = p->gram };
@@ -118,6 +120,8 @@ static pith_status gram_add_block(gram_run *c, const product *p, const block *b)
     return PITH_OK;
 }
 
+/* Rows are added when some texts have run and no step runs any more: the sums may use all threads
+ * then. */
 static pith_status gram_add_blocks(gram_run *c) {
     for (size_t i = 0; i < c->job->count; i++) {
         product *p = &c->products[i];
@@ -154,6 +158,7 @@ static pith_status gram_after(void *user) {
     return gram_add_blocks(c);
 }
 
+/* The same texts for every group of matmuls. */
 static pith_status gram_run_texts(gram_run *c) {
     const pith__text_runs runs = { .encoder = c->job->encoder,
                                    .options = &c->options,
@@ -223,7 +228,7 @@ static pith_status gram_round_weights(gram_run *c, size_t at) {
 
 /* ---- all of it ---- */
 
-static size_t gram_gram_bytes(const product *p) {
+static size_t gram_bytes(const product *p) {
     return (size_t)(p->k * pith__factor_stride(p->k)) * sizeof(float);
 }
 
@@ -231,16 +236,17 @@ static size_t gram_gram_bytes(const product *p) {
 static size_t gram_end_of_group(const gram_run *c, size_t first) {
     size_t end = first, bytes = 0;
     do {
-        bytes += gram_gram_bytes(&c->products[end++]);
-    } while (end < c->job->count && bytes + gram_gram_bytes(&c->products[end]) <= GRAM_BYTES);
+        bytes += gram_bytes(&c->products[end++]);
+    } while (end < c->job->count && bytes + gram_bytes(&c->products[end]) <= GRAM_BYTES);
     return end;
 }
 
+/* The texts run once for the whole group; its weights are rounded after that, in order. */
 static pith_status gram_group(gram_run *c, size_t first, size_t end) {
     for (size_t i = first; i < end; i++) {
         product *p = &c->products[i];
-        p->gram = pith__arena_array(&c->arena, gram_gram_bytes(p) / sizeof(float), sizeof(float));
-        if (!p->gram) return gram_out_of_memory(c, gram_gram_bytes(p));
+        p->gram = pith__arena_array(&c->arena, gram_bytes(p) / sizeof(float), sizeof(float));
+        if (!p->gram) return gram_out_of_memory(c, gram_bytes(p));
     }
     PITH_TRY(gram_run_texts(c));
     for (size_t i = first; i < end; i++) {
@@ -250,6 +256,7 @@ static pith_status gram_group(gram_run *c, size_t first, size_t end) {
     return PITH_OK;
 }
 
+/* Progress counts a text once per group. */
 static pith_status gram_all(gram_run *c) {
     c->products = pith__arena_array(&c->arena, c->job->count, sizeof *c->products);
     if (!c->products) return gram_out_of_memory(c, c->job->count * sizeof *c->products);
@@ -265,6 +272,7 @@ static pith_status gram_all(gram_run *c) {
     return PITH_OK;
 }
 
+/* Without texts of the caller, texts are made up from the vocabulary. */
 static pith_status gram_begin(gram_run *c) {
     const pith__isa isa = c->job->isa;
     pith__lacks lacks = { .count = 0 };
@@ -281,6 +289,8 @@ static pith_status gram_begin(gram_run *c) {
     return PITH_OK;
 }
 
+/* Idle runners are ended before, so that all runners have the trace, and after, so that none keeps
+ * it. */
 pith_status pith__gram_matrices_run(const pith__gram_matrices *job, pith_error *err) {
     gram_run c = { .job = job, .options = *job->options, .err = err };
     pith__arena_init(&c.arena, job->allocator);

@@ -36,6 +36,7 @@ typedef struct range_run {
 
 /* ---- watching ---- */
 
+/* Pairs of bins become one, and the outer halves are empty. */
 static void range_double(watched *w) {
     w->reach *= 2;
     for (int i = 0; i < HALF / 2; i++) {
@@ -46,6 +47,8 @@ static void range_double(watched *w) {
     memset(w->bins + BINS - HALF / 2, 0, (size_t)(HALF / 2) * sizeof *w->bins);
 }
 
+/* Two passes: the range must be known before numbers are counted, since a bin's width follows from
+ * it. */
 static bool range_count(watched *w, const float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         if (!isfinite(x[i])) return false;
@@ -86,6 +89,7 @@ static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, i
         memcpy(r->rows + r->row_count++ * k, x + i * rows / take * k, (size_t)k * sizeof *r->rows);
 }
 
+/* Called on the one thread that runs the texts. */
 static void range_listen(void *context, const pith__trace_event *event) {
     range_run *c = context;
     const size_t at =
@@ -146,6 +150,8 @@ static double range_divergence(const uint64_t *magnitudes, int limit) {
     return sum;
 }
 
+/* TensorRT's calibration, as ONNX Runtime's tools have it: of all limits the one whose quantised
+ * histogram diverges least from the real one. */
 static void range_entropy(watched *w) {
     uint64_t magnitudes[HALF];
     double least = INFINITY;
@@ -174,6 +180,7 @@ static void range_settle(watched *w, const pith__input_ranges *job) {
 
 static pith_status range_after(void *user) { return ((const range_run *)user)->status; }
 
+/* When only rows are wanted, texts stop once each matmul that gets any has as many as are kept. */
 static bool range_enough(void *user) {
     const range_run *c = user;
     bool some = false, enough = true;
@@ -185,6 +192,7 @@ static bool range_enough(void *user) {
     return some && enough;
 }
 
+/* As in gram_matrices.c, runners that exist do not know the trace. */
 static pith_status range_texts(range_run *c, pith__arena *scratch) {
     pith_calibrate_options o = *c->job->options;
     if (!o.texts) {
@@ -206,6 +214,7 @@ static pith_status range_texts(range_run *c, pith__arena *scratch) {
     return status;
 }
 
+/* The caller's tensors run through the model's own program, one set after the other. */
 static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     const pith__graph *graph = c->job->program->graph;
     const pith__executor_options how = { .allocator = c->job->allocator };
@@ -225,6 +234,7 @@ static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     return status;
 }
 
+/* Histograms are in scratch memory; only limits and kept rows outlive the call. */
 static pith_status range_begin(range_run *c, pith__input_range *ranges, pith__arena *scratch) {
     c->all = pith__arena_array(scratch, c->job->count + 1, sizeof *c->all);
     if (!c->all) return pith__fail_memory(c->err, c->job->count * sizeof *c->all);

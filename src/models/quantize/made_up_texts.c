@@ -81,6 +81,8 @@ static bool made_up_texts_read_piece(piece *p, pith_str token, marks m, pith__ar
     return p->script != 0;
 }
 
+/* By script, pieces that begin a word first, then by id: the order of frequency in most
+ * vocabularies. */
 static int by_script(const void *x, const void *y) {
     const piece *a = x, *b = y;
     if (a->script != b->script) return a->script < b->script ? -1 : 1;
@@ -88,6 +90,8 @@ static int by_script(const void *x, const void *y) {
     return a->id < b->id ? -1 : 1;
 }
 
+/* How a word's beginning is marked tells the kind of vocabulary: a byte for a blank, U+2581, or
+ * "##" on what goes on. */
 static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokenizer *t,
                                pith__arena *arena, pith_error *err) {
     const int32_t size = pith__tokenizer_vocab_size(t);
@@ -162,6 +166,8 @@ static void made_up_texts_put(writer *w, pith_str s) {
 /* How words of a text are chosen. */
 typedef enum manner { FREQUENT, PLAIN, COMPOUND } manner;
 
+/* Frequent words are drawn by drawing the bound several times, which prefers low ranks. Where
+ * pieces are single letters, words have more of them. */
 static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
     size_t start = made_up_texts_draw(state, s->starts), on = s->count - s->starts;
     int more = 0;
@@ -180,6 +186,7 @@ static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
     return 1 + (more > 0 && on ? more : 0);
 }
 
+/* Room for the longest pieces is taken at once, so that nothing is reallocated. */
 static pith_status made_up_texts_write_text(pith_str *text, const script *s, int length,
                                             uint64_t *state, pith__arena *arena, pith_error *err) {
     size_t longest = 0;

@@ -72,8 +72,8 @@ static pith_status quantize_check_ranges(const float *ranges, size_t dim, pith_e
     return PITH_OK;
 }
 
-static pith_status quantize_quantize_bytes8(uint8_t *rows, const float *vectors, size_t count,
-                                            const quantize_scale *s, pith_error *err) {
+static pith_status quantize_bytes8(uint8_t *rows, const float *vectors, size_t count,
+                                   const quantize_scale *s, pith_error *err) {
     if (s->ranges) PITH_TRY(quantize_check_ranges(s->ranges, s->dim, err));
     for (size_t r = 0; r < count; r++) {
         const size_t bad = quantize_row_bytes8(rows + r * s->dim, vectors + r * s->dim, s);
@@ -99,7 +99,7 @@ pith_status pith__quantize_vectors(void *rows, const float *vectors, size_t coun
                           dim ? "they are more than memory can hold" : "there must be one or more");
     const quantize_scale scale = { o.type == PITH_VECTOR_INT8 ? 0x80 : 0, o.ranges, dim };
     if (o.type == PITH_VECTOR_INT8 || o.type == PITH_VECTOR_UINT8)
-        return quantize_quantize_bytes8(rows, vectors, count, &scale, err);
+        return quantize_bytes8(rows, vectors, count, &scale, err);
     for (size_t r = 0; r < count; r++) {
         char *row = (char *)rows + r * bytes;
         const float *x = vectors + r * dim;

@@ -77,7 +77,7 @@ static void write_chat(pith__bytes_out *out, const pith__chat_form *form) {
     }
 }
 
-static void write_judge(pith__bytes_out *out, const pith__rerank_prompt *j) {
+static void write_rerank(pith__bytes_out *out, const pith__rerank_prompt *j) {
     pith__put_u32(out, j->form);
     pith__put_u32(out, (j->answers ? 1u : 0) | (j->only ? 2u : 0) | (j->keeps_end ? 4u : 0));
     pith__put_u32(out, (uint32_t)j->yes);
@@ -104,7 +104,7 @@ static void write_modules(pith__bytes_out *out, const pith__modules *m,
     pith__put_u32(out, m->weighted);
     pith__put_u32(out, (uint32_t)m->bag.words);
     pith__put_u32(out, m->bag.once);
-    write_judge(out, &m->rerank);
+    write_rerank(out, &m->rerank);
     pith__put_u32(out, m->cuts_characters);
     pith__put_u32(out, (uint32_t)m->truncate_dim);
     pith__put_str(out, m->dropped);
@@ -334,7 +334,7 @@ static void save_read_chat(pith__chat_form *form, pith__bytes_in *in, pith__aren
 }
 
 /* A form that needs a chat template must have one. */
-static void save_read_judge(pith__rerank_prompt *j, pith__bytes_in *in, pith__arena *arena) {
+static void save_read_rerank(pith__rerank_prompt *j, pith__bytes_in *in, pith__arena *arena) {
     j->form = (pith__rerank_form)pith__get_below(in, PITH_RERANK_FORMS, "an unknown form of pairs");
     const uint32_t flags = pith__get_below(in, 8, "unknown settings of a reranker");
     j->answers = flags & 1;
@@ -363,7 +363,7 @@ static void save_read_modules(pith__modules *m, pith__bytes_in *in, pith__arena 
     m->weighted = pith__get_below(in, 2, "a flag other than 0 and 1");
     m->bag.words = (int32_t)pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
     m->bag.once = pith__get_below(in, 2, "a flag other than 0 and 1");
-    save_read_judge(&m->rerank, in, arena);
+    save_read_rerank(&m->rerank, in, arena);
     m->cuts_characters = pith__get_below(in, 2, "a flag other than 0 and 1");
     m->truncate_dim = (int32_t)pith__get_below(in, INT32_MAX, "an impossible length");
     m->dropped = pith__get_str(in);

@@ -35,6 +35,7 @@ struct pith_session {
     bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
+/* One block holds the session and its arrays, whose sizes are fixed by the graph. */
 pith_status pith__model_create_session(pith_session **session, const pith_model *model,
                                        pith_error *err) {
     const pith__program *program;
@@ -94,6 +95,8 @@ static pith_status find_input(size_t *p, const pith_model *m, const char *name, 
                       list_ports(list, sizeof list, m->inputs, wanted, NULL));
 }
 
+/* The caller's memory must hold what the shape says before anything reads it. A shape that differs
+ * from the declared one is a warning, or an error with strict shapes. */
 static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, pith_error *err) {
     const pith_port *port = &s->model->inputs[p];
     char list[700];
@@ -115,6 +118,7 @@ static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, 
     return pith__model_check_input(s->model, p, t, &s->warned[p], err);
 }
 
+/* Inputs that were given go before those that were bound, which go before defaults. */
 static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs,
                                size_t count, pith_error *err) {
     const pith_model *m = s->model;
@@ -199,6 +203,7 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
     return pith__fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
 }
 
+/* Checked completely before the first step runs. */
 pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
                                     const char *const *names, const pith_tensor *inputs,
                                     size_t input_count, const pith_run_options *options,
@@ -228,6 +233,8 @@ pith_status pith__model_bind_session_input(pith_session *s, const char *name,
     return PITH_OK;
 }
 
+/* Memory that is bound to an output is written while the model runs, so it must not overlap that of
+ * another one. A rank of -1 means that the caller takes any shape that fits. */
 static pith_status check_target(const pith_session *s, size_t output, const pith_tensor *t,
                                 pith_error *err) {
     const pith_port *port = &s->model->outputs[output];
@@ -259,6 +266,7 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     return PITH_OK;
 }
 
+/* An output is bound until it is unbound, over any number of runs. */
 pith_status pith__model_bind_session_output(pith_session *s, const char *name,
                                             const pith_tensor *tensor, pith_error *err) {
     const pith_model *m = s->model;

@@ -60,6 +60,7 @@ const char *pith__model_label_name(const pith_model *m, size_t label) {
     return named ? m->labels.names[label].data : "";
 }
 
+/* No prompt: prompts are for embedding. What rerankers put around texts is in the frame. */
 static pith_status scoring_run(float *scores, const pith_model *m, int output,
                                pith_activation activation, const pith_str *texts,
                                const pith_str *pairs, size_t count, const pith__encode_frame *frame,
@@ -94,6 +95,7 @@ static pith_status scoring_options(pith_score_options *o, const pith_score_optio
                       "activation is %d, which is not a PITH_ACTIVATION_* value", o->activation);
 }
 
+/* Without an activation the model's own counts. */
 pith_status pith__model_classify(float *scores, const pith_model *m, const pith_str *texts,
                                  const pith_str *pairs, size_t count,
                                  const pith_score_options *options, pith_error *err) {
@@ -112,9 +114,9 @@ pith_status pith__model_classify(float *scores, const pith_model *m, const pith_
 }
 
 /* A reranker whose texts have words of the model around them, or a prompt. */
-static pith_status scoring_judge(float *scores, const pith_model *m, int output, pith_str query,
-                                 const pith_str *documents, size_t count, pith_score_options *o,
-                                 pith_error *err) {
+static pith_status scoring_reranked(float *scores, const pith_model *m, int output, pith_str query,
+                                    const pith_str *documents, size_t count, pith_score_options *o,
+                                    pith_error *err) {
     pith__score_prompts j;
     pith_status status = pith__score_prompts_begin(&j, m, query, documents, count, o, err);
     if (!status) {
@@ -129,6 +131,7 @@ static pith_status scoring_judge(float *scores, const pith_model *m, int output,
     return status;
 }
 
+/* The query is checked here, since it is put into other texts before the encoder looks at them. */
 pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str query,
                                const pith_str *documents, size_t count,
                                const pith_score_options *options, pith_error *err) {
@@ -149,5 +152,5 @@ pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str quer
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "instruction: only rerankers that are language models take one");
     return pith__account_explain(
-        &m->account, scoring_judge(scores, m, output, query, documents, count, &o, err), err);
+        &m->account, scoring_reranked(scores, m, output, query, documents, count, &o, err), err);
 }

@@ -34,7 +34,7 @@ static const char mxbai_after[] = "<|im_end|>\n<|im_start|>assistant\n";
 
 /* Tokens at which both models cut by default: all of them for Qwen3-Reranker, query and document
  * for mxbai-rerank. */
-enum { JUDGING_LENGTH = 8192 };
+enum { PROMPTS_LENGTH = 8192 };
 
 /* ---- pieces ---- */
 
@@ -86,6 +86,8 @@ static pith_status prompts_frame(pith__score_prompts *j, const pith_model *m, co
 
 /* ---- Qwen3-Reranker ---- */
 
+/* The words around query and document are those of the model card, and are framed as tokens, so
+ * that cutting a text leaves them whole. */
 static pith_status prompts_qwen3(pith__score_prompts *j, const pith_model *m, pith_str query,
                                  const pith_str *documents, size_t count, pith_str instruction,
                                  pith_str *texts, pith_error *err) {
@@ -98,7 +100,7 @@ static pith_status prompts_qwen3(pith__score_prompts *j, const pith_model *m, pi
         texts[i] = prompts_join(&j->arena, parts, sizeof parts / sizeof *parts);
         if (!texts[i].data) return pith__fail_memory(err, documents[i].size);
     }
-    if (!j->max_length) j->max_length = JUDGING_LENGTH;
+    if (!j->max_length) j->max_length = PROMPTS_LENGTH;
     return PITH_OK;
 }
 
@@ -111,7 +113,7 @@ static pith_status prompts_mxbai(pith__score_prompts *j, const pith_model *m, pi
                                  pith_str *texts, pith_error *err) {
     const int32_t positions = m->modules.positions;
     pith_tokens *line = &j->words[2], own = PITH_TOKENS_INIT;
-    int64_t limit = j->max_length ? j->max_length : JUDGING_LENGTH;
+    int64_t limit = j->max_length ? j->max_length : PROMPTS_LENGTH;
     PITH_TRY(prompts_frame(j, m, mxbai_before, mxbai_after, err));
     PITH_TRY(prompts_tokens(line, m, PITH_STR("\n"), 0, err));
     pith_status status = prompts_tokens(&own, m, pith__str_of(mxbai_task), 0, err);
@@ -153,6 +155,7 @@ static bool prompts_is_space(uint32_t c) {
     return pith__char_is_space(c) || (c >= 0x1c && c <= 0x1f);
 }
 
+/* str.strip of Python: white space of Unicode and the separators 1c to 1f. */
 static pith_str prompts_trim(pith_str s) {
     const char *p = s.data, *end = p + s.size, *last = p;
     while (p < end) {
@@ -203,6 +206,8 @@ static pith_status prompts_find_end(pith__score_prompts *j, const pith_model *m,
     return PITH_OK;
 }
 
+/* The template puts query and document into one text. If that is cut, its last tokens become those
+ * that end every text, as sentence-transformers does (restore_suffix). */
 static pith_status prompts_chat(pith__score_prompts *j, const pith_model *m, pith_str query,
                                 const pith_str *documents, size_t count, pith_str instruction,
                                 pith_str *texts, pith_error *err) {
@@ -222,6 +227,8 @@ static pith_status prompts_chat(pith__score_prompts *j, const pith_model *m, pit
 
 /* ---- all of them ---- */
 
+/* As the tokenizer joins pairs; an instruction goes in front of the query, as a prompt of
+ * sentence-transformers does. */
 static pith_status prompts_pairs(pith__score_prompts *j, pith_str query, const pith_str *documents,
                                  size_t count, pith_str instruction, pith_str *texts,
                                  pith_error *err) {

@@ -17,6 +17,8 @@ static bool text_view_needs_part(const pith__text_view *view, const pith_model *
     return pixels && view->output_count == 1 && m->graph->input_count > 1;
 }
 
+/* A view without a packed graph is no failure: it has a reason, and its encoder runs one text at a
+ * time. Only lack of memory and the like are errors. */
 pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model *m,
                                         pith__report *report, pith_error *err) {
     static const int first[] = { 0 };
@@ -65,6 +67,8 @@ static pith_status text_view_make_part(pith__text_view *view, const pith_model *
     return pith__model_open_program(&view->program, m, part, &view->arena, err);
 }
 
+/* A model of texts and pictures has inputs that texts do not fill; a part of its graph is cut out
+ * then, unless the packed graph has done that already. */
 pith_status pith__text_view_make_encoder(pith__text_view *view, const pith_model *m,
                                          pith_error *err) {
     /* a ragged graph has no other outputs */
@@ -103,6 +107,7 @@ static bool text_view_has(const pith__text_view *view, const int *outputs, int c
            !memcmp(view->outputs, outputs, (size_t)count * sizeof *outputs);
 }
 
+/* Made in memory of its own, so that a failure leaves the model as it was. */
 static pith_status text_view_create(pith__text_view **view, const pith_model *m, const int *outputs,
                                     int count, bool packed, pith_error *err) {
     pith__text_view *v = pith__memory_alloc(m->options.allocator, sizeof *v, 64);
@@ -121,6 +126,8 @@ static pith_status text_view_create(pith__text_view **view, const pith_model *m,
     return status;
 }
 
+/* Views are made once and kept. The one of dense vectors is made at open, and is looked at without
+ * the lock. */
 pith_status pith__text_view_get(const pith__text_view **view, const pith_model *model,
                                 const int *outputs, int count, bool packed, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the list is behind the lock */
