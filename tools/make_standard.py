@@ -18,7 +18,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 TARGET = pathlib.Path(__file__).resolve().parents[1] / "src/formats/export/opset_rules.def"
 LEAST, TYPES = 17, 27  # PITH_EXPORT_OPSET_LEAST, PITH_DTYPE_COUNT
-SLOTS = 12  # STANDARD_SLOTS
+SLOTS = 12  # OPSET_RULE_SLOTS
 NUMBERS = {("tensor(%s)" % name.lower()): number for name, number in TensorProto.DataType.items() if number < TYPES}
 NUMBERS.update({"tensor(float8e4m3fn)": 17, "tensor(float8e4m3fnuz)": 18, "tensor(float8e5m2)": 19, "tensor(float8e5m2fnuz)": 20})
 

@@ -7,16 +7,16 @@ const char *pith_bm25_languages(void) { return pith__stemmer_languages; }
 
 pith_status pith_bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *options,
                            pith_error *err) {
-    PITH_ENTRY(pith__lexical_open(bm25, dir, options, err));
+    PITH_ENTRY(pith__bm25_open(bm25, dir, options, err));
 }
 
-void pith_bm25_close(pith_bm25 *bm25) { pith__lexical_close(bm25); }
+void pith_bm25_close(pith_bm25 *bm25) { pith__bm25_close(bm25); }
 
 pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
                              size_t count, int32_t role, int32_t threads, pith_error *err) {
-    PITH_ENTRY(pith__lexical_encode(rows, bm25, texts, count, role, threads, err));
+    PITH_ENTRY(pith__bm25_encode(rows, bm25, texts, count, role, threads, err));
 }
 
 void pith_bm25_rows_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {
-    pith__lexical_free(rows, bm25);
+    pith__bm25_free(rows, bm25);
 }

@@ -3,8 +3,8 @@
 #include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
 #include "models/hub/hub.h"
-#include "models/open/model_runtime.h"
-#include "models/open/open.h"
+#include "models/open/chosen_runtime.h"
+#include "models/open/open_model.h"
 #include "models/save/save_model.h"
 #include "models/texts/embed_texts.h"
 
@@ -45,7 +45,7 @@ size_t pith_model_bytes(const pith_model *model, size_t *peak) {
 
 pith_status pith_model_check_fusions(size_t *findings, const char *path,
                                      const pith_check_options *options, pith_error *err) {
-    PITH_ENTRY(pith__model_check_passes(findings, path, options, err));
+    PITH_ENTRY(pith__compare_graphs(findings, path, options, err));
 }
 
 pith_status pith_model_save(const pith_model *model,
@@ -83,5 +83,5 @@ pith_status pith_model_verify(const char *path, pith_error *err) {
 pith_status pith_model_describe(const pith_model *model, pith_description form,
                                 void (*write)(void *user, const char *text, size_t size),
                                 void *user, pith_error *err) {
-    PITH_ENTRY(pith__model_tell(model, form, write, user, err));
+    PITH_ENTRY(pith__model_describe(model, form, write, user, err));
 }

@@ -1,6 +1,6 @@
 /* api_session.c - the public functions of pith/session.h. */
 #include "api/entry.h"
-#include "formats/onnx/onnx_write.h"
+#include "formats/onnx/value_write.h"
 #include "formats/onnx/value_file.h"
 #include "models/session/session.h"
 

@@ -1,20 +1,20 @@
 /* api_tokens.c - the public functions of pith/tokens.h. */
 #include "api/entry.h"
 #include "models/model.h"
-#include "models/open/open_tokenizer.h"
+#include "models/open/tokenizer_only.h"
 #include "text/token_rows.h"
 #include "text/tokenizer.h"
 
 pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path,
                                 const pith_open_options *options, pith_error *err) {
-    PITH_ENTRY(pith__lone_tokenizer_open(tokenizer, path, options, err));
+    PITH_ENTRY(pith__tokenizer_only_open(tokenizer, path, options, err));
 }
 
-void pith_tokenizer_close(pith_tokenizer *tokenizer) { pith__lone_tokenizer_close(tokenizer); }
+void pith_tokenizer_close(pith_tokenizer *tokenizer) { pith__tokenizer_only_close(tokenizer); }
 
 pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
                                  pith_error *err) {
-    PITH_ENTRY(pith__lone_tokenizer_limit(tokens, tokenizer, path, err));
+    PITH_ENTRY(pith__tokenizer_only_limit(tokens, tokenizer, path, err));
 }
 
 int32_t pith_tokenizer_cuts_left(const pith_tokenizer *tokenizer) {

@@ -12,7 +12,7 @@
 #include "engine/opt/pass.h"
 #include "engine/runtime/runtime.h"
 #include "formats/compiled/compiled.h"
-#include "formats/compiled/weights.h"
+#include "formats/compiled/constant_spans.h"
 #include "models/lexical/word_models.h"
 #include "models/modules/late_interaction.h"
 #include "models/tasks/labels.h"
@@ -26,7 +26,7 @@ typedef struct pith__op_count {
 } pith__op_count;
 
 /* How the model came to its runtime. */
-typedef struct pith__engine {
+typedef struct pith__chosen_runtime {
     pith_runtime_options options; /* in model->arena */
     const char *requested, *reason;
     size_t file_outputs; /* outputs of the graph as it was read; with PITH_OPEN_INNER those of the
@@ -35,13 +35,13 @@ typedef struct pith__engine {
     pith_str inner; /* the file with the outputs of PITH_OPEN_INNER, for a runtime that runs files;
                        data NULL: none */
     bool is_auto, fallback;
-} pith__engine;
+} pith__chosen_runtime;
 
 /* The part of the library that makes a model embed text (open_texts.c); NULL in builds without it.
  */
 typedef struct pith__text_part {
     /* What a compiled file holds besides graph and settings. */
-    pith_status (*load)(pith_model *m, const pith__weights_in *weights, pith_error *err);
+    pith_status (*load)(pith_model *m, const pith__constant_spans_in *weights, pith_error *err);
     /* tokenizer and encoder, when the graph is ready */
     pith_status (*open)(pith_model *m, pith_error *err);
     void (*close)(pith_model *m);
@@ -92,13 +92,13 @@ struct pith_model {
     pith__graph *graph;               /* optimised */
     const pith__runtime *runtime;
     pith__device_list devices;
-    pith__engine engine;
+    pith__chosen_runtime chosen_runtime;
     pith_tokenizer *tokenizer; /* NULL: none */
     pith__modules modules;
     bool modules_read; /* or tried */
     pith__hf_labels labels;
-    pith__hf_late late;
-    pith__hybrid hybrid; /* of BM42 and miniCOIL; kind 0: none */
+    pith__late_interaction late;
+    pith__word_model word_model; /* of BM42 and miniCOIL; kind 0: none */
     const pith__text_part *texts;
     const pith__text_modules_part *text_modules;
     pith__text_view text; /* of the output that dense vectors are made from, if there is one */

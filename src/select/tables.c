@@ -14,7 +14,7 @@
 #include "models/architectures/family.h"
 #include "models/heads/head.h"
 #include "models/modules/module_class.h"
-#include "models/open/model_runtime.h"
+#include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
 #include "models/tasks/task.h"
 #include "tables/sources/table_source.h"
@@ -188,8 +188,9 @@ const pith__runtime *const pith__runtime_table[] = {
 };
 const size_t pith__runtime_table_count =
     sizeof pith__runtime_table / sizeof pith__runtime_table[0] - 1;
-const pith__engine_functions *const pith__engine_used =
-    sizeof pith__runtime_table > 2 * sizeof pith__runtime_table[0] ? &pith__engine_all : NULL;
+const pith__chosen_runtime_functions *const pith__chosen_runtime_used =
+    sizeof pith__runtime_table > 2 * sizeof pith__runtime_table[0] ? &pith__chosen_runtime_all
+                                                                   : NULL;
 
 #define MODULE(name) extern const pith__module_class pith__module_class_##name;
 #define REFUSED(symbol, class_name, reason)                                                        \

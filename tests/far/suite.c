@@ -11,7 +11,7 @@
 
 #include "base/dtype.h"
 #include "far.h"
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "pith/pith.h"
 
 enum { MOST_INPUTS = 256 };
@@ -113,8 +113,8 @@ static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_mo
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (access(path, F_OK)) continue;
         if (pith__files_open(&bytes, files, path, &err) ||
-            pith__onnx_read_tensor(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32,
-                                   files->arena, &err)) {
+            pith__onnx_read_value(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32,
+                                  files->arena, &err)) {
             printf("%s: %s\n", path, err.message);
             exit(1);
         }

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "pith/pith.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

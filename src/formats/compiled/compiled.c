@@ -22,7 +22,7 @@ enum {
     SECTIONS_MAX = 64
 };
 
-static const char magic[] = "\x89PITH\r\n\x1a";
+static const char magic[] = PITH_COMPILED_MAGIC;
 
 static uint64_t compiled_get(const char *p, int bytes) {
     uint64_t x = 0;
@@ -113,6 +113,10 @@ static bool entry_occurs_before(pith_str file, size_t i, const entry *e) {
     return false;
 }
 
+/* The hash of the header and the table is right by now, but anyone can compute it, so the table is
+ * checked as if it were hostile: sections ascend, do not overlap, lie within the file at their
+ * alignment, and no kind occurs twice in a route. Only the sections of route 0 are noted;
+ * pith__compiled_take changes to another route. */
 pith_status pith__compiled_open(pith__compiled *compiled, pith_str file, pith_error *err) {
     size_t count;
     pith__compiled c = { .size = file.size, .file = file, .writer = file.data + WRITER_AT };
@@ -152,6 +156,9 @@ pith_status pith__compiled_take(pith__compiled *c, uint32_t route, pith_error *e
     return PITH_OK;
 }
 
+/* The section "routes" is one list for the whole file: names, each with the number of its route. A
+ * route may have several names. A file without the section has one route, which any name means
+ * here; the caller compares the name with that of the model. */
 pith_status pith__compiled_choose(pith__compiled *c, const char *route, pith_error *err) {
     pith__bytes_in in = { .bytes = c->sections[PITH_SECTION_ROUTES], .what = "routes", .err = err };
     char known[256] = "";
@@ -173,6 +180,7 @@ pith_status pith__compiled_choose(pith__compiled *c, const char *route, pith_err
                       known);
 }
 
+/* The only reader of the hashes of contents: opening must not touch all pages of a large file. */
 pith_status pith__compiled_verify(pith_str file, pith_error *err) {
     pith__compiled c;
     size_t count;
@@ -216,6 +224,7 @@ static pith_status send_zeros(sink *s, uint64_t size) {
     return PITH_OK;
 }
 
+/* The pieces of a section with zeros between them, where the next one begins at a multiple. */
 static pith_status send_section(sink *s, const pith__section_out *section) {
     uint64_t at = 0;
     for (size_t i = 0; i < section->count; i++) {
@@ -227,6 +236,8 @@ static pith_status send_section(sink *s, const pith__section_out *section) {
     return send_zeros(s, section->size - at);
 }
 
+/* Sections are walked twice: once for their hashes, which the table in front of them holds, and
+ * once to be written. So nothing is kept in memory, and the callback gets the bytes in order. */
 pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
                                  pith__write_fn *write, void *user, pith_error *err) {
     char head[HEADER + SECTIONS_MAX * ENTRY] = { 0 };

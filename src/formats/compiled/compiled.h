@@ -28,6 +28,7 @@
 
 #include "base/memory/memory.h"
 
+#define PITH_COMPILED_MAGIC "\x89PITH\r\n\x1a"
 #define PITH_COMPILED_VERSION 4u
 #define PITH_COMPILED_ALIGNMENT 64u
 #define PITH_COMPILED_PAGE 4096u

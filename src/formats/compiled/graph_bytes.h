@@ -9,16 +9,16 @@
 #define PITH_FORMATS_COMPILED_GRAPH_BYTES_H
 
 #include "engine/plan/plan.h"
-#include "formats/compiled/weights.h"
+#include "formats/compiled/constant_spans.h"
 #include "formats/compiled/wire_bytes.h"
 
 /* plan is the plan of this graph. */
-pith_status pith__graph_write(pith__bytes_out *out, pith__weights_out *weights,
+pith_status pith__graph_write(pith__bytes_out *out, pith__constant_spans_out *weights,
                               const pith__graph *graph, const pith__plan *plan, pith_error *err);
 
 /* Bytes and weights must outlive the graph. Its nodes have no operators yet. */
 pith_status pith__graph_read(pith__graph **graph, pith__bytes_in *in,
-                             const pith__weights_in *weights, pith__arena *arena,
+                             const pith__constant_spans_in *weights, pith__arena *arena,
                              const pith_log *log);
 
 /* ---- parts that other sections have as well ---- */

@@ -8,7 +8,7 @@
 
 typedef struct writer {
     pith__bytes_out *out;
-    pith__weights_out *weights;
+    pith__constant_spans_out *weights;
     pith_error *err;
 } writer;
 
@@ -24,6 +24,7 @@ typedef struct scope {
 
 /* ---- types and tensors ---- */
 
+/* See pith__type_read. The numbers of the kinds are part of the format. */
 void pith__type_write(pith__bytes_out *out, const pith__dims *dims, const pith__type *type) {
     enum { UNKNOWN, NUMBER, SYMBOL };
     pith__put_u32(out, (uint32_t)type->dtype);
@@ -31,14 +32,16 @@ void pith__type_write(pith__bytes_out *out, const pith__dims *dims, const pith__
     pith__put_u32(out, (uint32_t)(type->rank + 1));
     for (int i = 0; i < type->rank; i++) {
         int32_t symbol = pith__dim_symbol_index(dims, type->dims[i]);
-        pith__put_u32(out, pith__dim_known(type->dims[i]) ? NUMBER
-                           : symbol >= 0                  ? SYMBOL
-                                                          : UNKNOWN);
-        if (pith__dim_known(type->dims[i])) pith__put_i64(out, type->dims[i]);
+        uint32_t form = symbol >= 0 ? SYMBOL : UNKNOWN;
+        if (pith__dim_known(type->dims[i])) form = NUMBER;
+        pith__put_u32(out, form);
+        if (form == NUMBER) pith__put_i64(out, type->dims[i]);
         if (symbol >= 0) pith__put_str(out, pith__dims_symbol_name(dims, symbol));
     }
 }
 
+/* Shape first, then the contents: strings and items of sequences where they are, numbers as a span
+ * of the section "weights", which stores equal ones once. */
 static pith_status write_tensor(writer *w, const pith_tensor *t) {
     uint32_t number;
     pith__put_u32(w->out, (uint32_t)t->dtype);
@@ -52,7 +55,7 @@ static pith_status write_tensor(writer *w, const pith_tensor *t) {
         const pith_tensor *items = t->data;
         for (int64_t i = 0; i < t->dims[0]; i++) PITH_TRY(write_tensor(w, &items[i]));
     } else if (t->dtype != PITH_NONE) {
-        PITH_TRY(pith__weights_add(&number, w->weights, t->data, t->bytes, w->err));
+        PITH_TRY(pith__constant_spans_add(&number, w->weights, t->data, t->bytes, w->err));
         pith__put_u32(w->out, number);
     }
     return PITH_OK;
@@ -60,6 +63,8 @@ static pith_status write_tensor(writer *w, const pith_tensor *t) {
 
 /* ---- values ---- */
 
+/* Whether all readers of the constant have it packed, so that the plain contents need not be in the
+ * file. An output of the graph is read by the caller, who wants it plain. */
 static bool is_packed(const scope *s, const pith__value *v) {
     if (v->kind == PITH_VALUE_PACKED) return true;
     return v->kind == PITH_VALUE_CONST && v->user_count && !v->output_uses &&
@@ -67,7 +72,8 @@ static bool is_packed(const scope *s, const pith__value *v) {
 }
 
 static void count_packed_uses(scope *s) {
-    for (size_t i = 0; s->plan && i < s->plan->packed_count; i++) {
+    if (!s->plan) return;
+    for (size_t i = 0; i < s->plan->packed_count; i++) {
         const pith__packed_step *step = &s->plan->packed[i];
         for (int n = 0; n < step->node->input_count && n < 32; n++)
             if (step->pack.inputs >> n & 1) s->packed_uses[step->node->inputs[n]->id]++;
@@ -92,6 +98,8 @@ static void number_values(scope *s) {
     for (size_t i = 0; i < g->output_count; i++) use(s, g->outputs[i]);
 }
 
+/* An input of the main graph is written with the type that its file declares: opening a compiled
+ * model checks the caller's shapes as opening the original does. */
 static pith_status write_value(writer *w, const scope *s, const pith__value *v) {
     bool packed = is_packed(s, v);
     pith__put_u32(w->out, packed ? PITH_VALUE_PACKED : v->kind);
@@ -112,15 +120,19 @@ static pith_status write_value(writer *w, const scope *s, const pith__value *v) 
 
 static pith_status write_graph(writer *w, const pith__graph *graph, const pith__plan *plan);
 
+/* The plan of a subgraph, which the step of its node holds; NULL if the node is no step. */
 static const pith__plan *subplan_of(const scope *s, const pith__node *node, pith_str attribute) {
-    for (size_t i = 0; s->plan && i < s->plan->step_count; i++) {
+    if (!s->plan) return NULL;
+    for (size_t i = 0; i < s->plan->step_count; i++) {
         const pith__step *step = &s->plan->steps[i];
-        for (size_t n = 0; step->node == node && n < step->subplan_count; n++)
+        if (step->node != node) continue;
+        for (size_t n = 0; n < step->subplan_count; n++)
             if (pith__str_eq(step->subplans[n].attribute, attribute)) return step->subplans[n].plan;
     }
     return NULL;
 }
 
+/* A single number is written as it is in memory: both are little-endian. */
 static pith_status write_attr(writer *w, const scope *s, const pith__node *node,
                               const pith__attr *attr) {
     char place[256];
@@ -156,6 +168,7 @@ static void write_uses(writer *w, const scope *s, pith__value *const *values, in
         pith__put_u32(w->out, values[i] ? s->number[values[i]->id] : NONE);
 }
 
+/* The plan lists packed constants in the order of its nodes, so one pass over both suffices. */
 static pith_status write_packed(writer *w, const pith__plan *plan, const pith__node *node,
                                 size_t *next) {
     size_t first = *next;
@@ -164,8 +177,8 @@ static pith_status write_packed(writer *w, const pith__plan *plan, const pith__n
     for (size_t i = first; i < *next; i++) {
         uint32_t number;
         pith__put_str(w->out, pith__str_of(plan->packed[i].pack.layout));
-        PITH_TRY(pith__weights_add(&number, w->weights, *plan->packed[i].packed,
-                                   plan->packed[i].pack.bytes, w->err));
+        PITH_TRY(pith__constant_spans_add(&number, w->weights, *plan->packed[i].packed,
+                                          plan->packed[i].pack.bytes, w->err));
         pith__put_u32(w->out, number);
     }
     return PITH_OK;
@@ -189,6 +202,8 @@ static pith_status write_node(writer *w, const scope *s, const pith__node *node,
 
 /* ---- graphs ---- */
 
+/* Values get numbers in the order of use and only if they are used: what passes left unused is not
+ * in the file. */
 static pith_status write_scope(writer *w, scope *s) {
     const pith__graph *g = s->graph;
     size_t next_packed = 0;
@@ -227,7 +242,7 @@ static pith_status write_graph(writer *w, const pith__graph *graph, const pith__
     return status;
 }
 
-pith_status pith__graph_write(pith__bytes_out *out, pith__weights_out *weights,
+pith_status pith__graph_write(pith__bytes_out *out, pith__constant_spans_out *weights,
                               const pith__graph *graph, const pith__plan *plan, pith_error *err) {
     writer w = { out, weights, err };
     pith__put_str(out, graph->producer);

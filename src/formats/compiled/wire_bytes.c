@@ -66,7 +66,8 @@ const void *pith__get_bytes(pith__bytes_in *in, size_t size) {
 static uint64_t get_number(pith__bytes_in *in, size_t size) {
     const unsigned char *p = pith__get_bytes(in, size);
     uint64_t x = 0;
-    for (size_t i = size; p && i-- > 0;) x = x << 8 | p[i];
+    if (p)
+        for (size_t i = size; i-- > 0;) x = x << 8 | p[i];
     return x;
 }
 

@@ -18,7 +18,7 @@ typedef struct converted {
     pith_error *err;
 } converted;
 
-static pith_status converted_print(converted *x, pith_str model) {
+static pith_status convert_print(converted *x, pith_str model) {
     pith__syntax_sink sink = { .write = x->write, .user = x->user };
     PITH_TRY(pith__onnx_print(&sink, model, &x->scratch, x->err));
     x->report.bytes = sink.size;
@@ -32,7 +32,7 @@ static pith_status converted_print(converted *x, pith_str model) {
     return PITH_OK;
 }
 
-static pith_status converted_parse(converted *x, pith_str text) {
+static pith_status convert_parse(converted *x, pith_str text) {
     pith__wire_build model = { .allocator = x->scratch.allocator };
     pith_status status = pith__onnx_parse(&model, text, &x->scratch, x->err);
     if (!status && x->write(x->user, model.bytes, model.size))
@@ -42,14 +42,14 @@ static pith_status converted_parse(converted *x, pith_str text) {
     return status;
 }
 
-static pith_status converted_bytes(converted *x, pith_str bytes) {
+static pith_status convert_bytes(converted *x, pith_str bytes) {
     const int32_t from = pith__onnx_is_text(bytes) ? PITH_CONVERT_TEXT : PITH_CONVERT_ONNX;
     x->report.from = from;
     x->report.to = from == PITH_CONVERT_TEXT ? PITH_CONVERT_ONNX : PITH_CONVERT_TEXT;
     if (x->o.to == from)
         return pith__fail(x->err, PITH_ERR_ARGUMENT, "the file is %s already",
                           from == PITH_CONVERT_TEXT ? "text" : "ONNX, not text,");
-    return from == PITH_CONVERT_TEXT ? converted_parse(x, bytes) : converted_print(x, bytes);
+    return from == PITH_CONVERT_TEXT ? convert_parse(x, bytes) : convert_print(x, bytes);
 }
 
 pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
@@ -72,7 +72,7 @@ pith_status pith__model_write_converted(const char *path, const pith_convert_opt
     const pith_allocator *allocator = x.o.allocator ? x.o.allocator : &pith__allocator_default;
     PITH_TRY(pith__file_open(&file, path, false, allocator, err));
     pith__arena_init(&x.scratch, allocator);
-    pith_status status = converted_bytes(&x, (pith_str){ (const char *)file.data, file.size });
+    pith_status status = convert_bytes(&x, (pith_str){ (const char *)file.data, file.size });
     pith__arena_free(&x.scratch);
     pith__file_close(&file);
     if (status || !report) return status;

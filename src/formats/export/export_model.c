@@ -11,28 +11,29 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "formats/export/fuse_operators.h"
-#include "formats/export/model_graph.h"
+#include "formats/export/export_graph.h"
 #include "formats/export/new_nodes.h"
 #include "formats/export/older_opset.h"
 #include "formats/export/pooling_nodes.h"
-#include "models/heads/dense.h"
-#include "models/open/open.h"
+#include "models/heads/dense_request.h"
+#include "models/open/open_model.h"
 
-enum { EXPORTED_OPSET_MOST = 25 };
+enum { EXPORT_MODEL_OPSET_MOST = 25 };
 
 typedef struct exported {
     pith_model *m;
     const pith_export_options *o;
     int32_t opset;
     pith_export_report *report;
-    pith__fused fused;
+    pith__fuse_state fused;
     pith_error *err;
 } exported;
 
-static pith_status exported_check(const pith_export_options *o, pith_error *err) {
-    if (o->opset && (o->opset < PITH_EXPORT_OPSET_LEAST || o->opset > EXPORTED_OPSET_MOST))
+/* What can be told from the options alone. Opsets end where other engines do. */
+static pith_status export_check(const pith_export_options *o, pith_error *err) {
+    if (o->opset && (o->opset < PITH_EXPORT_OPSET_LEAST || o->opset > EXPORT_MODEL_OPSET_MOST))
         return pith__fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset,
-                          PITH_EXPORT_OPSET_LEAST, EXPORTED_OPSET_MOST);
+                          PITH_EXPORT_OPSET_LEAST, EXPORT_MODEL_OPSET_MOST);
     if (o->dtype != PITH_F32 && o->dtype != PITH_F16 && o->dtype != PITH_BF16)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the dtype of an export is f32, f16 or bf16, not %s",
@@ -41,26 +42,26 @@ static pith_status exported_check(const pith_export_options *o, pith_error *err)
         return pith__fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
     if (!o->pool && (o->dim || o->pooling || o->normalize >= 0))
         return pith__fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
-    return pith__written_check_name(o->data_name, err);
+    return pith__export_graph_check_name(o->data_name, err);
 }
 
-static pith_status exported_infer(const exported *x) {
+static pith_status export_infer(const exported *x) {
     return pith__ops_infer(x->m->graph, false, x->err);
 }
 
 /* ---- outputs ---- */
 
-static pith__value *exported_input(const pith__graph *graph, const char *name) {
+static pith__value *export_input(const pith__graph *graph, const char *name) {
     for (size_t i = 0; i < graph->input_count; i++)
         if (pith__str_is(graph->inputs[i]->name, name)) return graph->inputs[i];
     return NULL;
 }
 
 /* The attention mask; a graph that needs none gets the input. */
-static pith_status exported_mask(pith__value **mask, const exported *x) {
+static pith_status export_mask(pith__value **mask, const exported *x) {
     pith__graph *graph = x->m->graph;
-    const pith__value *ids = exported_input(graph, "input_ids");
-    *mask = exported_input(graph, "attention_mask");
+    const pith__value *ids = export_input(graph, "input_ids");
+    *mask = export_input(graph, "attention_mask");
     if (*mask) return PITH_OK;
     if (!ids)
         return pith__fail(
@@ -77,7 +78,7 @@ static pith_status exported_mask(pith__value **mask, const exported *x) {
 }
 
 /* Modules whose work is not written as nodes. */
-static pith_status exported_check_modules(const exported *x) {
+static pith_status export_check_modules(const exported *x) {
     const pith__modules *s = &x->m->modules;
     bool known = !s->weighted && !s->bag.words && !s->sparse.code;
     for (size_t i = 0; i < s->step_count; i++)
@@ -90,44 +91,48 @@ static pith_status exported_check_modules(const exported *x) {
                       "without pooling (leave out --pool)");
 }
 
-static pith_status exported_pool(const exported *x) {
+/* Appended after the graph was lowered and narrowed: pooling runs in f32, and its nodes are lowered
+ * by themselves. */
+static pith_status export_pool(const exported *x) {
     pith_model *m = x->m;
     const pith_export_options *o = x->o;
     pith__value *mask;
-    pith__export_pool pool = { .modules = &m->modules };
+    pith__pooling_nodes pool = { .modules = &m->modules };
     PITH_TRY(pith__dense_choose(
         &pool.pooling, &pool.normalize, &pool.dim, pith__encoder_model(m->text.encoder, 0),
-        &(pith__dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim }, x->err));
-    PITH_TRY(exported_mask(&mask, x));
-    PITH_TRY(pith__export_append_pool(m->graph, 0, mask, &pool, x->err));
-    PITH_TRY(exported_infer(x));
-    return pith__export_lower(m->graph, x->opset, x->err);
+        &(pith__dense_request){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim },
+        x->err));
+    PITH_TRY(export_mask(&mask, x));
+    PITH_TRY(pith__pooling_nodes_append(m->graph, 0, mask, &pool, x->err));
+    PITH_TRY(export_infer(x));
+    return pith__older_opset(m->graph, x->opset, x->err);
 }
 
 /* The one output that is pooled later. */
-static pith_status exported_rows(const exported *x) {
+static pith_status export_rows(const exported *x) {
     const pith_model *m = x->m;
     if (!m->text.encoder)
         return pith__fail(x->err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                           "there are no vectors of texts to pool: %s", m->no_text.message);
-    PITH_TRY(exported_check_modules(x));
+    PITH_TRY(export_check_modules(x));
     const int output = m->text.outputs[0];
     const pith_str name = pith__graph_output_name(m->graph, (size_t)output);
-    return pith__export_set_outputs(m->graph, &m->graph->outputs[output], &name, 1, x->err);
+    return pith__new_node_outputs(m->graph, &m->graph->outputs[output], &name, 1, x->err);
 }
 
 /* ---- types and operators ---- */
 
-static pith_status exported_narrow(const exported *x) {
-    const pith__narrow_form form = { .dtype = x->o->dtype,
-                                     .opset = x->o->opset ? x->o->opset : EXPORTED_OPSET_MOST };
+static pith_status export_narrow(const exported *x) {
+    const pith__half_precision_form form = { .dtype = x->o->dtype,
+                                             .opset = x->o->opset ? x->o->opset
+                                                                  : EXPORT_MODEL_OPSET_MOST };
     if (x->o->dtype == PITH_F32) return PITH_OK;
-    PITH_TRY(pith__written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
-    return exported_infer(x);
+    PITH_TRY(pith__export_graph_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
+    return export_infer(x);
 }
 
 /* What the file declares of an input, for the one in its place. */
-static pith_status exported_hint(pith__value *given, const pith__value *input, pith_error *err) {
+static pith_status export_hint(pith__value *given, const pith__value *input, pith_error *err) {
     if (!input->hint) return PITH_OK;
     pith__type *hint = pith__arena_alloc(given->graph->arena, sizeof *hint);
     if (!hint) return pith__fail_memory(err, sizeof *hint);
@@ -138,8 +143,8 @@ static pith_status exported_hint(pith__value *given, const pith__value *input, p
 }
 
 /* Nodes that made int32 of the int64 input take the one in its place as it is. */
-static pith_status exported_skip_casts(const pith__value *input, pith__value *given,
-                                       pith_error *err) {
+static pith_status export_skip_casts(const pith__value *input, pith__value *given,
+                                     pith_error *err) {
     for (size_t i = input->user_count; i-- > 0;) {
         pith__node *user = input->users[i].node;
         if (user->domain.size || !pith__str_is(user->op_type, "Cast") ||
@@ -152,26 +157,29 @@ static pith_status exported_skip_casts(const pith__value *input, pith__value *gi
     return PITH_OK;
 }
 
-static pith_status exported_int32_inputs(const exported *x) {
+/* Each int64 input gets an int32 one in its place and a Cast. Graphs that began with a Cast to
+ * int32 read the new input directly. */
+static pith_status export_int32_inputs(const exported *x) {
     pith__graph *graph = x->m->graph;
-    for (size_t i = 0; i < graph->input_count && x->o->int32_inputs; i++) {
-        pith__value *input = graph->inputs[i];
-        if (input->type.dtype != PITH_I64) continue;
-        pith__value *given = pith__graph_add_value(graph, input->name, PITH_VALUE_INPUT);
-        pith__maker m = { graph, graph->first, input->name, PITH_OK, x->err };
-        if (!given) return pith__fail_memory(x->err, 0);
-        given->type = input->type;
-        given->type.dtype = PITH_I32;
-        PITH_TRY(exported_hint(given, input, x->err));
-        PITH_TRY(exported_skip_casts(input, given, x->err));
-        pith__value *wide = pith__make_cast(&m, given, PITH_I64);
-        if (m.status) return m.status;
-        wide->type = input->type;
-        if (pith__value_replace(input, wide)) return pith__fail_memory(x->err, 0);
-        input->name = PITH_STR("");
-        wide->name = PITH_STR("");
-        graph->inputs[i] = given;
-    }
+    if (x->o->int32_inputs)
+        for (size_t i = 0; i < graph->input_count; i++) {
+            pith__value *input = graph->inputs[i];
+            if (input->type.dtype != PITH_I64) continue;
+            pith__value *given = pith__graph_add_value(graph, input->name, PITH_VALUE_INPUT);
+            pith__new_nodes m = { graph, graph->first, input->name, PITH_OK, x->err };
+            if (!given) return pith__fail_memory(x->err, 0);
+            given->type = input->type;
+            given->type.dtype = PITH_I32;
+            PITH_TRY(export_hint(given, input, x->err));
+            PITH_TRY(export_skip_casts(input, given, x->err));
+            pith__value *wide = pith__new_node_cast(&m, given, PITH_I64);
+            if (m.status) return m.status;
+            wide->type = input->type;
+            if (pith__value_replace(input, wide)) return pith__fail_memory(x->err, 0);
+            input->name = PITH_STR("");
+            wide->name = PITH_STR("");
+            graph->inputs[i] = given;
+        }
     if (x->o->int32_inputs) pith__graph_sweep(graph);
     return PITH_OK;
 }
@@ -179,37 +187,38 @@ static pith_status exported_int32_inputs(const exported *x) {
 /* ---- the whole ---- */
 
 /* Sets *again if a pass has to be left out. */
-static pith_status exported_run(exported *x, const pith__onnx_sinks *sinks, bool *again) {
+static pith_status export_run(exported *x, const pith__onnx_sinks *sinks, bool *again) {
     pith__graph *graph = x->m->graph;
     *again = false;
-    PITH_TRY(x->o->pool ? exported_rows(x) : pith__written_own_outputs(x->m->graph, x->err));
-    if (x->o->contrib) PITH_TRY(pith__fused_run(&x->fused, x->m, again, x->err));
+    PITH_TRY(x->o->pool ? export_rows(x) : pith__export_graph_own_outputs(x->m->graph, x->err));
+    if (x->o->contrib) PITH_TRY(pith__fuse_operators(&x->fused, x->m, again, x->err));
     if (*again) return PITH_OK;
-    pith__opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
+    pith__opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, PITH_EXPORT_OPSET_MOST };
     x->opset = x->o->opset;
-    if (!x->opset) PITH_TRY(pith__export_settle(&x->opset, graph, &choice, x->err));
-    PITH_TRY(pith__fused_write_back(&x->fused, graph, x->opset, x->err));
-    PITH_TRY(pith__export_lower(graph, x->opset, x->err));
-    PITH_TRY(exported_infer(x));
-    PITH_TRY(exported_narrow(x));
-    if (x->o->pool) PITH_TRY(exported_pool(x));
-    PITH_TRY(exported_int32_inputs(x));
-    PITH_TRY(exported_infer(x));
+    if (!x->opset) PITH_TRY(pith__older_opset_choose(&x->opset, graph, &choice, x->err));
+    PITH_TRY(pith__fuse_write_back(&x->fused, graph, x->opset, x->err));
+    PITH_TRY(pith__older_opset(graph, x->opset, x->err));
+    PITH_TRY(export_infer(x));
+    PITH_TRY(export_narrow(x));
+    if (x->o->pool) PITH_TRY(export_pool(x));
+    PITH_TRY(export_int32_inputs(x));
+    PITH_TRY(export_infer(x));
     choice.least = x->opset;
-    PITH_TRY(pith__written_settle(&x->opset, x->m, &choice, x->err));
-    PITH_TRY(pith__export_lower_axes(graph, x->opset, x->err));
-    PITH_TRY(pith__written_declare(graph, x->err));
-    const pith__written_form form = { x->opset, x->o->data_name, x->o->data_always != 0 };
-    pith__written w;
-    PITH_TRY(pith__written_write(&w, x->m, &form, sinks, x->err));
+    PITH_TRY(pith__export_graph_settle(&x->opset, x->m, &choice, x->err));
+    PITH_TRY(pith__older_opset_axes(graph, x->opset, x->err));
+    PITH_TRY(pith__export_graph_declare(graph, x->err));
+    const pith__export_graph_form form = { x->opset, x->o->data_name, x->o->data_always != 0 };
+    pith__export_graph_report w;
+    PITH_TRY(pith__export_graph_write(&w, x->m, &form, sinks, x->err));
     x->report->opset = x->opset;
     x->report->model_bytes = w.model_bytes;
     x->report->data_bytes = w.data_bytes;
     x->report->parameters = w.parameters;
-    x->report->fusions = pith__fused_tell(&x->fused, NULL, NULL);
+    x->report->fusions = pith__fuse_tell(&x->fused, NULL, NULL);
     return PITH_OK;
 }
 
+/* The model is opened again for each try, since passes change its graph for good. */
 pith_status pith__model_write_onnx(const char *model, const pith_export_options *options,
                                    const pith__onnx_sinks *sinks, pith_export_report *report,
                                    pith_error *err) {
@@ -217,7 +226,7 @@ pith_status pith__model_write_onnx(const char *model, const pith_export_options 
     pith_export_report own = PITH_EXPORT_REPORT_INIT;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    PITH_TRY(exported_check(&o, err));
+    PITH_TRY(export_check(&o, err));
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
@@ -228,13 +237,13 @@ pith_status pith__model_write_onnx(const char *model, const pith_export_options 
     exported x = { .o = &o,
                    .report = &own,
                    .err = err,
-                   .fused = { .kind = o.contrib ? PITH_FUSED_ALL : PITH_FUSED_STANDARD,
+                   .fused = { .kind = o.contrib ? PITH_FUSE_ALL : PITH_FUSE_STANDARD,
                               .level = 3 } };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
-        status = pith__written_open(&x.m, model, 1, &open, err);
+        status = pith__export_graph_open(&x.m, model, 1, &open, err);
         if (status) return status;
-        status = exported_run(&x, sinks, &again);
+        status = export_run(&x, sinks, &again);
         pith__model_destroy(x.m);
     }
     if (status || !report) return status;

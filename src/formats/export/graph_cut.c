@@ -7,6 +7,8 @@
 #include "base/memory/span_map.h"
 #include "formats/export/new_nodes.h"
 
+/* A value by its name; outputs go first, by the name that callers see. A value of a node that
+ * passes removed has no producer and does not count. */
 static pith__value *cut_find(const pith__graph *graph, const char *name) {
     for (size_t i = 0; i < graph->output_count; i++)
         if (pith__str_is(pith__graph_output_name(graph, i), name)) return graph->outputs[i];
@@ -24,7 +26,9 @@ static pith_status cut_no_value(const char *name, pith_error *err) {
                       "the graph has no value '%s'; 'pith inspect --dot' shows them", name);
 }
 
-static pith_status cut_outputs(pith__graph *graph, const pith__export_part *cut, pith_error *err) {
+/* What the new outputs do not need is swept away. */
+static pith_status cut_outputs(pith__graph *graph, const pith__graph_cut_part *cut,
+                               pith_error *err) {
     pith__value **values = pith__arena_array(graph->arena, cut->output_count, sizeof *values);
     pith_str *names = pith__arena_array(graph->arena, cut->output_count, sizeof *names);
     if (!values || !names) return pith__fail_memory(err, 0);
@@ -38,7 +42,7 @@ static pith_status cut_outputs(pith__graph *graph, const pith__export_part *cut,
                 return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an output",
                                   cut->outputs[i]);
     }
-    return pith__export_set_outputs(graph, values, names, cut->output_count, err);
+    return pith__new_node_outputs(graph, values, names, cut->output_count, err);
 }
 
 /* The input that stands for a value; the value itself, if it is one already. */
@@ -64,7 +68,10 @@ static pith_status cut_input(pith__value **input, pith__graph *graph, const char
     return pith__value_replace(v, *input) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
-static pith_status cut_inputs(pith__graph *graph, const pith__export_part *cut, pith_error *err) {
+/* Each cut value is replaced by an input in all its readers, so what made it is no longer needed
+ * and is swept. Whatever input is needed after that must be among those that were named. */
+static pith_status cut_inputs(pith__graph *graph, const pith__graph_cut_part *cut,
+                              pith_error *err) {
     pith__value **inputs = pith__arena_array(graph->arena, cut->input_count, sizeof *inputs);
     if (!inputs) return pith__fail_memory(err, 0);
     for (size_t i = 0; i < cut->input_count; i++) {
@@ -98,7 +105,7 @@ static void cut_unused_inputs(pith__graph *graph) {
     graph->input_count = count;
 }
 
-pith_status pith__export_cut(pith__graph *graph, const pith__export_part *cut, pith_error *err) {
+pith_status pith__graph_cut(pith__graph *graph, const pith__graph_cut_part *cut, pith_error *err) {
     if (cut->output_count) PITH_TRY(cut_outputs(graph, cut, err));
     if (cut->input_count) return cut_inputs(graph, cut, err);
     if (cut->output_count) cut_unused_inputs(graph);
@@ -112,7 +119,9 @@ static bool cut_is_same(const pith_tensor *a, const pith_tensor *b) {
            !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
-pith_status pith__export_share_constants(size_t *shared, pith__graph *graph, pith_error *err) {
+/* Constants are found by their bytes. Of two with the same bytes and different types the first one
+ * stays the only one that others can share. */
+pith_status pith__graph_cut_share_constants(size_t *shared, pith__graph *graph, pith_error *err) {
     pith__map seen;
     *shared = 0;
     if (pith__map_init(&seen, graph->arena, graph->value_count)) return pith__fail_memory(err, 0);

@@ -53,18 +53,18 @@ static const char *const following_ops[] = {
     "Cast",    "Equal",     "Less",      "LessOrEqual", "Greater",  "GreaterOrEqual"
 };
 
-typedef struct narrow_forms {
+typedef struct half_forms {
     pith__value *wide, *narrow; /* NULL: not made yet */
     bool from_wide;             /* its node computes in f32 */
-} narrow_forms;
+} half_forms;
 
 typedef struct narrower {
     pith__graph *graph;
-    const pith__narrow_form *how;
+    const pith__half_precision_form *how;
     int dtype;
-    narrow_forms *forms; /* by id of the values that the graph had */
+    half_forms *forms; /* by id of the values that the graph had */
     size_t count;
-    pith__narrow_report *report;
+    pith__half_precision_report *report;
     pith_error *err;
 } narrower;
 
@@ -86,7 +86,7 @@ static bool is_f32(const pith__value *v) { return v && v->type.dtype == PITH_F32
 #define BF16_MASK 1e30f
 
 /* A limit stays above 0: something may be divided by it. */
-static uint16_t narrow_number(narrower *n, float x, bool limit, pith_str name) {
+static uint16_t half_number(narrower *n, float x, bool limit, pith_str name) {
     const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
     if (fabsf(x) > most && !isinf(x)) {
         x = copysignf(most, x);
@@ -99,7 +99,7 @@ static uint16_t narrow_number(narrower *n, float x, bool limit, pith_str name) {
 }
 
 /* A number by itself, or numbers that others are compared with or divided by. */
-static bool narrow_is_limit(const pith__value *v) {
+static bool half_is_limit(const pith__value *v) {
     static const char *const ops[] = { "Max", "Min", "Clip" };
     if (v->type.data->bytes == sizeof(float)) return true;
     for (size_t i = 0; i < v->user_count; i++) {
@@ -111,11 +111,13 @@ static bool narrow_is_limit(const pith__value *v) {
     return false;
 }
 
-static pith_status narrow_constant(pith__value **narrow, narrower *n, const pith__value *v) {
+/* Made when the first node asks for it. NaN has no meaning in a weight and would spread without
+ * notice, so it is an error; infinities stay, as masks have them. */
+static pith_status half_constant(pith__value **narrow, narrower *n, const pith__value *v) {
     const pith_tensor *t = v->type.data;
     pith_tensor made = *t;
     const size_t count = t->bytes / sizeof(float);
-    const bool limit = narrow_is_limit(v);
+    const bool limit = half_is_limit(v);
     uint16_t *to = pith__arena_alloc64(n->graph->arena, count * sizeof *to + 1);
     if (!to) return pith__fail_memory(n->err, count * sizeof *to);
     for (size_t i = 0; i < count; i++) {
@@ -126,7 +128,7 @@ static pith_status narrow_constant(pith__value **narrow, narrower *n, const pith
             return pith__fail(n->err, PITH_ERR_ARGUMENT,
                               "constant '" PITH_STR_FMT "' has a NaN at element %zu",
                               PITH_STR_ARG(v->name), i);
-        to[i] = narrow_number(n, x, limit, v->name);
+        to[i] = half_number(n, x, limit, v->name);
     }
     made.data = to;
     made.dtype = n->dtype;
@@ -137,7 +139,7 @@ static pith_status narrow_constant(pith__value **narrow, narrower *n, const pith
 
 /* A number of a mask, such as the least of f32, would become minus infinity in a sum, and rows of
  * those NaN. */
-static pith_status narrow_mask_number(narrower *n, pith__value *v) {
+static pith_status half_mask_number(narrower *n, pith__value *v) {
     const pith_tensor *t = v->type.data;
     float x;
     if (t->bytes != sizeof x) return PITH_OK;
@@ -146,9 +148,9 @@ static pith_status narrow_mask_number(narrower *n, pith__value *v) {
     pith_tensor made = *t;
     float *to = pith__arena_alloc64(n->graph->arena, sizeof *to);
     if (!to) return pith__fail_memory(n->err, sizeof *to);
-    *to = PITH_NARROW_MASK;
+    *to = PITH_HALF_PRECISION_MASK;
     made.data = to;
-    narrow_forms *f = &n->forms[v->id];
+    half_forms *f = &n->forms[v->id];
     f->wide = pith__graph_add_const(n->graph, v->name, &made);
     if (!f->wide) return pith__fail_memory(n->err, 0);
     f->wide->type.dtype = PITH_F32;
@@ -159,15 +161,15 @@ static pith_status narrow_mask_number(narrower *n, pith__value *v) {
 
 /* Sets *form to the value in the type that is wanted; nodes are made before `before` (NULL: at the
  * end). */
-static pith_status narrow_form(pith__value **form, narrower *n, pith__value *v, bool wide,
-                               pith__node *before) {
-    narrow_forms *f = &n->forms[v->id];
+static pith_status half_form(pith__value **form, narrower *n, pith__value *v, bool wide,
+                             pith__node *before) {
+    half_forms *f = &n->forms[v->id];
     pith__value **wanted = wide ? &f->wide : &f->narrow;
     if (!*wanted && !wide && v->kind == PITH_VALUE_CONST) {
-        PITH_TRY(narrow_constant(wanted, n, f->wide ? f->wide : v));
+        PITH_TRY(half_constant(wanted, n, f->wide ? f->wide : v));
     } else if (!*wanted) {
-        pith__maker m = { n->graph, before, v->name, PITH_OK, n->err };
-        *wanted = pith__make_cast(&m, wide ? f->narrow : f->wide, wide ? PITH_F32 : n->dtype);
+        pith__new_nodes m = { n->graph, before, v->name, PITH_OK, n->err };
+        *wanted = pith__new_node_cast(&m, wide ? f->narrow : f->wide, wide ? PITH_F32 : n->dtype);
         if (m.status) return m.status;
         (*wanted)->type = v->type;
         (*wanted)->type.dtype = wide ? PITH_F32 : n->dtype;
@@ -176,27 +178,29 @@ static pith_status narrow_form(pith__value **form, narrower *n, pith__value *v, 
     return PITH_OK;
 }
 
-static bool narrow_is_kept(const narrower *n, const pith__node *node) {
+/* The caller names operators, or parts of node names. */
+static bool half_is_kept(const narrower *n, const pith__node *node) {
     for (size_t i = 0; i < n->how->keep_count; i++) {
         const size_t size = strlen(n->how->keep[i]);
         if (pith__str_is(node->op_type, n->how->keep[i])) return true;
-        for (size_t at = 0; size && at + size <= node->name.size; at++)
-            if (!memcmp(node->name.data + at, n->how->keep[i], size)) return true;
+        if (size)
+            for (size_t at = 0; at + size <= node->name.size; at++)
+                if (!memcmp(node->name.data + at, n->how->keep[i], size)) return true;
     }
     return false;
 }
 
 /* Whether the input may be of the narrow type, by the standard and for Pith. form: of the node's
  * operator. */
-static bool narrow_is_taken(const narrower *n, const pith__standard_form *form,
-                            const pith__node *node, int input) {
+static bool half_is_taken(const narrower *n, const pith__opset_rule *form, const pith__node *node,
+                          int input) {
     return is_f32(node->inputs[input]) &&
-           pith__standard_takes(form, pith__standard_letter(form->inputs, input), n->dtype) &&
+           pith__opset_rule_takes(form, pith__opset_rule_letter(form->inputs, input), n->dtype) &&
            (!node->op || pith__op_takes(node->op, input, n->dtype));
 }
 
 /* A subgraph, or a sequence or optional whose items keep their type. */
-static bool narrow_is_opaque(const pith__node *node) {
+static bool half_is_opaque(const pith__node *node) {
     for (size_t a = 0; a < node->attr_count; a++)
         if (node->attrs[a].kind == PITH_ATTR_GRAPH || node->attrs[a].kind == PITH_ATTR_GRAPHS)
             return true;
@@ -210,42 +214,44 @@ static bool narrow_is_opaque(const pith__node *node) {
 
 /* Whether some output of f32 has the type of an input that may be narrow, or there are none of f32.
  */
-static bool narrow_reaches(const narrower *n, const pith__standard_form *form,
-                           const pith__node *node) {
+static bool half_reaches(const narrower *n, const pith__opset_rule *form, const pith__node *node) {
     bool any = false;
     for (int k = 0; k < node->output_count; k++) {
-        const char letter = pith__standard_letter(form->outputs, k);
+        const char letter = pith__opset_rule_letter(form->outputs, k);
         if (!is_f32(node->outputs[k])) continue;
         any = true;
-        for (int i = 0; letter >= 'a' && i < node->input_count; i++)
-            if (pith__standard_letter(form->inputs, i) == letter &&
-                narrow_is_taken(n, form, node, i))
-                return true;
+        if (letter >= 'a')
+            for (int i = 0; i < node->input_count; i++)
+                if (pith__opset_rule_letter(form->inputs, i) == letter &&
+                    half_is_taken(n, form, node, i))
+                    return true;
     }
     return !any;
 }
 
-static bool narrow_is_wide(const narrower *n, const pith__standard_form *form,
-                           const pith__node *node) {
+/* Whether a node computes in f32. By the standard, the first floating-point input decides; then
+ * come operators that need the range, and nodes the caller keeps. An operator that only passes
+ * values on follows its inputs: casts around it would gain nothing. */
+static bool half_is_wide(const narrower *n, const pith__opset_rule *form, const pith__node *node) {
     size_t inputs = 0, computed = 0, wide = 0;
     if (!form) return true;
     for (int i = 0; i < node->input_count; i++) {
         const pith__value *v = node->inputs[i];
         if (!is_f32(v)) continue;
-        if (!inputs++ && !narrow_is_taken(n, form, node, i)) return true;
+        if (!inputs++ && !half_is_taken(n, form, node, i)) return true;
         if (v->kind == PITH_VALUE_CONST) continue;
         computed++;
         wide += n->forms[v->id].from_wide;
     }
-    if (!inputs || !narrow_reaches(n, form, node) || narrow_is_opaque(node) ||
-        OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node))
+    if (!inputs || !half_reaches(n, form, node) || half_is_opaque(node) ||
+        OP_IS_AMONG(node, wide_ops) || half_is_kept(n, node))
         return true;
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
 
 /* What was declared of a value, with the type that it has now. */
-static pith_status narrow_hint(narrower *n, pith__value *v, const pith__type *declared,
-                               int32_t dtype) {
+static pith_status half_hint(narrower *n, pith__value *v, const pith__type *declared,
+                             int32_t dtype) {
     pith__type *hint = pith__arena_alloc(n->graph->arena, sizeof *hint);
     if (!hint) return pith__fail_memory(n->err, sizeof *hint);
     *hint = *declared;
@@ -254,27 +260,27 @@ static pith_status narrow_hint(narrower *n, pith__value *v, const pith__type *de
     return PITH_OK;
 }
 
-/* Numbers of masks in attributes; see PITH_NARROW_MASK. */
-static pith_status narrow_attrs(narrower *n, pith__node *node) {
+/* Numbers of masks in attributes; see PITH_HALF_PRECISION_MASK. */
+static pith_status half_attrs(narrower *n, pith__node *node) {
     const float given = pith__node_float(node, "mask_filter_value", 0);
     if (!(given < -(n->dtype == PITH_F16 ? F16_MOST : BF16_MASK))) return PITH_OK;
-    return pith__node_set_float(node, "mask_filter_value", PITH_NARROW_MASK)
+    return pith__node_set_float(node, "mask_filter_value", PITH_HALF_PRECISION_MASK)
                ? pith__fail_memory(n->err, 0)
                : PITH_OK;
 }
 
 /* Puts the inputs into their forms. Returns the letters of those that are narrow as bits in
  * *letters. */
-static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith__node *node,
-                                      const pith__standard_form *form, bool wide) {
+static pith_status half_node_inputs(uint32_t *letters, narrower *n, pith__node *node,
+                                    const pith__opset_rule *form, bool wide) {
     *letters = 0;
     for (int i = 0; i < node->input_count; i++) {
         pith__value *v = node->inputs[i], *made;
         if (!is_f32(v) || v->id >= n->count) continue;
-        const bool narrow = !wide && narrow_is_taken(n, form, node, i);
-        const char letter = narrow ? pith__standard_letter(form->inputs, i) : '\0';
+        const bool narrow = !wide && half_is_taken(n, form, node, i);
+        const char letter = narrow ? pith__opset_rule_letter(form->inputs, i) : '\0';
         if (letter >= 'a') *letters |= 1u << (letter - 'a');
-        PITH_TRY(narrow_form(&made, n, v, !narrow, node));
+        PITH_TRY(half_form(&made, n, v, !narrow, node));
         if (made != v && pith__node_set_input(node, i, made)) return pith__fail_memory(n->err, 0);
     }
     return PITH_OK;
@@ -282,7 +288,7 @@ static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith__node
 
 /* The type that a value will have; NULL: it is absent. Until inference runs again, narrow ones say
  * f32. */
-static const pith__type *narrow_type_of(pith__type *type, const narrower *n, const pith__value *v) {
+static const pith__type *half_type_of(pith__type *type, const narrower *n, const pith__value *v) {
     if (!v) return NULL;
     *type = v->type;
     if (v->id < n->count && n->forms[v->id].narrow == v) {
@@ -294,12 +300,12 @@ static const pith__type *narrow_type_of(pith__type *type, const narrower *n, con
 
 /* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith
  * does not run, those of the inputs with the same letter. narrow: bits by output. */
-static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith__node *node,
-                                     const pith__standard_form *form, uint32_t letters) {
+static pith_status half_outputs_of(uint32_t *narrow, narrower *n, const pith__node *node,
+                                   const pith__opset_rule *form, uint32_t letters) {
     *narrow = 0;
     if (!node->op) {
         for (int i = 0; i < node->output_count && i < 32; i++) {
-            const char letter = pith__standard_letter(form->outputs, i);
+            const char letter = pith__opset_rule_letter(form->outputs, i);
             *narrow |= (uint32_t)(letter >= 'a' && letters >> (letter - 'a') & 1) << i;
         }
         return PITH_OK;
@@ -314,7 +320,7 @@ static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith__
         pith__infer c = pith__invoke_infer(node, in, out, &scratch, n->err);
         c.dims = n->graph->dims;
         for (int i = 0; i < node->input_count; i++)
-            in[i] = narrow_type_of(&given[i], n, node->inputs[i]);
+            in[i] = half_type_of(&given[i], n, node->inputs[i]);
         status = pith__op_infer_node(&c);
     }
     for (int i = 0; !status && i < node->output_count && i < 32; i++)
@@ -324,28 +330,28 @@ static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith__
 }
 
 /* An output is narrow if it has the type of an input that is. */
-static pith_status narrow_node(narrower *n, pith__node *node) {
-    const pith__standard_form *form =
-        pith__standard_find(node->domain, node->op_type, n->how->opset);
-    const bool wide = narrow_is_wide(n, form, node);
+static pith_status half_node(narrower *n, pith__node *node) {
+    const pith__opset_rule *form =
+        pith__opset_rule_find(node->domain, node->op_type, n->how->opset);
+    const bool wide = half_is_wide(n, form, node);
     uint32_t letters, outputs = 0;
-    PITH_TRY(narrow_node_inputs(&letters, n, node, form, wide));
-    if (!wide) PITH_TRY(narrow_attrs(n, node));
-    if (!wide) PITH_TRY(narrow_outputs_of(&outputs, n, node, form, letters));
+    PITH_TRY(half_node_inputs(&letters, n, node, form, wide));
+    if (!wide) PITH_TRY(half_attrs(n, node));
+    if (!wide) PITH_TRY(half_outputs_of(&outputs, n, node, form, letters));
     for (int i = 0; i < node->output_count; i++) {
         pith__value *v = node->outputs[i];
         if (!is_f32(v)) continue;
         const bool narrow = i < 32 && outputs >> i & 1;
-        narrow_forms *f = &n->forms[v->id];
+        half_forms *f = &n->forms[v->id];
         *(narrow ? &f->narrow : &f->wide) = v;
         f->from_wide = !narrow;
-        if (narrow && v->hint) PITH_TRY(narrow_hint(n, v, v->hint, n->dtype));
+        if (narrow && v->hint) PITH_TRY(half_hint(n, v, v->hint, n->dtype));
     }
     return PITH_OK;
 }
 
 /* A value that is an output in its other type hands its name on. */
-static pith_status narrow_outputs(narrower *n) {
+static pith_status half_outputs(narrower *n) {
     pith__graph *g = n->graph;
     pith__value **values = pith__arena_array(g->arena, g->output_count + 1, sizeof *values);
     pith_str *names = pith__arena_array(g->arena, g->output_count + 1, sizeof *names);
@@ -355,18 +361,18 @@ static pith_status narrow_outputs(narrower *n) {
         names[i] = pith__graph_output_name(g, i);
         values[i] = v;
         if (!is_f32(v)) continue;
-        PITH_TRY(narrow_form(&values[i], n, v, !n->how->ports, NULL));
+        PITH_TRY(half_form(&values[i], n, v, !n->how->ports, NULL));
         if (values[i] == v) continue;
         v->name = PITH_STR("");
         /* its sizes */
-        if (v->hint) PITH_TRY(narrow_hint(n, values[i], v->hint, values[i]->type.dtype));
+        if (v->hint) PITH_TRY(half_hint(n, values[i], v->hint, values[i]->type.dtype));
     }
-    return pith__export_set_outputs(g, values, names, g->output_count, n->err);
+    return pith__new_node_outputs(g, values, names, g->output_count, n->err);
 }
 
 /* An input of the narrow type takes the place of one of f32; nodes that are wide read a Cast of it.
  */
-static pith_status narrow_input(narrower *n, pith__value **input) {
+static pith_status half_input(narrower *n, pith__value **input) {
     pith__graph *graph = n->graph;
     pith__value *v = *input, *narrow = n->forms[v->id].narrow;
     pith__value *given = pith__graph_add_value(graph, v->name, PITH_VALUE_INPUT);
@@ -378,16 +384,18 @@ static pith_status narrow_input(narrower *n, pith__value **input) {
     hint->dtype = n->dtype;
     given->hint = hint;
     if (narrow && pith__value_replace(narrow, given)) return pith__fail_memory(n->err, 0);
-    pith__maker m = { graph, graph->first, v->name, PITH_OK, n->err };
+    pith__new_nodes m = { graph, graph->first, v->name, PITH_OK, n->err };
     v->name = PITH_STR("");
-    pith__value *wide = pith__make_cast(&m, given, PITH_F32);
+    pith__value *wide = pith__new_node_cast(&m, given, PITH_F32);
     if (m.status) return m.status;
     wide->type = v->type;
     *input = given;
     return pith__value_replace(v, wide) ? pith__fail_memory(n->err, 0) : PITH_OK;
 }
 
-static pith_status narrow_inputs(narrower *n) {
+/* Only with `ports`. A default is a constant of f32 that the file says callers may replace;
+ * changing its type would change what they may give. */
+static pith_status half_inputs(narrower *n) {
     for (size_t i = 0; i < n->graph->input_count; i++) {
         pith__value *v = n->graph->inputs[i];
         if (!is_f32(v)) continue;
@@ -396,14 +404,14 @@ static pith_status narrow_inputs(narrower *n) {
                               "input '" PITH_STR_FMT
                               "' has a default; inputs and outputs have to keep their types",
                               PITH_STR_ARG(v->name));
-        PITH_TRY(narrow_input(n, &n->graph->inputs[i]));
+        PITH_TRY(half_input(n, &n->graph->inputs[i]));
     }
     pith__graph_sweep(n->graph);
     return PITH_OK;
 }
 
-/* Whether all numbers are ones that a Cast rounds as narrow_number does. */
-static bool narrow_casts(const narrower *n, const pith_tensor *t) {
+/* Whether all numbers are ones that a Cast rounds as half_number does. */
+static bool half_casts(const narrower *n, const pith_tensor *t) {
     const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
     for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
         float x;
@@ -415,16 +423,16 @@ static bool narrow_casts(const narrower *n, const pith_tensor *t) {
 
 /* Large constants that are needed in both types are stored as f32 and cast: two of them would be
  * larger than before. */
-static pith_status narrow_store_once(narrower *n) {
+static pith_status half_store_once(narrower *n) {
     enum { WORTH = 1024 };
     for (size_t i = 0; i < n->count; i++) {
         pith__value *v = n->graph->values[i], *narrow = n->forms[i].narrow;
         if (v->kind != PITH_VALUE_CONST || !narrow || !narrow->user_count ||
             n->forms[i].wide != v || !(v->user_count || v->output_uses) ||
-            v->type.data->bytes < WORTH || !narrow_casts(n, v->type.data))
+            v->type.data->bytes < WORTH || !half_casts(n, v->type.data))
             continue;
-        pith__maker m = { n->graph, n->graph->first, v->name, PITH_OK, n->err };
-        pith__value *cast = pith__make_cast(&m, v, n->dtype);
+        pith__new_nodes m = { n->graph, n->graph->first, v->name, PITH_OK, n->err };
+        pith__value *cast = pith__new_node_cast(&m, v, n->dtype);
         if (m.status) return m.status;
         cast->type = narrow->type;
         cast->type.data = NULL;
@@ -433,32 +441,34 @@ static pith_status narrow_store_once(narrower *n) {
     return PITH_OK;
 }
 
-pith_status pith__export_narrow(pith__narrow_report *report, pith__graph *graph,
-                                const pith__narrow_form *form, pith_error *err) {
+/* Nodes are visited in order, so the forms of their inputs are known. Masks are corrected first, in
+ * f32, since both forms are made of the corrected number. */
+pith_status pith__half_precision(pith__half_precision_report *report, pith__graph *graph,
+                                 const pith__half_precision_form *form, pith_error *err) {
     narrower n = { .graph = graph,
                    .how = form,
                    .dtype = form->dtype,
                    .count = graph->value_count,
                    .report = report,
                    .err = err };
-    *report = (pith__narrow_report){ .clamped_in = PITH_STR("") };
+    *report = (pith__half_precision_report){ .clamped_in = PITH_STR("") };
     n.forms = pith__arena_array(graph->arena, n.count + 1, sizeof *n.forms);
     if (!n.forms) return pith__fail_memory(err, n.count * sizeof *n.forms);
     for (size_t i = 0; i < n.count; i++) {
         pith__value *v = graph->values[i];
         if (v->kind == PITH_VALUE_NODE || !is_f32(v)) continue;
         n.forms[i].wide = v;
-        if (v->kind == PITH_VALUE_CONST) PITH_TRY(narrow_mask_number(&n, v));
+        if (v->kind == PITH_VALUE_CONST) PITH_TRY(half_mask_number(&n, v));
     }
     for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
-        PITH_TRY(narrow_node(&n, node));
+        PITH_TRY(half_node(&n, node));
     }
-    PITH_TRY(narrow_outputs(&n));
-    PITH_TRY(narrow_store_once(&n));
+    PITH_TRY(half_outputs(&n));
+    PITH_TRY(half_store_once(&n));
     for (size_t i = 0; i < n.count; i++) { /* inference passes over nodes without operator */
         pith__value *v = graph->values[i];
         if (v->producer && !v->producer->op && n.forms[i].narrow == v) v->type.dtype = n.dtype;
     }
-    return form->ports ? narrow_inputs(&n) : PITH_OK;
+    return form->ports ? half_inputs(&n) : PITH_OK;
 }

@@ -16,94 +16,98 @@
 #include "formats/export/opset_rules.h"
 
 /* Returns what replaces output 0 of the node; nodes are made before it. */
-typedef pith__value *lower_fn(pith__maker *m, pith__node *node);
+typedef pith__value *older_fn(pith__new_nodes *m, pith__node *node);
 
 /* A number of the type of x. */
-static pith__value *lower_number(pith__maker *m, const pith__value *x, float number) {
-    pith__value *v = pith__make_f32(m, number);
+static pith__value *older_number(pith__new_nodes *m, const pith__value *x, float number) {
+    pith__value *v = pith__new_node_f32(m, number);
     const int dtype = x->type.dtype;
-    return dtype == PITH_F32 || dtype == PITH_UNDEFINED ? v : pith__make_cast(m, v, dtype);
+    return dtype == PITH_F32 || dtype == PITH_UNDEFINED ? v : pith__new_node_cast(m, v, dtype);
 }
 
 /* 0.5 x (1 + erf(x / sqrt(2))), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)). */
-static pith__value *lower_gelu(pith__maker *m, pith__node *node) {
+static pith__value *older_gelu(pith__new_nodes *m, pith__node *node) {
     pith__value *x = node->inputs[0], *inner;
     if (pith__str_is(pith__node_str(node, "approximate", "none"), "tanh")) {
-        pith__value *cube = PITH_MAKE(m, "Pow", x, lower_number(m, x, 3.0f));
-        cube = PITH_MAKE(m, "Mul", cube, lower_number(m, x, 0.044715f));
-        inner = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", x, cube),
-                          lower_number(m, x, (float)sqrt(M_2_PI)));
-        inner = PITH_MAKE(m, "Tanh", inner);
+        pith__value *cube = PITH_NEW_NODE(m, "Pow", x, older_number(m, x, 3.0f));
+        cube = PITH_NEW_NODE(m, "Mul", cube, older_number(m, x, 0.044715f));
+        inner = PITH_NEW_NODE(m, "Mul", PITH_NEW_NODE(m, "Add", x, cube),
+                              older_number(m, x, (float)sqrt(M_2_PI)));
+        inner = PITH_NEW_NODE(m, "Tanh", inner);
     } else {
-        inner = PITH_MAKE(m, "Erf", PITH_MAKE(m, "Div", x, lower_number(m, x, (float)M_SQRT2)));
+        inner =
+            PITH_NEW_NODE(m, "Erf", PITH_NEW_NODE(m, "Div", x, older_number(m, x, (float)M_SQRT2)));
     }
-    inner = PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Add", inner, lower_number(m, x, 1.0f)));
-    return PITH_MAKE(m, "Mul", inner, lower_number(m, x, 0.5f));
+    inner = PITH_NEW_NODE(m, "Mul", x, PITH_NEW_NODE(m, "Add", inner, older_number(m, x, 1.0f)));
+    return PITH_NEW_NODE(m, "Mul", inner, older_number(m, x, 0.5f));
 }
 
 /* x / sqrt(mean(x^2) + epsilon) * scale over the last axes. */
-static pith__value *lower_rms_norm(pith__maker *m, pith__node *node) {
+static pith__value *older_rms_norm(pith__new_nodes *m, pith__node *node) {
     pith__value *x = node->inputs[0];
     const int64_t axis = pith__node_int(node, "axis", -1);
     if (axis != -1 && axis != x->type.rank - 1) return NULL;
-    pith__value *mean = PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)),
-                                  pith__make_i64(m, -1));
-    mean = PITH_MAKE(m, "Add", mean, lower_number(m, x, pith__node_float(node, "epsilon", 1e-5f)));
-    pith__value *y = PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), *scale = node->inputs[1];
+    pith__value *mean =
+        PITH_NEW_NODE(m, "ReduceMean", PITH_NEW_NODE(m, "Pow", x, older_number(m, x, 2.0f)),
+                      pith__new_node_i64(m, -1));
+    mean =
+        PITH_NEW_NODE(m, "Add", mean, older_number(m, x, pith__node_float(node, "epsilon", 1e-5f)));
+    pith__value *y = PITH_NEW_NODE(m, "Div", x, PITH_NEW_NODE(m, "Sqrt", mean)),
+                *scale = node->inputs[1];
     if (scale->type.dtype != x->type.dtype && scale->type.dtype != PITH_UNDEFINED)
-        y = pith__make_cast(m, y, scale->type.dtype);
-    return PITH_MAKE(m, "Mul", y, scale);
+        y = pith__new_node_cast(m, y, scale->type.dtype);
+    return PITH_NEW_NODE(m, "Mul", y, scale);
 }
 
-static pith__value *lower_swish(pith__maker *m, pith__node *node) {
+static pith__value *older_swish(pith__new_nodes *m, pith__node *node) {
     pith__value *x = node->inputs[0], *inner = x;
     const float alpha = pith__node_float(node, "alpha", 1.0f);
-    if (alpha != 1.0f) inner = PITH_MAKE(m, "Mul", x, lower_number(m, x, alpha));
-    return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Sigmoid", inner));
+    if (alpha != 1.0f) inner = PITH_NEW_NODE(m, "Mul", x, older_number(m, x, alpha));
+    return PITH_NEW_NODE(m, "Mul", x, PITH_NEW_NODE(m, "Sigmoid", inner));
 }
 
-static pith__value *lower_hard_swish(pith__maker *m, pith__node *node) {
-    pith__value *x = node->inputs[0], *gate = PITH_MAKE(m, "HardSigmoid", x);
-    pith__make_float(m, gate, "alpha", 1.0f / 6.0f);
-    pith__make_float(m, gate, "beta", 0.5f);
-    return PITH_MAKE(m, "Mul", x, gate);
+static pith__value *older_hard_swish(pith__new_nodes *m, pith__node *node) {
+    pith__value *x = node->inputs[0], *gate = PITH_NEW_NODE(m, "HardSigmoid", x);
+    pith__new_node_set_float(m, gate, "alpha", 1.0f / 6.0f);
+    pith__new_node_set_float(m, gate, "beta", 0.5f);
+    return PITH_NEW_NODE(m, "Mul", x, gate);
 }
 
-static pith__value *lower_mish(pith__maker *m, pith__node *node) {
+static pith__value *older_mish(pith__new_nodes *m, pith__node *node) {
     pith__value *x = node->inputs[0];
-    return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Tanh", PITH_MAKE(m, "Softplus", x)));
+    return PITH_NEW_NODE(m, "Mul", x, PITH_NEW_NODE(m, "Tanh", PITH_NEW_NODE(m, "Softplus", x)));
 }
 
 /* Softmax before opset 13 works on all axes from one on, as if they were one. */
-static pith__value *lower_flattened(pith__maker *m, pith__node *node) {
+static pith__value *older_flattened(pith__new_nodes *m, pith__node *node) {
     pith__value *x = node->inputs[0], *y, *shape;
     const int64_t given = pith__node_int(node, "axis", 1),
                   axis = given < 0 ? given + x->type.rank : given;
     const char *name = pith__arena_str(m->graph->arena, node->op_type).data;
     if (x->type.rank < 0 || !name) return NULL;
     if (axis >= x->type.rank - 1) {
-        y = PITH_MAKE(m, name, x);
-        pith__make_int(m, y, "axis", -1);
+        y = PITH_NEW_NODE(m, name, x);
+        pith__new_node_set_int(m, y, "axis", -1);
         return y;
     }
-    y = PITH_MAKE(m, "Flatten", x);
-    pith__make_int(m, y, "axis", axis);
-    y = PITH_MAKE(m, name, y);
-    pith__make_int(m, y, "axis", -1);
-    shape = PITH_MAKE(m, "Shape", x);
-    return PITH_MAKE(m, "Reshape", y, shape);
+    y = PITH_NEW_NODE(m, "Flatten", x);
+    pith__new_node_set_int(m, y, "axis", axis);
+    y = PITH_NEW_NODE(m, name, y);
+    pith__new_node_set_int(m, y, "axis", -1);
+    shape = PITH_NEW_NODE(m, "Shape", x);
+    return PITH_NEW_NODE(m, "Reshape", y, shape);
 }
 
 typedef struct lowering {
     const char *op;
-    lower_fn *lower;
+    older_fn *lower;
 } lowering;
 
 static const lowering lowerings[] = {
-    { "Gelu", lower_gelu },         { "HardSwish", lower_hard_swish },
-    { "Hardmax", lower_flattened }, { "LogSoftmax", lower_flattened },
-    { "Mish", lower_mish },         { "RMSNormalization", lower_rms_norm },
-    { "Softmax", lower_flattened }, { "Swish", lower_swish },
+    { "Gelu", older_gelu },         { "HardSwish", older_hard_swish },
+    { "Hardmax", older_flattened }, { "LogSoftmax", older_flattened },
+    { "Mish", older_mish },         { "RMSNormalization", older_rms_norm },
+    { "Softmax", older_flattened }, { "Swish", older_swish },
 };
 
 /* Reductions have their axes as an input from opset 18 on (ReduceSum from 13), as an attribute
@@ -116,7 +120,7 @@ static bool has_axes_to_lower(const pith__node *node) {
     return axes ? t && t->dtype == PITH_I64 : !pith__node_int(node, "noop_with_empty_axes", 0);
 }
 
-static bool lower_axes(pith__node *node) {
+static bool older_axes(pith__node *node) {
     const pith__value *axes = pith__node_input(node, 1);
     const pith_tensor *t = axes ? axes->type.data : NULL;
     if (t && pith__node_set_ints(node, "axes", t->data, t->bytes / sizeof(int64_t))) return false;
@@ -160,7 +164,7 @@ static bool is_inner(const pith__node *node) {
 }
 
 /* [groups, channels / groups], from the channels of x. */
-static pith__value *lower_group_shape(pith__maker *m, pith__value *x, pith__value *groups) {
+static pith__value *older_group_shape(pith__new_nodes *m, pith__value *x, pith__value *groups) {
     const int64_t channels = x->type.rank > 1 ? x->type.dims[1] : PITH_DIM_UNKNOWN,
                   count = *(const int64_t *)groups->type.data->data;
     if (pith__dim_known(channels)) {
@@ -169,25 +173,26 @@ static pith__value *lower_group_shape(pith__maker *m, pith__value *x, pith__valu
         if (!shape) m->status = pith__fail_memory(m->err, 0);
         return shape;
     }
-    pith__value *size = PITH_MAKE(m, "Shape", x);
-    pith__make_int(m, size, "start", 1);
-    pith__make_int(m, size, "end", 2);
-    pith__value *shape = PITH_MAKE(m, "Concat", groups, PITH_MAKE(m, "Div", size, groups));
-    pith__make_int(m, shape, "axis", 0);
+    pith__value *size = PITH_NEW_NODE(m, "Shape", x);
+    pith__new_node_set_int(m, size, "start", 1);
+    pith__new_node_set_int(m, size, "end", 2);
+    pith__value *shape = PITH_NEW_NODE(m, "Concat", groups, PITH_NEW_NODE(m, "Div", size, groups));
+    pith__new_node_set_int(m, shape, "axis", 0);
     return shape;
 }
 
 /* From opset 21 on, scale and bias have a number per channel: each is repeated for the channels of
  * its group. */
-static pith_status lower_groups(pith__node *node, int32_t opset, pith_error *err) {
+static pith_status older_groups(pith__node *node, int32_t opset, pith_error *err) {
     if (opset < 21 || !is_by_group(node)) return PITH_OK;
-    pith__maker m = { node->graph, node, node->name, PITH_OK, err };
-    pith__value *groups = pith__make_i64(&m, pith__node_int(node, "num_groups", 1));
-    pith__value *shape = groups ? lower_group_shape(&m, node->inputs[0], groups) : NULL;
+    pith__new_nodes m = { node->graph, node, node->name, PITH_OK, err };
+    pith__value *groups = pith__new_node_i64(&m, pith__node_int(node, "num_groups", 1));
+    pith__value *shape = groups ? older_group_shape(&m, node->inputs[0], groups) : NULL;
     for (int i = 1; i < 3; i++) {
-        pith__value *column = PITH_MAKE(&m, "Unsqueeze", node->inputs[i], pith__make_i64(&m, -1));
-        pith__value *y = PITH_MAKE(&m, "Reshape", PITH_MAKE(&m, "Expand", column, shape),
-                                   pith__make_i64(&m, -1));
+        pith__value *column =
+            PITH_NEW_NODE(&m, "Unsqueeze", node->inputs[i], pith__new_node_i64(&m, -1));
+        pith__value *y = PITH_NEW_NODE(&m, "Reshape", PITH_NEW_NODE(&m, "Expand", column, shape),
+                                       pith__new_node_i64(&m, -1));
         if (m.status) return m.status;
         if (pith__node_set_input(node, i, y)) return pith__fail_memory(err, 0);
     }
@@ -196,14 +201,15 @@ static pith_status lower_groups(pith__node *node, int32_t opset, pith_error *err
 }
 
 /* What upgrades left, and files do not have. */
-static void lower_own_attrs(pith__node *node) {
+static void older_own_attrs(pith__node *node) {
     static const char *const own[] = { "flatten", "batched", "lengths" };
-    for (size_t i = 0; i < sizeof own / sizeof *own && !node->domain.size; i++)
-        if (!pith__node_int(node, own[i], 0)) pith__node_unset(node, own[i]);
+    if (!node->domain.size)
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            if (!pith__node_int(node, own[i], 0)) pith__node_unset(node, own[i]);
 }
 
 /* Scatter ended with opset 10, and is ScatterElements from 11 on. */
-static bool lower_scatter(pith__node *node) {
+static bool older_scatter(pith__node *node) {
     if (node->domain.size || !pith__str_is(node->op_type, "Scatter")) return true;
     node->op_type = PITH_STR("ScatterElements");
     node->opset = PITH_OPSET_NEWEST;
@@ -211,10 +217,10 @@ static bool lower_scatter(pith__node *node) {
 }
 
 /* The modes of GridSample have other names from opset 20 on. */
-static bool lower_names(pith__node *node, int32_t opset) {
+static bool older_names(pith__node *node, int32_t opset) {
     static const char *const names[][2] = { { "bilinear", "linear" }, { "bicubic", "cubic" } };
     const bool new = opset >= 20;
-    if (!lower_scatter(node)) return false;
+    if (!older_scatter(node)) return false;
     if (node->domain.size || !pith__str_is(node->op_type, "GridSample")) return true;
     const pith_str mode = pith__node_str(node, "mode", new ? "linear" : "bilinear");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -223,11 +229,13 @@ static bool lower_names(pith__node *node, int32_t opset) {
     return true;
 }
 
-static pith_status lower_node(pith__node *node, int32_t opset, pith_error *err) {
+/* Replaces one node by what its line of `lowerings` makes of it. Reductions are left for
+ * pith__older_opset_axes: with axes as an attribute they could not be inferred. */
+static pith_status older_node(pith__node *node, int32_t opset, pith_error *err) {
     const lowering *l = lowering_of(node);
     char place[256];
     if (has_axes_to_lower(node)) return PITH_OK;
-    pith__maker m = { node->graph, node, node->name, PITH_OK, err };
+    pith__new_nodes m = { node->graph, node, node->name, PITH_OK, err };
     pith__value *y = l ? l->lower(&m, node) : NULL;
     if (m.status) return m.status;
     if (!y && is_inner(node))
@@ -243,27 +251,29 @@ static pith_status lower_node(pith__node *node, int32_t opset, pith_error *err) 
     return PITH_OK;
 }
 
-pith_status pith__export_lower(pith__graph *graph, int32_t opset, pith_error *err) {
+/* Subgraphs first, then the node that has them. New nodes stand before the one they replace, so
+ * they are not visited again. */
+pith_status pith__older_opset(pith__graph *graph, int32_t opset, pith_error *err) {
     for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
         for (size_t a = 0; a < node->attr_count; a++) {
             if (node->attrs[a].kind == PITH_ATTR_GRAPH)
-                PITH_TRY(pith__export_lower(node->attrs[a].graph, opset, err));
+                PITH_TRY(pith__older_opset(node->attrs[a].graph, opset, err));
         }
-        lower_own_attrs(node);
-        if (!lower_names(node, opset)) return pith__fail_memory(err, 0);
-        PITH_TRY(lower_groups(node, opset, err));
-        if (is_newer(node, opset) || is_inner(node)) PITH_TRY(lower_node(node, opset, err));
+        older_own_attrs(node);
+        if (!older_names(node, opset)) return pith__fail_memory(err, 0);
+        PITH_TRY(older_groups(node, opset, err));
+        if (is_newer(node, opset) || is_inner(node)) PITH_TRY(older_node(node, opset, err));
     }
     return PITH_OK;
 }
 
-pith_status pith__export_lower_axes(pith__graph *graph, int32_t opset, pith_error *err) {
+pith_status pith__older_opset_axes(pith__graph *graph, int32_t opset, pith_error *err) {
     for (pith__node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++)
             if (node->attrs[a].kind == PITH_ATTR_GRAPH)
-                PITH_TRY(pith__export_lower_axes(node->attrs[a].graph, opset, err));
-        if (is_newer(node, opset) && !lower_axes(node)) return pith__fail_memory(err, 0);
+                PITH_TRY(pith__older_opset_axes(node->attrs[a].graph, opset, err));
+        if (is_newer(node, opset) && !older_axes(node)) return pith__fail_memory(err, 0);
     }
     return PITH_OK;
 }
@@ -272,10 +282,10 @@ pith_status pith__export_lower_axes(pith__graph *graph, int32_t opset, pith_erro
 
 /* A reduction whose axes will be an attribute. */
 static bool reduction_holds(const pith__node *node, int32_t opset, char *why, size_t size) {
-    const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, opset);
+    const pith__opset_rule *form = pith__opset_rule_find(node->domain, node->op_type, opset);
     const int dtype = node->inputs[0]->type.dtype;
     if (form && (dtype == PITH_UNDEFINED ||
-                 pith__standard_takes(form, pith__standard_letter(form->inputs, 0), dtype)))
+                 pith__opset_rule_takes(form, pith__opset_rule_letter(form->inputs, 0), dtype)))
         return true;
     snprintf(why, size, "input 0 of type %s", pith__dtype_name(dtype));
     return false;
@@ -293,8 +303,8 @@ static bool node_holds(pith__node *node, int32_t opset, bool asked, char *why, s
     }
     /* deprecated there; engines have it all the same */
     if (asked && is_by_group(node) && opset < 21) return true;
-    lower_own_attrs(node);
-    return lower_names(node, opset) && pith__standard_holds(node, opset, why, size);
+    older_own_attrs(node);
+    return older_names(node, opset) && pith__opset_rule_holds(node, opset, why, size);
 }
 
 /* The first node that may not stand in the opset; NULL: all may. */
@@ -313,8 +323,10 @@ static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bo
     return NULL;
 }
 
-pith_status pith__export_settle(int32_t *opset, const pith__graph *graph,
-                                const pith__opset_choice *choice, pith_error *err) {
+/* Opsets are tried upwards: the oldest one that has everything can be read by the most engines. The
+ * last failure is the one that is told. */
+pith_status pith__older_opset_choose(int32_t *opset, const pith__graph *graph,
+                                     const pith__opset_choice *choice, pith_error *err) {
     char why[128] = "", place[256];
     const pith__node *lacking = NULL;
     for (*opset = choice->given ? choice->given : choice->least; *opset <= choice->most; ++*opset) {

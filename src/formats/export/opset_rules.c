@@ -9,11 +9,11 @@
 #include "engine/ops/shared/attrs.h"
 
 /* Bits of the types of tensors, and of the items of sequences. */
-typedef struct standard_set {
+typedef struct opset_rule_set {
     uint32_t tensors, items;
-} standard_set;
+} opset_rule_set;
 
-static const standard_set standard_sets[] = {
+static const opset_rule_set opset_rule_sets[] = {
 #define SET(tensors, items) { tensors, items },
 #define FORM(...)
 #include "formats/export/opset_rules.def"
@@ -22,7 +22,7 @@ static const standard_set standard_sets[] = {
 };
 
 /* By domain, operator and first opset. */
-static const pith__standard_form standard_forms[] = {
+static const pith__opset_rule opset_rule_forms[] = {
 #define SET(tensors, items)
 #define FORM(domain, op, since, low, high, outs, inputs, outputs, ...)                             \
     { domain, op, since, low, high, outs, inputs, outputs, { __VA_ARGS__ } },
@@ -30,78 +30,79 @@ static const pith__standard_form standard_forms[] = {
 #undef SET
 #undef FORM
 };
-enum { STANDARD_FORMS = sizeof standard_forms / sizeof *standard_forms };
+enum { OPSET_RULES = sizeof opset_rule_forms / sizeof *opset_rule_forms };
 
 /* Values of attributes that came later than the attribute, which the opset's own list in ops/ takes
  * all the same, since exporters write them before. */
 static const struct {
     const char *op, *attr, *value;
     int32_t since;
-} standard_late_values[] = { { "Pad", "mode", "wrap", 19 } };
+} opset_rule_late_values[] = { { "Pad", "mode", "wrap", 19 } };
 
-static int standard_compare(const char *text, pith_str name) {
+static int opset_rule_compare(const char *text, pith_str name) {
     const size_t size = strlen(text), least = size < name.size ? size : name.size;
     const int order = memcmp(text, name.data, least);
     return order ? order : (size > name.size) - (size < name.size);
 }
 
-static int standard_order(const pith__standard_form *f, pith_str domain, pith_str op) {
-    const int order = standard_compare(f->domain, domain);
-    return order ? order : standard_compare(f->op, op);
+static int opset_rule_order(const pith__opset_rule *f, pith_str domain, pith_str op) {
+    const int order = opset_rule_compare(f->domain, domain);
+    return order ? order : opset_rule_compare(f->op, op);
 }
 
-const pith__standard_form *pith__standard_find(pith_str domain, pith_str op, int32_t opset) {
+const pith__opset_rule *pith__opset_rule_find(pith_str domain, pith_str op, int32_t opset) {
     const bool plain = !domain.size || pith__str_is(domain, "ai.onnx");
-    size_t low = 0, high = STANDARD_FORMS;
-    const pith__standard_form *found = NULL;
+    size_t low = 0, high = OPSET_RULES;
+    const pith__opset_rule *found = NULL;
     if (plain) domain = PITH_STR("");
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (standard_order(&standard_forms[middle], domain, op) < 0)
+        if (opset_rule_order(&opset_rule_forms[middle], domain, op) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < STANDARD_FORMS && !standard_order(&standard_forms[low], domain, op); low++)
-        if (!plain || standard_forms[low].since <= opset) found = &standard_forms[low];
+    for (; low < OPSET_RULES && !opset_rule_order(&opset_rule_forms[low], domain, op); low++)
+        if (!plain || opset_rule_forms[low].since <= opset) found = &opset_rule_forms[low];
     return found;
 }
 
-char pith__standard_letter(const char *ports, int port) {
+char pith__opset_rule_letter(const char *ports, int port) {
     const int count = (int)strlen(ports);
-    return count ? ports[port < count ? port : count - 1] : '\0';
+    if (!count) return '\0';
+    return ports[port < count ? port : count - 1];
 }
 
-static const standard_set *standard_set_of(const pith__standard_form *form, char letter) {
-    return &standard_sets[form->sets[letter >= 'a' ? letter - 'a' : letter - 'A']];
+static const opset_rule_set *opset_rule_set_of(const pith__opset_rule *form, char letter) {
+    return &opset_rule_sets[form->sets[letter >= 'a' ? letter - 'a' : letter - 'A']];
 }
 
-bool pith__standard_takes(const pith__standard_form *form, char letter, int dtype) {
+bool pith__opset_rule_takes(const pith__opset_rule *form, char letter, int dtype) {
     return letter && dtype >= 0 && dtype < 32 &&
-           standard_set_of(form, letter)->tensors >> dtype & 1;
+           opset_rule_set_of(form, letter)->tensors >> dtype & 1;
 }
 
 /* Optionals, and what no type is known of, may be anything. */
-static bool standard_takes_type(const pith__standard_form *form, char letter, const pith__type *t) {
+static bool opset_rule_takes_type(const pith__opset_rule *form, char letter, const pith__type *t) {
     if (t->dtype == PITH_UNDEFINED || t->dtype == PITH_NONE) return true;
-    const standard_set *set = letter ? standard_set_of(form, letter) : NULL;
+    const opset_rule_set *set = letter ? opset_rule_set_of(form, letter) : NULL;
     if (set && !set->tensors && !set->items) return true;
-    if (t->dtype != PITH_SEQUENCE) return pith__standard_takes(form, letter, t->dtype);
+    if (t->dtype != PITH_SEQUENCE) return pith__opset_rule_takes(form, letter, t->dtype);
     return letter && (t->item_dtype <= 0 || t->item_dtype >= PITH_DTYPE_COUNT ||
-                      standard_set_of(form, letter)->items >> t->item_dtype & 1);
+                      opset_rule_set_of(form, letter)->items >> t->item_dtype & 1);
 }
 
-static int standard_count(pith__value *const *ports, int count) {
+static int opset_rule_count(pith__value *const *ports, int count) {
     while (count && !ports[count - 1]) count--;
     return count;
 }
 
 /* Whether the ports' types are among those of the form; ports of one letter have one type. */
-static bool standard_types_hold(const pith__standard_form *form, const char *letters,
-                                pith__value *const *ports, int count, char *why, size_t size) {
+static bool opset_rule_types_hold(const pith__opset_rule *form, const char *letters,
+                                  pith__value *const *ports, int count, char *why, size_t size) {
     for (int i = 0; i < count; i++) {
         if (!ports[i] ||
-            standard_takes_type(form, pith__standard_letter(letters, i), &ports[i]->type))
+            opset_rule_takes_type(form, pith__opset_rule_letter(letters, i), &ports[i]->type))
             continue;
         const pith__type *t = &ports[i]->type;
         snprintf(why, size, "%s %d of type %s%s", letters == form->inputs ? "input" : "output", i,
@@ -113,14 +114,14 @@ static bool standard_types_hold(const pith__standard_form *form, const char *let
 }
 
 /* Mod of floats by the quotient rounded down, which is its default, came with opset 28. */
-static bool standard_mod_holds(const pith__node *node, int32_t opset) {
+static bool opset_rule_mod_holds(const pith__node *node, int32_t opset) {
     return opset >= 28 || !pith__str_is(node->op_type, "Mod") || pith__node_int(node, "fmod", 0) ||
            !pith__dtype_is_float(node->inputs[0]->type.dtype);
 }
 
 /* From opset 22 on, a last window that would begin behind the input is left out; a node of such a
  * file means that. */
-static bool standard_pool_holds(const pith__node *node, int32_t opset) {
+static bool opset_rule_pool_holds(const pith__node *node, int32_t opset) {
     static const char *const pools[] = { "AveragePool", "LpPool", "MaxPool" };
     size_t i = 0;
     if (opset >= 22 || node->opset < 22 || node->opset == PITH_OPSET_NEWEST ||
@@ -130,47 +131,47 @@ static bool standard_pool_holds(const pith__node *node, int32_t opset) {
     return i == sizeof pools / sizeof *pools;
 }
 
-static bool standard_values_hold(const pith__node *node, int32_t opset, char *why, size_t size) {
-    for (size_t i = 0; i < sizeof standard_late_values / sizeof *standard_late_values; i++) {
-        if (opset >= standard_late_values[i].since ||
-            !pith__str_is(node->op_type, standard_late_values[i].op) ||
-            !pith__str_is(pith__node_str(node, standard_late_values[i].attr, ""),
-                          standard_late_values[i].value))
+static bool opset_rule_values_hold(const pith__node *node, int32_t opset, char *why, size_t size) {
+    for (size_t i = 0; i < sizeof opset_rule_late_values / sizeof *opset_rule_late_values; i++) {
+        if (opset >= opset_rule_late_values[i].since ||
+            !pith__str_is(node->op_type, opset_rule_late_values[i].op) ||
+            !pith__str_is(pith__node_str(node, opset_rule_late_values[i].attr, ""),
+                          opset_rule_late_values[i].value))
             continue;
-        snprintf(why, size, "attribute '%s' = %s", standard_late_values[i].attr,
-                 standard_late_values[i].value);
+        snprintf(why, size, "attribute '%s' = %s", opset_rule_late_values[i].attr,
+                 opset_rule_late_values[i].value);
         return false;
     }
-    const bool mod = standard_mod_holds(node, opset);
-    if (mod && standard_pool_holds(node, opset)) return true;
+    const bool mod = opset_rule_mod_holds(node, opset);
+    if (mod && opset_rule_pool_holds(node, opset)) return true;
     snprintf(why, size,
              mod ? "attribute 'ceil_mode' as opset 22 defines it"
                  : "attribute 'fmod' = 0 of floats");
     return false;
 }
 
-bool pith__standard_holds(const pith__node *node, int32_t opset, char *why, size_t size) {
+bool pith__opset_rule_holds(const pith__node *node, int32_t opset, char *why, size_t size) {
     const bool plain = !node->domain.size || pith__str_is(node->domain, "ai.onnx");
     if (!plain) return true;
-    const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, opset);
+    const pith__opset_rule *form = pith__opset_rule_find(node->domain, node->op_type, opset);
     if (!form) {
         snprintf(why, size, "the operator");
         /* none of the standard's: it has no row */
-        return !pith__standard_find(node->domain, node->op_type, INT32_MAX);
+        return !pith__opset_rule_find(node->domain, node->op_type, INT32_MAX);
     }
     if (!form->max_inputs && form->min_inputs) {
         snprintf(why, size, "the operator, which has ended");
         return false;
     }
-    const int inputs = standard_count(node->inputs, node->input_count - node->capture_count),
-              outputs = standard_count(node->outputs, node->output_count);
+    const int inputs = opset_rule_count(node->inputs, node->input_count - node->capture_count),
+              outputs = opset_rule_count(node->outputs, node->output_count);
     if (inputs < form->min_inputs || (form->max_inputs >= 0 && inputs > form->max_inputs) ||
         (form->max_outputs >= 0 && outputs > form->max_outputs)) {
         snprintf(why, size, "%d inputs and %d outputs", inputs, outputs);
         return false;
     }
     if (node->op && !pith__attrs_hold(node, node->op, opset, why, size)) return false;
-    return standard_values_hold(node, opset, why, size) &&
-           standard_types_hold(form, form->inputs, node->inputs, inputs, why, size) &&
-           standard_types_hold(form, form->outputs, node->outputs, outputs, why, size);
+    return opset_rule_values_hold(node, opset, why, size) &&
+           opset_rule_types_hold(form, form->inputs, node->inputs, inputs, why, size) &&
+           opset_rule_types_hold(form, form->outputs, node->outputs, outputs, why, size);
 }

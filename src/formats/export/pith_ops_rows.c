@@ -82,7 +82,8 @@ static int rows_are_shared(const pith__node *node) {
     return pith__dim_equal(rows, all) ? 0 : -1;
 }
 
-bool pith__back_rotary_fits(const pith__node *node, const pith__write_back *how, const char **why) {
+bool pith__replace_rotary_fits(const pith__node *node, const pith__replace_form *how,
+                               const char **why) {
     const pith__type *x = &node->inputs[0]->type;
     const int64_t heads = pith__node_int(node, "heads", 0), size = pith__node_int(node, "size", 0),
                   column = pith__node_int(node, "column", 0);
@@ -102,9 +103,9 @@ bool pith__back_rotary_fits(const pith__node *node, const pith__write_back *how,
 }
 
 /* [positions, turned / 2] */
-static pith__value *rows_table(pith__back *b, pith__value *table, int64_t turned) {
-    const pith__back_key key = { table, { MEMO_TABLE, turned } };
-    pith__value *made = pith__back_recall(b, &key);
+static pith__value *rows_table(pith__replace *b, pith__value *table, int64_t turned) {
+    const pith__replace_key key = { table, { MEMO_TABLE, turned } };
+    pith__value *made = pith__replace_recall(b, &key);
     if (made) return made;
     const int64_t width = rows_width(table), shape[] = { -1, width };
     pith__dim dims[] = {
@@ -112,64 +113,65 @@ static pith__value *rows_table(pith__back *b, pith__value *table, int64_t turned
     };
     made = table;
     if (table->type.rank != 2) {
-        made = PITH_MAKE(&b->m, "Reshape", table, pith__back_numbers(b, shape, 2));
-        pith__back_shape(made, PITH_F32, 2, dims);
+        made = PITH_NEW_NODE(&b->m, "Reshape", table, pith__replace_numbers(b, shape, 2));
+        pith__replace_shape(made, PITH_F32, 2, dims);
     }
-    if (width != turned / 2) made = pith__back_slice(b, made, 1, 0, turned / 2, 1);
-    return pith__back_remember(b, &key, made);
+    if (width != turned / 2) made = pith__replace_slice(b, made, 1, 0, turned / 2, 1);
+    return pith__replace_remember(b, &key, made);
 }
 
 /* The row of the tables of each token: from 0 on in every text; or one after another, [batch,
  * sequence]. */
-static pith__value *rows_places(pith__back *b, pith__value *x, bool shared) {
-    const pith__back_key key = { shared ? NULL : x, { MEMO_PLACES, shared } };
-    pith__value *made = pith__back_recall(b, &key);
+static pith__value *rows_places(pith__replace *b, pith__value *x, bool shared) {
+    const pith__replace_key key = { shared ? NULL : x, { MEMO_PLACES, shared } };
+    pith__value *made = pith__replace_recall(b, &key);
     if (made) return made;
     if (shared)
-        return pith__back_remember(b, &key, pith__back_numbers(b, (const int64_t[]){ 0 }, 1));
-    pith__maker *m = &b->m;
+        return pith__replace_remember(b, &key, pith__replace_numbers(b, (const int64_t[]){ 0 }, 1));
+    pith__new_nodes *m = &b->m;
     const pith__dim count = pith__dim_product(m->graph->dims, x->type.dims, 2);
-    pith__value *sizes = pith__back_sizes(b, x, 0, 2);
-    pith__value *number = PITH_MAKE(m, "ReduceProd", sizes);
-    pith__make_int(m, number, "keepdims", 0);
-    pith__back_shape(number, PITH_I64, 0, NULL);
+    pith__value *sizes = pith__replace_sizes(b, x, 0, 2);
+    pith__value *number = PITH_NEW_NODE(m, "ReduceProd", sizes);
+    pith__new_node_set_int(m, number, "keepdims", 0);
+    pith__replace_shape(number, PITH_I64, 0, NULL);
     pith__value *all =
-        PITH_MAKE(m, "Range", pith__back_number(b, 0), number, pith__back_number(b, 1));
-    pith__back_shape(all, PITH_I64, 1, &count);
-    return pith__back_remember(
-        b, &key, pith__back_shape(PITH_MAKE(m, "Reshape", all, sizes), PITH_I64, 2, x->type.dims));
+        PITH_NEW_NODE(m, "Range", pith__replace_number(b, 0), number, pith__replace_number(b, 1));
+    pith__replace_shape(all, PITH_I64, 1, &count);
+    return pith__replace_remember(
+        b, &key,
+        pith__replace_shape(PITH_NEW_NODE(m, "Reshape", all, sizes), PITH_I64, 2, x->type.dims));
 }
 
 /* The heads as rows of their own. */
-static pith__value *rows_of_heads(pith__back *b, const pith__node *node, int64_t row) {
+static pith__value *rows_of_heads(pith__replace *b, const pith__node *node, int64_t row) {
     pith__value *x = node->inputs[0];
     const int64_t column = pith__node_int(node, "column", 0);
     const pith__dim dims[] = { x->type.dims[0], x->type.dims[1], row };
     if (x->type.rank == 3)
-        return x->type.dims[2] == row ? x : pith__back_slice(b, x, 2, column, column + row, 1);
-    pith__value *y =
-        PITH_MAKE(&b->m, "Reshape", x, pith__back_numbers(b, (const int64_t[]){ 0, 0, row }, 3));
-    return pith__back_shape(y, PITH_F32, 3, dims);
+        return x->type.dims[2] == row ? x : pith__replace_slice(b, x, 2, column, column + row, 1);
+    pith__value *y = PITH_NEW_NODE(&b->m, "Reshape", x,
+                                   pith__replace_numbers(b, (const int64_t[]){ 0, 0, row }, 3));
+    return pith__replace_shape(y, PITH_F32, 3, dims);
 }
 
-pith__value *pith__back_rotary(pith__back *b, pith__node *node) {
+pith__value *pith__replace_rotary(pith__replace *b, pith__node *node) {
     const int64_t heads = pith__node_int(node, "heads", 0), size = pith__node_int(node, "size", 0),
                   turned = pith__node_int(node, "turned", size);
     pith__value *x = rows_of_heads(b, node, heads * size), *places = NULL;
     if (x) places = rows_places(b, x, rows_are_shared(node) == 1);
     pith__value *inputs[] = { x, places, rows_table(b, node->inputs[1], turned),
                               rows_table(b, node->inputs[2], turned) };
-    pith__value *y = pith__back_contrib(b, "RotaryEmbedding", inputs, 4, 1);
-    pith__make_int(&b->m, y, "num_heads", heads);
-    if (turned != size) pith__make_int(&b->m, y, "rotary_embedding_dim", turned);
-    if (pith__node_int(node, "interleaved", 0)) pith__make_int(&b->m, y, "interleaved", 1);
+    pith__value *y = pith__replace_contrib(b, "RotaryEmbedding", inputs, 4, 1);
+    pith__new_node_set_int(&b->m, y, "num_heads", heads);
+    if (turned != size) pith__new_node_set_int(&b->m, y, "rotary_embedding_dim", turned);
+    if (pith__node_int(node, "interleaved", 0)) pith__new_node_set_int(&b->m, y, "interleaved", 1);
     return y;
 }
 
 /* ---- pith.EmbedNorm ---- */
 
 /* Gather, Add and the norm, as they were before the pass. */
-static pith__value *rows_lower(pith__back *b, const pith__node *node) {
+static pith__value *rows_lower(pith__replace *b, const pith__node *node) {
     pith__value *sum = NULL;
     for (int i = 2; i + 1 < node->input_count; i += 2) {
         pith__value *table = node->inputs[i], *ids = node->inputs[i + 1];
@@ -177,15 +179,16 @@ static pith__value *rows_lower(pith__back *b, const pith__node *node) {
         const int rank = ids->type.rank;
         if (rank >= 0) memcpy(dims, ids->type.dims, (size_t)rank * sizeof *dims);
         if (rank >= 0 && rank < PITH_MAX_RANK) dims[rank] = table->type.dims[1];
-        pith__value *row = PITH_MAKE(&b->m, "Gather", table, ids);
-        pith__back_shape(row, table->type.dtype, rank + 1, dims);
+        pith__value *row = PITH_NEW_NODE(&b->m, "Gather", table, ids);
+        pith__replace_shape(row, table->type.dtype, rank + 1, dims);
         if (table->type.dtype != PITH_F32)
-            row = pith__back_shape(pith__make_cast(&b->m, row, PITH_F32), PITH_F32, rank + 1, dims);
-        sum = sum ? PITH_BACK(b, "Add", sum, row) : row;
+            row = pith__replace_shape(pith__new_node_cast(&b->m, row, PITH_F32), PITH_F32, rank + 1,
+                                      dims);
+        sum = sum ? PITH_REPLACE(b, "Add", sum, row) : row;
     }
-    return pith__back_norm(b, sum, node->inputs[0], pith__node_input(node, 1),
-                           pith__node_float(node, "epsilon", 1e-5f),
-                           pith__node_int(node, "rms", 0) != 0);
+    return pith__replace_norm(b, sum, node->inputs[0], pith__node_input(node, 1),
+                              pith__node_float(node, "epsilon", 1e-5f),
+                              pith__node_int(node, "rms", 0) != 0);
 }
 
 /* Which pair of table and ids serves as words, positions and types; types may be absent (0). */
@@ -193,14 +196,14 @@ typedef struct rows_roles {
     int words, positions, types;
 } rows_roles;
 
-static bool rows_is_full(const pith__back *b, const pith__value *ids) {
+static bool rows_is_full(const pith__replace *b, const pith__value *ids) {
     return ids->type.rank == 2 && pith__dim_equal(ids->type.dims[0], b->type->dims[0]) &&
            pith__dim_equal(ids->type.dims[1], b->type->dims[1]);
 }
 
 /* Ids of words and types have a number per token; those of positions may be the same for all texts.
  */
-static bool rows_find_roles(rows_roles *r, const pith__back *b, const pith__node *node) {
+static bool rows_find_roles(rows_roles *r, const pith__replace *b, const pith__node *node) {
     *r = (rows_roles){ 0, 0, 0 };
     if (b->type->rank != 3 || node->input_count < 6 || pith__node_int(node, "rms", 0)) return false;
     for (int i = 2; i + 1 < node->input_count; i += 2) {
@@ -225,23 +228,23 @@ static bool rows_find_roles(rows_roles *r, const pith__back *b, const pith__node
     return r->words && r->positions;
 }
 
-static pith__value *rows_ids(pith__back *b, pith__value *ids) {
-    const pith__back_key key = { ids, { MEMO_IDS } };
-    pith__value *made = pith__back_recall(b, &key);
+static pith__value *rows_ids(pith__replace *b, pith__value *ids) {
+    const pith__replace_key key = { ids, { MEMO_IDS } };
+    pith__value *made = pith__replace_recall(b, &key);
     if (made || ids->type.dtype == PITH_I32) return made ? made : ids;
-    made = pith__make_cast(&b->m, ids, PITH_I32);
-    return pith__back_remember(b, &key,
-                               pith__back_shape(made, PITH_I32, ids->type.rank, ids->type.dims));
+    made = pith__new_node_cast(&b->m, ids, PITH_I32);
+    return pith__replace_remember(
+        b, &key, pith__replace_shape(made, PITH_I32, ids->type.rank, ids->type.dims));
 }
 
-static pith__value *rows_beta(pith__back *b, const pith__node *node) {
+static pith__value *rows_beta(pith__replace *b, const pith__node *node) {
     const int64_t n = node->inputs[0]->type.dims[0];
     if (pith__node_input(node, 1)) return node->inputs[1];
     float *zeros = pith__arena_array(b->m.graph->arena, (size_t)n, sizeof *zeros);
-    return zeros ? pith__make_constant(&b->m, zeros, 1, &n) : NULL;
+    return zeros ? pith__new_node_constant(&b->m, zeros, 1, &n) : NULL;
 }
 
-pith__value *pith__back_embed_norm(pith__back *b, pith__node *node) {
+pith__value *pith__replace_embed_norm(pith__replace *b, pith__node *node) {
     rows_roles r;
     if (!b->how->all || !rows_find_roles(&r, b, node)) return rows_lower(b, node);
     pith__value *const *in = node->inputs;
@@ -255,8 +258,8 @@ pith__value *pith__back_embed_norm(pith__back *b, pith__node *node) {
                               NULL,
                               rows_ids(b, in[r.positions + 1]) };
     /* ONNX Runtime wants the second output, a number per text, whether it is used or not. */
-    pith__value *y = pith__back_contrib(b, "EmbedLayerNormalization", inputs, 9, 2);
+    pith__value *y = pith__replace_contrib(b, "EmbedLayerNormalization", inputs, 9, 2);
     if (y) pith__type_set(&y->producer->outputs[1]->type, PITH_I32, 1, b->type->dims);
-    pith__back_set_float(b, y, "epsilon", pith__node_float(node, "epsilon", 1e-5f));
+    pith__replace_set_float(b, y, "epsilon", pith__node_float(node, "epsilon", 1e-5f));
     return y;
 }

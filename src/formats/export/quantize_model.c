@@ -10,28 +10,28 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/os/cpu.h"
-#include "formats/export/model_graph.h"
+#include "formats/export/export_graph.h"
 #include "formats/export/older_opset.h"
 #include "formats/export/quantized_error.h"
 #include "formats/export/quantized_smooth.h"
 #include "formats/export/quantized_weights.h"
 #include "formats/export/replace_pith_ops.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 #include "models/quantize/gram_matrices.h"
 #include "models/quantize/input_ranges.h"
 
 /* ---- options ---- */
 
-static bool quantized_block_is_known(int32_t block) {
+static bool quantize_block_is_known(int32_t block) {
     return block >= 16 && block <= 256 && !(block & (block - 1));
 }
 
 /* Weights of 8 bits with a scale per column. */
-static bool quantized_is_int8(const pith_quantize_model_options *o) {
+static bool quantize_is_int8(const pith_quantize_model_options *o) {
     return o->scheme == PITH_QUANTIZE_INT8 || o->scheme == PITH_QUANTIZE_STATIC;
 }
 
-static pith_status quantized_check_static(const pith_quantize_model_options *o, pith_error *err) {
+static pith_status quantize_check_static(const pith_quantize_model_options *o, pith_error *err) {
     const bool fixed = o->scheme == PITH_QUANTIZE_STATIC;
     if (fixed && !o->calibrate)
         return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -50,26 +50,26 @@ static pith_status quantized_check_static(const pith_quantize_model_options *o, 
     return PITH_OK;
 }
 
-static pith_status quantized_check_blocks(const pith_quantize_model_options *o, pith_error *err) {
-    if (quantized_is_int8(o) && (o->block || o->asymmetric || o->accuracy > 0 || o->table_block))
+static pith_status quantize_check_blocks(const pith_quantize_model_options *o, pith_error *err) {
+    if (quantize_is_int8(o) && (o->block || o->asymmetric || o->accuracy > 0 || o->table_block))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
-    if (!quantized_is_int8(o) && o->reduce_range)
+    if (!quantize_is_int8(o) && o->reduce_range)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "a reduced range is for the schemes int8 and static");
     if (o->scheme != PITH_QUANTIZE_INT8 && o->rows)
         return pith__fail(err, PITH_ERR_ARGUMENT, "scales of rows are for the scheme int8");
-    if (o->block && !quantized_block_is_known(o->block))
+    if (o->block && !quantize_block_is_known(o->block))
         return pith__fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256",
                           o->block);
-    if (o->table_block && !quantized_block_is_known(o->table_block))
+    if (o->table_block && !quantize_block_is_known(o->table_block))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the table's block is %d; it is 16, 32, 64, 128 or 256", o->table_block);
     return PITH_OK;
 }
 
-static pith_status quantized_check(const pith_quantize_model_options *o, pith_error *err) {
+static pith_status quantize_check(const pith_quantize_model_options *o, pith_error *err) {
     if (o->calibrate < PITH_CALIBRATE_NOT || o->calibrate > PITH_CALIBRATE_WHERE_POSSIBLE)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_calibration", o->calibrate);
     if (o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE &&
@@ -85,50 +85,53 @@ static pith_status quantized_check(const pith_quantize_model_options *o, pith_er
     if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "tables have 8 or 4 bits, or 0 to stay in f32, not %d", o->table_bits);
-    if (o->table_bits == 4 && quantized_is_int8(o))
+    if (o->table_bits == 4 && quantize_is_int8(o))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "tables of 4 bits need a block scheme (blocks4 or blocks8)");
     if (o->text_count && !o->texts) return pith__fail(err, PITH_ERR_ARGUMENT, "texts is NULL");
     if (o->texts && (!o->text_count || !o->calibrate))
         return pith__fail(err, PITH_ERR_ARGUMENT, "texts need calibrate, and at least one of them");
-    PITH_TRY(quantized_check_blocks(o, err));
-    PITH_TRY(quantized_check_static(o, err));
-    return pith__written_check_name(o->data_name, err);
+    PITH_TRY(quantize_check_blocks(o, err));
+    PITH_TRY(quantize_check_static(o, err));
+    return pith__export_graph_check_name(o->data_name, err);
 }
 
-static pith__quantized_form quantized_form_of(const pith_quantize_model_options *o) {
-    const bool int8 = quantized_is_int8(o);
-    pith__quantized_form form = { .kind = !int8 ? PITH_QUANTIZED_BLOCKS
-                                          : o->scheme == PITH_QUANTIZE_STATIC
-                                              ? PITH_QUANTIZED_STATIC
-                                          : o->rows ? PITH_QUANTIZED_ROWS
-                                                    : PITH_QUANTIZED_DYNAMIC,
-                                  .accuracy = o->accuracy >= 0                     ? o->accuracy
-                                              : o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4
-                                                                                   : 0,
+static pith__quantized_kind quantize_kind(const pith_quantize_model_options *o) {
+    if (!quantize_is_int8(o)) return PITH_QUANTIZED_BLOCKS;
+    if (o->scheme == PITH_QUANTIZE_STATIC) return PITH_QUANTIZED_STATIC;
+    return o->rows ? PITH_QUANTIZED_ROWS : PITH_QUANTIZED_DYNAMIC;
+}
+
+/* The options with their defaults filled in: blocks of 32 numbers in matmuls and of 64 in tables,
+ * and for 4 bits accuracy_level 4, which lets ONNX Runtime compute with integers. int8 has a scale
+ * per column, and codes from -127, so that both signs reach equally far; reduce_range takes half of
+ * that, for processors whose 16-bit sums would saturate. */
+static pith__quantized_form quantize_form_of(const pith_quantize_model_options *o) {
+    const bool int8 = quantize_is_int8(o), four = o->scheme == PITH_QUANTIZE_BLOCKS4;
+    pith__quantized_form form = { .kind = quantize_kind(o),
+                                  .accuracy = four ? 4 : 0,
                                   .keep = o->keep,
                                   .keep_count = o->keep_count };
-    form.weights = (pith__code_form){ .bits = o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4 : 8,
-                                      .block = int8       ? 0
-                                               : o->block ? o->block
-                                                          : 32,
-                                      .symmetric = !o->asymmetric,
-                                      .reach = !int8             ? 0
-                                               : o->reduce_range ? 63
-                                                                 : 127 };
-    form.tables = (pith__code_form){ .bits = o->table_bits < 0 ? 8 : o->table_bits,
-                                     .block = int8             ? 0
-                                              : o->table_block ? o->table_block
-                                                               : 64,
-                                     .symmetric = true,
-                                     .reach = int8 ? 127 : 0 };
+    if (o->accuracy >= 0) form.accuracy = o->accuracy;
+    form.weights = (pith__weight_code_form){ .bits = four ? 4 : 8, .symmetric = !o->asymmetric };
+    form.tables = (pith__weight_code_form){ .bits = o->table_bits < 0 ? 8 : o->table_bits,
+                                            .symmetric = true };
+    if (int8) {
+        form.weights.reach = o->reduce_range ? 63 : 127;
+        form.tables.reach = 127;
+    } else {
+        form.weights.block = o->block ? o->block : 32;
+        form.tables.block = o->table_block ? o->table_block : 64;
+    }
     return form;
 }
 
 /* ---- calibration: the weights of the encoder's steps are those of the graph, by the place of
  * their contents ---- */
 
-static size_t quantized_find_step(void *user, const pith__step *step) {
+/* The encoder runs a graph of its own, for packed texts, whose constants are those of the model:
+ * the address of the contents tells which weight a step has. */
+static size_t quantize_find_step(void *user, const pith__step *step) {
     const pith__quantized *q = user;
     const pith__node *node = step->node;
     const pith__value *w = pith__node_input(node, 1);
@@ -140,39 +143,42 @@ static size_t quantized_find_step(void *user, const pith__step *step) {
     return SIZE_MAX;
 }
 
-static pith_status quantized_round_one(void *user, size_t weight, const struct pith__factor *factor,
-                                       pith__arena *scratch, pith_error *err) {
+static pith_status quantize_round_one(void *user, size_t weight, const struct pith__factor *factor,
+                                      pith__arena *scratch, pith_error *err) {
     return pith__quantized_round(user, weight, factor, scratch, err);
 }
 
-static pith_status quantized_lengths(int64_t **k, const pith__quantized *q, pith_model *m,
-                                     pith_error *err) {
+static pith_status quantize_lengths(int64_t **k, const pith__quantized *q, pith_model *m,
+                                    pith_error *err) {
     *k = pith__arena_array(&m->arena, q->count + 1, sizeof **k);
     if (!*k) return pith__fail_memory(err, q->count * sizeof **k);
     for (size_t i = 0; i < q->count; i++) (*k)[i] = q->weights[i].source.k;
     return PITH_OK;
 }
 
-static pith_status quantized_calibrate(pith__quantized *q, pith_model *m,
-                                       const pith_calibrate_options *texts, const int64_t *k,
-                                       pith_error *err) {
-    const pith__grams grams = { .encoder = m->text.encoder,
-                                .tokenizer = m->tokenizer,
-                                .allocator = &m->account.allocator,
-                                .options = texts,
-                                .isa = pith__cpu_get()->isa,
-                                .k = k,
-                                .count = q->count,
-                                .user = q,
-                                .find = quantized_find_step,
-                                .round = quantized_round_one };
-    return pith__grams_run(&grams, err);
+/* GPTQ: each weight is rounded with the gram matrix of the inputs that texts bring to it. */
+static pith_status quantize_calibrate(pith__quantized *q, pith_model *m,
+                                      const pith_calibrate_options *texts, const int64_t *k,
+                                      pith_error *err) {
+    const pith__gram_matrices grams = { .encoder = m->text.encoder,
+                                        .tokenizer = m->tokenizer,
+                                        .allocator = &m->account.allocator,
+                                        .options = texts,
+                                        .isa = pith__cpu_get()->isa,
+                                        .k = k,
+                                        .count = q->count,
+                                        .user = q,
+                                        .find = quantize_find_step,
+                                        .round = quantize_round_one };
+    return pith__gram_matrices_run(&grams, err);
 }
 
 /* ---- ranges and errors ---- */
 
-static pith_status quantized_check_inputs(const pith_model *m, const pith_quantize_model_options *o,
-                                          pith_error *err) {
+/* The caller's tensors go straight to a runner, so types and sizes are checked here. An input with
+ * a default may be left out. */
+static pith_status quantize_check_inputs(const pith_model *m, const pith_quantize_model_options *o,
+                                         pith_error *err) {
     const size_t count = m->graph->input_count;
     for (size_t i = 0; i < o->input_sets * count; i++) {
         const pith__value *input = m->graph->inputs[i % count];
@@ -191,26 +197,26 @@ static pith_status quantized_check_inputs(const pith_model *m, const pith_quanti
 }
 
 /* The limits of each matmul's inputs; a matmul that got no row stays as it is. */
-static pith_status quantized_watch(pith__range *ranges, pith__quantized *q, pith_model *m,
-                                   const pith_quantize_model_options *o,
-                                   const pith_calibrate_options *texts, const int64_t *k,
-                                   pith_error *err) {
-    pith__ranges job = { .encoder = o->inputs ? NULL : m->text.encoder,
-                         .tokenizer = m->tokenizer,
-                         .options = texts,
-                         .inputs = o->inputs,
-                         .sets = o->input_sets,
-                         .allocator = &m->account.allocator,
-                         .k = k,
-                         .count = q->count,
-                         .user = q,
-                         .find = quantized_find_step,
-                         .rows_only = q->form->kind != PITH_QUANTIZED_STATIC,
-                         .method = o->ranges,
-                         .percentile = o->percentile != 0 ? o->percentile : 99.99f };
-    if (o->inputs) PITH_TRY(quantized_check_inputs(m, o, err));
+static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q, pith_model *m,
+                                  const pith_quantize_model_options *o,
+                                  const pith_calibrate_options *texts, const int64_t *k,
+                                  pith_error *err) {
+    pith__input_ranges job = { .encoder = o->inputs ? NULL : m->text.encoder,
+                               .tokenizer = m->tokenizer,
+                               .options = texts,
+                               .inputs = o->inputs,
+                               .sets = o->input_sets,
+                               .allocator = &m->account.allocator,
+                               .k = k,
+                               .count = q->count,
+                               .user = q,
+                               .find = quantize_find_step,
+                               .rows_only = q->form->kind != PITH_QUANTIZED_STATIC,
+                               .method = o->ranges,
+                               .percentile = o->percentile != 0 ? o->percentile : 99.99f };
+    if (o->inputs) PITH_TRY(quantize_check_inputs(m, o, err));
     if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, err));
-    PITH_TRY(pith__ranges_run(ranges, &job, &m->arena, err));
+    PITH_TRY(pith__input_ranges_run(ranges, &job, &m->arena, err));
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
         q->weights[i].high = ranges[i].high;
@@ -220,9 +226,11 @@ static pith_status quantized_watch(pith__range *ranges, pith__quantized *q, pith
     return PITH_OK;
 }
 
-static pith_status quantized_tell(const pith__quantized *q, const pith__range *ranges,
-                                  const pith_quantize_model_options *o,
-                                  const pith_allocator *allocator, pith_error *err) {
+/* Errors are measured on the rows that were kept while texts ran; without rows, on the weight
+ * alone. */
+static pith_status quantize_tell(const pith__quantized *q, const pith__input_range *ranges,
+                                 const pith_quantize_model_options *o,
+                                 const pith_allocator *allocator, pith_error *err) {
     pith__arena scratch;
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
@@ -242,8 +250,10 @@ static pith_status quantized_tell(const pith__quantized *q, const pith__range *r
 
 /* ---- the whole ---- */
 
-static pith_status quantized_round_all(pith__quantized *q, const pith_allocator *allocator,
-                                       pith_error *err) {
+/* The weights that nothing else has rounded: tables, weights without calibration, and those that
+ * got no row. */
+static pith_status quantize_round_all(pith__quantized *q, const pith_allocator *allocator,
+                                      pith_error *err) {
     pith__arena scratch;
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
@@ -257,8 +267,8 @@ static pith_status quantized_round_all(pith__quantized *q, const pith_allocator 
 }
 
 /* Rounds the weights of scales of rows; those that got no row are left for later. */
-static pith_status quantized_smooth_all(pith__quantized *q, const pith__range *ranges,
-                                        const pith_allocator *allocator, pith_error *err) {
+static pith_status quantize_smooth_all(pith__quantized *q, const pith__input_range *ranges,
+                                       const pith_allocator *allocator, pith_error *err) {
     pith__arena scratch;
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
@@ -274,64 +284,67 @@ static pith_status quantized_smooth_all(pith__quantized *q, const pith__range *r
 }
 
 /* Rounds all weights, by what texts or tensors bring if they are given. */
-static pith_status quantized_round_with(pith__quantized *q, pith_model *m,
-                                        const pith_quantize_model_options *o, pith_error *err) {
+static pith_status quantize_round_with(pith__quantized *q, pith_model *m,
+                                       const pith_quantize_model_options *o, pith_error *err) {
     const bool fixed = q->form->kind == PITH_QUANTIZED_STATIC;
     pith_calibrate_options texts = PITH_CALIBRATE_OPTIONS_INIT;
-    pith__range *ranges = pith__arena_array(&m->arena, q->count + 1, sizeof *ranges);
+    pith__input_range *ranges = pith__arena_array(&m->arena, q->count + 1, sizeof *ranges);
     int64_t *k;
     if (!ranges) return pith__fail_memory(err, q->count * sizeof *ranges);
     const bool optional = o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE;
     if (!o->calibrate || (optional && !m->text.encoder))
-        return quantized_round_all(q, &m->account.allocator, err);
+        return quantize_round_all(q, &m->account.allocator, err);
     if (!o->inputs && !m->text.encoder)
         return pith__fail(err, m->no_text.code, "calibration needs a model of texts: %s",
                           m->no_text.message);
     texts.texts = o->texts;
     texts.text_count = o->text_count;
-    PITH_TRY(quantized_lengths(&k, q, m, err));
+    PITH_TRY(quantize_lengths(&k, q, m, err));
     const bool rows = q->form->kind == PITH_QUANTIZED_ROWS;
     pith_error fault = PITH_ERROR_INIT;
     pith_status status =
-        fixed || rows || o->tell ? quantized_watch(ranges, q, m, o, &texts, k, &fault) : PITH_OK;
+        fixed || rows || o->tell ? quantize_watch(ranges, q, m, o, &texts, k, &fault) : PITH_OK;
     if (status == PITH_ERR_UNSUPPORTED && optional)
-        return quantized_round_all(q, &m->account.allocator, err);
+        return quantize_round_all(q, &m->account.allocator, err);
     if (status) return pith__fail(err, status, "%s", fault.message);
-    if (rows) PITH_TRY(quantized_smooth_all(q, ranges, &m->account.allocator, err));
-    if (!fixed && !rows) PITH_TRY(quantized_calibrate(q, m, &texts, k, err));
-    PITH_TRY(quantized_round_all(q, &m->account.allocator, err));
-    return o->tell ? quantized_tell(q, ranges, o, &m->account.allocator, err) : PITH_OK;
+    if (rows) PITH_TRY(quantize_smooth_all(q, ranges, &m->account.allocator, err));
+    if (!fixed && !rows) PITH_TRY(quantize_calibrate(q, m, &texts, k, err));
+    PITH_TRY(quantize_round_all(q, &m->account.allocator, err));
+    return o->tell ? quantize_tell(q, ranges, o, &m->account.allocator, err) : PITH_OK;
 }
 
-static pith_status quantized_run(pith_model *m, const pith_quantize_model_options *o,
-                                 const pith__onnx_sinks *sinks, pith_quantize_model_report *report,
-                                 pith_error *err) {
-    pith__quantized_form form = quantized_form_of(o);
+/* Weights are found and rounded while the graph is as it was opened, because calibration runs the
+ * encoder over it. Only then is the graph lowered, settled and rewritten. The order of the last
+ * steps is that of export_model.c. */
+static pith_status quantize_run(pith_model *m, const pith_quantize_model_options *o,
+                                const pith__onnx_sinks *sinks, pith_quantize_model_report *report,
+                                pith_error *err) {
+    pith__quantized_form form = quantize_form_of(o);
     pith__graph *graph = m->graph;
     pith__quantized q;
-    pith__written w;
+    pith__export_graph_report w;
     /* Before the graph changes, which the encoder may run. */
     PITH_TRY(pith__quantized_find(&q, graph, &form, err));
     if (!q.count)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model has no weights of f32 that could get fewer bits");
-    PITH_TRY(quantized_round_with(&q, m, o, err));
-    PITH_TRY(pith__written_own_outputs(graph, err));
-    pith__opset_choice choice = { 0, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
-    PITH_TRY(pith__export_settle(&report->opset, graph, &choice, err));
+    PITH_TRY(quantize_round_with(&q, m, o, err));
+    PITH_TRY(pith__export_graph_own_outputs(graph, err));
+    pith__opset_choice choice = { 0, PITH_EXPORT_OPSET_LEAST, PITH_EXPORT_OPSET_MOST };
+    PITH_TRY(pith__older_opset_choose(&report->opset, graph, &choice, err));
     form.opset = report->opset;
-    PITH_TRY(pith__export_write_back(
-        graph, &(pith__write_back){ .standard = true, .opset = form.opset }, err));
-    PITH_TRY(pith__export_lower(graph, report->opset, err));
+    PITH_TRY(pith__replace_pith_ops(
+        graph, &(pith__replace_form){ .standard = true, .opset = form.opset }, err));
+    PITH_TRY(pith__older_opset(graph, report->opset, err));
     PITH_TRY(pith__ops_infer(graph, false, err));
     choice.least = report->opset;
-    PITH_TRY(pith__written_settle(&report->opset, m, &choice, err));
+    PITH_TRY(pith__export_graph_settle(&report->opset, m, &choice, err));
     form.opset = report->opset;
-    PITH_TRY(pith__export_lower_axes(graph, report->opset, err));
+    PITH_TRY(pith__older_opset_axes(graph, report->opset, err));
     PITH_TRY(pith__quantized_rewrite(&q, err));
-    PITH_TRY(pith__written_declare(graph, err));
-    const pith__written_form written = { report->opset, o->data_name, o->data_always != 0 };
-    PITH_TRY(pith__written_write(&w, m, &written, sinks, err));
+    PITH_TRY(pith__export_graph_declare(graph, err));
+    const pith__export_graph_form written = { report->opset, o->data_name, o->data_always != 0 };
+    PITH_TRY(pith__export_graph_write(&w, m, &written, sinks, err));
     report->matmuls = q.matmuls;
     report->tables = q.tables;
     report->kept = q.kept;
@@ -340,6 +353,7 @@ static pith_status quantized_run(pith_model *m, const pith_quantize_model_option
     return PITH_OK;
 }
 
+/* Opened at level 1, where matmuls and tables still are standard operators. */
 pith_status pith__model_write_quantized(const char *model,
                                         const pith_quantize_model_options *options,
                                         const pith__onnx_sinks *sinks,
@@ -349,7 +363,7 @@ pith_status pith__model_write_quantized(const char *model,
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     pith_model *m;
     PITH_TAKE_OPTIONS(o, options, err);
-    PITH_TRY(quantized_check(&o, err));
+    PITH_TRY(quantize_check(&o, err));
     if (report && report->size < sizeof report->size)
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
@@ -358,8 +372,8 @@ pith_status pith__model_write_quantized(const char *model,
     open.route = o.route;
     open.log = o.log;
     open.allocator = o.allocator;
-    PITH_TRY(pith__written_open(&m, model, 1, &open, err));
-    pith_status status = quantized_run(m, &o, sinks, &own, err);
+    PITH_TRY(pith__export_graph_open(&m, model, 1, &open, err));
+    pith_status status = quantize_run(m, &o, sinks, &own, err);
     pith__model_destroy(m);
     if (status || !report) return status;
     own.size = report->size;

@@ -7,13 +7,13 @@
 /* Rows that are multiplied together, so that their sums do not wait for each other. */
 enum { BLOCK = 16 };
 
-static float error_original(const pith__code_source *s, int64_t i, int64_t j) {
+static float error_original(const pith__weight_code_source *s, int64_t i, int64_t j) {
     float x;
     memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
     return x;
 }
 
-static float error_rounded(const pith__codes *c, int64_t i, int64_t j) {
+static float error_rounded(const pith__weight_codes *c, int64_t i, int64_t j) {
     const int64_t at = j * c->blocks + i / c->block;
     return ((float)c->codes[j * c->k + i] - (float)c->zeros[at]) * c->scales[at];
 }
@@ -59,15 +59,17 @@ static void error_inputs(float *to, const pith__quantized *q, const pith__quanti
     }
     for (int64_t r = 0; r < count; r++) {
         float *row = to + r * k;
-        for (int64_t i = 0; w->smooth && i < k; i++) row[i] /= w->smooth[i];
+        if (w->smooth)
+            for (int64_t i = 0; i < k; i++) row[i] /= w->smooth[i];
         low = high = row[0];
         for (int64_t i = 0; i < k; i++) {
             low = fminf(low, row[i]);
             high = fmaxf(high, row[i]);
         }
         const float middle = (low + high) * 0.5f, scale = (high - low) / 254;
-        for (int64_t i = 0; i < k && scale > 0; i++)
-            row[i] = rintf((row[i] - middle) / scale) * scale + middle;
+        if (scale > 0)
+            for (int64_t i = 0; i < k; i++)
+                row[i] = rintf((row[i] - middle) / scale) * scale + middle;
     }
 }
 

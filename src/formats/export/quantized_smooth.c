@@ -15,7 +15,7 @@ static bool smooth_is_member(const pith__quantized *q, size_t i, size_t of) {
     return !w->table && w->input == q->weights[of].input && w->source.k == q->weights[of].source.k;
 }
 
-static float smooth_weight_peak(const pith__code_source *s, int64_t i) {
+static float smooth_weight_peak(const pith__weight_code_source *s, int64_t i) {
     float peak = 0;
     for (int64_t j = 0; j < s->n; j++) {
         float x;
@@ -46,7 +46,7 @@ static void smooth_choose(float *s, const pith__quantized *q, size_t of, const f
 
 /* The weight times s, in the layout that it has. */
 static bool smooth_multiply(pith__quantized_weight *w, const float *s, pith__arena *arena) {
-    const pith__code_source *from = &w->source;
+    const pith__weight_code_source *from = &w->source;
     float *to = pith__arena_array(arena, (size_t)(from->k * from->n), sizeof *to);
     if (!to) return false;
     for (int64_t i = 0; i < from->k; i++)

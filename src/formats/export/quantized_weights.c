@@ -60,6 +60,8 @@ static pith__value *quantized_table(const pith__node *node) {
     return table;
 }
 
+/* One constant can be a table and a matrix, or be read in both directions; each use is a weight of
+ * its own. */
 static pith__quantized_weight *quantized_find_weight(const pith__quantized *q,
                                                      const pith__value *value, bool table,
                                                      bool transposed) {
@@ -70,6 +72,7 @@ static pith__quantized_weight *quantized_find_weight(const pith__quantized *q,
     return NULL;
 }
 
+/* A NaN would become a code like any other, and an infinity would make a block's scale infinite. */
 static pith_status quantized_check_finite(const pith__value *v, pith_error *err) {
     const pith_tensor *t = v->type.data;
     for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
@@ -83,10 +86,10 @@ static pith_status quantized_check_finite(const pith__value *v, pith_error *err)
     return PITH_OK;
 }
 
-static pith__code_source quantized_source(const pith_tensor *t, bool by_row) {
+static pith__weight_code_source quantized_source(const pith_tensor *t, bool by_row) {
     const int64_t rows = t->dims[0], columns = t->dims[1];
-    return by_row ? (pith__code_source){ t->data, columns, rows, 1, columns }
-                  : (pith__code_source){ t->data, rows, columns, columns, 1 };
+    return by_row ? (pith__weight_code_source){ t->data, columns, rows, 1, columns }
+                  : (pith__weight_code_source){ t->data, rows, columns, columns, 1 };
 }
 
 /* A matrix of one row or column stays: the strides of its rows and of its columns are the same. */
@@ -108,6 +111,8 @@ typedef struct quantized_readers {
     bool output;                    /* it is an output of the graph */
 } quantized_readers;
 
+/* Decides whether the f32 constant can go: only if every reader changes. Otherwise codes next to it
+ * would make the file larger. */
 static quantized_readers quantized_readers_of(const pith__quantized_form *form,
                                               const pith__value *v) {
     quantized_readers r = { .output = v->output_uses != 0 };
@@ -129,6 +134,8 @@ static bool quantized_has_value(const pith__quantized *q, const pith__value *v) 
     return false;
 }
 
+/* Columns of a matmul's output are rounded together, since they share a scale; of a table it is the
+ * rows. */
 static pith_status quantized_add(pith__quantized *q, const pith__node *node, pith__value *v,
                                  bool table, bool by_row, pith_error *err) {
     if (quantized_find_weight(q, v, table, by_row)) return PITH_OK;
@@ -142,6 +149,8 @@ static pith_status quantized_add(pith__quantized *q, const pith__node *node, pit
     return PITH_OK;
 }
 
+/* A constant that some other node needs as it is becomes 8 bits with a DequantizeLinear that all
+ * its readers share, if it is a matrix of a matmul. A table with another reader stays. */
 static pith_status quantized_look(pith__quantized *q, const pith__node *node, pith_error *err) {
     bool transposed;
     pith__value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node),
@@ -181,19 +190,21 @@ pith_status pith__quantized_round(pith__quantized *q, size_t weight,
                                   const struct pith__factor *factor, pith__arena *scratch,
                                   pith_error *err) {
     pith__quantized_weight *w = &q->weights[weight];
-    static const pith__code_form dequantized = { .bits = 8, .symmetric = true, .reach = 127 };
-    const pith__code_form *form = w->other   ? &dequantized
-                                  : w->table ? &q->form->tables
-                                             : &q->form->weights;
-    if (!pith__codes_round(&w->codes, form, &w->source, w->table ? NULL : factor, q->graph->arena,
-                           scratch))
+    static const pith__weight_code_form dequantized = { .bits = 8,
+                                                        .symmetric = true,
+                                                        .reach = 127 };
+    const pith__weight_code_form *form = w->table ? &q->form->tables : &q->form->weights;
+    if (w->other) form = &dequantized;
+    if (!pith__weight_codes_round(&w->codes, form, &w->source, w->table ? NULL : factor,
+                                  q->graph->arena, scratch))
         return pith__fail_memory(err, (size_t)(w->source.k * w->source.n));
     return PITH_OK;
 }
 
 /* ---- constants; each is made once ---- */
 
-static pith__value *quantized_constant(pith__maker *m, const pith__value *of, const char *what,
+/* Named after the constant it stands for, as ONNX Runtime's tools name theirs. */
+static pith__value *quantized_constant(pith__new_nodes *m, const pith__value *of, const char *what,
                                        void *data, int dtype, int rank, const int64_t *dims,
                                        size_t bytes) {
     pith_tensor t = { .data = data, .dtype = dtype, .rank = rank, .bytes = bytes };
@@ -207,31 +218,36 @@ static pith__value *quantized_constant(pith__maker *m, const pith__value *of, co
     return v;
 }
 
-static pith__value *quantized_scales(pith__maker *m, const pith__quantized_weight *w, bool matrix) {
-    const pith__codes *c = &w->codes;
+static pith__value *quantized_scales(pith__new_nodes *m, const pith__quantized_weight *w,
+                                     bool matrix) {
+    const pith__weight_codes *c = &w->codes;
     const int64_t dims[] = { c->n, c->blocks };
     return quantized_constant(m, w->value, "_scale", c->scales, PITH_F32, matrix ? 2 : 1, dims,
                               (size_t)(c->n * c->blocks) * sizeof(float));
 }
 
 /* Codes as int8, in the layout of the weight. */
-static pith__value *quantized_int8(pith__maker *m, const pith__quantized_weight *w, bool as_rows) {
-    const pith__codes *c = &w->codes;
+static pith__value *quantized_int8(pith__new_nodes *m, const pith__quantized_weight *w,
+                                   bool as_rows) {
+    const pith__weight_codes *c = &w->codes;
     const int64_t dims[] = { as_rows ? c->n : c->k, as_rows ? c->k : c->n };
     const size_t bytes = (size_t)(c->k * c->n);
     int8_t *to = pith__arena_alloc64(m->graph->arena, bytes);
-    for (int64_t j = 0; to && j < c->n; j++)
-        for (int64_t i = 0; i < c->k; i++)
-            to[as_rows ? j * c->k + i : i * c->n + j] = (int8_t)(c->codes[j * c->k + i] - 128);
+    if (to)
+        for (int64_t j = 0; j < c->n; j++)
+            for (int64_t i = 0; i < c->k; i++)
+                to[as_rows ? j * c->k + i : i * c->n + j] = (int8_t)(c->codes[j * c->k + i] - 128);
     return quantized_constant(m, w->value, "_quantized", to, PITH_I8, 2, dims, bytes);
 }
 
-static pith__value *quantized_packed(pith__maker *m, const pith__quantized_weight *w,
-                                     const pith__code_form *form) {
-    const pith__codes *c = &w->codes;
+/* The layouts of MatMulNBits [n, blocks, bytes of a block] and of GatherBlockQuantized [rows, bytes
+ * of a row]. */
+static pith__value *quantized_packed(pith__new_nodes *m, const pith__quantized_weight *w,
+                                     const pith__weight_code_form *form) {
+    const pith__weight_codes *c = &w->codes;
     size_t bytes = 0;
     const int64_t size = w->table ? c->k : c->blocks * c->block;
-    uint8_t *data = pith__codes_pack(&bytes, c, size, form->bits, m->graph->arena);
+    uint8_t *data = pith__weight_codes_pack(&bytes, c, size, form->bits, m->graph->arena);
     const int64_t matmul[] = { c->n, c->blocks, c->block * form->bits / 8 };
     const int64_t table[] = { c->n, c->k * form->bits / 8 };
     return quantized_constant(m, w->value, form->bits == 4 ? "_q4" : "_q8", data, PITH_U8,
@@ -239,11 +255,11 @@ static pith__value *quantized_packed(pith__maker *m, const pith__quantized_weigh
 }
 
 /* NULL if the zero points are the middle. */
-static pith__value *quantized_zeros(pith__maker *m, const pith__quantized_weight *w,
-                                    const pith__code_form *form) {
+static pith__value *quantized_zeros(pith__new_nodes *m, const pith__quantized_weight *w,
+                                    const pith__weight_code_form *form) {
     size_t bytes = 0;
     if (form->symmetric) return NULL;
-    uint8_t *data = pith__codes_pack_zeros(&bytes, &w->codes, form->bits, m->graph->arena);
+    uint8_t *data = pith__weight_codes_pack_zeros(&bytes, &w->codes, form->bits, m->graph->arena);
     const int64_t dims[] = { w->codes.n, (w->codes.blocks * form->bits + 7) / 8 };
     return quantized_constant(m, w->value, "_zero_point", data, PITH_U8, 2, dims, bytes);
 }
@@ -267,9 +283,10 @@ typedef struct quantized_rewriter {
     quantized_made *made;
     quantized_input *inputs;
     size_t input_count;
-    pith__maker m;
+    pith__new_nodes m;
 } quantized_rewriter;
 
+/* Like pith__new_node, but without binding: some of these operators Pith cannot infer. */
 static pith__node *quantized_node(quantized_rewriter *r, const char *domain, const char *op,
                                   pith__value *const *inputs, int count, int outputs) {
     if (r->m.status) return NULL;
@@ -294,7 +311,7 @@ static const quantized_input *quantized_input_of(quantized_rewriter *r, pith__va
     return node ? in : NULL;
 }
 
-static pith__value *quantized_byte(pith__maker *m, uint8_t number) {
+static pith__value *quantized_byte(pith__new_nodes *m, uint8_t number) {
     uint8_t *data = pith__arena_array(m->graph->arena, 1, 1);
     const pith_tensor t = { .data = data, .dtype = PITH_U8, .bytes = 1 };
     if (data) *data = number;
@@ -306,10 +323,10 @@ static pith__value *quantized_byte(pith__maker *m, uint8_t number) {
 /* The largest or smallest number of each row; reductions have their axes as an input from opset 18
  * on. */
 static pith__value *quantized_end(quantized_rewriter *r, pith__value *x, const char *op) {
-    pith__maker *m = &r->m;
-    if (r->q->form->opset >= 18) return PITH_MAKE(m, op, x, pith__make_i64(m, -1));
-    pith__value *y = PITH_MAKE(m, op, x);
-    pith__make_ints(m, y, "axes", (const int64_t[]){ -1 }, 1);
+    pith__new_nodes *m = &r->m;
+    if (r->q->form->opset >= 18) return PITH_NEW_NODE(m, op, x, pith__new_node_i64(m, -1));
+    pith__value *y = PITH_NEW_NODE(m, op, x);
+    pith__new_node_set_ints(m, y, "axes", (const int64_t[]){ -1 }, 1);
     return y;
 }
 
@@ -319,50 +336,53 @@ static pith__value *quantized_smooth(quantized_rewriter *r, pith__value *x,
     const int64_t k = w->source.k;
     if (!w->smooth) return x;
     float *inverse = pith__arena_array(r->m.graph->arena, (size_t)k, sizeof *inverse);
-    for (int64_t i = 0; inverse && i < k; i++) inverse[i] = 1.0f / w->smooth[i];
-    return PITH_MAKE(&r->m, "Mul", x,
-                     quantized_constant(&r->m, w->value, "_smooth", inverse, PITH_F32, 1, &k,
-                                        (size_t)k * sizeof *inverse));
+    if (inverse)
+        for (int64_t i = 0; i < k; i++) inverse[i] = 1.0f / w->smooth[i];
+    return PITH_NEW_NODE(&r->m, "Mul", x,
+                         quantized_constant(&r->m, w->value, "_smooth", inverse, PITH_F32, 1, &k,
+                                            (size_t)k * sizeof *inverse));
 }
 
 /* Rows as codes of 1 to 255 around the middle of the row's numbers: x = (code - 128) scale +
  * middle. A row of equal numbers has a scale above 0. */
 static const quantized_input *quantized_rows_of(quantized_rewriter *r, pith__value *given,
                                                 const pith__quantized_weight *w) {
-    pith__maker *m = &r->m;
+    pith__new_nodes *m = &r->m;
     quantized_input *in = &r->inputs[given->id];
     if (m->status) return NULL;
     if (in->codes && in->smooth == w->smooth) return in;
     pith__value *x = quantized_smooth(r, given, w);
     pith__value *high = quantized_end(r, x, "ReduceMax"), *low = quantized_end(r, x, "ReduceMin");
     pith__value *middle =
-        PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", high, low), pith__make_f32(m, 0.5f));
+        PITH_NEW_NODE(m, "Mul", PITH_NEW_NODE(m, "Add", high, low), pith__new_node_f32(m, 0.5f));
     pith__value *range =
-        PITH_MAKE(m, "Max", PITH_MAKE(m, "Sub", high, low), pith__make_f32(m, 1e-30f));
-    pith__value *scale = PITH_MAKE(m, "Mul", range, pith__make_f32(m, 1.0f / 254.0f));
-    pith__value *codes =
-        PITH_MAKE(m, "Round", PITH_MAKE(m, "Div", PITH_MAKE(m, "Sub", x, middle), scale));
-    codes = pith__make_cast(m, PITH_MAKE(m, "Add", codes, pith__make_f32(m, 128.0f)), PITH_U8);
+        PITH_NEW_NODE(m, "Max", PITH_NEW_NODE(m, "Sub", high, low), pith__new_node_f32(m, 1e-30f));
+    pith__value *scale = PITH_NEW_NODE(m, "Mul", range, pith__new_node_f32(m, 1.0f / 254.0f));
+    pith__value *codes = PITH_NEW_NODE(
+        m, "Round", PITH_NEW_NODE(m, "Div", PITH_NEW_NODE(m, "Sub", x, middle), scale));
+    codes = pith__new_node_cast(m, PITH_NEW_NODE(m, "Add", codes, pith__new_node_f32(m, 128.0f)),
+                                PITH_U8);
     pith__value *zero = quantized_byte(m, 128);
     *in = (quantized_input){ codes, scale, zero, middle, w->smooth };
     return m->status ? NULL : in;
 }
 
 /* The sums of the weight's columns, as they were rounded. */
-static pith__value *quantized_sums(pith__maker *m, const pith__quantized_weight *w) {
-    const pith__codes *c = &w->codes;
+static pith__value *quantized_sums(pith__new_nodes *m, const pith__quantized_weight *w) {
+    const pith__weight_codes *c = &w->codes;
     float *sums = pith__arena_array(m->graph->arena, (size_t)c->n, sizeof *sums);
-    for (int64_t j = 0; sums && j < c->n; j++) {
-        int64_t sum = 0;
-        for (int64_t i = 0; i < c->k; i++) sum += c->codes[j * c->k + i] - 128;
-        sums[j] = (float)sum * c->scales[j];
-    }
+    if (sums)
+        for (int64_t j = 0; j < c->n; j++) {
+            int64_t sum = 0;
+            for (int64_t i = 0; i < c->k; i++) sum += c->codes[j * c->k + i] - 128;
+            sums[j] = (float)sum * c->scales[j];
+        }
     return quantized_constant(m, w->value, "_sums", sums, PITH_F32, 1, &c->n,
                               (size_t)c->n * sizeof *sums);
 }
 
 /* Codes and scales in 8 bits, made for the first matmul with these weights. */
-static void quantized_make_int8(pith__maker *m, quantized_made *made,
+static void quantized_make_int8(pith__new_nodes *m, quantized_made *made,
                                 const pith__quantized_weight *w) {
     if (made->codes) return;
     made->codes = quantized_int8(m, w, false);
@@ -372,42 +392,42 @@ static void quantized_make_int8(pith__maker *m, quantized_made *made,
 /* x w = (xq - 128) wq * w's scales * x's scale + x's middle * sums of w's columns */
 static pith__value *quantized_by_rows(quantized_rewriter *r, pith__value *x,
                                       const pith__quantized_weight *w, quantized_made *made) {
-    pith__maker *m = &r->m;
+    pith__new_nodes *m = &r->m;
     const bool first = !made->codes;
     quantized_make_int8(m, made, w);
     if (first) made->zeros = quantized_sums(m, w);
     const quantized_input *in = quantized_rows_of(r, x, w);
     if (!in || m->status) return NULL;
-    pith__value *y = pith__make_cast(
-        m, PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero), PITH_F32);
-    y = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Mul", y, made->scales), in->scale);
-    return PITH_MAKE(m, "Add", y, PITH_MAKE(m, "Mul", in->middle, made->zeros));
+    pith__value *y = pith__new_node_cast(
+        m, PITH_NEW_NODE(m, "MatMulInteger", in->codes, made->codes, in->zero), PITH_F32);
+    y = PITH_NEW_NODE(m, "Mul", PITH_NEW_NODE(m, "Mul", y, made->scales), in->scale);
+    return PITH_NEW_NODE(m, "Add", y, PITH_NEW_NODE(m, "Mul", in->middle, made->zeros));
 }
 
 /* x w = (xq - zero) wq * (x's scale * w's scales) */
 static pith__value *quantized_dynamic(quantized_rewriter *r, pith__value *x,
                                       const pith__quantized_weight *w, quantized_made *made) {
-    pith__maker *m = &r->m;
+    pith__new_nodes *m = &r->m;
     quantized_make_int8(m, made, w);
     const quantized_input *in = quantized_input_of(r, x);
     if (!in || m->status) return NULL;
-    pith__value *y = PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero);
-    pith__value *scales = PITH_MAKE(m, "Mul", in->scale, made->scales);
-    y = pith__make_cast(m, y, PITH_F32);
-    return PITH_MAKE(m, "Mul", y, scales);
+    pith__value *y = PITH_NEW_NODE(m, "MatMulInteger", in->codes, made->codes, in->zero);
+    pith__value *scales = PITH_NEW_NODE(m, "Mul", in->scale, made->scales);
+    y = pith__new_node_cast(m, y, PITH_F32);
+    return PITH_NEW_NODE(m, "Mul", y, scales);
 }
 
 /* x in 8 bits between the limits, and back. */
 static const quantized_input *quantized_fixed_of(quantized_rewriter *r, pith__value *x,
                                                  const pith__quantized_weight *w) {
-    pith__maker *m = &r->m;
+    pith__new_nodes *m = &r->m;
     quantized_input *in = &r->inputs[x->id];
     if (in->codes || m->status) return in->codes ? in : NULL;
     const float range = w->high - w->low, scale = range > 0 ? range / 255 : 1;
-    pith__value *s = pith__make_f32(m, scale),
+    pith__value *s = pith__new_node_f32(m, scale),
                 *zero = quantized_byte(m, (uint8_t)rintf(-w->low / scale));
-    pith__value *y =
-        PITH_MAKE(m, "DequantizeLinear", PITH_MAKE(m, "QuantizeLinear", x, s, zero), s, zero);
+    pith__value *y = PITH_NEW_NODE(m, "DequantizeLinear",
+                                   PITH_NEW_NODE(m, "QuantizeLinear", x, s, zero), s, zero);
     if (y) *in = (quantized_input){ y, s, zero, NULL, NULL };
     return y ? in : NULL;
 }
@@ -415,13 +435,13 @@ static const quantized_input *quantized_fixed_of(quantized_rewriter *r, pith__va
 /* The MatMul stays, on numbers that were rounded; engines compute it in integers. */
 static pith__value *quantized_static(quantized_rewriter *r, pith__value *x,
                                      const pith__quantized_weight *w, quantized_made *made) {
-    pith__maker *m = &r->m;
+    pith__new_nodes *m = &r->m;
     quantized_make_int8(m, made, w);
     const quantized_input *in = quantized_fixed_of(r, x, w);
     if (!in || m->status) return NULL;
-    pith__value *weight = PITH_MAKE(m, "DequantizeLinear", made->codes, made->scales);
-    pith__make_int(m, weight, "axis", 1);
-    return PITH_MAKE(m, "MatMul", in->codes, weight);
+    pith__value *weight = PITH_NEW_NODE(m, "DequantizeLinear", made->codes, made->scales);
+    pith__new_node_set_int(m, weight, "axis", 1);
+    return PITH_NEW_NODE(m, "MatMul", in->codes, weight);
 }
 
 static bool quantized_set_int(quantized_rewriter *r, pith__node *node, const char *name,
@@ -453,18 +473,19 @@ static pith__value *quantized_blocks(quantized_rewriter *r, pith__value *x,
 /* Rows with a scale each, in standard operators. */
 static pith__value *quantized_rows(quantized_rewriter *r, pith__value *ids,
                                    const pith__quantized_weight *w, quantized_made *made) {
-    pith__maker *m = &r->m;
+    pith__new_nodes *m = &r->m;
     if (!made->codes) {
         made->codes = quantized_int8(m, w, true);
         made->scales = quantized_scales(m, w, true);
     }
-    pith__value *rows = pith__make_cast(m, PITH_MAKE(m, "Gather", made->codes, ids), PITH_F32);
-    return PITH_MAKE(m, "Mul", rows, PITH_MAKE(m, "Gather", made->scales, ids));
+    pith__value *rows =
+        pith__new_node_cast(m, PITH_NEW_NODE(m, "Gather", made->codes, ids), PITH_F32);
+    return PITH_NEW_NODE(m, "Mul", rows, PITH_NEW_NODE(m, "Gather", made->scales, ids));
 }
 
 static pith__value *quantized_lookup(quantized_rewriter *r, pith__value *ids,
                                      const pith__quantized_weight *w, quantized_made *made) {
-    const pith__code_form *form = &r->q->form->tables;
+    const pith__weight_code_form *form = &r->q->form->tables;
     if (!form->block) return quantized_rows(r, ids, w, made);
     if (!made->codes) {
         made->codes = quantized_packed(&r->m, w, form);
@@ -502,9 +523,9 @@ static pith_status quantized_dequantize(quantized_rewriter *r, pith__quantized_w
     char place[256];
     r->m.before = r->q->graph->first;
     r->m.place = w->label;
-    pith__value *y = PITH_MAKE(&r->m, "DequantizeLinear", quantized_int8(&r->m, w, by_row),
-                               quantized_scales(&r->m, w, false));
-    pith__make_int(&r->m, y, "axis", by_row ? 0 : 1);
+    pith__value *y = PITH_NEW_NODE(&r->m, "DequantizeLinear", quantized_int8(&r->m, w, by_row),
+                                   quantized_scales(&r->m, w, false));
+    pith__new_node_set_int(&r->m, y, "axis", by_row ? 0 : 1);
     if (r->m.status) return r->m.status;
     pith__log_write(r->q->graph->log, PITH_LOG_WARNING,
                     "weight '" PITH_STR_FMT
@@ -538,7 +559,7 @@ static pith_status quantized_rewrite_node(quantized_rewriter *r, pith__node *nod
                                               [PITH_QUANTIZED_BLOCKS] = quantized_blocks };
     pith__value *y = products[r->q->form->kind](r, node->inputs[0], found, made);
     pith__value *bias = pith__str_is(node->op_type, "Gemm") ? pith__node_input(node, 2) : NULL;
-    if (bias && y) y = PITH_MAKE(&r->m, "Add", y, bias);
+    if (bias && y) y = PITH_NEW_NODE(&r->m, "Add", y, bias);
     return quantized_replace(r, node, y);
 }
 

@@ -22,13 +22,13 @@ typedef enum pith__quantized_kind {
 
 typedef struct pith__quantized_form {
     pith__quantized_kind kind;
-    pith__code_form weights;
+    pith__weight_code_form weights;
     int32_t accuracy; /* of blocks: the attribute accuracy_level */
     int32_t opset;    /* of the graph; set before it is rewritten */
     /* Tables: 4 or 8 bits, 0: they stay. Without blocks they have a scale per row and become
      * Gather, Cast and Mul; else com.microsoft's GatherBlockQuantized, whose blocks lie along a
      * row. */
-    pith__code_form tables;
+    pith__weight_code_form tables;
     const char *const *keep; /* nodes stay whose name, or whose weight's name, contains one of
                                 these, or is one behind a '=' */
     size_t keep_count;
@@ -38,9 +38,9 @@ typedef struct pith__quantized_form {
 typedef struct pith__quantized_weight {
     pith__value *value;
     bool table;
-    pith__code_source source; /* the columns of a matmul's output, or the rows of a table */
-    pith__codes codes;        /* codes NULL: not rounded yet */
-    float low, high;          /* of the inputs, with fixed limits; 0 is between them */
+    pith__weight_code_source source; /* the columns of a matmul's output, or the rows of a table */
+    pith__weight_codes codes;        /* codes NULL: not rounded yet */
+    float low, high;                 /* of the inputs, with fixed limits; 0 is between them */
     const float *smooth;      /* [k] of rows: inputs are divided by these, and source is multiplied;
                             NULL: they are not */
     const pith__value *input; /* of the first node */

@@ -23,43 +23,44 @@ enum { PANEL = 16 };
 enum { TRIES = 20 };
 #define TRY_STEP 0.02f
 
-typedef struct code_job {
-    pith__codes *codes;
-    const pith__code_form *form;
-    const pith__code_source *source;
+typedef struct weight_code_job {
+    pith__weight_codes *codes;
+    const pith__weight_code_form *form;
+    const pith__weight_code_source *source;
     const pith__factor *factor;
     float *work; /* of each worker: [k, PANEL] with a factor, else [k] */
     int64_t work_size;
-} code_job;
+} weight_code_job;
 
 /* What codes q - zero are possible, and the zero point. */
-typedef struct code_range {
+typedef struct weight_code_range {
     float low, high, zero;
-} code_range;
+} weight_code_range;
 
 /* Adding and taking away 1.5 * 2^23 rounds to nearest, ties to even, for what is far below 2^22. */
-static float code_nearest(float x) {
+static float weight_code_nearest(float x) {
     const float shift = 12582912.0f;
     float y = x + shift;
     return y - shift;
 }
 
-static float code_of(float x, float inverse, const code_range *r) {
-    float q = code_nearest(fminf(fmaxf(x * inverse, -1024.0f), 1024.0f));
-    return q < r->low ? r->low : q > r->high ? r->high : q;
+static float weight_code_of(float x, float inverse, const weight_code_range *r) {
+    float q = weight_code_nearest(fminf(fmaxf(x * inverse, -1024.0f), 1024.0f));
+    if (q < r->low) return r->low;
+    return q > r->high ? r->high : q;
 }
 
 /* Sets *scale to the best one for the codes that `from` gives, and *gain to what they take off the
  * squared error. */
-static void code_try(float *scale, double *gain, float from, const float *w, int64_t m,
-                     const code_range *r) {
+static void weight_code_try(float *scale, double *gain, float from, const float *w, int64_t m,
+                            const weight_code_range *r) {
     const float inverse = 1.0f / from;
     double wq = 0, qq = 0;
     *gain = -1;
     *scale = 0;
     if (!(fabsf(inverse) <= 1e37f)) return;
     for (int64_t i = 0; i < m; i++) {
-        const double q = (double)code_of(w[i], inverse, r);
+        const double q = (double)weight_code_of(w[i], inverse, r);
         wq += (double)w[i] * q;
         qq += q * q;
     }
@@ -68,19 +69,19 @@ static void code_try(float *scale, double *gain, float from, const float *w, int
     *scale = (float)(wq / qq);
 }
 
-static code_range code_symmetric_range(const pith__code_form *form) {
+static weight_code_range weight_code_symmetric_range(const pith__weight_code_form *form) {
     const float half = (float)(1 << (form->bits - 1));
-    if (form->reach) return (code_range){ -(float)form->reach, (float)form->reach, half };
-    return (code_range){ -half, half - 1.0f, half };
+    if (form->reach) return (weight_code_range){ -(float)form->reach, (float)form->reach, half };
+    return (weight_code_range){ -half, half - 1.0f, half };
 }
 
 /* The scale and zero point of one block. The number farthest from 0 takes the end of the range that
  * has one code more. */
-static void code_choose(float *scale, float *zero, const pith__code_form *form, const float *w,
-                        int64_t m) {
+static void weight_code_choose(float *scale, float *zero, const pith__weight_code_form *form,
+                               const float *w, int64_t m) {
     const int tries = form->bits == 4 ? TRIES : 0;
     const float codes = (float)((1 << form->bits) - 1);
-    code_range r = code_symmetric_range(form);
+    weight_code_range r = weight_code_symmetric_range(form);
     float most = 0, least = 0, far, best_scale = 0;
     double best = 0;
     for (int64_t i = 0; i < m; i++) {
@@ -95,11 +96,11 @@ static void code_choose(float *scale, float *zero, const pith__code_form *form, 
         double gain;
         if (!form->symmetric) {
             from = (most - least) * share / codes;
-            r.zero = from > 0 ? code_nearest(-least * share / from) : 0;
+            r.zero = from > 0 ? weight_code_nearest(-least * share / from) : 0;
             r.low = -r.zero;
             r.high = codes - r.zero;
         }
-        code_try(&s, &gain, from, w, m, &r);
+        weight_code_try(&s, &gain, from, w, m, &r);
         if (gain <= best) continue;
         best = gain;
         best_scale = tries ? s : from;
@@ -108,40 +109,41 @@ static void code_choose(float *scale, float *zero, const pith__code_form *form, 
     *scale = best_scale;
 }
 
-static float code_load(const pith__code_source *s, int64_t i, int64_t j) {
+static float weight_code_load(const pith__weight_code_source *s, int64_t i, int64_t j) {
     float x;
     memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
     return x;
 }
 
-static code_range code_range_of(const pith__code_form *form, float zero) {
-    if (form->symmetric) return code_symmetric_range(form);
-    return (code_range){ -zero, (float)((1 << form->bits) - 1) - zero, zero };
+static weight_code_range weight_code_range_of(const pith__weight_code_form *form, float zero) {
+    if (form->symmetric) return weight_code_symmetric_range(form);
+    return (weight_code_range){ -zero, (float)((1 << form->bits) - 1) - zero, zero };
 }
 
 /* One number: its code, and what it lacks. */
-static float code_round(const code_job *j, int64_t column, int64_t i, float x) {
-    pith__codes *c = j->codes;
+static float weight_code_round(const weight_code_job *j, int64_t column, int64_t i, float x) {
+    pith__weight_codes *c = j->codes;
     const int64_t at = column * c->blocks + i / c->block;
     const float scale = c->scales[at], inverse = 1.0f / scale;
-    const code_range r = code_range_of(j->form, (float)c->zeros[at]);
-    const float q = fabsf(inverse) <= 1e37f ? code_of(x, inverse, &r) : 0.0f;
+    const weight_code_range r = weight_code_range_of(j->form, (float)c->zeros[at]);
+    const float q = fabsf(inverse) <= 1e37f ? weight_code_of(x, inverse, &r) : 0.0f;
     c->codes[column * c->k + i] = (uint8_t)(q + r.zero);
     return x - q * scale;
 }
 
-static void code_scales(const code_job *j, int64_t column, const float *w) {
-    pith__codes *c = j->codes;
+static void weight_code_scales(const weight_code_job *j, int64_t column, const float *w) {
+    pith__weight_codes *c = j->codes;
     for (int64_t b = 0; b < c->blocks; b++) {
         const int64_t first = b * c->block, m = c->k - first < c->block ? c->k - first : c->block;
         float zero;
-        code_choose(&c->scales[column * c->blocks + b], &zero, j->form, w + first, m);
+        weight_code_choose(&c->scales[column * c->blocks + b], &zero, j->form, w + first, m);
         c->zeros[column * c->blocks + b] = (uint8_t)zero;
     }
 }
 
 /* errors and sums are [k, PANEL] in the factor's order. */
-static void code_feed_back(const code_job *j, int64_t first, int64_t count, float *errors) {
+static void weight_code_feed_back(const weight_code_job *j, int64_t first, int64_t count,
+                                  float *errors) {
     const int64_t k = j->codes->k, stride = pith__factor_stride(k);
     for (int64_t s = k - 1; s >= 0; s--) {
         const float *u = j->factor->u + s * stride;
@@ -151,36 +153,37 @@ static void code_feed_back(const code_job *j, int64_t first, int64_t count, floa
             for (int p = 0; p < PANEL; p++) sums[p] += u[t] * errors[t * PANEL + p];
         for (int p = 0; p < PANEL; p++) errors[s * PANEL + p] = 0;
         for (int64_t p = 0; p < count; p++) {
-            const float x = code_load(j->source, i, first + p);
-            errors[s * PANEL + p] = code_round(j, first + p, i, x + sums[p]) - sums[p];
+            const float x = weight_code_load(j->source, i, first + p);
+            errors[s * PANEL + p] = weight_code_round(j, first + p, i, x + sums[p]) - sums[p];
         }
     }
 }
 
-static void code_panel(void *context, size_t part, int worker) {
-    const code_job *j = context;
-    const pith__code_source *s = j->source;
+static void weight_code_panel(void *context, size_t part, int worker) {
+    const weight_code_job *j = context;
+    const pith__weight_code_source *s = j->source;
     const int64_t first = (int64_t)part * PANEL,
                   count = s->n - first < PANEL ? s->n - first : PANEL;
     float *work = j->work + worker * j->work_size;
     for (int64_t p = 0; p < count; p++) {
-        for (int64_t i = 0; i < s->k; i++) work[i] = code_load(s, i, first + p);
-        code_scales(j, first + p, work);
-        for (int64_t i = 0; i < s->k && !j->factor; i++) (void)code_round(j, first + p, i, work[i]);
+        for (int64_t i = 0; i < s->k; i++) work[i] = weight_code_load(s, i, first + p);
+        weight_code_scales(j, first + p, work);
+        if (!j->factor)
+            for (int64_t i = 0; i < s->k; i++) (void)weight_code_round(j, first + p, i, work[i]);
     }
-    if (j->factor) code_feed_back(j, first, count, work);
+    if (j->factor) weight_code_feed_back(j, first, count, work);
 }
 
-bool pith__codes_round(pith__codes *codes, const pith__code_form *form,
-                       const pith__code_source *source, const pith__factor *factor,
-                       pith__arena *arena, pith__arena *scratch) {
+bool pith__weight_codes_round(pith__weight_codes *codes, const pith__weight_code_form *form,
+                              const pith__weight_code_source *source, const pith__factor *factor,
+                              pith__arena *arena, pith__arena *scratch) {
     const int threads = pith__cpu_get()->threads;
     const int64_t block = form->block && form->block < source->k ? form->block : source->k;
-    code_job j = { .codes = codes, .form = form, .source = source, .factor = factor };
+    weight_code_job j = { .codes = codes, .form = form, .source = source, .factor = factor };
     size_t count;
-    *codes = (pith__codes){ .k = source->k,
-                            .n = source->n,
-                            .block = form->block ? form->block : source->k };
+    *codes = (pith__weight_codes){ .k = source->k,
+                                   .n = source->n,
+                                   .block = form->block ? form->block : source->k };
     codes->blocks = (source->k + block - 1) / block;
     if (pith__mul_overflows((size_t)source->k, (size_t)source->n, &count)) return false;
     codes->codes = pith__arena_alloc64(arena, count);
@@ -190,12 +193,12 @@ bool pith__codes_round(pith__codes *codes, const pith__code_form *form,
     j.work_size = source->k * (factor ? PANEL : 1);
     j.work = pith__arena_array(scratch, (size_t)threads, (size_t)j.work_size * sizeof *j.work);
     if (!codes->codes || !codes->scales || !codes->zeros || !j.work) return false;
-    pith__threads_run(code_panel, &j, (size_t)((source->n + PANEL - 1) / PANEL), threads);
+    pith__threads_run(weight_code_panel, &j, (size_t)((source->n + PANEL - 1) / PANEL), threads);
     return true;
 }
 
-uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *c, int64_t size, int32_t bits,
-                          pith__arena *arena) {
+uint8_t *pith__weight_codes_pack(size_t *bytes, const pith__weight_codes *c, int64_t size,
+                                 int32_t bits, pith__arena *arena) {
     const int64_t row = size * bits / 8;
     uint8_t *packed;
     if (pith__mul_overflows((size_t)row, (size_t)c->n, bytes)) return NULL;
@@ -213,8 +216,8 @@ uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *c, int64_t size, int
     return packed;
 }
 
-uint8_t *pith__codes_pack_zeros(size_t *bytes, const pith__codes *c, int32_t bits,
-                                pith__arena *arena) {
+uint8_t *pith__weight_codes_pack_zeros(size_t *bytes, const pith__weight_codes *c, int32_t bits,
+                                       pith__arena *arena) {
     const int64_t row = (c->blocks * bits + 7) / 8;
     uint8_t *packed;
     *bytes = (size_t)(row * c->n);

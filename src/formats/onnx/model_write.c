@@ -11,7 +11,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/memory/span_map.h"
-#include "formats/onnx/onnx_write.h"
+#include "formats/onnx/value_write.h"
 
 enum {
     MODEL_IR = 1,
@@ -87,7 +87,7 @@ typedef struct model_writer {
 
 /* ---- names and places ---- */
 
-static bool writer_take_name(model_writer *w, pith_str name, bool *new) {
+static bool write_take_name(model_writer *w, pith_str name, bool *new) {
     uint32_t old;
     if (!pith__map_put(&w->names, name, 0, &old)) return false;
     *new = old == UINT32_MAX;
@@ -95,19 +95,19 @@ static bool writer_take_name(model_writer *w, pith_str name, bool *new) {
 }
 
 /* Leaves the value its name, if it has one that no other has. */
-static pith_status writer_name(model_writer *w, pith__value *v) {
+static pith_status write_name(model_writer *w, pith__value *v) {
     bool new = false;
-    if (v->name.size && !writer_take_name(w, v->name, &new)) return pith__fail_memory(w->err, 0);
+    if (v->name.size && !write_take_name(w, v->name, &new)) return pith__fail_memory(w->err, 0);
     while (!new) {
         v->name = pith__arena_printf(w->arena, "v%zu", w->made++);
-        if (!v->name.data || !writer_take_name(w, v->name, &new))
+        if (!v->name.data || !write_take_name(w, v->name, &new))
             return pith__fail_memory(w->err, 0);
     }
     return PITH_OK;
 }
 
 /* Engines want node names that are unique too; a repeated one gets a number. */
-static pith_status writer_name_node(model_writer *w, pith__node *node) {
+static pith_status write_name_node(model_writer *w, pith__node *node) {
     const pith_str base = node->name;
     uint32_t old = 0;
     for (size_t i = 1; base.size && old != UINT32_MAX; i++) {
@@ -123,8 +123,8 @@ static pith_status writer_name_node(model_writer *w, pith__node *node) {
 static bool value_is_used(const pith__value *v) { return v->user_count || v->output_uses; }
 
 /* Puts an Identity between the output and its value, which is no node's or another output's too. */
-static pith_status writer_separate_output(model_writer *w, pith__graph *graph, size_t i,
-                                          pith_str name) {
+static pith_status write_separate_output(model_writer *w, pith__graph *graph, size_t i,
+                                         pith_str name) {
     pith__value *v = graph->outputs[i];
     pith__node *node = pith__graph_add_node(graph, NULL, "", "Identity", &v, 1, NULL, 1);
     if (!node) return pith__fail_memory(w->err, 0);
@@ -137,45 +137,45 @@ static pith_status writer_separate_output(model_writer *w, pith__graph *graph, s
 }
 
 /* Outputs of the main graph keep their names, whatever passes did to their values. */
-static pith_status writer_name_outputs(model_writer *w, pith__graph *graph) {
+static pith_status write_name_outputs(model_writer *w, pith__graph *graph) {
     for (size_t i = 0; i < graph->output_count; i++) {
         pith_str name = graph->parent ? PITH_STR("") : pith__graph_output_name(graph, i);
         pith__value *v = graph->outputs[i];
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++) seen = graph->outputs[k] == v;
         if (v->kind != PITH_VALUE_NODE || seen)
-            PITH_TRY(writer_separate_output(w, graph, i, name));
+            PITH_TRY(write_separate_output(w, graph, i, name));
         else if (name.size)
             v->name = name;
-        if (!graph->parent) PITH_TRY(writer_name(w, graph->outputs[i]));
+        if (!graph->parent) PITH_TRY(write_name(w, graph->outputs[i]));
     }
     return PITH_OK;
 }
 
-static pith_status writer_name_graph(model_writer *w, pith__graph *graph);
+static pith_status write_name_graph(model_writer *w, pith__graph *graph);
 
 /* Captures have the names of the values that they stand for. */
-static pith_status writer_name_subgraph(model_writer *w, const pith__node *node, pith__graph *sub) {
+static pith_status write_name_subgraph(model_writer *w, const pith__node *node, pith__graph *sub) {
     const int32_t first = node->input_count - node->capture_count;
     for (size_t i = 0; i < sub->capture_count; i++)
         if (sub->captures[i] && node->inputs[first + (int32_t)i])
             sub->captures[i]->name = node->inputs[first + (int32_t)i]->name;
-    return writer_name_graph(w, sub);
+    return write_name_graph(w, sub);
 }
 
-static pith_status writer_name_subgraphs(model_writer *w, const pith__node *node) {
+static pith_status write_name_subgraphs(model_writer *w, const pith__node *node) {
     for (size_t a = 0; a < node->attr_count; a++) {
         const pith__attr *attr = &node->attrs[a];
-        if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(writer_name_subgraph(w, node, attr->graph));
+        if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(write_name_subgraph(w, node, attr->graph));
         if (attr->kind != PITH_ATTR_GRAPHS) continue;
         for (size_t i = 0; i < attr->count; i++)
-            PITH_TRY(writer_name_subgraph(w, node, attr->graphs[i]));
+            PITH_TRY(write_name_subgraph(w, node, attr->graphs[i]));
     }
     return PITH_OK;
 }
 
 /* What an optional holds, a tensor or a sequence, is not kept when a file is read. */
-static pith_status writer_check_ports(const model_writer *w, const pith__graph *graph) {
+static pith_status write_check_ports(const model_writer *w, const pith__graph *graph) {
     for (size_t i = 0; i < graph->input_count + graph->output_count; i++) {
         const bool in = i < graph->input_count;
         const pith__value *v = in ? graph->inputs[i] : graph->outputs[i - graph->input_count];
@@ -188,31 +188,31 @@ static pith_status writer_check_ports(const model_writer *w, const pith__graph *
     return PITH_OK;
 }
 
-static pith_status writer_name_graph(model_writer *w, pith__graph *graph) {
+static pith_status write_name_graph(model_writer *w, pith__graph *graph) {
     const bool main = !graph->parent;
-    for (size_t i = 0; i < graph->input_count && main; i++)
-        PITH_TRY(writer_name(w, graph->inputs[i]));
-    PITH_TRY(writer_name_outputs(w, graph));
+    if (main)
+        for (size_t i = 0; i < graph->input_count; i++) PITH_TRY(write_name(w, graph->inputs[i]));
+    PITH_TRY(write_name_outputs(w, graph));
     for (size_t i = 0; i < graph->value_count; i++) {
         pith__value *v = graph->values[i];
         bool named = v->kind == PITH_VALUE_CAPTURE ||
                      (main && (v->kind == PITH_VALUE_INPUT || v->output_uses));
         bool written =
             value_is_used(v) || v->kind == PITH_VALUE_INPUT || (v->producer && v->name.size);
-        if (!named && written) PITH_TRY(writer_name(w, v));
+        if (!named && written) PITH_TRY(write_name(w, v));
     }
     for (pith__node *node = graph->first; node; node = node->next) {
-        PITH_TRY(writer_name_node(w, node));
+        PITH_TRY(write_name_node(w, node));
         if (node->domain.size && pith__str_is(node->domain, "pith"))
             return pith__fail(w->err, PITH_ERR_UNSUPPORTED,
                               "the operator " PITH_STR_FMT " is Pith's own and has no form in ONNX",
                               PITH_STR_ARG(node->op_type));
-        PITH_TRY(writer_name_subgraphs(w, node));
+        PITH_TRY(write_name_subgraphs(w, node));
     }
     return PITH_OK;
 }
 
-static pith_status writer_place_constant(model_writer *w, written_graph *g, pith__value *v) {
+static pith_status write_place_constant(model_writer *w, written_graph *g, pith__value *v) {
     const pith_tensor *t = v->type.data;
     uint64_t *offset = &g->offsets[g->count];
     if (!t)
@@ -234,7 +234,7 @@ static bool value_is_constant(const pith__value *v) {
     return (v->kind == PITH_VALUE_CONST || v->kind == PITH_VALUE_PACKED) && value_is_used(v);
 }
 
-static pith_status writer_place_graph(model_writer *w, const pith__graph *graph) {
+static pith_status write_place_graph(model_writer *w, const pith__graph *graph) {
     void *graphs = w->graphs;
     if (!pith__arena_grow(w->arena, &graphs, w->graph_count, &w->graph_capacity, sizeof *w->graphs))
         return pith__fail_memory(w->err, 0);
@@ -245,14 +245,15 @@ static pith_status writer_place_graph(model_writer *w, const pith__graph *graph)
     if (!g.constants || !g.offsets) return pith__fail_memory(w->err, 0);
     for (size_t i = 0; i < graph->value_count; i++)
         if (value_is_constant(graph->values[i]))
-            PITH_TRY(writer_place_constant(w, &g, graph->values[i]));
+            PITH_TRY(write_place_constant(w, &g, graph->values[i]));
     w->graphs[w->graph_count++] = g;
     for (const pith__node *node = graph->first; node; node = node->next)
         for (size_t a = 0; a < node->attr_count; a++) {
             const pith__attr *attr = &node->attrs[a];
-            if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(writer_place_graph(w, attr->graph));
-            for (size_t i = 0; attr->kind == PITH_ATTR_GRAPHS && i < attr->count; i++)
-                PITH_TRY(writer_place_graph(w, attr->graphs[i]));
+            if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(write_place_graph(w, attr->graph));
+            if (attr->kind == PITH_ATTR_GRAPHS)
+                for (size_t i = 0; i < attr->count; i++)
+                    PITH_TRY(write_place_graph(w, attr->graphs[i]));
         }
     return PITH_OK;
 }
@@ -347,10 +348,12 @@ static void write_type(pith__wire_out *out, const void *message) {
         pith__wire_put_message(out, TYPE_MAP, write_map_type, m);
         return;
     }
-    int field = !list                             ? TYPE_TENSOR
-                : m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE
-                                                  : TYPE_OPTIONAL;
-    pith__wire_put_message(out, field, list ? write_items : write_tensor_type, m);
+    if (!list) {
+        pith__wire_put_message(out, TYPE_TENSOR, write_tensor_type, m);
+        return;
+    }
+    const int field = m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE : TYPE_OPTIONAL;
+    pith__wire_put_message(out, field, write_items, m);
 }
 
 static void write_port(pith__wire_out *out, const void *message) {
@@ -542,16 +545,16 @@ pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__on
     if (pith__map_init(&w.names, arena, model->graph->value_count) ||
         pith__map_init(&w.node_names, arena, model->graph->node_count))
         return pith__fail_memory(err, 0);
-    PITH_TRY(writer_check_ports(&w, model->graph));
-    PITH_TRY(writer_name_graph(&w, model->graph));
+    PITH_TRY(write_check_ports(&w, model->graph));
+    PITH_TRY(write_name_graph(&w, model->graph));
     w.apart = model->data_name && model->data_always;
-    PITH_TRY(writer_place_graph(&w, model->graph));
+    PITH_TRY(write_place_graph(&w, model->graph));
     write_model(&counted, &w);
     if (counted.size > PITH_ONNX_FILE_MOST && model->data_name && !w.apart) {
         w.apart = true;
         w.graph_count = 0;
         counted.size = 0;
-        PITH_TRY(writer_place_graph(&w, model->graph));
+        PITH_TRY(write_place_graph(&w, model->graph));
         write_model(&counted, &w);
     }
     if (counted.size > PITH_ONNX_FILE_MOST)

@@ -1,14 +1,14 @@
 /* onnx_reader.h - shared by the files that turn a ModelProto into a graph.
  *
- * onnx_read.c walks models, functions, graphs and nodes; onnx_type.c reads types, onnx_names.c
- * resolves names, onnx_attr.c reads attributes, and with them subgraphs. All functions report
+ * model_read.c walks models, functions, graphs and nodes; type_read.c reads types, name_read.c
+ * resolves names, attr_read.c reads attributes, and with them subgraphs. All functions report
  * through the reader's error; what they allocate is in its arena. */
 #ifndef PITH_FORMATS_ONNX_ONNX_READER_H
 #define PITH_FORMATS_ONNX_ONNX_READER_H
 
 #include "base/memory/span_map.h"
 #include "engine/graph/graph.h"
-#include "formats/onnx/onnx_tensor.h"
+#include "formats/onnx/tensor_read.h"
 #include "formats/onnx/wire.h"
 
 /* The deepest nesting of subgraphs, types and stand-alone values. */
@@ -49,7 +49,7 @@ typedef struct pith__onnx_subgraphs {
     bool started;
 } pith__onnx_subgraphs;
 
-/* ---- onnx_read.c ---- */
+/* ---- model_read.c ---- */
 
 pith_status pith__onnx_no_memory(pith__onnx_reader *r);
 void pith__onnx_walk(pith__wire *w, pith_str bytes, const pith__onnx_reader *r);
@@ -59,7 +59,7 @@ pith_str pith__onnx_find(const pith__onnx_reader *r, pith_str bytes, uint32_t ta
 /* A GraphProto into s->graph, which is empty. */
 pith_status pith__onnx_read_graph(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes);
 
-/* ---- onnx_type.c ---- */
+/* ---- type_read.c ---- */
 
 /* Reads a TypeProto. Types that the engine does not have stay unknown; so does an optional, since
  * it may be empty. A map becomes a sequence of its keys and values. */
@@ -69,7 +69,7 @@ pith_status pith__onnx_read_type(pith__onnx_reader *r, pith__type *type, pith_st
 pith_status pith__onnx_read_value_info(pith__onnx_reader *r, pith_str *name, pith__type *type,
                                        pith_str bytes, pith__graph *graph);
 
-/* ---- onnx_names.c ---- */
+/* ---- name_read.c ---- */
 
 /* Defines a name. Fails if it is defined already, or if value is NULL because memory was out. */
 pith_status pith__onnx_define(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name,
@@ -82,7 +82,7 @@ pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_s
  * read. */
 pith_status pith__onnx_complete_captures(pith__onnx_reader *r, pith__onnx_subgraphs *subs);
 
-/* ---- onnx_attr.c ---- */
+/* ---- attr_read.c ---- */
 
 /* An AttributeProto of a node in the scope; its graphs go to subs. */
 pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_str bytes,

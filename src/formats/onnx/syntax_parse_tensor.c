@@ -18,7 +18,7 @@ static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type
     const char *at = s->p;
     uint64_t bits;
     bool good = true;
-    if (e.bytes == 8 && e.kind == 'u') {
+    if (e.bytes == 8 && e.kind == PITH_SYNTAX_ELEMENT_UINT) {
         bits = pith__scan_uint(s);
     } else {
         const int64_t value = pith__scan_int(s);
@@ -26,7 +26,7 @@ static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type
         bits = (uint64_t)value;
         if (width < 64)
             good = value >= -((int64_t)1 << (width - 1)) &&
-                   value < (int64_t)1 << (width - (e.kind == 'i'));
+                   value < (int64_t)1 << (width - (e.kind == PITH_SYNTAX_ELEMENT_INT));
     }
     if (!good && !s->failed) {
         s->p = at;
@@ -53,9 +53,9 @@ static uint64_t tensor_values(pith__syntax_parser *t, const pith__syntax_type *t
     uint64_t count = 0;
     if (pith__scan_take(s, '}')) return 0;
     do {
-        if (e.kind == 's')
+        if (e.kind == PITH_SYNTAX_ELEMENT_STRING)
             pith__wire_build_bytes(t->out, STRING_DATA, pith__scan_string(s, "a string"));
-        else if (e.kind == 'f')
+        else if (e.kind == PITH_SYNTAX_ELEMENT_FLOAT)
             tensor_float(t, e);
         else
             tensor_integer(t, type, e);
@@ -73,9 +73,9 @@ static void tensor_data(pith__syntax_parser *t, const pith__syntax_type *type) {
         pith__scan_fail(&t->scan, PITH_ERR_FORMAT, "impossible shape of a tensor");
         return;
     }
-    if (e.kind != 's') place = pith__wire_build_open(t->out, RAW_DATA);
+    if (e.kind != PITH_SYNTAX_ELEMENT_STRING) place = pith__wire_build_open(t->out, RAW_DATA);
     const uint64_t count = tensor_values(t, type, e);
-    if (e.kind != 's') pith__wire_build_close(t->out, place);
+    if (e.kind != PITH_SYNTAX_ELEMENT_STRING) pith__wire_build_close(t->out, place);
     if (t->scan.failed || count == bytes / e.bytes) return;
     t->scan.p = at;
     pith__scan_fail(&t->scan, PITH_ERR_FORMAT,

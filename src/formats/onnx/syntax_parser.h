@@ -1,6 +1,6 @@
-/* syntax_parser.h - shared by the files that turn ONNX's text syntax into messages: onnx_parse.c
- * has models, graphs, functions and nodes; syntax_parse_attr.c has attributes and types;
- * syntax_parse_tensor.c tensors.
+/* syntax_parser.h - shared by the files that turn ONNX's text syntax into messages:
+ * syntax_parse_model.c has models, graphs, functions and nodes; syntax_parse_attr.c has attributes
+ * and types; syntax_parse_tensor.c tensors.
  *
  * Faults are in scan (syntax_scan.h), or in out.failed if memory was out; all functions return at
  * once then. */
@@ -24,7 +24,7 @@ typedef struct pith__syntax_type {
     int64_t dims[PITH_MAX_RANK];
 } pith__syntax_type;
 
-/* ---- onnx_parse.c ---- */
+/* ---- syntax_parse_model.c ---- */
 
 /* One level more, unless there are too many. Leave with depth--. */
 bool pith__syntax_enter(pith__syntax_parser *t);

@@ -7,6 +7,8 @@
 
 /* ---- types ---- */
 
+/* A size, a symbol, or "?" for one that is not known. A symbol that is no identifier is put into
+ * quotes. */
 static pith_status type_dim(pith__syntax_printer *t, pith_str bytes) {
     pith__wire w;
     pith__wire_field f, last = { .tag = 0 };
@@ -69,6 +71,7 @@ static pith_status type_fields(const pith__syntax_printer *t, pith__wire_field f
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
+/* opaque(domain, name). Without a name that is an identifier it has no form. */
 static pith_status type_opaque(pith__syntax_printer *t, pith_str bytes, bool *some) {
     pith__wire_field f[2];
     PITH_TRY(type_fields(t, f, bytes));
@@ -106,6 +109,8 @@ static pith_status type_container(pith__syntax_printer *t, const char *word, pit
                       "the text syntax has no form for %s) of elements without a type", word);
 }
 
+/* The last of the alternatives counts, as protobuf has it for a oneof. *some is false for a type
+ * that the syntax cannot express, which the caller may leave out. */
 static pith_status type_put(pith__syntax_printer *t, pith_str bytes, bool *some) {
     pith__wire w;
     pith__wire_field f, last = { .tag = 0, .bytes = { "", 0 } };
@@ -170,6 +175,7 @@ static const struct {
                     { 22, PITH_SYNTAX_SPARSE },  { 23, PITH_SYNTAX_SPARSES } };
 enum { ATTR_FIELDS = sizeof attr_fields / sizeof *attr_fields };
 
+/* A reference to an attribute of a function has a type and no value. */
 static pith_status attr_read_head(pith__syntax_printer *t, attr_head *h, pith_str bytes) {
     pith__wire w;
     pith__wire_field f;
@@ -202,6 +208,7 @@ static void attr_float(pith__syntax_printer *t, uint64_t bits) {
     pith__syntax_write(t, (pith_str){ text, pith__decimal_put_f32(&t->decimal, text, x) });
 }
 
+/* One value of a kind that is not a list. */
 static pith_status attr_value(pith__syntax_printer *t, pith__syntax_attr single,
                               const pith__wire_field *f) {
     bool some = true;
@@ -250,6 +257,8 @@ static uint32_t attr_tag(pith__syntax_attr single, int number) {
     return single == PITH_SYNTAX_INT ? PITH_WIRE_VARINT(number) : PITH_WIRE_BYTES(number);
 }
 
+/* Values of a list stand in the field of their kind, packed or one by one; a single value is the
+ * last one there. */
 static pith_status attr_values(pith__syntax_printer *t, const attr_head *h, pith_str bytes) {
     const pith__syntax_attr single = pith__syntax_attr_single(h->type);
     const bool list = single != h->type;
@@ -271,7 +280,8 @@ static pith_status attr_values(pith__syntax_printer *t, const attr_head *h, pith
         }
     }
     if (list) pith__syntax_words(t, "]");
-    return w.failed ? PITH_ERR_FORMAT : list ? PITH_OK : attr_value(t, single, &last);
+    if (w.failed) return PITH_ERR_FORMAT;
+    return list ? PITH_OK : attr_value(t, single, &last);
 }
 
 pith_status pith__syntax_put_attr(pith__syntax_printer *t, pith_str bytes) {

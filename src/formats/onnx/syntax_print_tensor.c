@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "formats/onnx/onnx_tensor.h"
+#include "formats/onnx/tensor_read.h"
 #include "formats/onnx/syntax_printer.h"
 #include "formats/onnx/syntax_words.h"
 
@@ -71,17 +71,17 @@ static size_t tensor_put_number(const pith__syntax_printer *t, char *text, pith_
     float x;
     double y;
     memcpy(&bits, at, e.bytes);
-    if (e.kind == 'f' && e.bytes == 4) {
+    if (e.kind == PITH_SYNTAX_ELEMENT_FLOAT && e.bytes == 4) {
         memcpy(&x, at, sizeof x);
         return pith__decimal_put_f32(&t->decimal, text, x);
     }
-    if (e.kind == 'f') {
+    if (e.kind == PITH_SYNTAX_ELEMENT_FLOAT) {
         memcpy(&y, at, sizeof y);
         return pith__decimal_put_f64(&t->decimal, text, y);
     }
     const int unused = 64 - 8 * e.bytes;
     const int64_t value = (int64_t)(bits << unused) >> unused;
-    if (e.kind == 'u' || value >= 0) return tensor_put_unsigned(text, bits);
+    if (e.kind == PITH_SYNTAX_ELEMENT_UINT || value >= 0) return tensor_put_unsigned(text, bits);
     *text = '-';
     return 1 + tensor_put_unsigned(text + 1, 0 - (uint64_t)value);
 }
@@ -93,7 +93,7 @@ static void tensor_put_values(pith__syntax_printer *t, const pith_tensor *tensor
     if (t->checking) return;
     for (size_t i = 0; i < tensor->bytes / e.bytes; i++, at += e.bytes) {
         if (i) pith__syntax_words(t, ",");
-        if (e.kind == 's')
+        if (e.kind == PITH_SYNTAX_ELEMENT_STRING)
             pith__syntax_quoted(t, ((const pith_str *)tensor->data)[i]);
         else
             pith__syntax_write(t, (pith_str){ text, tensor_put_number(t, text, e, at) });

@@ -1,6 +1,6 @@
-/* syntax_printer.h - shared by the files that write ONNX messages as text: onnx_print.c has models,
- * graphs, functions and nodes; syntax_print_attr.c has attributes and types; syntax_print_tensor.c
- * tensors. */
+/* syntax_printer.h - shared by the files that write ONNX messages as text: syntax_print_model.c has
+ * models, graphs, functions and nodes; syntax_print_attr.c has attributes and types;
+ * syntax_print_tensor.c tensors. */
 #ifndef PITH_FORMATS_ONNX_SYNTAX_PRINTER_H
 #define PITH_FORMATS_ONNX_SYNTAX_PRINTER_H
 
@@ -23,7 +23,7 @@ typedef struct pith__syntax_printer {
     char buffer[1 << 14];
 } pith__syntax_printer;
 
-/* ---- onnx_print.c ---- */
+/* ---- syntax_print_model.c ---- */
 
 void pith__syntax_write(pith__syntax_printer *t, pith_str text);
 void pith__syntax_words(pith__syntax_printer *t, const char *text);

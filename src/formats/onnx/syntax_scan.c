@@ -20,6 +20,7 @@ bool pith__scan_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+/* The first fault counts. The scanner is put at the end, so that every loop over the text ends. */
 void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format, ...) {
     char message[PITH_ERROR_MESSAGE_SIZE];
     size_t line = 1;
@@ -43,6 +44,8 @@ void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format,
     s->p = s->end;
 }
 
+/* Passes over blanks and comments. 0 stands for the end and for a byte 0, which callers tell apart
+ * where it matters. */
 unsigned char pith__scan_peek(pith__syntax_scan *s) {
     while (s->p < s->end && (scan_space(*s->p) || *s->p == '#')) {
         if (*s->p++ != '#') continue;
@@ -58,6 +61,8 @@ bool pith__scan_take(pith__syntax_scan *s, char c) {
     return true;
 }
 
+/* The message shows the word or the character that stands there instead, cut to a length that fits
+ * a line. */
 void pith__scan_expected(pith__syntax_scan *s, const char *what) {
     pith__scan_peek(s);
     if (s->p == s->end) {
@@ -73,6 +78,7 @@ void pith__scan_expected(pith__syntax_scan *s, const char *what) {
                     PITH_CUT(((pith_str){ s->p, n }), 40));
 }
 
+/* Takes exactly this sign, of one or several characters. */
 void pith__scan_need(pith__syntax_scan *s, const char *what) {
     const size_t n = strlen(what);
     char quoted[16];
@@ -87,6 +93,7 @@ void pith__scan_need(pith__syntax_scan *s, const char *what) {
 
 /* ---- names and strings ---- */
 
+/* Letters, digits and underscores; empty if something else is next. */
 pith_str pith__scan_peek_word(pith__syntax_scan *s) {
     pith__scan_peek(s);
     size_t n = 0;
@@ -111,6 +118,8 @@ pith_str pith__scan_name(pith__syntax_scan *s, const char *what) {
     return pith__scan_peek(s) == '"' ? pith__scan_string(s, what) : pith__scan_identifier(s, what);
 }
 
+/* A string is a span of the text, unless it has escapes. A backslash takes the next character as it
+ * is, whatever it is. */
 pith_str pith__scan_string(pith__syntax_scan *s, const char *what) {
     if (pith__scan_peek(s) != '"') {
         pith__scan_expected(s, what);
@@ -145,6 +154,8 @@ pith_str pith__scan_string(pith__syntax_scan *s, const char *what) {
 
 /* ---- numbers ---- */
 
+/* Digits with at most one point, and an exponent. What the digits say is converted later, by the
+ * type that is wanted. */
 static pith__syntax_literal scan_number(const char **end, const char *p, const char *last) {
     pith__syntax_literal kind = PITH_LITERAL_INT;
     for (; p < last && (scan_digit(*p) || (*p == '.' && kind == PITH_LITERAL_INT)); p++)
@@ -159,6 +170,8 @@ static pith__syntax_literal scan_number(const char **end, const char *p, const c
     return kind;
 }
 
+/* What kind of literal is next, without converting it: nan, inf and infinity are numbers to onnx's
+ * parser, in any case. */
 pith__syntax_literal pith__scan_literal(pith__syntax_scan *s, pith_str *text) {
     const unsigned char first = pith__scan_peek(s);
     const char *p = s->p + (first == '-'), *end = p;
@@ -192,6 +205,7 @@ static void scan_bad_number(pith__syntax_scan *s, pith_str text, const char *wha
     pith__scan_fail(s, PITH_ERR_FORMAT, PITH_CUT_FMT " is no %s", PITH_CUT(text, 60), what);
 }
 
+/* Overflow is a fault of the text, and so is a number beyond `most`. */
 static uint64_t scan_digits(pith__syntax_scan *s, pith_str text, uint64_t most, const char *what) {
     uint64_t value = 0;
     bool good = text.size > 0;
@@ -226,6 +240,7 @@ uint64_t pith__scan_uint(pith__syntax_scan *s) {
     return scan_digits(s, scan_integer(s), UINT64_MAX, "unsigned integer of 64 bits");
 }
 
+/* Converted straight to f32: by way of double some numbers would be rounded twice. */
 float pith__scan_f32_of(pith__syntax_scan *s, pith_str text) {
     char copy[NUMBER_MAX + 1];
     float x = 0;
@@ -237,6 +252,7 @@ float pith__scan_f32_of(pith__syntax_scan *s, pith_str text) {
     return s->failed ? 0 : x;
 }
 
+/* An integer is a float as well. */
 static pith_str scan_float(pith__syntax_scan *s) {
     pith_str text;
     const char *at = s->p;
@@ -249,6 +265,7 @@ static pith_str scan_float(pith__syntax_scan *s) {
 
 float pith__scan_f32(pith__syntax_scan *s) { return pith__scan_f32_of(s, scan_float(s)); }
 
+/* The decimal reader wants a string that ends in NUL, hence the copy. */
 double pith__scan_f64(pith__syntax_scan *s) {
     char copy[NUMBER_MAX + 1];
     double x = 0;

@@ -37,8 +37,14 @@ int pith__syntax_dtype_find(pith_str word);         /* PITH_UNDEFINED if it is n
 
 /* How the elements of a tensor are written: integers of some bytes, or floats. Complex numbers are
  * two of them, and of elements below 8 bits the packed bytes are written. */
+enum {
+    PITH_SYNTAX_ELEMENT_INT = 1,
+    PITH_SYNTAX_ELEMENT_UINT,
+    PITH_SYNTAX_ELEMENT_FLOAT,
+    PITH_SYNTAX_ELEMENT_STRING
+};
 typedef struct pith__syntax_element {
-    char kind; /* 'i' integer, 'u' unsigned integer, 'f' float, 's' string */
+    unsigned char kind; /* PITH_SYNTAX_ELEMENT_* */
     unsigned char bytes;
 } pith__syntax_element;
 pith__syntax_element pith__syntax_element_of(int dtype);

@@ -5,7 +5,7 @@
 #include "base/memory/memory.h"
 #include "base/os/file.h"
 #include "base/str.h"
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 
 struct pith_value_file {
     pith_allocator allocator;
@@ -24,7 +24,7 @@ pith_status pith__value_file_open(pith_value_file **file, pith_tensor *tensor, c
     pith_status status = pith__file_open(&f->file, path, false, &f->allocator, err);
     if (!status) {
         pith_str bytes = { (const char *)f->file.data, f->file.size };
-        status = pith__onnx_read_tensor(tensor, &label, bytes, kind, &f->arena, err);
+        status = pith__onnx_read_value(tensor, &label, bytes, kind, &f->arena, err);
         if (status) pith__fail_at(err, status, "%s: ", path);
     }
     if (!status) {

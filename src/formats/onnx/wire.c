@@ -21,6 +21,7 @@ static bool wire_fault(pith__wire *w, const char *what) {
     return false;
 }
 
+/* Ten bytes at most; bits beyond 64 are dropped, as protobuf's own readers do. */
 static bool wire_read_varint(pith__wire *w, uint64_t *value) {
     uint64_t v = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
@@ -39,6 +40,7 @@ bool pith__wire_next_varint(pith__wire *w, uint64_t *value) {
     return !w->failed && w->p < w->end && wire_read_varint(w, value);
 }
 
+/* Groups, wire types 3 and 4, are not read: ONNX never had any. Field 0 is not a field. */
 bool pith__wire_next(pith__wire *w, pith__wire_field *field) {
     uint64_t tag;
     if (w->failed || w->p == w->end || !wire_read_varint(w, &tag)) return false;

@@ -16,6 +16,7 @@ void pith__wire_build_free(pith__wire_build *b) {
     b->size = b->capacity = 0;
 }
 
+/* Doubling keeps the work in proportion to the size. After a failure all calls return at once. */
 static bool build_reserve(pith__wire_build *b, size_t more) {
     size_t need, capacity;
     if (b->failed) return false;
@@ -75,6 +76,8 @@ size_t pith__wire_build_open(pith__wire_build *b, int number) {
     return b->size;
 }
 
+/* The length of a message is known when it ends, so its bytes are moved by that of the length: one
+ * to five bytes for each level of nesting. */
 void pith__wire_build_close(pith__wire_build *b, size_t place) {
     unsigned char text[VARINT_MAX];
     if (b->failed) return;

@@ -56,7 +56,8 @@ static bool adapter_key_is_harmless(pith_str key) {
 static bool adapter_value_is_empty(pith_str raw) {
     const bool list = raw.size >= 2 && (raw.data[0] == '{' || raw.data[0] == '[');
     size_t blanks = 0;
-    for (size_t i = 1; list && i + 1 < raw.size; i++) blanks += (unsigned char)raw.data[i] <= ' ';
+    if (list)
+        for (size_t i = 1; i + 1 < raw.size; i++) blanks += (unsigned char)raw.data[i] <= ' ';
     return pith__str_is(raw, "null") || pith__str_is(raw, "false") ||
            pith__str_is(raw, "\"none\"") || (list && blanks + 2 == raw.size);
 }
@@ -79,6 +80,9 @@ static void adapter_refuse(pith__json *j, pith_str key, pith_str raw) {
         PITH_STR_ARG(key), PITH_STR_ARG(raw));
 }
 
+/* Of adapter_config.json three settings count. Every other key must be one that does not change
+ * what the adapter computes, or have the value that switches it off: an unknown kind of adapter
+ * must not be taken for plain LoRA. */
 static void adapter_read(pith__json *j, adapter_settings *s) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
@@ -102,6 +106,8 @@ static void adapter_read(pith__json *j, adapter_settings *s) {
     }
 }
 
+/* The file is Python's json, which may hold NaN and Infinity. It is read once to find the base
+ * model and once to apply the adapter. */
 static pith_status adapter_settings_read(adapter_settings *s, const char *path,
                                          const pith_allocator *allocator, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
@@ -117,6 +123,9 @@ static pith_status adapter_settings_read(adapter_settings *s, const char *path,
     return j.failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
+/* The network's directory is the base model if it can be found, in the cache or as a path; else the
+ * adapter's own directory, if it has a config.json. A base model that is missing is an error only
+ * then, since merged and copied directories keep the old name. */
 pith_status pith__adapter_base(pith_str *base, bool *there, const char *dir, pith__arena *arena,
                                pith_error *err) {
     adapter_settings s = { .alpha = 8, .base = PITH_STR(""), .arena = arena };
@@ -175,9 +184,10 @@ static bool adapter_is_matrix(const pith_tensor *t) {
 static float *adapter_matrix(const pith_tensor *t, bool turned, pith__arena *arena) {
     const size_t rows = (size_t)t->dims[0], columns = (size_t)t->dims[1];
     float *made = pith__arena_alloc64(arena, rows * columns * sizeof *made);
-    for (size_t i = 0; made && i < rows; i++)
-        for (size_t k = 0; k < columns; k++)
-            made[turned ? k * rows + i : i * columns + k] = adapter_number(t, i * columns + k);
+    if (made)
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < columns; k++)
+                made[turned ? k * rows + i : i * columns + k] = adapter_number(t, i * columns + k);
     return made;
 }
 
@@ -204,6 +214,7 @@ static int64_t adapter_find(const pith__weights *weights, pith_str name) {
     return found;
 }
 
+/* The network's tensor that belongs to one of the adapter; see adapter_find. */
 static pith_status adapter_place(pith_tensor **to, pith__weights *weights, pith_str tensor,
                                  pith_str wanted, pith_error *err) {
     const int64_t place = adapter_find(weights, wanted);
@@ -293,6 +304,8 @@ static pith_status adapter_take(pith__weights *weights, const pith__weights *own
     return PITH_OK;
 }
 
+/* Tensors are merged into the weights before the graph is built, so that an adapter costs nothing
+ * at run time. Names of PEFT's wrapper stand in front of those of the network. */
 pith_status pith__adapter_apply(pith__weights *weights, const char *dir, pith__files *files,
                                 pith_error *err) {
     static const char *const names[] = { "adapter_model.safetensors", "adapter_model.bin" };

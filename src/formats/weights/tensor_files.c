@@ -25,6 +25,8 @@ const pith_tensor *pith__weights_find(const pith__weights *weights, pith_str nam
     return place == UINT32_MAX ? NULL : &weights->items[place];
 }
 
+/* A name that occurs twice is refused: shards and files beside the weights must not replace each
+ * other's tensors. */
 pith_status pith__weights_put(pith__weights *w, pith_str name, const pith_tensor *tensor,
                               pith_error *err) {
     uint32_t old;
@@ -41,6 +43,8 @@ pith_status pith__weights_put(pith__weights *w, pith_str name, const pith_tensor
     return PITH_OK;
 }
 
+/* Tensors are used in the mapped file where their type allows the address; else they are copied.
+ * Eight bytes are the strictest alignment that a type has. */
 pith_status pith__weights_place(pith_tensor *tensor, const char *data, pith__arena *arena,
                                 pith_error *err) {
     size_t alignment = (size_t)pith__dtype_bits(tensor->dtype) / 8;
@@ -65,6 +69,8 @@ static pith_status tensor_files_open_file(pith_str *bytes, pith__files *files, c
     return pith__files_open(bytes, files, path.data, err);
 }
 
+/* The reader goes by the name's end. Whatever is neither safetensors nor GGUF is a file of
+ * torch.save, whose reader checks its first bytes. */
 static pith_status tensor_files_add_file(pith__weights *weights, pith__files *files,
                                          const char *dir, pith_str name, pith_error *err) {
     pith_str bytes, text = pith__arena_str(weights->arena, name);
@@ -110,6 +116,7 @@ static pith_status tensor_files_add_shards(pith__weights *weights, pith__files *
     return j.failed ? j.err->code : PITH_OK;
 }
 
+/* The same files in the same order as the reader of directories looks for. */
 static pith_status tensor_files_find(const char **file, pith__arena *arena, const char *dir,
                                      pith_error *err) {
     static const char *const names[] = { "model.safetensors", "model.safetensors.index.json",

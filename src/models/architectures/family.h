@@ -20,6 +20,13 @@ typedef struct pith__hf_family {
     const struct pith__hf_keys *keys; /* of config.json; see hf_keys.h */
 } pith__hf_family;
 
+/* Which models of another architecture's model_type are of these families. They are here, and not
+ * in the families' files, so that a build without such a family does not take its models for the
+ * other architecture's (hf_build.c). */
+bool pith__hf_takes_jina_bert(const pith__hf_config *config);
+bool pith__hf_takes_jina_xlm_roberta(const pith__hf_config *config);
+bool pith__hf_takes_nomic_native(const pith__hf_config *config);
+
 /* Made from select/families.def by select/tables.c, in alphabetical order. */
 extern const pith__hf_family *const pith__hf_family_table[];
 extern const size_t pith__hf_family_count;

@@ -35,7 +35,8 @@ static int64_t deberta_bucket(const deberta *d, int64_t distance) {
 
 static int64_t deberta_row(const deberta *d, int64_t bucket) {
     int64_t row = bucket + d->span;
-    return row < 0 ? 0 : row < 2 * d->span ? row : 2 * d->span - 1;
+    if (row < 0) return 0;
+    return row < 2 * d->span ? row : 2 * d->span - 1;
 }
 
 static pith__value *deberta_rows(pith__hf_builder *b, const int64_t *rows, int64_t count,
@@ -98,9 +99,8 @@ static pith__value *deberta_relate(pith__hf_builder *b, const void *state, pith_
         by_key = deberta_by_table(b, d, name, k, d->by_key);
         by_key = pith__hf_transpose(b, by_key, (int64_t[]){ 0, 1, 3, 2 }, 4);
     }
-    return by_query && by_key ? PITH_HF_PUT(b, "Add", by_query, by_key)
-           : by_query         ? by_query
-                              : by_key;
+    if (by_query && by_key) return PITH_HF_PUT(b, "Add", by_query, by_key);
+    return by_query ? by_query : by_key;
 }
 
 static const pith__hf_encoder_layout deberta_layout = { .layer = "encoder.layer.",

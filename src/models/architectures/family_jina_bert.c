@@ -50,10 +50,6 @@ static pith_status jina_build(pith__graph *graph, const void *layout, const pith
     return pith__hf_encoder_make(&b, &f);
 }
 
-static bool jina_takes(const pith__hf_config *config) {
-    return pith__str_is(config->position_embedding_type, "alibi");
-}
-
 static const pith__hf_keys jina_keys = {
     .reads = PITH_HF_BERT_READS "vocab_size=30522 feed_forward_type",
     .ignores = PITH_HF_BERT_IGNORES "emb_pooler task_instructions with_flash_attention",
@@ -63,5 +59,5 @@ static const pith__hf_keys jina_keys = {
 const pith__hf_family pith__hf_family_jina_bert = { .model_type = "bert",
                                                     .build = jina_build,
                                                     .layout = &jina_layout,
-                                                    .takes = jina_takes,
+                                                    .takes = pith__hf_takes_jina_bert,
                                                     .keys = &jina_keys };

@@ -25,8 +25,9 @@ static const pith__hf_encoder_layout jina_xlm_layout = { .layer = "encoder.layer
 static void jina_xlm_choose_task(pith__hf_builder *b) {
     pith_str task = b->config->task.size ? b->config->task : pith__hf_string(b, "default_task", "");
     pith_str *tasks = pith__hf_strings(b, "lora_adaptations", ADAPTERS_MAX, &b->adapters);
-    for (int64_t i = 0; i < b->adapters && task.size; i++)
-        if (pith__str_eq(tasks[i], task)) b->adapter = i + 1;
+    if (task.size)
+        for (int64_t i = 0; i < b->adapters; i++)
+            if (pith__str_eq(tasks[i], task)) b->adapter = i + 1;
     b->adapter_rank = pith__hf_int(b, "lora_rank", 4, 1, 1 << 16);
     b->adapter_scale = pith__hf_real(b, "lora_alpha", 1) / (double)b->adapter_rank;
     if (task.size && !b->adapter)
@@ -53,11 +54,6 @@ static pith_status jina_xlm_build(pith__graph *graph, const void *layout,
     return pith__hf_encoder_make(&b, &f);
 }
 
-/* use_flash_attn is a setting of that code alone. */
-static bool jina_xlm_takes(const pith__hf_config *config) {
-    return pith__str_is(config->position_embedding_type, "rotary") || config->flash;
-}
-
 static const pith__hf_keys jina_xlm_keys = {
     .reads = PITH_HF_BERT_READS
     "vocab_size=30522 pad_token_id=1 rotary_emb_base use_flash_attn lora_adaptations lora_rank "
@@ -71,5 +67,5 @@ static const pith__hf_keys jina_xlm_keys = {
 const pith__hf_family pith__hf_family_jina_xlm_roberta = { .model_type = "xlm-roberta",
                                                            .build = jina_xlm_build,
                                                            .layout = &jina_xlm_layout,
-                                                           .takes = jina_xlm_takes,
+                                                           .takes = pith__hf_takes_jina_xlm_roberta,
                                                            .keys = &jina_xlm_keys };

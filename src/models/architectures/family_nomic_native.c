@@ -37,13 +37,6 @@ static pith_status nomic_native_build(pith__graph *graph, const void *layout,
     return pith__hf_encoder_make(&b, &f);
 }
 
-/* The code beside weights writes the names of GPT-2. */
-static bool nomic_native_takes(const pith__hf_config *config) {
-    return !pith__hf_config_has(config, "n_embd") &&
-           !pith__hf_config_has(config, "rotary_emb_fraction") &&
-           !pith__hf_config_has(config, "auto_map");
-}
-
 static const pith__hf_keys nomic_native_keys = {
     .reads = PITH_HF_ROPE_READS
     "vocab_size=30528 hidden_size=768 num_hidden_layers=12 num_attention_heads=12 "
@@ -55,5 +48,5 @@ static const pith__hf_keys nomic_native_keys = {
 const pith__hf_family pith__hf_family_nomic_native = { .model_type = "nomic_bert",
                                                        .build = nomic_native_build,
                                                        .layout = &nomic_native_layout,
-                                                       .takes = nomic_native_takes,
+                                                       .takes = pith__hf_takes_nomic_native,
                                                        .keys = &nomic_native_keys };

@@ -29,6 +29,7 @@ pith__value *pith__hf_scores(pith__hf_builder *b, pith__value *q, pith__value *k
                        pith__hf_f32(b, (float)scale));
 }
 
+/* Biases are added one after the other, the padding last, as exporters write them. */
 pith__value *pith__hf_attend(pith__hf_builder *b, pith__value *scores, pith__value *const *biases,
                              int bias_count, pith__value *v, int64_t width) {
     const int64_t joined[] = { 0, 0, width };
@@ -40,6 +41,7 @@ pith__value *pith__hf_attend(pith__hf_builder *b, pith__value *scores, pith__val
     return pith__hf_reshape(b, heads, joined, 3);
 }
 
+/* layer_types of newer versions of transformers. More entries than layers are allowed, as there. */
 const bool *pith__hf_local_layers(pith__hf_builder *b) {
     int64_t count, layers = b->config->layers;
     pith_str *types = pith__hf_strings(b, "layer_types", layers, &count);
@@ -77,6 +79,8 @@ pith__value *pith__hf_distances(pith__hf_builder *b, pith__value *ids) {
     return PITH_HF_PUT(b, "Sub", pith__hf_unsqueeze(b, range, 0), pith__hf_unsqueeze(b, range, 1));
 }
 
+/* 0 for keys within the window and the least of f32 for others. A window that reaches equally far
+ * to both sides is written with Abs, which is one comparison less. */
 pith__value *pith__hf_window_bias(pith__hf_builder *b, pith__value *ids, int64_t before,
                                   int64_t after) {
     pith__value *taken = NULL;
@@ -104,6 +108,9 @@ static float hf_attention_slope(int64_t i, int64_t count) {
     return (float)pow(2, -8.0 * (double)(i + 1) / (double)count);
 }
 
+/* For a number of heads that is no power of 2, the slopes of the next lower one, then every second
+ * of those of twice as many. Source: get_alibi_head_slopes of Jina's modeling_bert.py, after Press
+ * et al. */
 pith__value *pith__hf_alibi_bias(pith__hf_builder *b, pith__value *ids, int64_t heads) {
     int64_t power = 1;
     while (power * 2 <= heads) power *= 2;
@@ -132,6 +139,8 @@ static int64_t hf_attention_bucket(int64_t distance, const pith__hf_relative *r)
     return bucket + (log_bucket < half ? log_bucket : half - 1);
 }
 
+/* The buckets of all distances are a constant; the graph looks up the learned row of each. Sources:
+ * T5Attention and MPNetEncoder (relative_position_bucket). */
 pith__value *pith__hf_relative_bias(pith__hf_builder *b, pith__value *ids,
                                     const pith__hf_relative *r) {
     const int64_t reach = r->reach;

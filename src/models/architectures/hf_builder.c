@@ -18,6 +18,9 @@ pith__value *pith__hf_made(pith__hf_builder *b, pith__value *value) {
 
 /* ---- beginning and end ---- */
 
+/* What stands in front of the architecture's own names ("bert.", "model."), told by one tensor that
+ * every checkpoint has. The shortest prefix counts, since a network inside another one has a longer
+ * one. */
 static void hf_builder_find_prefix(pith__hf_builder *b, pith_str tail) {
     bool found = false;
     for (size_t i = 0; i < b->weights->count; i++) {
@@ -32,6 +35,7 @@ static void hf_builder_find_prefix(pith__hf_builder *b, pith_str tail) {
     }
 }
 
+/* Room for three inputs and one output; towers and tasks take more of their own. */
 pith_status pith__hf_begin(pith__hf_builder *b, pith__graph *graph, const pith__hf_config *config,
                            const pith__weights *weights, const char *weights_name,
                            const char *anchor, pith_error *err) {
@@ -51,6 +55,7 @@ pith_status pith__hf_begin(pith__hf_builder *b, pith__graph *graph, const pith__
     return PITH_OK;
 }
 
+/* All inputs have the same two symbolic sizes, so that inference knows them equal. */
 pith__value *pith__hf_input(pith__hf_builder *b, const char *name) {
     pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")),
                          pith__dim_symbol(b->graph->dims, PITH_STR("sequence")) };
@@ -103,6 +108,8 @@ void pith__hf_in_layer(pith__hf_builder *b, const char *name) {
 
 /* ---- nodes ---- */
 
+/* Nodes go to the end and are not bound here: operators are bound when the graph is finished, as
+ * for a graph from a file. The name is that of the place, as exporters name nodes after modules. */
 pith__value *pith__hf_put(pith__hf_builder *b, const char *op, pith__value *const *inputs,
                           int count) {
     if (b->status) return NULL;
@@ -227,6 +234,9 @@ static pith__value *hf_builder_constant(pith__hf_builder *b, pith_str name, cons
     return pith__hf_made(b, v && pith__map_put(&b->constants, name, v->id, NULL) ? v : NULL);
 }
 
+/* Shape and dtype are compared with what config.json asks for before the tensor is used, so the
+ * graph cannot disagree with its weights. `old_suffix` is another name of the same tensor, from
+ * TensorFlow or from adapters. */
 pith__value *pith__hf_tensor(pith__hf_builder *b, const char *suffix, const char *old_suffix,
                              int rank, const int64_t *dims) {
     char want[128], found[128];
@@ -307,6 +317,7 @@ static pith__value *hf_builder_adapt(pith__hf_builder *b, pith__value *x, int64_
     return PITH_HF_PUT(b, "Mul", x, pith__hf_f32(b, (float)b->adapter_scale));
 }
 
+/* x W^T + b, as torch.nn.Linear. 16-bit weights stay as they are stored, behind a Cast. */
 pith__value *pith__hf_linear(pith__hf_builder *b, pith__value *x, int64_t in, int64_t out,
                              bool has_bias) {
     pith__value *stored = pith__hf_tensor(b, ".weight", UNDER_ADAPTERS, 2, (int64_t[]){ out, in });
@@ -322,6 +333,7 @@ static void hf_builder_set_norm(pith__hf_builder *b, pith__value *y, double eps)
     if (y && pith__node_set_float(y->producer, "epsilon", (float)eps)) pith__hf_made(b, NULL);
 }
 
+/* Checkpoints that came from TensorFlow name the gain gamma and the bias beta. */
 pith__value *pith__hf_norm(pith__hf_builder *b, pith__value *x, int64_t size, double eps,
                            bool has_bias) {
     pith__value *gain = pith__hf_vector(b, ".weight", ".gamma", size);
@@ -358,6 +370,8 @@ static pith__value *hf_builder_sigmoid(pith__hf_builder *b, pith__value *x, floa
     return PITH_HF_PUT(b, "Mul", x, PITH_HF_PUT(b, "Sigmoid", scaled));
 }
 
+/* The names of ACT2FN in transformers. gelu_fast, gelu_new and gelu_pytorch_tanh are one formula,
+ * spelled three times there. */
 pith__value *pith__hf_activate(pith__hf_builder *b, pith__value *x) {
     static const struct {
         const char *name, *op, *approximate;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/formats/json.h"
 #include "base/str.h"
+#include "models/architectures/family.h"
 #include "models/architectures/hf_keys.h"
 
 typedef enum { INT, REAL, BOOL, STRING } kind;
@@ -136,4 +137,20 @@ bool pith__hf_config_has(const pith__hf_config *config, const char *wanted) {
         pith__json_skip(&j);
     }
     return found;
+}
+
+bool pith__hf_takes_jina_bert(const pith__hf_config *config) {
+    return pith__str_is(config->position_embedding_type, "alibi");
+}
+
+/* use_flash_attn is a setting of that code alone. */
+bool pith__hf_takes_jina_xlm_roberta(const pith__hf_config *config) {
+    return config->flash || pith__str_is(config->position_embedding_type, "rotary");
+}
+
+/* The code beside the weights of NomicBERT writes the names of GPT-2; transformers 5 does not. */
+bool pith__hf_takes_nomic_native(const pith__hf_config *config) {
+    return !pith__hf_config_has(config, "n_embd") &&
+           !pith__hf_config_has(config, "rotary_emb_fraction") &&
+           !pith__hf_config_has(config, "auto_map");
 }

@@ -16,15 +16,16 @@ typedef struct pith__hf_config {
         pad_token_id, relative_buckets;
     double layer_norm_eps;
     bool is_decoder;
-    const struct pith__judge *judge; /* not in the file: which tokens a language model answers with;
+    const struct pith__rerank_prompt
+        *rerank;       /* not in the file: which tokens a language model answers with;
                                         NULL: none */
-    bool flash;                      /* use_flash_attn is there: a setting of code beside weights */
-    bool classifier;                 /* an architecture is one for sequence classification */
-    bool both_ways;                  /* not in the file: a decoder's tokens see those behind them
+    bool flash;        /* use_flash_attn is there: a setting of code beside weights */
+    bool classifier;   /* an architecture is one for sequence classification */
+    bool both_ways;    /* not in the file: a decoder's tokens see those behind them
                                         too */
-    pith_str task;                   /* not in the file: which entry of lora_adaptations is taken;
+    pith_str task;     /* not in the file: which entry of lora_adaptations is taken;
                                         size 0: as it says */
-    const char *reads;               /* not in the file: keys and defaults of the family
+    const char *reads; /* not in the file: keys and defaults of the family
                                         (hf_keys.h); NULL: none */
     /* not in the file: makes more outputs of x, which is last_hidden_state (models/tasks); NULL:
      * none */

@@ -48,6 +48,9 @@ static pith__value *hf_decoder_heads(pith__hf_builder *b, const decoder *d, cons
     return turn ? pith__hf_turn(b, turn, rows, heads, d->size) : rows;
 }
 
+/* LlamaAttention and its relatives: fewer heads for keys and values are repeated, Qwen3 and Gemma 3
+ * normalise each head, Gemma 2 caps scores with tanh. `local` chooses the window and, in Gemma 3,
+ * its own base of rotary positions. */
 static pith__value *hf_decoder_attend(pith__hf_builder *b, const decoder *d, pith__value *x,
                                       bool local) {
     int64_t heads = b->config->heads, width = heads * d->size, times = heads / d->shared;
@@ -87,6 +90,8 @@ static bool hf_decoder_is_local(const decoder *d, int64_t i) {
     return d->local ? d->local[i] : i >= d->first_local && (i + 1) % d->pattern != 0;
 }
 
+/* One layer with norms in front of its parts (pre-norm); Gemma 2 and 3 have norms behind them as
+ * well, under names that mean something else in Llama. */
 static pith__value *hf_decoder_decode(pith__hf_builder *b, const decoder *d, int64_t i,
                                       pith__value *x) {
     bool after = d->layout->norms_after;
@@ -112,6 +117,9 @@ static void hf_decoder_direction(pith__hf_builder *b, decoder *d) {
                    !pith__hf_bool(b, "is_causal", true);
 }
 
+/* Settings with the defaults of the classes in transformers. Gains of Gemma's norms are stored less
+ * 1, but GGUF files have them whole. Layers with a window are listed by layer_types, or follow from
+ * a pattern. */
 static void hf_decoder_read(pith__hf_builder *b, decoder *d,
                             const pith__hf_decoder_layout *layout) {
     const pith__hf_config *c = b->config;
@@ -161,6 +169,8 @@ static void hf_decoder_mask(pith__hf_builder *b, decoder *d, pith__value *ids, p
             pith__hf_window_bias(b, ids, both_ways ? reach : d->window - 1, both_ways ? reach : 0);
 }
 
+/* One table for all layers, and in Gemma 3 a second one, with another base, for layers with a
+ * window. */
 static void hf_decoder_rotary(pith__hf_builder *b, decoder *d, pith__value *ids,
                               pith__value *mask) {
     pith__hf_rotary_settings turn = { .size = d->size, .theta = d->layout->theta };
@@ -176,6 +186,9 @@ static void hf_decoder_rotary(pith__hf_builder *b, decoder *d, pith__value *ids,
     d->turn[1] = pith__hf_rotary_tables(b, ids, mask, &local);
 }
 
+/* Embeddings, layers, a last norm; no lm_head, which the task causal_answer adds where it is
+ * wanted. Gemma multiplies embeddings by the root of the width. An activation of "gelu" in Gemma's
+ * files means the tanh form, as GemmaConfig reads it. */
 pith_status pith__hf_decoder_build(pith__graph *graph, const void *layout,
                                    const pith__hf_config *config, const pith__weights *weights,
                                    const char *weights_name, pith_error *err) {

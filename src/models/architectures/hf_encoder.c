@@ -92,6 +92,9 @@ static pith__value *hf_encoder_zeros(pith__hf_builder *b, pith__value *ids) {
                        PITH_HF_PUT(b, "Shape", ids));
 }
 
+/* Words + token types + positions (+ tasks, of ERNIE), then the norm. ELECTRA and ALBERT have
+ * narrower tables and a projection behind the norm; some layouts project first. Source:
+ * BertEmbeddings and its relatives in transformers. */
 static pith__value *hf_encoder_embed(pith__hf_builder *b, const encoder *e, pith__value *ids,
                                      pith__value *types) {
     const pith__hf_config *c = b->config;
@@ -148,6 +151,8 @@ static void hf_encoder_project(pith__hf_builder *b, const pith__hf_encoder_layou
     }
 }
 
+/* BertSelfAttention and BertSelfOutput.dense. What relative positions add is scaled as the scores
+ * are; ALiBi's and MPNet's biases are not, and are added with the padding. */
 static pith__value *hf_encoder_attend(pith__hf_builder *b, const encoder *e, pith__value *x) {
     const pith__hf_config *c = b->config;
     const pith__hf_encoder_layout *f = e->layout;
@@ -172,6 +177,8 @@ static pith__value *hf_encoder_attend(pith__hf_builder *b, const encoder *e, pit
     return pith__hf_linear_in_layer(b, f->attention_out, rows, n, n, !f->no_attention_bias);
 }
 
+/* With a gate in halves, one matrix makes both; which half is activated differs between families.
+ */
 static pith__value *hf_encoder_feed_forward(pith__hf_builder *b, const pith__hf_encoder_layout *f,
                                             pith__value *x) {
     int64_t n = b->config->hidden_size, inner = b->config->intermediate_size;
@@ -189,6 +196,8 @@ static pith__value *hf_encoder_feed_forward(pith__hf_builder *b, const pith__hf_
     return pith__hf_linear_in_layer(b, f->down, y, inner, n, !f->no_down_bias);
 }
 
+/* One layer with norms behind its parts (post-norm). `again_norm` is Jina's second version, which
+ * adds the layer's input twice. */
 static pith__value *hf_encoder_encode(pith__hf_builder *b, const encoder *e, int64_t layer,
                                       pith__value *x) {
     const pith__hf_encoder_layout *f = e->layout;
@@ -206,6 +215,8 @@ static pith__value *hf_encoder_encode(pith__hf_builder *b, const encoder *e, int
 
 /* ---- the whole ---- */
 
+/* Settings that the tables of the layout cannot express. A form of positions that is not known
+ * would give vectors that look right, so it is refused. */
 static void hf_encoder_check(pith__hf_builder *b, encoder *e) {
     const pith__hf_config *c = b->config;
     pith__hf_check_sizes(b);
@@ -228,6 +239,8 @@ static void hf_encoder_check(pith__hf_builder *b, encoder *e) {
                                                : "is absolute");
 }
 
+/* Everything that all layers share is made once, in front of the first: the biases, the tables of
+ * rotary positions, the indices of distances. */
 pith_status pith__hf_encoder_make(pith__hf_builder *b, const pith__hf_encoder_layout *layout) {
     encoder e = { .layout = layout };
     hf_encoder_check(b, &e);

@@ -88,6 +88,7 @@ typedef struct hf_keys_check {
     pith_error *err;
 } hf_keys_check;
 
+/* Byte by byte through the arena's growth, since lists of keys are short. */
 static bool hf_keys_append(pith__hf_key_list *list, pith__arena *arena, pith_str text) {
     for (size_t i = 0; i < text.size; i++) {
         void *grown = list->text;
@@ -189,6 +190,9 @@ static pith_status hf_keys_section(hf_keys_check *c, pith__json *j, pith_str key
     return PITH_OK;
 }
 
+/* What becomes of one key: read by the family, required to have one value, ignored as known to
+ * change no vector, or unknown, which is a warning. Code beside the weights must be one whose class
+ * is known. */
 static pith_status hf_keys_take(hf_keys_check *c, pith__json *j, pith_str key,
                                 const pith__hf_family *family) {
     const pith__hf_keys *k = c->keys;
@@ -227,6 +231,8 @@ static pith_status hf_keys_take(hf_keys_check *c, pith__json *j, pith_str key,
     return hf_keys_note(c, &c->unknown, key);
 }
 
+/* Every key of config.json is looked at, because a setting that is silently passed over gives
+ * vectors that look right and are not. */
 pith_status pith__hf_keys_check(pith__hf_report *report, pith__hf_config *config,
                                 const pith__hf_family *family, pith__arena *arena,
                                 const pith_log *log, pith_error *err) {

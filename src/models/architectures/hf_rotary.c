@@ -113,6 +113,8 @@ static pith_str hf_rotary_type(pith__hf_builder *b, const char *scaling) {
     return pith__hf_has(b, key) ? pith__hf_string(b, key, "default") : type;
 }
 
+/* The types of ROPE_INIT_FUNCTIONS in transformers that can be computed beforehand; "dynamic"
+ * depends on the length of a text and becomes nodes of the graph (hf_rotary_stretch). */
 static void hf_rotary_scale(pith__hf_builder *b, const char *scaling, pith_str type,
                             frequencies *f) {
     static const struct {
@@ -216,6 +218,8 @@ static pith__value *hf_rotary_stretch(pith__hf_builder *b, pith__value *mask, co
                        pith__hf_f32s(b, powers, 3, (int64_t[]){ 1, 1, f->count }));
 }
 
+/* Cosines and sines of all positions, computed in the graph from the length of the batch.
+ * Frequencies are rounded to f32 where torch rounds them. */
 pith__hf_rotary pith__hf_rotary_tables(pith__hf_builder *b, pith__value *ids, pith__value *mask,
                                        const pith__hf_rotary_settings *s) {
     pith__hf_rotary r = { .size = s->size, .interleaved = s->interleaved };
@@ -266,6 +270,8 @@ static pith__value *hf_rotary_turned(pith__hf_builder *b, const pith__hf_rotary 
     return r->interleaved ? pith__hf_reshape(b, y, joined, 4) : y;
 }
 
+/* x cos + turned(x) sin, as apply_rotary_pos_emb spells it. Components behind the turned ones stay.
+ */
 pith__value *pith__hf_turn(pith__hf_builder *b, const pith__hf_rotary *r, pith__value *x,
                            int64_t heads, int64_t head_size) {
     pith__value *rest = NULL;

@@ -27,6 +27,8 @@ int64_t pith__hf_tower_int(pith__hf_builder *b, const pith__hf_tower *t, const c
     return pith__hf_int(b, tower_key(b, t, key), fallback, min, max);
 }
 
+/* A checkpoint with both towers has a section of config.json for each; one with a single tower has
+ * its keys at the top. */
 pith_status pith__hf_towers_begin(pith__hf_builder *b, pith__hf_tower *text, pith__hf_tower *vision,
                                   const pith__hf_towers *towers, pith__graph *graph,
                                   const pith__hf_config *config, const pith__weights *weights,
@@ -43,6 +45,8 @@ pith_status pith__hf_towers_begin(pith__hf_builder *b, pith__hf_tower *text, pit
     return pith__hf_begin(b, graph, config, weights, weights_name, anchor, err);
 }
 
+/* Settings of the tower's section with the defaults of its class in transformers. From here on the
+ * builder's config is that of the tower. */
 void pith__hf_tower_begin(pith__hf_builder *b, pith__hf_tower *t,
                           const pith__hf_tower_defaults *d) {
     enum { SIZE_MOST = 1 << 20, IMAGE_MOST = 1 << 14 };
@@ -75,6 +79,7 @@ void pith__hf_tower_go_to(pith__hf_builder *b, const pith__hf_tower *t, const ch
 
 /* ---- layers ---- */
 
+/* CLIPAttention, without anything that turns or groups heads. */
 static pith__value *tower_attend(pith__hf_builder *b, const pith__hf_tower *t,
                                  const pith__hf_tower_names *f, pith__value *x,
                                  pith__value *const *biases) {
@@ -90,6 +95,7 @@ static pith__value *tower_attend(pith__hf_builder *b, const pith__hf_tower *t,
                                     pith__hf_attend(b, scores, biases, 2, parts[2], n), n, n, true);
 }
 
+/* Norms stand before the parts (pre-norm), in both towers of CLIP, SigLIP and ViT. */
 pith__value *pith__hf_tower_layers(pith__hf_builder *b, const pith__hf_tower *t,
                                    const pith__hf_tower_names *f, pith__value *x, pith__value *bias,
                                    pith__value *padding) {
@@ -112,6 +118,7 @@ pith__value *pith__hf_tower_layers(pith__hf_builder *b, const pith__hf_tower *t,
 
 /* ---- pictures ---- */
 
+/* A tower of patches takes pictures of one size; a ResNet takes any. */
 pith__value *pith__hf_pixels(pith__hf_builder *b, int64_t channels, int64_t image) {
     pith__dims *table = b->graph->dims;
     const pith__dim dims[] = {
@@ -130,6 +137,7 @@ pith__value *pith__hf_pixels(pith__hf_builder *b, int64_t channels, int64_t imag
     return value;
 }
 
+/* torch.nn.Conv2d with equal strides and padding on all sides. */
 pith__value *pith__hf_convolve(pith__hf_builder *b, pith__value *x, int64_t in, int64_t out,
                                int64_t kernel, int64_t stride, int64_t pad, bool has_bias) {
     const int64_t shape[] = { kernel, kernel }, strides[] = { stride, stride },
@@ -146,6 +154,7 @@ pith__value *pith__hf_convolve(pith__hf_builder *b, pith__value *x, int64_t in, 
     return y;
 }
 
+/* A convolution whose stride is its kernel: one row per patch, [batch, patches, hidden]. */
 pith__value *pith__hf_patches(pith__hf_builder *b, const pith__hf_tower *t, pith__value *pixels,
                               const char *name, bool has_bias, int64_t *count) {
     const int64_t n = b->config->hidden_size, side = t->image / t->patch;
@@ -157,6 +166,7 @@ pith__value *pith__hf_patches(pith__hf_builder *b, const pith__hf_tower *t, pith
     return pith__hf_transpose(b, rows, (int64_t[]){ 0, 2, 1 }, 3);
 }
 
+/* The class token, repeated for each picture, in front of the patches. */
 pith__value *pith__hf_put_first(pith__hf_builder *b, pith__value *x, pith__value *first) {
     const int64_t n = b->config->hidden_size;
     pith__value *batch = PITH_HF_PUT(b, "Shape", x);
@@ -174,6 +184,7 @@ pith__value *pith__hf_row(pith__hf_builder *b, pith__value *x, int64_t index) {
     return row;
 }
 
+/* One more output, besides last_hidden_state or in its place. */
 void pith__hf_output(pith__hf_builder *b, pith__value *x, const char *name) {
     pith__graph *graph = b->graph;
     pith__value **outputs =

@@ -57,6 +57,7 @@ chat_value pith__chat_text(chat_run *r, pith_str words) {
     return (chat_value){ .type = CHAT_TEXT, .parts = part, .count = words.size > 0 };
 }
 
+/* Names are few, so they are searched in order. Setting a name again replaces its value. */
 void pith__chat_set(chat_run *r, pith_str name, chat_value value) {
     size_t i = 0;
     while (i < r->name_count && !pith__str_eq(r->names[i].name, name)) i++;
@@ -80,6 +81,7 @@ static void chat_skip(chat_run *r) {
     while (r->p < r->end && chat_is_blank(*r->p)) r->p++;
 }
 
+/* Blanks before and behind a sign do not matter, so callers never see any. */
 bool pith__chat_take(chat_run *r, const char *sign) {
     const size_t n = strlen(sign);
     chat_skip(r);
@@ -106,6 +108,7 @@ static bool chat_take_word(chat_run *r, const char *wanted) {
     return false;
 }
 
+/* Counts what runs, within expressions too: a short template must not run for long. */
 static bool chat_step(chat_run *r) {
     if (r->status) return false;
     if (r->steps++ < CHAT_STEPS_MAX) return true;
@@ -133,6 +136,8 @@ static bool chat_plain(chat_run *r, chat_value v, pith_str *text) {
     return true;
 }
 
+/* Python's truth of a value. Whether the text of a message is empty is not known when a template
+ * runs; an instruction is only there if it is not empty. */
 bool pith__chat_holds(chat_run *r, chat_value v) {
     pith__chat_want(r, v);
     switch (v.type) {
@@ -151,6 +156,8 @@ bool pith__chat_holds(chat_run *r, chat_value v) {
     }
 }
 
+/* Python's ==. The texts of messages are not known here, so a template that looks into them cannot
+ * be run. */
 static bool chat_equal(chat_run *r, chat_value a, chat_value b) {
     pith_str x, y;
     pith__chat_want(r, a);
@@ -186,19 +193,24 @@ static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
 
 /* ---- members ---- */
 
+/* An undefined member is undefined; a member of something undefined is an error when it is used, as
+ * in Jinja, hence the number 1. */
 static chat_value chat_member(chat_value v, pith_str name) {
     if (v.type == CHAT_UNDEFINED) return (chat_value){ .type = CHAT_UNDEFINED, .number = 1 };
-    for (size_t i = 0; v.type == CHAT_OBJECT && i < v.count; i++)
-        if (pith__str_eq(v.keys[i], name)) return v.items[i];
+    if (v.type == CHAT_OBJECT)
+        for (size_t i = 0; i < v.count; i++)
+            if (pith__str_eq(v.keys[i], name)) return v.items[i];
     return undefined;
 }
 
+/* Negative places count from the end, as in Python. */
 static chat_value chat_item(chat_value v, int64_t at) {
     if (v.type == CHAT_UNDEFINED) return (chat_value){ .type = CHAT_UNDEFINED, .number = 1 };
     if (at < 0) at += (int64_t)v.count;
     return v.type == CHAT_LIST && at >= 0 && at < (int64_t)v.count ? v.items[at] : undefined;
 }
 
+/* x[key]: a place in a list, or the name of a member in quotes. */
 static chat_value chat_index(chat_run *r, chat_value v) {
     pith_str name;
     chat_value key = pith__chat_expression(r);
@@ -219,6 +231,8 @@ typedef struct chat_arguments {
     pith_str attribute; /* attribute='…' */
 } chat_arguments;
 
+/* The arguments of a filter, in parentheses or none at all. Of named ones only "attribute" is
+ * known, which map takes. */
 static void chat_read_arguments(chat_run *r, chat_arguments *a) {
     *a = (chat_arguments){ .attribute = PITH_STR("") };
     if (!pith__chat_take(r, "(")) return;
@@ -265,6 +279,7 @@ static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a
     return (chat_value){ .type = CHAT_LIST, .number = 1, .items = items, .count = count };
 }
 
+/* map(attribute="role"). Jinja gives a stream that can be read once, which number 1 says. */
 static chat_value chat_map(chat_run *r, chat_value v, const chat_arguments *a) {
     if (v.type != CHAT_LIST || !a->attribute.size)
         return pith__chat_fail(r, r->p, "map needs a list and an attribute");
@@ -297,6 +312,8 @@ static chat_value chat_trim(chat_run *r, chat_value v) {
     return pith__chat_fail(r, r->p, "it trims words together with a text");
 }
 
+/* Filters go from the value to the next one, so their order is that of the text. Those that are not
+ * known are errors: a filter that is passed over changes the result. */
 static chat_value chat_filter(chat_run *r, chat_value v) {
     const char *at = r->p;
     pith_str name = pith__chat_word(r);
@@ -352,6 +369,7 @@ static chat_value chat_string(chat_run *r) {
     return pith__chat_text(r, (pith_str){ to, n });
 }
 
+/* Whole numbers only; templates use them as places in lists. */
 static chat_value chat_number(chat_run *r) {
     int64_t n = 0;
     for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
@@ -362,6 +380,7 @@ static chat_value chat_number(chat_run *r) {
     return (chat_value){ .type = CHAT_NUMBER, .number = n };
 }
 
+/* [a, b]. Templates compare roles with short lists. */
 static chat_value chat_list(chat_run *r) {
     chat_value *items = pith__chat_alloc(r, 16, sizeof *items);
     size_t count = 0;
@@ -378,6 +397,7 @@ static chat_value chat_list(chat_run *r) {
     return (chat_value){ .type = CHAT_LIST, .items = items, .count = count };
 }
 
+/* Constants, then names. An unknown name is undefined, which is no error by itself. */
 static chat_value chat_named(chat_run *r) {
     const char *at = r->p;
     pith_str name = pith__chat_word(r);
@@ -396,6 +416,7 @@ static chat_value chat_named(chat_run *r) {
     return undefined;
 }
 
+/* A string, a number, a list, an expression in parentheses, or a name. */
 static chat_value chat_operand(chat_run *r) {
     chat_skip(r);
     if (r->p == r->end) return pith__chat_fail(r, r->p, "an operand is missing");
@@ -441,6 +462,8 @@ static chat_value chat_test(chat_run *r, chat_value v) {
     return pith__chat_flag(is != turned);
 }
 
+/* An operand with what is behind it: members, places, filters and tests. Jinja binds a member
+ * closer than a filter, so one behind a filter would mean something else. */
 static chat_value chat_postfix(chat_run *r) {
     const bool minus = pith__chat_take(r, "-");
     chat_value v = chat_operand(r);
@@ -477,6 +500,7 @@ static chat_value chat_postfix(chat_run *r) {
 
 /* ---- operators ---- */
 
+/* Strings with places in them are joined by joining their parts. */
 static chat_value chat_join(chat_run *r, chat_value a, chat_value b) {
     pith__chat_want(r, a);
     pith__chat_want(r, b);
@@ -489,6 +513,7 @@ static chat_value chat_join(chat_run *r, chat_value a, chat_value b) {
     return (chat_value){ .type = CHAT_TEXT, .parts = parts, .count = a.count + b.count };
 }
 
+/* + and ~ are the same for strings, which are all that is joined here. */
 static chat_value chat_sum(chat_run *r) {
     chat_value v = chat_postfix(r);
     while (!r->status && (pith__chat_take(r, "+") || pith__chat_take(r, "~")))
@@ -496,27 +521,38 @@ static chat_value chat_sum(chat_run *r) {
     return v;
 }
 
-/* Takes an operator; 0: there is none. '!' stands for "!=", 'n' for "not in". */
-static char chat_take_comparison(chat_run *r) {
+typedef enum chat_comparison {
+    CHAT_NO_COMPARISON,
+    CHAT_EQUAL,
+    CHAT_UNEQUAL,
+    CHAT_IN,
+    CHAT_NOT_IN
+} chat_comparison;
+
+/* Takes an operator, if one is next. */
+static chat_comparison chat_take_comparison(chat_run *r) {
     const char *before = r->p;
-    if (pith__chat_take(r, "==")) return '=';
-    if (pith__chat_take(r, "!=")) return '!';
-    if (chat_take_word(r, "in")) return 'i';
-    if (chat_take_word(r, "not") && chat_take_word(r, "in")) return 'n';
+    if (pith__chat_take(r, "==")) return CHAT_EQUAL;
+    if (pith__chat_take(r, "!=")) return CHAT_UNEQUAL;
+    if (chat_take_word(r, "in")) return CHAT_IN;
+    if (chat_take_word(r, "not") && chat_take_word(r, "in")) return CHAT_NOT_IN;
     r->p = before;
-    return 0;
+    return CHAT_NO_COMPARISON;
 }
 
+/* Python allows chains such as a == b == c; they are refused. */
 static chat_value chat_compare(chat_run *r) {
     chat_value v = chat_sum(r);
-    const char sign = r->status ? 0 : chat_take_comparison(r);
-    if (!sign) return v;
+    const chat_comparison how = r->status ? CHAT_NO_COMPARISON : chat_take_comparison(r);
+    if (!how) return v;
     chat_value other = chat_sum(r);
-    bool holds = sign == '=' || sign == '!' ? chat_equal(r, v, other) : chat_is_in(r, v, other);
+    const bool by_value = how == CHAT_EQUAL || how == CHAT_UNEQUAL;
+    const bool holds = by_value ? chat_equal(r, v, other) : chat_is_in(r, v, other);
     if (chat_take_comparison(r)) return pith__chat_fail(r, r->p, "a comparison of a comparison");
-    return pith__chat_flag(holds == (sign == '=' || sign == 'i'));
+    return pith__chat_flag(holds == (how == CHAT_EQUAL || how == CHAT_IN));
 }
 
+/* Several "not" cancel out in pairs, and what is left is a flag. */
 static chat_value chat_not(chat_run *r) {
     int turns = 0;
     while (chat_take_word(r, "not")) turns++;
@@ -524,6 +560,8 @@ static chat_value chat_not(chat_run *r) {
     return turns ? pith__chat_flag(pith__chat_holds(r, v) != (turns % 2 == 1)) : v;
 }
 
+/* As in Python, the value is that of an operand and not a flag. Both sides run: nothing here has an
+ * effect, and faults on the side that Python would skip are told. */
 static chat_value chat_and(chat_run *r) {
     chat_value v = chat_not(r);
     while (!r->status && chat_take_word(r, "and")) {

@@ -34,6 +34,7 @@ static bool chat_is_space(char c) {
 
 /* ---- cutting ---- */
 
+/* Tags are cut before anything runs, so that blocks can look ahead for their ends. */
 static void chat_add_tag(chat_program *c, chat_tag tag) {
     void *tags = c->tags;
     if (c->run.status) return;
@@ -86,6 +87,8 @@ static const char *chat_behind(const char *p, const char *end, bool stripped, bo
     return !stripped && block && p < end && *p == '\n' ? p + 1 : p;
 }
 
+/* A comment leaves nothing. Of a block the first word is its keyword, and the rest is scanned when
+ * it runs. */
 static void chat_add_code(chat_program *c, const char *begin, const char *end, char mark) {
     chat_run *r = &c->run;
     chat_tag tag = { mark == '}' ? CHAT_TAG_PUT : CHAT_TAG_BLOCK,
@@ -101,6 +104,9 @@ static void chat_add_code(chat_program *c, const char *begin, const char *end, c
     chat_add_tag(c, tag);
 }
 
+/* Jinja's lexer for {{ }}, {% %} and {# #}, with trim_blocks and lstrip_blocks as transformers sets
+ * them: a block takes the blanks before it on its line and the newline behind it; "-" takes all
+ * white space, "+" none. */
 static void chat_cut(chat_program *c) {
     const char *p = c->run.text.data, *end = p + c->run.text.size, *words = p;
     if (end > p && end[-1] == '\n') end--; /* Jinja drops the last newline */
@@ -128,6 +134,8 @@ static void chat_cut(chat_program *c) {
 
 /* ---- running ---- */
 
+/* Words and places are appended to the result. Loops may write much, so both numbers are bounded.
+ */
 static void chat_emit(chat_program *c, pith__chat_part part) {
     void *parts = c->parts;
     if (c->run.status) return;
@@ -144,6 +152,8 @@ static void chat_emit(chat_program *c, pith__chat_part part) {
     c->parts[c->part_count++] = part;
 }
 
+/* {{ expression }}. Undefined writes nothing, as in Jinja; anything that is no string would need
+ * Python's way of writing it. */
 static void chat_put(chat_program *c, const chat_tag *tag) {
     chat_value v = pith__chat_expression(&c->run);
     if (c->run.p < c->run.end)
@@ -151,7 +161,8 @@ static void chat_put(chat_program *c, const chat_tag *tag) {
     pith__chat_want(&c->run, v);
     if (v.type != CHAT_TEXT && v.type != CHAT_UNDEFINED)
         pith__chat_fail(&c->run, tag->text.data, "it writes something other than a string");
-    for (size_t i = 0; v.type == CHAT_TEXT && i < v.count; i++) chat_emit(c, v.parts[i]);
+    if (v.type == CHAT_TEXT)
+        for (size_t i = 0; i < v.count; i++) chat_emit(c, v.parts[i]);
 }
 
 /* The next tag of the same nesting that belongs to the block at `at`: elif, else or its end. count:
@@ -199,6 +210,7 @@ static size_t chat_if(chat_program *c, size_t at) {
     return c->count;
 }
 
+/* Of Jinja's object "loop", what templates ask for. */
 static chat_value chat_loop(chat_run *r, size_t i, size_t count) {
     static const pith_str keys[] = {
         { "first", 5 }, { "last", 4 }, { "index", 5 }, { "index0", 6 }
@@ -236,6 +248,7 @@ static size_t chat_for(chat_program *c, size_t at) {
     return end;
 }
 
+/* {% set name = expression %}. Namespaces and several names are not run. */
 static void chat_assign(chat_program *c) {
     chat_run *r = &c->run;
     const char *at = r->p;
@@ -251,6 +264,7 @@ static void chat_assign(chat_program *c) {
     pith__chat_set(r, name, v);
 }
 
+/* Whatever is no block that is run here is an error: passing over it would change the text. */
 static size_t chat_run_block(chat_program *c, size_t i) {
     const pith_str k = c->tags[i].keyword;
     if (pith__str_is(k, "if")) return chat_if(c, i);
@@ -263,6 +277,7 @@ static size_t chat_run_block(chat_program *c, size_t i) {
     return i;
 }
 
+/* Steps and depth are counted, which bounds the time of a template from the internet. */
 static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
     chat_run *r = &c->run;
     if (r->depth == CHAT_DEPTH_MAX)
@@ -294,6 +309,8 @@ static chat_value chat_object(chat_run *r, const pith_str *keys, chat_value firs
     return (chat_value){ .type = CHAT_OBJECT, .items = items, .keys = keys, .count = 2 };
 }
 
+/* A message is an object with role and content, as callers of apply_chat_template pass it; the
+ * content is a place for a text that is not known yet. */
 static chat_value chat_message(chat_run *r, const char *role, pith__chat_kind kind,
                                bool structured) {
     static const pith_str keys[] = { { "role", 4 }, { "content", 7 } },
@@ -310,6 +327,8 @@ static chat_value chat_message(chat_run *r, const char *role, pith__chat_kind ki
     return chat_object(r, keys, pith__chat_text(r, pith__str_of(role)), content);
 }
 
+/* The names that a template finds when it begins: the messages, flags that transformers always
+ * passes, and the special tokens of the tokenizer. */
 static void chat_begin(chat_program *c, const pith__chat_settings *s) {
     chat_run *r = &c->run;
     chat_value *messages = pith__chat_alloc(r, 3, sizeof *messages);
@@ -346,6 +365,8 @@ static pith_status chat_take_lines(pith_str *lines, pith_str text, pith__arena *
     return PITH_OK;
 }
 
+/* Run once, at open. What comes out are words and places, into which each call puts its texts, so a
+ * rerank call runs no template. */
 pith_status pith__chat_template_run(pith__chat_form *form, pith_str text, const char *name,
                                     const pith__chat_settings *settings, pith__arena *arena,
                                     pith_error *err) {
@@ -385,6 +406,8 @@ bool pith__chat_form_has(const pith__chat_form *form, pith__chat_kind kind) {
     return false;
 }
 
+/* The words of a run lie in scratch memory and in the template's text; the copy is all that is
+ * kept. */
 pith_status pith__chat_form_copy(pith__chat_form *copy, const pith__chat_form *form,
                                  pith__arena *arena, pith_error *err) {
     size_t bytes = 0, used = 0, count = 0;

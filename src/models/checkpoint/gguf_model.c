@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "formats/weights/gguf/gguf.h"
 #include "formats/weights/gguf/gguf_config.h"
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 
 /* llama.cpp's kinds of pooling; rank is the head of a reranker. */
 enum { GGUF_POOL_NONE, GGUF_POOL_MEAN, GGUF_POOL_CLS, GGUF_POOL_LAST, GGUF_POOL_RANK };
@@ -81,7 +81,8 @@ static pith_status gguf_model_dense(gguf_model *m) {
     } layers[] = { { "dense_2.weight", "dense_2_feat_in", "dense_2_feat_out" },
                    { "dense_3.weight", "dense_3_feat_in", "dense_3_feat_out" } };
     pith__modules *to = m->modules;
-    for (size_t i = 0; m->settings.arch->windows && i < sizeof layers / sizeof *layers; i++) {
+    if (!m->settings.arch->windows) return PITH_OK;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         const pith_tensor *t = pith__weights_find(&m->weights, pith__str_of(layers[i].tensor));
         const uint64_t in = pith__gguf_setting_count(&m->settings, layers[i].in, 0);
         const uint64_t out = pith__gguf_setting_count(&m->settings, layers[i].out, 0);

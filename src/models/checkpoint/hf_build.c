@@ -9,7 +9,7 @@
 #include "formats/weights/adapter.h"
 #include "models/architectures/family.h"
 #include "models/architectures/hf_keys.h"
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 #include "models/modules/config_args.h"
 #include "models/tasks/task.h"
 
@@ -20,27 +20,26 @@ static pith_status open_in(pith_str *bytes, pith__files *files, const char *dir,
     return pith__files_open(bytes, files, path.data, err);
 }
 
-/* Families that take some models of another one's model_type, if this build was made without them;
- * their conditions are those of their files. */
+/* Families that take some models of another one's model_type: an error if this build was made
+ * without the one that takes this model. The other architecture would compute something else. */
 static pith_status hf_build_check_left_out(const pith__hf_config *c, pith_error *err) {
-    const bool native = !pith__hf_config_has(c, "n_embd") &&
-                        !pith__hf_config_has(c, "rotary_emb_fraction") &&
-                        !pith__hf_config_has(c, "auto_map");
-    const struct {
+    static const struct {
         const char *family, *model_type;
-        bool takes;
+        bool (*takes)(const pith__hf_config *config);
     } variants[] = {
-        { "jina_bert", "bert", pith__str_is(c->position_embedding_type, "alibi") },
-        { "jina_xlm_roberta", "xlm-roberta",
-          pith__str_is(c->position_embedding_type, "rotary") || c->flash },
-        { "nomic_native", "nomic_bert", native },
+        { "jina_bert", "bert", pith__hf_takes_jina_bert },
+        { "jina_xlm_roberta", "xlm-roberta", pith__hf_takes_jina_xlm_roberta },
+        { "nomic_native", "nomic_bert", pith__hf_takes_nomic_native },
     };
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
-        if (variants[i].takes && pith__str_is(c->model_type, variants[i].model_type))
-            PITH_TRY(pith__piece_check("families", pith__str_of(variants[i].family), err));
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        if (!pith__str_is(c->model_type, variants[i].model_type) || !variants[i].takes(c)) continue;
+        PITH_TRY(pith__piece_check("families", pith__str_of(variants[i].family), err));
+    }
     return PITH_OK;
 }
 
+/* Families that take some models of another one's model_type are asked first: their conditions are
+ * narrower than a name. */
 static pith_status hf_build_find_family(const pith__hf_family **family,
                                         const pith__hf_config *config, pith__arena *arena,
                                         pith_error *err) {
@@ -89,6 +88,8 @@ static pith_status hf_build_add_beside(pith__weights *weights, const char *name,
     return PITH_OK;
 }
 
+/* The graph looks as if it had been read from a file of the newest opset, so everything behind is
+ * the same for both. */
 static pith_status hf_build_family(pith__graph **graph, const pith__hf_family *family,
                                    pith__hf_config *config, const pith__weights *weights,
                                    const char *weights_name, pith__arena *arena,
@@ -118,10 +119,13 @@ pith_status pith__hf_build_weights(pith__graph **graph, const pith__hf_config *c
     return hf_build_family(graph, family, &complete, weights, weights_name, arena, log, err);
 }
 
+/* The order matters: arguments of the modules go before config.json, config.json goes before the
+ * defaults of the family, and only then are keys judged. An adapter is merged into the weights
+ * before the graph is built of them. */
 pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, const char *dir,
-                                const char *wanted, const pith__judge *judge, pith_str task,
-                                pith_str args, pith__files *files, pith__arena *arena,
-                                const pith_log *log, pith_error *err) {
+                                const char *wanted, const pith__rerank_prompt *rerank,
+                                pith_str task, pith_str args, pith__files *files,
+                                pith__arena *arena, const pith_log *log, pith_error *err) {
     pith__hf_config config;
     const pith__hf_family *family;
     pith__weights weights;
@@ -137,7 +141,7 @@ pith_status pith__hf_build_from(pith__graph **graph, pith__hf_report *report, co
     if (family->keys) PITH_TRY(pith__hf_config_complete(&config, family->keys->reads, err));
     PITH_TRY(pith__hf_keys_check(report, &config, family, arena, log, err));
     config.task = task;
-    config.judge = judge && judge->answers ? judge : NULL;
+    config.rerank = rerank && rerank->answers ? rerank : NULL;
     PITH_TRY(pith__weights_init(&weights, arena, err));
     PITH_TRY(pith__weights_read(&weights, &weights_name, base.data, wanted, files, err));
     if (adapted) PITH_TRY(pith__adapter_apply(&weights, dir, files, err));

@@ -13,8 +13,8 @@
 #include "base/memory/span_map.h"
 #include "base/str.h"
 #include "models/describe/made_up_inputs.h"
-#include "models/encode/feed.h"
-#include "models/open/open.h"
+#include "models/encode/text_inputs.h"
+#include "models/open/open_model.h"
 
 /* The difference that is allowed, as a share of the largest number of an output. Sums in another
  * order differ by about 1e-6 of it, a wrong fusion usually by more than 1e-2; ALLOWED_F32 lies
@@ -52,7 +52,7 @@ typedef struct check {
 
 /* ---- differences ---- */
 
-static double check_element(const pith_tensor *t, int64_t i) {
+static double compare_element(const pith_tensor *t, int64_t i) {
     switch (t->dtype) {
     case PITH_F32: return (double)((const float *)t->data)[i];
     case PITH_F64: return ((const double *)t->data)[i];
@@ -65,7 +65,7 @@ static double check_element(const pith_tensor *t, int64_t i) {
 /* The largest difference as a share of the largest number of `want`; infinite if shapes differ, or
  * if one of the two is not finite and the other is something else. Where `want` is NaN nothing is
  * compared. */
-static double check_difference(const pith_tensor *got, const pith_tensor *want) {
+static double compare_difference(const pith_tensor *got, const pith_tensor *want) {
     double scale = 0, most = 0;
     if (got->dtype != want->dtype || got->rank != want->rank) return INFINITY;
     for (int d = 0; d < got->rank; d++)
@@ -77,7 +77,7 @@ static double check_difference(const pith_tensor *got, const pith_tensor *want) 
         return equal ? 0 : INFINITY;
     }
     for (int64_t i = 0, n = pith__tensor_count(want); i < n; i++) {
-        double a = check_element(got, i), b = check_element(want, i);
+        double a = compare_element(got, i), b = compare_element(want, i);
         if (isnan(b))
             continue; /* fused attention skips masked keys, also those whose NaN would
                                    spread */
@@ -92,17 +92,19 @@ static double check_difference(const pith_tensor *got, const pith_tensor *want) 
     return most / (scale > SCALE_LEAST ? scale : SCALE_LEAST);
 }
 
-static bool check_differs(const check *c, const pith_tensor *got, const pith_tensor *want,
-                          double *difference) {
-    *difference = check_difference(got, want);
+static bool compare_differs(const check *c, const pith_tensor *got, const pith_tensor *want,
+                            double *difference) {
+    *difference = compare_difference(got, want);
     return !(*difference <= c->allowed);
 }
 
-static void check_clear_padding(const check *c, pith_tensor *t, const pith_tensor *inputs) {
+/* Rows of tokens whose mask is zero, in all of its bytes, become zeros in an output [batch,
+ * sequence, …]. */
+static void compare_clear_padding(const check *c, pith_tensor *t, const pith_tensor *inputs) {
     const pith__graph *g = c->reference->graph;
     for (size_t i = 0; i < g->input_count; i++) {
         const pith_tensor *mask = &inputs[i];
-        if (!pith__check_is_mask(g->inputs[i]->name) || mask->rank != 2 || t->rank < 3 ||
+        if (!pith__made_up_is_mask(g->inputs[i]->name) || mask->rank != 2 || t->rank < 3 ||
             memcmp(t->dims, mask->dims, 2 * sizeof *t->dims))
             continue;
         int64_t rows = mask->dims[0] * mask->dims[1];
@@ -119,8 +121,8 @@ static void check_clear_padding(const check *c, pith_tensor *t, const pith_tenso
 /* In half precision the finite number that masks a key leaves some of its score, and in f32
  * nothing. So rows of padded tokens, in which every key may be masked, are not compared there: both
  * get zeros. Outputs may share memory, so that is done in copies, and only there. */
-static pith_status check_forget_padding(const check *c, pith_tensor *outputs,
-                                        const pith_tensor *inputs, pith__arena *arena) {
+static pith_status compare_forget_padding(const check *c, pith_tensor *outputs,
+                                          const pith_tensor *inputs, pith__arena *arena) {
     if (c->allowed != ALLOWED_COARSE) return PITH_OK;
     for (size_t i = 0; i < c->reference->graph->output_count; i++) {
         pith_tensor *t = &outputs[i];
@@ -129,7 +131,7 @@ static pith_status check_forget_padding(const check *c, pith_tensor *outputs,
         if (!copy) return pith__fail_memory(c->err, t->bytes);
         if (t->bytes) memcpy(copy, t->data, t->bytes);
         t->data = copy;
-        check_clear_padding(c, t, inputs);
+        compare_clear_padding(c, t, inputs);
     }
     return PITH_OK;
 }
@@ -138,9 +140,9 @@ static pith_status check_forget_padding(const check *c, pith_tensor *outputs,
 
 /* The outputs belong to *executor, which is made here. trace is told of each step, if it is not
  * NULL. */
-static pith_status check_run(pith__executor **executor, pith_tensor *outputs, const pith_model *m,
-                             const pith_tensor *inputs, pith__trace_fn *trace, void *context,
-                             pith_error *err) {
+static pith_status compare_run(pith__executor **executor, pith_tensor *outputs, const pith_model *m,
+                               const pith_tensor *inputs, pith__trace_fn *trace, void *context,
+                               pith_error *err) {
     const pith__plan *plan;
     pith__executor_options options = { .allocator = m->options.allocator,
                                        .loop_limit = m->options.loop_limit };
@@ -152,14 +154,14 @@ static pith_status check_run(pith__executor **executor, pith_tensor *outputs, co
 
 /* ---- how much rounding matters ---- */
 
-typedef struct check_noise {
+typedef struct compare_noise {
     uint64_t seed, run, drawn;
-} check_noise;
+} compare_noise;
 
 /* Numbers without a fraction are left alone: masks, counts and the like are exact. So is what lies
  * in memory that is not the step's own: views, results of subgraphs, items of sequences. */
-static void check_add_noise(void *context, const pith__trace_event *event) {
-    check_noise *noise = context;
+static void compare_add_noise(void *context, const pith__trace_event *event) {
+    compare_noise *noise = context;
     const pith__step *step = event->step;
     if (!step || event->depth || step->subplan_count ||
         step->node->op->flags & (PITH_OP_VIEW | PITH_OP_SEQUENCES))
@@ -169,15 +171,15 @@ static void check_add_noise(void *context, const pith__trace_event *event) {
         if (!t || t->dtype != PITH_F32) continue;
         float *x = t->data;
         for (int64_t k = 0, n = pith__tensor_count(t); k < n; k++) {
-            int sign = (int)(pith__check_random(noise->seed, noise->run, noise->drawn++) % 3) - 1;
+            int sign = (int)(pith__made_up_random(noise->seed, noise->run, noise->drawn++) % 3) - 1;
             if (isfinite(x[k]) && x[k] != rintf(x[k])) x[k] *= 1 + (float)(sign * NOISE_F32);
         }
     }
 }
 
 /* Does noise move this output of the reference about as much? */
-static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_tensor *want,
-                              size_t output, double difference, pith__arena *arena) {
+static bool compare_is_rounding(check *c, const pith_tensor *inputs, const pith_tensor *want,
+                                size_t output, double difference, pith__arena *arena) {
     bool found = false;
     size_t count = c->reference->graph->output_count;
     pith_tensor *moved =
@@ -185,10 +187,11 @@ static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_te
     for (uint64_t run = 0; moved && !found && run < NOISE_RUNS; run++) {
         pith__executor *executor = NULL;
         pith_error ignored = PITH_ERROR_INIT;
-        check_noise noise = { c->seed, run, 0 };
-        if (!check_run(&executor, moved, c->reference, inputs, check_add_noise, &noise, &ignored) &&
-            !check_forget_padding(c, moved, inputs, arena)) {
-            double by = check_difference(&moved[output], &want[output]);
+        compare_noise noise = { c->seed, run, 0 };
+        if (!compare_run(&executor, moved, c->reference, inputs, compare_add_noise, &noise,
+                         &ignored) &&
+            !compare_forget_padding(c, moved, inputs, arena)) {
+            double by = compare_difference(&moved[output], &want[output]);
             found = isfinite(by) && by >= NOISE_SHARE * difference;
         }
         pith__executor_destroy(executor);
@@ -198,8 +201,8 @@ static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_te
 
 /* Outputs of the reference and of m for the inputs of a run; *output: the first that differs, -1:
  * none does. Inputs that the reference cannot run tell nothing. */
-static pith_status check_compare(int *output, double *difference, check *c, const pith_model *m,
-                                 uint64_t run, pith__arena *arena) {
+static pith_status compare_both(int *output, double *difference, check *c, const pith_model *m,
+                                uint64_t run, pith__arena *arena) {
     const pith__graph *g = c->reference->graph;
     pith__executor *a = NULL, *b = NULL;
     pith_error ignored = PITH_ERROR_INIT;
@@ -209,18 +212,18 @@ static pith_status check_compare(int *output, double *difference, check *c, cons
     pith_tensor *got = pith__arena_array(arena, g->output_count, sizeof *got);
     if (!inputs || !want || !got) return pith__fail_memory(c->err, g->output_count * sizeof *want);
     PITH_TRY(
-        pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, arena, c->err));
-    pith_status status = check_run(&a, want, c->reference, inputs, NULL, NULL, &ignored);
+        pith__made_up_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, arena, c->err));
+    pith_status status = compare_run(&a, want, c->reference, inputs, NULL, NULL, &ignored);
     if (status) {
         snprintf(c->refusal, sizeof c->refusal, "%s", ignored.message);
     } else {
         c->ran++;
-        status = check_run(&b, got, m, inputs, NULL, NULL, &ignored);
-        if (!status) status = check_forget_padding(c, want, inputs, arena);
-        if (!status) status = check_forget_padding(c, got, inputs, arena);
+        status = compare_run(&b, got, m, inputs, NULL, NULL, &ignored);
+        if (!status) status = compare_forget_padding(c, want, inputs, arena);
+        if (!status) status = compare_forget_padding(c, got, inputs, arena);
         for (size_t i = 0; !status && i < g->output_count && *output < 0; i++) {
-            if (check_differs(c, &got[i], &want[i], difference) &&
-                !check_is_rounding(c, inputs, want, i, *difference, arena))
+            if (compare_differs(c, &got[i], &want[i], difference) &&
+                !compare_is_rounding(c, inputs, want, i, *difference, arena))
                 *output = (int)i;
         }
         /* A fused step may refuse what it was not made for, but it says so. */
@@ -234,22 +237,23 @@ static pith_status check_compare(int *output, double *difference, check *c, cons
 
 /* ---- which pass ---- */
 
-static pith_status check_open(pith_model **m, check *c, int level, const pith__opt_limits *limits) {
+static pith_status compare_open(pith_model **m, check *c, int level,
+                                const pith__opt_limits *limits) {
     pith_open_options options = c->options;
     options.optimization = level;
     return pith__model_open_limited(m, &c->origin, &options, limits, c->err);
 }
 
 /* Does the model differ from the reference on this run, with the first `most` runs of passes? */
-static pith_status check_limited(bool *differs, check *c, int level, const pith__opt_limits *limits,
-                                 uint64_t run) {
+static pith_status compare_limited(bool *differs, check *c, int level,
+                                   const pith__opt_limits *limits, uint64_t run) {
     pith_model *m;
     pith__arena arena;
     int output;
     double difference;
-    PITH_TRY(check_open(&m, c, level, limits));
+    PITH_TRY(compare_open(&m, c, level, limits));
     pith__arena_init(&arena, c->options.allocator);
-    pith_status status = check_compare(&output, &difference, c, m, run, &arena);
+    pith_status status = compare_both(&output, &difference, c, m, run, &arena);
     *differs = output >= 0;
     pith__arena_free(&arena);
     pith__model_destroy(m);
@@ -257,18 +261,18 @@ static pith_status check_limited(bool *differs, check *c, int level, const pith_
 }
 
 /* A copy of every named value that a run makes. */
-typedef struct check_values {
+typedef struct compare_values {
     pith__arena *arena;
     pith__map by_name;
     pith_tensor *items;
     size_t count, capacity;
-    const struct check_values *before; /* what to compare with; NULL: only copy */
+    const struct compare_values *before; /* what to compare with; NULL: only copy */
     const check *c;
     const pith__node *guilty;
     bool out_of_memory;
-} check_values;
+} compare_values;
 
-static void check_keep(check_values *v, pith_str name, const pith_tensor *t) {
+static void compare_keep(compare_values *v, pith_str name, const pith_tensor *t) {
     if (t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING) return;
     void *items = v->items;
     if (!pith__arena_grow(v->arena, &items, v->count, &v->capacity, sizeof *v->items)) {
@@ -286,54 +290,54 @@ static void check_keep(check_values *v, pith_str name, const pith_tensor *t) {
     v->items[v->count++] = copy;
 }
 
-static void check_listen(void *context, const pith__trace_event *event) {
-    check_values *v = context;
+static void compare_listen(void *context, const pith__trace_event *event) {
+    compare_values *v = context;
     if (!event->step || event->depth || event->step->memory) return;
     const pith__run *run = event->run;
     for (int i = 0; i < event->step->out_count && !v->guilty; i++) {
         const pith__value *value = event->step->out[i];
         if (!value || !value->name.size || !run->out[i]) continue;
         if (!v->before) {
-            check_keep(v, value->name, run->out[i]);
+            compare_keep(v, value->name, run->out[i]);
             continue;
         }
         uint32_t at = pith__map_get(&v->before->by_name, value->name);
         double difference;
         if (at != UINT32_MAX &&
-            check_differs(v->c, run->out[i], &v->before->items[at], &difference))
+            compare_differs(v->c, run->out[i], &v->before->items[at], &difference))
             v->guilty = event->step->node;
     }
 }
 
-static pith_status check_listened(check_values *v, const pith_model *m, const pith_tensor *inputs,
-                                  pith_error *err) {
+static pith_status compare_listened(compare_values *v, const pith_model *m,
+                                    const pith_tensor *inputs, pith_error *err) {
     pith__executor *executor = NULL;
     pith_tensor *outputs = pith__arena_array(v->arena, m->graph->output_count, sizeof *outputs);
     if (!outputs) return pith__fail_memory(err, m->graph->output_count * sizeof *outputs);
-    pith_status status = check_run(&executor, outputs, m, inputs, check_listen, v, err);
+    pith_status status = compare_run(&executor, outputs, m, inputs, compare_listen, v, err);
     pith__executor_destroy(executor);
     return status;
 }
 
 /* The node: the first one whose output differs from the value of this name in the reference. */
-static pith_status check_find_node(check *c, const pith_model *guilty, uint64_t run) {
+static pith_status compare_find_node(check *c, const pith_model *guilty, uint64_t run) {
     pith__arena arena;
     pith_error ignored = PITH_ERROR_INIT;
     pith__arena_init(&arena, c->options.allocator);
     const pith__graph *g = c->reference->graph;
     pith_tensor *inputs = pith__arena_array(&arena, g->input_count, sizeof *inputs);
-    check_values before = { .arena = &arena, .c = c },
-                 after = { .arena = &arena, .c = c, .before = &before };
+    compare_values before = { .arena = &arena, .c = c },
+                   after = { .arena = &arena, .c = c, .before = &before };
     pith_status status = inputs ? PITH_OK : pith__fail_memory(c->err, 0);
     if (!status && pith__map_init(&before.by_name, &arena, g->value_count))
         status = pith__fail_memory(c->err, 0);
     if (!status)
-        status = pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, &arena,
-                                    c->err);
+        status = pith__made_up_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, &arena,
+                                      c->err);
     snprintf(c->node, sizeof c->node, "?");
-    if (!status && !check_listened(&before, c->reference, inputs, &ignored) &&
+    if (!status && !compare_listened(&before, c->reference, inputs, &ignored) &&
         !before.out_of_memory &&
-        (!check_listened(&after, guilty, inputs, &ignored) || after.guilty) && after.guilty)
+        (!compare_listened(&after, guilty, inputs, &ignored) || after.guilty) && after.guilty)
         pith__node_place(after.guilty, c->node, sizeof c->node);
     pith__arena_free(&arena);
     return status;
@@ -341,14 +345,14 @@ static pith_status check_find_node(check *c, const pith_model *guilty, uint64_t 
 
 /* The first run of a pass with which the results differ: with `good` runs of passes they do not,
  * with `bad` they do. */
-static pith_status check_find_pass(check *c, int level, const pith__opt_limits *limits,
-                                   uint64_t run) {
+static pith_status compare_find_pass(check *c, int level, const pith__opt_limits *limits,
+                                     uint64_t run) {
     pith__opt_limits tried = limits ? *limits : (pith__opt_limits){ .runs = SIZE_MAX };
     size_t good = 0, bad = pith__opt_runs_max();
     while (good + 1 < bad) {
         bool differs = false;
         tried.runs = good + (bad - good) / 2;
-        PITH_TRY(check_limited(&differs, c, level, &tried, run));
+        PITH_TRY(compare_limited(&differs, c, level, &tried, run));
         if (differs)
             bad = tried.runs;
         else
@@ -357,8 +361,8 @@ static pith_status check_find_pass(check *c, int level, const pith__opt_limits *
     tried.runs = bad;
     c->finding.pass = pith__pass_table[(bad - 1) % pith__pass_table_count]->name;
     pith_model *m;
-    PITH_TRY(check_open(&m, c, level, &tried));
-    pith_status status = check_find_node(c, m, run);
+    PITH_TRY(compare_open(&m, c, level, &tried));
+    pith_status status = compare_find_node(c, m, run);
     pith__model_destroy(m);
     return status;
 }
@@ -366,25 +370,25 @@ static pith_status check_find_pass(check *c, int level, const pith__opt_limits *
 /* ---- packed texts ---- */
 
 /* The ragged plan on texts packed together against the reference on each text alone. */
-static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pith__arena *arena,
-                                bool *differs, double *difference) {
+static pith_status compare_ragged(check *c, const pith_model *m, uint64_t run, pith__arena *arena,
+                                  bool *differs, double *difference) {
     enum { TEXTS = 4 };
     static const int32_t lengths[TEXTS] = { 5, 1, 12, 3 };
-    pith__feed packed, alone;
+    pith__text_inputs packed, alone;
     pith__row rows[TEXTS];
     const pith__row *pointers[TEXTS];
     pith_error ignored = PITH_ERROR_INIT;
     const pith__plan *plan;
     PITH_TRY(pith__model_plan(&plan, c->reference, c->err));
-    if (pith__feed_init(&packed, m->text.ragged, true, 0, arena, &ignored) ||
-        pith__feed_init(&alone, plan->graph, false, 0, arena, &ignored))
+    if (pith__text_inputs_init(&packed, m->text.ragged, true, 0, arena, &ignored) ||
+        pith__text_inputs_init(&alone, plan->graph, false, 0, arena, &ignored))
         return PITH_OK;
-    int64_t ids = pith__check_index_limit(plan->graph, "input_ids");
+    int64_t ids = pith__made_up_index_limit(plan->graph, "input_ids");
     for (int i = 0; i < TEXTS; i++) {
         int32_t *numbers = pith__arena_array(arena, (size_t)lengths[i], 2 * sizeof *numbers);
         if (!numbers) return pith__fail_memory(c->err, 0);
         for (int32_t k = 0; k < lengths[i]; k++)
-            numbers[k] = (int32_t)(pith__check_random(c->seed, run, (uint64_t)(i * 100 + k)) %
+            numbers[k] = (int32_t)(pith__made_up_random(c->seed, run, (uint64_t)(i * 100 + k)) %
                                    (uint64_t)ids);
         rows[i] = (pith__row){ numbers, numbers + lengths[i], lengths[i], 0 };
         pointers[i] = &rows[i];
@@ -397,7 +401,7 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
     pith__executor_options options = { .allocator = m->options.allocator,
                                        .loop_limit = m->options.loop_limit };
     pith__executor *executor = NULL;
-    if (pith__feed_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
+    if (pith__text_inputs_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
     pith_status status =
         pith__executor_create(&executor, pith__program_plan(&m->text.program), &options, c->err);
     if (status) return status;
@@ -408,15 +412,15 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
             pith__executor *one = NULL;
             pith_tensor *ain = in + m->text.ragged->input_count,
                         *aout = out + m->text.ragged->output_count;
-            if (!pith__feed_fill(ain, &alone, &pointers[i], 1, arena, &ignored) &&
-                !check_run(&one, aout, c->reference, ain, NULL, NULL, &ignored)) {
+            if (!pith__text_inputs_fill(ain, &alone, &pointers[i], 1, arena, &ignored) &&
+                !compare_run(&one, aout, c->reference, ain, NULL, NULL, &ignored)) {
                 pith_tensor want = aout[which], got = out[mine];
                 int64_t rows_here = width ? pith__tensor_count(&want) / width : 0;
                 got.data = (char *)out[mine].data +
                            (size_t)(at * width) * (size_t)pith__dtype_bits(got.dtype) / 8;
                 got.rank = want.rank;
                 memcpy(got.dims, want.dims, sizeof got.dims);
-                *differs = check_differs(c, &got, &want, difference);
+                *differs = compare_differs(c, &got, &want, difference);
                 at += rows_here;
             }
             pith__executor_destroy(one);
@@ -428,7 +432,7 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
 
 /* ---- one level ---- */
 
-static bool check_is_coarse(const pith__graph *g) {
+static bool compare_is_coarse(const pith__graph *g) {
     for (size_t i = 0; i < g->value_count; i++) {
         int dtype = g->values[i]->type.dtype;
         if (dtype == PITH_F16 || dtype == PITH_BF16) return true;
@@ -439,13 +443,13 @@ static bool check_is_coarse(const pith__graph *g) {
 }
 
 /* Fills c->finding if something differs at this level. */
-static pith_status check_level(check *c, int level, const pith__opt_limits *limits) {
+static pith_status compare_level(check *c, int level, const pith__opt_limits *limits) {
     pith_model *m;
     pith__arena arena;
     int output = -1;
     double difference = 0;
     c->finding = (pith_check_finding){ .level = level, .allowed = c->allowed };
-    PITH_TRY(check_open(&m, c, level, limits));
+    PITH_TRY(compare_open(&m, c, level, limits));
     pith__arena_init(&arena, c->options.allocator);
     pith_status status = PITH_OK;
     uint64_t run = 0;
@@ -454,13 +458,13 @@ static pith_status check_level(check *c, int level, const pith__opt_limits *limi
         if (c->given && pith__is_cancelled(c->given->cancel))
             status = pith__fail(c->err, PITH_ERR_CANCELLED, "cancelled");
         else
-            status = check_compare(&output, &difference, c, m, run, &arena);
+            status = compare_both(&output, &difference, c, m, run, &arena);
         pith__arena_reset(&arena);
     }
     for (uint64_t i = 0;
          !status && output < 0 && !ragged && m->text.program.runtime && m->text.ragged && i < 3;
          i++) {
-        status = check_ragged(c, m, i, &arena, &ragged, &difference);
+        status = compare_ragged(c, m, i, &arena, &ragged, &difference);
         pith__arena_reset(&arena);
     }
     pith__arena_free(&arena);
@@ -472,7 +476,7 @@ static pith_status check_level(check *c, int level, const pith__opt_limits *limi
         c->finding.difference = difference;
         c->finding.pass = "ragged";
         snprintf(c->node, sizeof c->node, "?");
-        if (!ragged) status = check_find_pass(c, level, limits, run - 1);
+        if (!ragged) status = compare_find_pass(c, level, limits, run - 1);
         c->finding.node = c->node;
         c->finding.output = c->output;
         c->finding.inputs = c->inputs;
@@ -481,7 +485,9 @@ static pith_status check_level(check *c, int level, const pith__opt_limits *limi
     return status;
 }
 
-static pith_status check_begin(check *c, const pith_open_options *options) {
+/* The reference is opened once, at level 0 and in f32. It must be quiet and unchecked, or opening
+ * it would check itself. */
+static pith_status compare_begin(check *c, const pith_open_options *options) {
     c->options = (pith_open_options)PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(c->options, options, c->err);
     c->options.flags &= ~(uint32_t)(PITH_OPEN_CHECK | PITH_OPEN_DESCRIBE);
@@ -489,7 +495,7 @@ static pith_status check_begin(check *c, const pith_open_options *options) {
     c->options.profile = NULL;
     c->options.log = NULL;
     c->options.precision = PITH_PRECISION_F32;
-    PITH_TRY(check_open(&c->reference, c, 0, NULL));
+    PITH_TRY(compare_open(&c->reference, c, 0, NULL));
     c->options.allocator =
         options && options->allocator ? options->allocator : &pith__allocator_default;
     if (c->reference->compiled.writer) {
@@ -498,16 +504,16 @@ static pith_status check_begin(check *c, const pith_open_options *options) {
                           "a compiled model does not hold the graph as written; check the model it "
                           "was compiled from");
     }
-    c->allowed = check_is_coarse(c->reference->graph) ? ALLOWED_COARSE : ALLOWED_F32;
+    c->allowed = compare_is_coarse(c->reference->graph) ? ALLOWED_COARSE : ALLOWED_F32;
     return PITH_OK;
 }
 
 /* Every level up to the one asked for. */
-static pith_status check_levels(size_t *findings, check *c) {
-    PITH_TRY(check_begin(c, c->given->open));
+static pith_status compare_levels(size_t *findings, check *c) {
+    PITH_TRY(compare_begin(c, c->given->open));
     pith_status status = PITH_OK;
     for (int level = 1; !status && level <= c->options.optimization; level++) {
-        status = check_level(c, level, NULL);
+        status = compare_level(c, level, NULL);
         if (status || !c->finding.pass) continue;
         ++*findings;
         if (c->given->finding) c->given->finding(c->given->user, &c->finding);
@@ -519,8 +525,9 @@ static pith_status check_levels(size_t *findings, check *c) {
     return status;
 }
 
-pith_status pith__model_check_passes(size_t *findings, const char *path,
-                                     const pith_check_options *options, pith_error *err) {
+/* *findings is set only if the work was done; findings themselves are told one by one. */
+pith_status pith__compare_graphs(size_t *findings, const char *path,
+                                 const pith_check_options *options, pith_error *err) {
     pith_check_options o = PITH_CHECK_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     if (o.runs < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "runs must not be negative");
@@ -530,16 +537,16 @@ pith_status pith__model_check_passes(size_t *findings, const char *path,
                 .runs = o.runs ? o.runs : RUNS,
                 .err = err };
     size_t found = 0;
-    PITH_TRY(check_levels(&found, &c));
+    PITH_TRY(compare_levels(&found, &c));
     *findings = found;
     return PITH_OK;
 }
 
 /* Finds guilty passes until what is left holds; *level may fall to 0. */
-static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log,
-                                   const char **without, pith__opt_limits *limits) {
+static pith_status compare_leave_out(check *c, int32_t *level, const pith_log *log,
+                                     const char **without, pith__opt_limits *limits) {
     while (*level > 0) {
-        PITH_TRY(check_level(c, *level, limits));
+        PITH_TRY(compare_level(c, *level, limits));
         if (!c->finding.pass) break;
         pith__log_write(log, PITH_LOG_WARNING,
                         "pass %s is left out: with it output '%s' differs by %.3g of its largest "
@@ -555,16 +562,16 @@ static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log
 
 /* pith__model_open_limited with every pass left out whose result does not hold; each is warned
  * about once. */
-static pith_status check_open_checked(pith_model **model, const pith__origin *origin,
-                                      const pith_open_options *options, pith_error *err) {
+static pith_status compare_open_checked(pith_model **model, const pith__origin *origin,
+                                        const pith_open_options *options, pith_error *err) {
     check c = { .origin = *origin, .seed = 1, .runs = RUNS_AT_OPEN, .err = err };
     const char *without[WITHOUT_MAX];
     pith__opt_limits limits = { .runs = SIZE_MAX, .without = without };
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    pith_status status = check_begin(&c, options);
+    pith_status status = compare_begin(&c, options);
     if (!status) {
-        status = check_leave_out(&c, &o.optimization, o.log, without, &limits);
+        status = compare_leave_out(&c, &o.optimization, o.log, without, &limits);
         pith__model_destroy(c.reference);
     }
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
@@ -577,4 +584,5 @@ static pith_status check_open_checked(pith_model **model, const pith__origin *or
     return status;
 }
 
-const pith__part pith__part_checks = { "checks", &(const pith__check_part){ check_open_checked } };
+const pith__part pith__part_checks = { "checks",
+                                       &(const pith__compare_graphs_part){ compare_open_checked } };

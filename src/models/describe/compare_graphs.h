@@ -7,18 +7,18 @@
 #ifndef PITH_MODELS_DESCRIBE_COMPARE_GRAPHS_H
 #define PITH_MODELS_DESCRIBE_COMPARE_GRAPHS_H
 
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 
 /* Implements pith_model_check_fusions. The caller has set the floating-point mode, here and below.
  */
-pith_status pith__model_check_passes(size_t *findings, const char *path,
-                                     const pith_check_options *options, pith_error *err);
+pith_status pith__compare_graphs(size_t *findings, const char *path,
+                                 const pith_check_options *options, pith_error *err);
 
 /* The part "checks" (base/optional_part.h): opens a model with every pass left out whose result
  * does not hold. */
-typedef struct pith__check_part {
+typedef struct pith__compare_graphs_part {
     pith_status (*open)(pith_model **model, const pith__origin *origin,
                         const pith_open_options *options, pith_error *err);
-} pith__check_part;
+} pith__compare_graphs_part;
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/left_out_pieces.h"
 #include "base/os/cpu.h"
 #include "images/processor.h"
-#include "models/encode/feed.h"
+#include "models/encode/text_inputs.h"
 #include "models/open/reader.h"
 #include "models/pictures/picture_view.h"
 #include "models/texts/embed_texts.h"
@@ -24,6 +24,7 @@
 
 static pith_str domain_name(pith_str domain) { return domain.size ? domain : PITH_STR("ai.onnx"); }
 
+/* As pith_model_input tells them. */
 static void put_ports(pith__json_out *w, const char *name, const pith_port *ports, size_t count) {
     pith__json_key(w, name);
     pith__json_open(w, "[");
@@ -56,6 +57,7 @@ static void put_left_out(pith__json_out *w) {
     pith__json_close(w, "]");
 }
 
+/* Lines about passes that did something, or about what kept them from it. */
 static void put_report(pith__json_out *w, const char *name, const pith__report *report, bool done) {
     pith__json_key(w, name);
     pith__json_open(w, "[");
@@ -75,20 +77,24 @@ static void put_report(pith__json_out *w, const char *name, const pith__report *
 static void put_steps(pith__json_out *w, const pith__plan *plan) {
     pith__json_key(w, "steps");
     pith__json_open(w, "[");
-    for (size_t i = 0; plan && i < plan->step_count; i++) {
-        pith__json_separate(w);
-        pith__json_put_string(w, plan->steps[i].node->op_type);
-    }
+    if (plan)
+        for (size_t i = 0; i < plan->step_count; i++) {
+            pith__json_separate(w);
+            pith__json_put_string(w, plan->steps[i].node->op_type);
+        }
     pith__json_close(w, "]");
     pith__json_key(w, "step_backends");
     pith__json_open(w, "[");
-    for (size_t i = 0; plan && i < plan->step_count; i++) {
-        pith__json_separate(w);
-        pith__json_put_string(w, pith__str_of(plan->steps[i].device->backend->name));
-    }
+    if (plan)
+        for (size_t i = 0; i < plan->step_count; i++) {
+            pith__json_separate(w);
+            pith__json_put_string(w, pith__str_of(plan->steps[i].device->backend->name));
+        }
     pith__json_close(w, "]");
 }
 
+/* Constants that some node reads, packed or not. Bytes are those of their type, also where the
+ * packed form has others. */
 static void put_parameters(pith__json_out *w, const pith__graph *graph) {
     int64_t count = 0, bytes = 0;
     for (size_t i = 0; i < graph->value_count; i++) {
@@ -105,6 +111,7 @@ static void put_parameters(pith__json_out *w, const pith__graph *graph) {
     pith__json_key_int(w, "parameter_bytes", bytes);
 }
 
+/* What a call of pith_embed without options would do. */
 static void put_embedding(pith__json_out *w, const pith_model *m) {
     static const char *const modes[PITH_POOL_MODES] = { "?",        "cls",           "max",
                                                         "mean",     "mean_sqrt_len", "weightedmean",
@@ -140,6 +147,7 @@ static void put_embedding(pith__json_out *w, const pith_model *m) {
     pith__json_close(w, "}");
 }
 
+/* What the small files of the directory decided, each with the file that says so. */
 static void put_decisions(pith__json_out *w, const pith__modules *m) {
     pith__json_key(w, "decisions");
     pith__json_open(w, "[");
@@ -159,12 +167,12 @@ static void put_decisions(pith__json_out *w, const pith__modules *m) {
 /* A text of so many tokens. */
 static pith_status text_inputs(pith_tensor *inputs, const pith__plan *plan, bool ragged,
                                int32_t tokens, pith__arena *arena, pith_error *err) {
-    pith__feed feed;
+    pith__text_inputs form;
     int32_t *zeros = pith__arena_array(arena, (size_t)tokens, sizeof *zeros);
     if (!zeros) return pith__fail_memory(err, (size_t)tokens * sizeof *zeros);
     const pith__row row = { zeros, zeros, tokens, 0 }, *rows[] = { &row };
-    PITH_TRY(pith__feed_init(&feed, plan->graph, ragged, 0, arena, err));
-    return pith__feed_fill(inputs, &feed, rows, 1, arena, err);
+    PITH_TRY(pith__text_inputs_init(&form, plan->graph, ragged, 0, arena, err));
+    return pith__text_inputs_fill(inputs, &form, rows, 1, arena, err);
 }
 
 /* Zeros of the declared shapes, 1 where they are free. */
@@ -229,11 +237,12 @@ static pith_status put_memory(pith__json_out *out, const pith_model *m, const pi
                        (int64_t)(m->arena.total + m->text.arena.total + m->program_arena.total));
     pith__json_key(out, "activations");
     pith__json_open(out, "[");
-    for (size_t i = 0; plan && m->text.encoder && i < sizeof lengths / sizeof *lengths; i++) {
-        size_t most = pith__model_embed_max_length(m, NULL);
-        if (m->text.ragged || !most || (size_t)lengths[i] <= most)
-            PITH_TRY(put_activations(out, m, plan, lengths[i], err));
-    }
+    if (plan && m->text.encoder)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            size_t most = pith__model_embed_max_length(m, NULL);
+            if (m->text.ragged || !most || (size_t)lengths[i] <= most)
+                PITH_TRY(put_activations(out, m, plan, lengths[i], err));
+        }
     if (plan && !m->text.encoder) {
         const pith__plan *own; /* of the graph as it stands, whose inputs are the declared ones */
         PITH_TRY(pith__model_plan(&own, m, err));
@@ -301,7 +310,8 @@ static pith_status put_pictures(pith__json_out *w, const pith_model *m, pith_err
 
 /* A compiled file keeps only whether it was made from ONNX. */
 static const char *describe_source(const pith_model *m) {
-    return !m->compiled.writer ? m->reader->name : m->from_safetensors ? "safetensors" : "onnx";
+    if (!m->compiled.writer) return m->reader->name;
+    return m->from_safetensors ? "safetensors" : "onnx";
 }
 
 /* plan: NULL if another runtime than the builtin one runs the model. */
@@ -312,19 +322,20 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     pith__json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
     pith__json_key_string(w, "source", pith__str_of(describe_source(m)));
     pith__json_key_string(w, "runtime", pith__str_of(m->runtime->name));
-    pith__json_key_string(w, "runtime_requested", pith__str_of(m->engine.requested));
-    pith__json_key_string(w, "runtime_reason", pith__str_of(m->engine.reason));
+    pith__json_key_string(w, "runtime_requested", pith__str_of(m->chosen_runtime.requested));
+    pith__json_key_string(w, "runtime_reason", pith__str_of(m->chosen_runtime.reason));
     pith__json_key_string(w, "producer", g->producer.data ? g->producer : PITH_STR(""));
     pith__json_key_int(w, "ir_version", g->ir_version);
     pith__json_key(w, "opsets");
     pith__json_open(w, "{");
-    for (size_t i = 0; i < g->opset_count && !m->from_safetensors; i++) {
-        char version[32];
-        pith__json_separate(w);
-        pith__json_put_string(w, domain_name(g->opsets[i].domain));
-        snprintf(version, sizeof version, ": %" PRId64, g->opsets[i].version);
-        pith__json_put(w, version);
-    }
+    if (!m->from_safetensors)
+        for (size_t i = 0; i < g->opset_count; i++) {
+            char version[32];
+            pith__json_separate(w);
+            pith__json_put_string(w, domain_name(g->opsets[i].domain));
+            snprintf(version, sizeof version, ": %" PRId64, g->opsets[i].version);
+            pith__json_put(w, version);
+        }
     pith__json_close(w, "}");
     put_compiled(w, &m->compiled);
     put_ports(w, "inputs", m->inputs, g->input_count);
@@ -346,10 +357,9 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     put_report(w, "not_fused", &m->report, false);
     put_left_out(w);
     pith__json_key_bool(w, "ragged", m->text.ragged != NULL);
-    pith__json_key_string(w, "ragged_reason",
-                          m->text.ragged_reason.data ? m->text.ragged_reason
-                          : m->text.ragged           ? PITH_STR("")
-                                                     : pith__str_of(m->no_text.message));
+    pith_str reason = m->text.ragged ? PITH_STR("") : pith__str_of(m->no_text.message);
+    if (m->text.ragged_reason.data) reason = m->text.ragged_reason;
+    pith__json_key_string(w, "ragged_reason", reason);
     put_embedding(w, m);
     PITH_TRY(put_pictures(w, m, err));
     put_decisions(w, &m->modules);
@@ -360,9 +370,9 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     return PITH_OK;
 }
 
-pith_status pith__model_tell(const pith_model *model, pith_description form,
-                             void (*write)(void *user, const char *text, size_t size), void *user,
-                             pith_error *err) {
+pith_status pith__model_describe(const pith_model *model, pith_description form,
+                                 void (*write)(void *user, const char *text, size_t size),
+                                 void *user, pith_error *err) {
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
     const pith__plan *plan = pith__program_plan(&model->text.program);
     pith__json_out w = { write, user, false };

@@ -5,8 +5,8 @@
 
 #include "models/model.h"
 
-pith_status pith__model_tell(const pith_model *model, pith_description form,
-                             void (*write)(void *user, const char *text, size_t size), void *user,
-                             pith_error *err);
+pith_status pith__model_describe(const pith_model *model, pith_description form,
+                                 void (*write)(void *user, const char *text, size_t size),
+                                 void *user, pith_error *err);
 
 #endif

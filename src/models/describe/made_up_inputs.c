@@ -32,7 +32,7 @@ typedef enum mask_kind {
 static const char *const mask_names[MASKS] = { "ones", "padded right", "padded left", "holes",
                                                "one row of zeros" };
 
-uint64_t pith__check_random(uint64_t seed, uint64_t run, uint64_t i) {
+uint64_t pith__made_up_random(uint64_t seed, uint64_t run, uint64_t i) {
     uint64_t z =
         seed * 0x9E3779B97F4A7C15u + run * 0xBF58476D1CE4E5B9u + i * 0x94D049BB133111EBu + 1;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -44,7 +44,7 @@ uint64_t pith__check_random(uint64_t seed, uint64_t run, uint64_t i) {
 
 /* Operators whose output holds the input's integers, or numbers made of them that index the same
  * table. */
-static bool inputs_pass_on(const pith__node *node) {
+static bool made_up_pass_on(const pith__node *node) {
     static const char *const names[] = { "Cast",    "Identity", "Reshape",   "Unsqueeze",
                                          "Squeeze", "Flatten",  "Transpose", "Expand",
                                          "Slice",   "Concat",   "Where",     "Clip" };
@@ -53,7 +53,7 @@ static bool inputs_pass_on(const pith__node *node) {
     return false;
 }
 
-static void inputs_find_limit(int64_t *limit, const pith__value *v, int depth) {
+static void made_up_find_limit(int64_t *limit, const pith__value *v, int depth) {
     for (size_t u = 0; u < v->user_count && depth < DEPTH; u++) {
         const pith__node *node = v->users[u].node;
         if (pith__str_is(node->op_type, "Gather") && v->users[u].input == 1 && node->inputs[0]) {
@@ -63,21 +63,21 @@ static void inputs_find_limit(int64_t *limit, const pith__value *v, int depth) {
             if (axis < 0 || axis >= table->rank) continue;
             pith__dim rows = table->dims[axis];
             if (pith__dim_known(rows) && rows > 0 && rows < *limit) *limit = rows;
-        } else if (inputs_pass_on(node) && node->output_count && node->outputs[0]) {
-            inputs_find_limit(limit, node->outputs[0], depth + 1);
+        } else if (made_up_pass_on(node) && node->output_count && node->outputs[0]) {
+            made_up_find_limit(limit, node->outputs[0], depth + 1);
         }
     }
 }
 
-static int64_t inputs_limit(const pith__value *v) {
+static int64_t made_up_limit(const pith__value *v) {
     int64_t limit = INT64_MAX;
-    inputs_find_limit(&limit, v, 0);
+    made_up_find_limit(&limit, v, 0);
     return limit == INT64_MAX ? 2 : limit;
 }
 
-int64_t pith__check_index_limit(const pith__graph *graph, const char *input) {
+int64_t pith__made_up_index_limit(const pith__graph *graph, const char *input) {
     for (size_t i = 0; i < graph->input_count; i++)
-        if (pith__str_is(graph->inputs[i]->name, input)) return inputs_limit(graph->inputs[i]);
+        if (pith__str_is(graph->inputs[i]->name, input)) return made_up_limit(graph->inputs[i]);
     return 2;
 }
 
@@ -85,8 +85,8 @@ int64_t pith__check_index_limit(const pith__graph *graph, const char *input) {
 
 /* The size of an axis in this run. sizes has an entry for each symbol of the graph: 0 before it is
  * chosen. */
-static int64_t inputs_size(int64_t *sizes, const pith__graph *g, const pith__value *v, int axis,
-                           uint64_t run) {
+static int64_t made_up_size(int64_t *sizes, const pith__graph *g, const pith__value *v, int axis,
+                            uint64_t run) {
     /* Four, seven and five masks have no common factor, so that each meets each. One batch and one
      * length a run, so that inputs fit each other. */
     static const int64_t batches[] = { 2, 1, 3, 2 }, lengths[] = { 7, 16, 9, 33, 2, 1, 5 };
@@ -96,17 +96,17 @@ static int64_t inputs_size(int64_t *sizes, const pith__graph *g, const pith__val
     int32_t symbol = pith__dim_symbol_index(g->dims, v->type.dims[axis]);
     if (symbol >= 0 && sizes[symbol]) return sizes[symbol];
     bool picture = v->type.rank >= 4 && axis >= 2 && run % 3 == 2;
-    int64_t size = axis == 0 ? batches[run % 4]
-                   : picture ? 32 + 32 * (int64_t)(run % 2)
-                             : lengths[run % 7];
+    int64_t size = lengths[run % 7];
+    if (picture) size = 32 + 32 * (int64_t)(run % 2);
+    if (axis == 0) size = batches[run % 4];
     if (symbol >= 0) sizes[symbol] = size;
     return size;
 }
 
 /* ---- contents ---- */
 
-static bool inputs_kept(mask_kind kind, uint64_t r, int64_t row, int64_t rows, int64_t k,
-                        int64_t keys) {
+static bool made_up_kept(mask_kind kind, uint64_t r, int64_t row, int64_t rows, int64_t k,
+                         int64_t keys) {
     int64_t padding = keys > 1 ? 1 + row % (keys - 1) : 0;
     switch (kind) {
     case MASK_RIGHT: return k < keys - padding;
@@ -117,7 +117,7 @@ static bool inputs_kept(mask_kind kind, uint64_t r, int64_t row, int64_t rows, i
     }
 }
 
-static void inputs_put(pith_tensor *t, int64_t i, double x) {
+static void made_up_put(pith_tensor *t, int64_t i, double x) {
     switch (t->dtype) {
     case PITH_F32: ((float *)t->data)[i] = (float)x; break;
     case PITH_F64: ((double *)t->data)[i] = x; break;
@@ -133,32 +133,36 @@ static void inputs_put(pith_tensor *t, int64_t i, double x) {
     }
 }
 
-bool pith__check_is_mask(pith_str name) {
+bool pith__made_up_is_mask(pith_str name) {
     return name.size >= 4 && memmem(name.data, name.size, "mask", 4) != NULL;
 }
 
-static void inputs_fill(pith_tensor *t, const pith__value *v, uint64_t seed, uint64_t run,
-                        uint64_t input) {
+static void made_up_fill(pith_tensor *t, const pith__value *v, uint64_t seed, uint64_t run,
+                         uint64_t input) {
     int64_t count = pith__tensor_count(t), keys = t->rank ? t->dims[t->rank - 1] : 1;
-    int64_t rows = keys ? count / keys : 0, limit = inputs_limit(v);
-    bool mask = pith__check_is_mask(v->name), real = pith__dtype_is_float(t->dtype);
+    int64_t rows = keys ? count / keys : 0, limit = made_up_limit(v);
+    bool mask = pith__made_up_is_mask(v->name), real = pith__dtype_is_float(t->dtype);
+    /* Integers of 8 and 16 bits stay small, so that sums of them fit. */
+    const bool small = limit >= 120 && pith__dtype_bits(t->dtype) <= 16;
+    const uint64_t below = (uint64_t)(small ? 120 : limit);
     for (int64_t i = 0; i < count; i++) {
-        uint64_t r = pith__check_random(seed, run, (input << 40) + (uint64_t)i);
-        double x = real                    ? (double)(r >> 11) * 0x1p-52 - 1.0
-                   : t->dtype == PITH_BOOL ? (double)(r & 1)
-                                           : 0.0;
+        uint64_t r = pith__made_up_random(seed, run, (input << 40) + (uint64_t)i);
+        double x;
         if (mask)
-            x = inputs_kept((mask_kind)(run % MASKS), r, i / keys, rows, i % keys, keys);
-        else if (!real && t->dtype != PITH_BOOL)
-            x = (double)(r %
-                         (uint64_t)(limit < 120 || pith__dtype_bits(t->dtype) > 16 ? limit : 120));
-        inputs_put(t, i, x);
+            x = made_up_kept((mask_kind)(run % MASKS), r, i / keys, rows, i % keys, keys);
+        else if (real)
+            x = (double)(r >> 11) * 0x1p-52 - 1.0;
+        else if (t->dtype == PITH_BOOL)
+            x = (double)(r & 1);
+        else
+            x = (double)(r % below);
+        made_up_put(t, i, x);
     }
 }
 
-pith_status pith__check_inputs(pith_tensor *inputs, const pith__graph *g, uint64_t seed,
-                               uint64_t run, char *text, size_t size, pith__arena *arena,
-                               pith_error *err) {
+pith_status pith__made_up_inputs(pith_tensor *inputs, const pith__graph *g, uint64_t seed,
+                                 uint64_t run, char *text, size_t size, pith__arena *arena,
+                                 pith_error *err) {
     pith__text_out out = pith__text_begin(text, size);
     size_t symbols = pith__dims_symbol_count(g->dims);
     int64_t *sizes = pith__arena_array(arena, symbols + 1, sizeof *sizes);
@@ -176,13 +180,13 @@ pith_status pith__check_inputs(pith_tensor *inputs, const pith__graph *g, uint64
                               "input '" PITH_STR_FMT "': inputs of this kind cannot be made up",
                               PITH_STR_ARG(v->name));
         *t = (pith_tensor){ .dtype = dtype, .rank = v->type.rank };
-        for (int d = 0; d < t->rank; d++) t->dims[d] = inputs_size(sizes, g, v, d, run);
+        for (int d = 0; d < t->rank; d++) t->dims[d] = made_up_size(sizes, g, v, d, run);
         if (!pith__dtype_bytes(dtype, pith__dims_count(t->dims, t->rank), &t->bytes))
             return pith__fail_memory(err, SIZE_MAX);
         t->data = pith__arena_alloc64(arena, t->bytes);
         if (!t->data) return pith__fail_memory(err, t->bytes);
-        inputs_fill(t, v, seed, run, i);
-        bool mask = pith__check_is_mask(v->name);
+        made_up_fill(t, v, seed, run, i);
+        bool mask = pith__made_up_is_mask(v->name);
         pith__text_put(&out, "%s" PITH_STR_FMT " %s%s%s%s", out.used ? ", " : "",
                        PITH_STR_ARG(v->name),
                        pith__dims_text(t->dims, t->rank, shape, sizeof shape), mask ? " (" : "",

@@ -34,8 +34,9 @@ static pith_status count_graph(pith_model *m, pith__map *places, size_t *capacit
             if (attr->reference.size) continue;
             if (attr->kind == PITH_ATTR_GRAPH)
                 PITH_TRY(count_graph(m, places, capacity, attr->graph, err));
-            for (size_t i = 0; attr->kind == PITH_ATTR_GRAPHS && i < attr->count; i++)
-                PITH_TRY(count_graph(m, places, capacity, attr->graphs[i], err));
+            if (attr->kind == PITH_ATTR_GRAPHS)
+                for (size_t i = 0; i < attr->count; i++)
+                    PITH_TRY(count_graph(m, places, capacity, attr->graphs[i], err));
         }
     }
     return PITH_OK;

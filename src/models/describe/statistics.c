@@ -60,6 +60,7 @@ typedef struct stat_writer {
     bool table;
 } stat_writer;
 
+/* A line of a table or a member of an object, by the form that was asked for. */
 static void stat_put(stat_writer *w, const char *name, const char *value) {
     char line[100];
     if (!w->table) {
@@ -71,6 +72,7 @@ static void stat_put(stat_writer *w, const char *name, const char *value) {
     w->json.write(w->json.user, line, strlen(line));
 }
 
+/* Times are nanoseconds in JSON and milliseconds in tables, where the name loses its "_ns". */
 static void stat_put_line(stat_writer *w, const stat_line *line) {
     char value[40];
     if (w->table && line->kind == STAT_TIME) {
@@ -94,6 +96,7 @@ static void stat_put_ratio(stat_writer *w, const stat_ratio *r) {
     stat_put(w, r->name, value);
 }
 
+/* Every number of base/counters.def is written, so a new counter needs no line here. */
 pith_status pith__statistics_put(const pith_statistics *theirs, pith_statistics_form form,
                                  void (*write)(void *user, const char *text, size_t size),
                                  void *user, pith_error *err) {

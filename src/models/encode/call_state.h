@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "models/encode/encoder_state.h"
-#include "models/encode/pace.h"
+#include "models/encode/window_pace.h"
 #include "text/token_rows.h"
 
 /* The most threads of a call: as many as base/os/threads.c starts. It bounds the array of workers.
@@ -65,7 +65,7 @@ typedef struct encode_call {
     uint64_t predicted;   /* times a window was predicted not to fit */
     bool makes_runners;   /* idle ones are left alone */
     bool gives_back;      /* the call was long for its memory, so it keeps none */
-    pith__pace pace;
+    pith__window_pace pace;
 } encode_call;
 
 /* Begins a call, which pith__encode_end ends, and checks the job. Memory comes from the allocator.

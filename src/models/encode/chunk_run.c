@@ -109,8 +109,8 @@ static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k,
         const float *x = NULL;
         int64_t missing;
         PITH_TRY(encode_output_rows(&x, &missing, &outputs[e->outputs[output]],
-                                    model->pooled ? (int64_t)k->count : fed, model, e->feed.ragged,
-                                    arena, err));
+                                    model->pooled ? (int64_t)k->count : fed, model,
+                                    e->text_inputs.ragged, arena, err));
         uint64_t begin = pith__lane_now(lane);
         PITH_TRY(encode_emit(c, use, k, x, missing, arena, err));
         pith__lane_phase(lane, c->uses[use].head->phase, begin, (int64_t)k->count);
@@ -125,7 +125,8 @@ pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode
     pith__arena_reset(&w->chunk);
     *inputs = pith__arena_array(&w->chunk, graph->input_count, sizeof **inputs);
     if (!*inputs) return pith__fail_memory(err, graph->input_count * sizeof **inputs);
-    return pith__feed_fill(*inputs, &c->e->feed, c->ordered + k->first, k->count, &w->chunk, err);
+    return pith__text_inputs_fill(*inputs, &c->e->text_inputs, c->ordered + k->first, k->count,
+                                  &w->chunk, err);
 }
 
 static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
@@ -144,7 +145,7 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     int64_t tokens = 0;
     for (size_t i = 0; i < k->count; i++) tokens += c->ordered[k->first + i]->count;
     pith__counters *counters = c->executor.counters;
-    const int64_t fed = tokens > e->feed.fixed_length ? tokens : e->feed.fixed_length;
+    const int64_t fed = tokens > e->text_inputs.fixed_length ? tokens : e->text_inputs.fixed_length;
     pith__count(counters, PITH_COUNT_batches, 1);
     pith__count_most(counters, PITH_COUNT_batch_tokens_most, (uint64_t)fed);
     uint64_t begin = pith__clock_ns();

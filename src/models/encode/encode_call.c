@@ -51,6 +51,8 @@ size_t pith__encode_first_failed(const encode_call *c) {
     return atomic_load_explicit(&c->failed, memory_order_relaxed);
 }
 
+/* Each worker keeps the failure of the lowest text that it met, so the lowest of all is found
+ * whatever the order they ran in. */
 static pith_status encode_first_fault(encode_call *c, pith_error *err) {
     const encode_worker *first = NULL;
     for (int i = 0; i < c->threads; i++) {
@@ -73,7 +75,7 @@ static void encode_cut_into(encode_call *c, int64_t total, int64_t wanted) {
     for (size_t i = 0; i < c->ordered_count; i++) {
         int64_t count = c->ordered[i]->count;
         double end = (double)total / (double)wanted * (double)c->chunk_count;
-        if (i && c->e->feed.ragged && tokens + count <= c->budget &&
+        if (i && c->e->text_inputs.ragged && tokens + count <= c->budget &&
             (double)before + (double)count / 2 <= end) {
             c->chunks[c->chunk_count - 1].count++;
         } else {
@@ -122,11 +124,11 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
 
 /* Makes the pieces smaller. False if they are as small as they can be. */
 static bool encode_shrink(encode_call *c) {
-    if (c->e->feed.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
+    if (c->e->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
         c->budget /= 2;
     else if (c->threads > 1 && !c->one_by_one)
         c->one_by_one = true;
-    else if (c->e->feed.ragged && c->budget > 1)
+    else if (c->e->text_inputs.ragged && c->budget > 1)
         c->budget /= 2;
     else if (c->window > TEXTS_PER_PART)
         c->window /= 2;
@@ -173,6 +175,8 @@ pith_status pith__encode_plan_window(encode_call *c, pith_error *err) {
     return PITH_OK;
 }
 
+/* Tokenise, plan, ask whether the memory is there, run. A predicted lack of memory returns as a
+ * real one does, and the caller makes the pieces smaller. */
 static pith_status encode_window(encode_call *c, pith_error *err) {
     for (int i = 0; i < c->threads; i++) pith__arena_reset(&c->workers[i].rows);
     c->texts_per_part = c->count / ((size_t)c->threads * PARTS_PER_THREAD) + 1;
@@ -201,7 +205,7 @@ static void encode_take_texts(encode_call *c) {
     c->bytes = 0;
     for (c->count = 0; c->count < left && c->count < c->window && c->bytes < WINDOW_BYTES;
          c->count++) {
-        if (c->count && !pith__pace_admits(&c->pace, c->count, c->bytes)) break;
+        if (c->count && !pith__window_pace_admits(&c->pace, c->count, c->bytes)) break;
         c->bytes += c->job->texts[c->first_text + c->count].size;
         if (c->job->pairs) c->bytes += c->job->pairs[c->first_text + c->count].size;
     }
@@ -214,12 +218,15 @@ static void encode_heed_pressure(encode_call *c) {
     char why[200];
     if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return;
     encode_trim(c);
-    if (e->feed.ragged && c->budget > PITH_CHUNK_TOKENS_MIN) c->budget = PITH_CHUNK_TOKENS_MIN;
+    if (e->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
+        c->budget = PITH_CHUNK_TOKENS_MIN;
     pith__count(c->executor.counters, PITH_COUNT_pressure_cleanups, 1);
     pith__log_write(c->executor.log, PITH_LOG_INFO,
                     "%s; kept buffers are freed, and batches made small", why);
 }
 
+/* Under a memory limit a window is run again in smaller pieces until it fits or cannot be made
+ * smaller; heads emit texts again then, with the same results. */
 static pith_status encode_next_window(encode_call *c, pith_error *err) {
     uint64_t begin = pith__clock_ns();
     pith_status status;
@@ -233,12 +240,15 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
             pith__count(c->executor.counters, PITH_COUNT_batches_retried_smaller, 1);
     }
     if (!status)
-        pith__pace_note(&c->pace, c->count, c->bytes, (double)(pith__clock_ns() - begin) * 1e-9);
+        pith__window_pace_note(&c->pace, c->count, c->bytes,
+                               (double)(pith__clock_ns() - begin) * 1e-9);
     return status;
 }
 
 /* ---- the call ---- */
 
+/* All that does not depend on texts. Arrays have room for the largest window, so that windows
+ * allocate nothing but tokens and chunks. */
 pith_status pith__encode_open(encode_call *c, pith_error *err) {
     const pith__encode_job *job = c->job;
     const pith_allocator *allocator = c->executor.allocator;
@@ -274,21 +284,23 @@ pith_status pith__encode_open(encode_call *c, pith_error *err) {
 }
 
 void pith__encode_end(encode_call *c) {
-    for (int i = 0; c->workers && i < c->threads; i++) {
-        encode_worker *w = &c->workers[i];
-        pith__encode_return_runner(c, w);
-        pith__token_rows_free(&w->tokens);
-        pith__arena_free(&w->rows);
-        pith__arena_free(&w->chunk);
-    }
+    if (c->workers)
+        for (int i = 0; i < c->threads; i++) {
+            encode_worker *w = &c->workers[i];
+            pith__encode_return_runner(c, w);
+            pith__token_rows_free(&w->tokens);
+            pith__arena_free(&w->rows);
+            pith__arena_free(&w->chunk);
+        }
     pith__arena_free(&c->arena);
     if (c->gives_back) pith__account_trim(c->executor.allocator);
 }
 
+/* Counted when a window is done, so that a window that was run twice counts once. */
 static void encode_count_window(const encode_call *c) {
     pith_embed_stats n = { .texts = c->count };
     for (size_t i = 0; i < c->count; i++) {
-        int64_t tokens = c->rows[i].count, run = c->e->feed.fixed_length;
+        int64_t tokens = c->rows[i].count, run = c->e->text_inputs.fixed_length;
         n.tokens += (uint64_t)tokens;
         n.padded_tokens += tokens && run > tokens ? (uint64_t)(run - tokens) : 0;
         n.truncated += c->truncated[i];
@@ -308,6 +320,8 @@ static void encode_count_window(const encode_call *c) {
     stats->texts_done = c->first_text + c->count;
 }
 
+/* What can be told before a text is read. A limit that special tokens alone exceed would leave
+ * nothing of any text. */
 static pith_status encode_check_job(const pith__encoder *e, const pith__encode_job *job,
                                     pith_error *err) {
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
@@ -329,7 +343,7 @@ static pith_status encode_check_job(const pith__encoder *e, const pith__encode_j
                           "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; "
                           "raise max_length",
                           limit, specials);
-    if (job->frame && job->frame->hidden && (e->feed.ragged || !e->feed.masked))
+    if (job->frame && job->frame->hidden && (e->text_inputs.ragged || !e->text_inputs.masked))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "queries are filled up with mask tokens that no token attends to, but "
                           "the graph has no input "
@@ -357,7 +371,7 @@ static pith_status encode_take_batching(encode_call *c, pith_error *err) {
                           "a window's least texts (%d) are above the most (%d)", b.least, b.most);
     c->batching = b;
     c->one_by_one = b.prefer == PITH_PREFER_LATENCY;
-    pith__pace_begin(&c->pace, b.target_ms / 1000, (size_t)b.least, (size_t)b.most);
+    pith__window_pace_begin(&c->pace, b.target_ms / 1000, (size_t)b.least, (size_t)b.most);
     return PITH_OK;
 }
 
@@ -390,6 +404,7 @@ pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__enc
     return PITH_OK;
 }
 
+/* Peaks are summed over workers: they run at the same time. */
 pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job,
                               const pith__head_use *uses, size_t count, pith_error *err) {
     encode_call c;
@@ -401,7 +416,8 @@ pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job,
     pith__threads_wake(c.threads); /* while the first texts become tokens */
     pith_status status = encode_windows(&c, err);
     size_t peak = 0;
-    for (int i = 0; c.workers && i < c.threads; i++) peak += c.workers[i].peak_bytes;
+    if (c.workers)
+        for (int i = 0; i < c.threads; i++) peak += c.workers[i].peak_bytes;
     if (job->stats && peak > job->stats->peak_bytes) job->stats->peak_bytes = peak;
     pith__encode_end(&c);
     if (e->parts.busy) pith__busy_end(e->parts.busy, c.executor.counters);

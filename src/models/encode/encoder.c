@@ -79,12 +79,13 @@ static int64_t encoder_choose_chunk(const pith__graph *graph) {
 /* The number of the task for which the model was opened. */
 static pith_status encoder_take_task(pith__encoder *e, const pith__modules *m, pith_error *err) {
     pith_str list = PITH_STR("");
-    e->feed.task = m->task;
+    e->text_inputs.task = m->task;
     if (pith__modules_task(m).size) return PITH_OK;
-    for (size_t i = 0; i < m->task_count && list.data; i++)
+    for (size_t i = 0; i < m->task_count; i++) {
         list = pith__arena_printf(&e->arena, "%s%s" PITH_STR_FMT, list.data, i ? ", " : "",
                                   PITH_STR_ALL(m->tasks[i]));
-    if (!list.data) return pith__fail_memory(err, 0);
+        if (!list.data) return pith__fail_memory(err, 0);
+    }
     return pith__fail(err, PITH_ERR_UNSUPPORTED, "the network's input 'task_id' needs a task, %s%s",
                       m->task_count
                           ? "which --route (pith_open_options.route) names; config.json has "
@@ -99,9 +100,9 @@ static pith_status encoder_init(pith__encoder *e, pith_error *err) {
         e->outputs[i] = parts->outputs[i];
         PITH_TRY(encoder_read_output(e, i, err));
     }
-    PITH_TRY(pith__feed_init(&e->feed, graph, parts->ragged, parts->modules->pad_token_id,
-                             &e->arena, err));
-    if (e->feed.tasked) PITH_TRY(encoder_take_task(e, parts->modules, err));
+    PITH_TRY(pith__text_inputs_init(&e->text_inputs, graph, parts->ragged,
+                                    parts->modules->pad_token_id, &e->arena, err));
+    if (e->text_inputs.tasked) PITH_TRY(encoder_take_task(e, parts->modules, err));
     e->dropped = parts->modules->dropped.size
                      ? pith__tokenizer_id(parts->tokenizer, parts->modules->dropped)
                      : parts->modules->dropped_id;
@@ -112,6 +113,7 @@ static pith_status encoder_init(pith__encoder *e, pith_error *err) {
                                    parts->executor.counters, &e->arena, err);
 }
 
+/* The encoder keeps its parts as they are given, but for the list of outputs, which it copies. */
 pith_status pith__encoder_create(pith__encoder **encoder, const pith__encoder_parts *parts,
                                  pith_error *err) {
     pith__arena arena;
@@ -153,7 +155,7 @@ const pith__head_model *pith__encoder_model(const pith__encoder *e, int output) 
 int32_t pith__encoder_max_length(const pith__encoder *e, int32_t max_length) {
     int32_t length = pith__modules_max_length(e->parts.modules, max_length,
                                               pith__tokenizer_max_length(e->parts.tokenizer));
-    int64_t fixed = e->feed.fixed_length;
+    int64_t fixed = e->text_inputs.fixed_length;
     const int32_t own = pith__tokenizer_own_length(e->parts.tokenizer);
     if (own && (!length || length > own)) length = own;
     return fixed && (!length || length > fixed) ? (int32_t)fixed : length;

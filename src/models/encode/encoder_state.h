@@ -5,7 +5,7 @@
 
 #include "engine/runtime/idle_runners.h"
 #include "models/encode/encoder.h"
-#include "models/encode/feed.h"
+#include "models/encode/text_inputs.h"
 
 /* The smallest chunk, in tokens per thread, that each thread runs by itself. Every chunk reads all
  * weights once, so fewer tokens are faster as one chunk that all threads share. */
@@ -16,7 +16,7 @@ struct pith__encoder {
     int outputs[PITH_ENCODER_OUTPUTS];             /* of parts, whose own array is not kept */
     pith__head_model models[PITH_ENCODER_OUTPUTS]; /* of these outputs */
     pith__arena arena;
-    pith__feed feed;
+    pith__text_inputs text_inputs;
     int32_t dropped;          /* id of a token that is left out of texts; -1: none */
     int32_t token_characters; /* the median length of a token, if texts are cut by characters; else
                                  0 */

@@ -9,6 +9,7 @@
 #include "models/encode/call_state.h"
 #include "text/text_rules.h"
 
+/* The error lists the prompts that the model has, as far as the message has room. */
 pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *m, const char *name,
                                 pith_error *err) {
     pith_str wanted = name ? pith__str_of(name) : m->default_prompt;
@@ -86,12 +87,13 @@ pith_str pith__encode_cut_characters(const pith__encoder *e, int32_t max_length,
 /* Leaves out the tokens of this id; -1: none. */
 static void encode_drop(pith_tokens *tokens, int32_t id) {
     size_t n = 0;
-    for (size_t i = 0; id >= 0 && i < tokens->count; i++) {
+    if (id < 0) return;
+    for (size_t i = 0; i < tokens->count; i++) {
         if (tokens->ids[i] == id) continue;
         tokens->ids[n] = tokens->ids[i];
         tokens->type_ids[n++] = tokens->type_ids[i];
     }
-    if (id >= 0) tokens->count = n;
+    tokens->count = n;
 }
 
 /* Fillers that a text of so many tokens gets. */
@@ -120,7 +122,7 @@ static pith_status encode_keep_between(const encode_call *c, encode_worker *w, p
                                        pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
     const size_t n = w->tokens.count, count = f->before_count + n + f->after_count;
-    const size_t columns = c->e->feed.typed ? 2 : 1;
+    const size_t columns = c->e->text_inputs.typed ? 2 : 1;
     int32_t *ids =
         count <= INT32_MAX ? pith__arena_array(&w->rows, count * columns, sizeof *ids) : NULL;
     if (!ids) return pith__fail_memory(err, count * columns * sizeof *ids);
@@ -135,7 +137,7 @@ static pith_status encode_keep_between(const encode_call *c, encode_worker *w, p
 static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
                                    pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
-    const size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1;
+    const size_t n = w->tokens.count, columns = c->e->text_inputs.typed ? 2 : 1;
     if (f && (f->before_count || f->after_count)) return encode_keep_between(c, w, row, err);
     const size_t framed = n + (f && f->marker >= 0);
     const size_t fillers = encode_count_fillers(c, framed), count = framed + fillers;

@@ -31,7 +31,8 @@ static int candidate_by_score(const void *a, const void *b) {
 /* Coordinates far outside of any picture are cut off, so that sums of them fit. */
 static int64_t candidate_pixel(float x) {
     const float most = 1e9f;
-    return (int64_t)(x > most ? most : x < -most ? -most : x);
+    if (x > most) return (int64_t)most;
+    return (int64_t)(x < -most ? -most : x);
 }
 
 static candidate_box candidate_box_of(const pith_face *f) {

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/str.h"
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "models/faces/detector.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 #include "models/open/reader.h"
 
 /* The most .onnx files of a directory that are looked at. A directory with more is none of a
@@ -36,6 +36,7 @@ static size_t cascade_least(void) {
     return least;
 }
 
+/* A directory with many ONNX files is something else; none of them is read then. */
 static pith_status cascade_list(cascade_files *f, const char *dir, pith__arena *arena,
                                 pith_error *err) {
     pith_str *names;
@@ -84,6 +85,7 @@ static bool cascade_fits(size_t *chosen, const pith__detector *d, const cascade_
     return true;
 }
 
+/* Paths in the order of the networks, so that the first is the one that is opened as the model. */
 static pith_status cascade_keep(pith_model *m, const pith__head *head, const size_t *chosen,
                                 const cascade_files *f, pith_error *err) {
     const size_t count = (size_t)pith__detector_count(head->detector);
@@ -97,6 +99,8 @@ static pith_status cascade_keep(pith_model *m, const pith__head *head, const siz
     return PITH_OK;
 }
 
+/* Looking costs as much as reading a few small graphs, which is why it comes only after all names
+ * that say more. */
 static pith_status cascade_look(pith_model *m, const char *dir, pith__files *files,
                                 pith_error *err) {
     cascade_files f = { .count = 0 };
@@ -112,6 +116,7 @@ static pith_status cascade_look(pith_model *m, const char *dir, pith__files *fil
     return PITH_OK;
 }
 
+/* Graphs and files are only looked at here, and given back; opening reads the chosen ones again. */
 pith_status pith__cascade_find(pith_model *m, const char *dir, pith_error *err) {
     pith__arena arena;
     if (!cascade_least() || !pith__dir_exists(dir)) return PITH_OK;
@@ -130,11 +135,12 @@ static pith_status cascade_open_route(pith_model *m, const pith__origin *origin,
     return pith__readers_memory(m, origin->bytes, err);
 }
 
+/* The parts are models of their own, in the memory of the first: its limit counts for all. */
 pith_status pith__cascade_open(pith_model **parts, const pith_model *m, pith_error *err) {
     pith_open_options o = m->options;
     const int count = pith__detector_count(m->cascade->detector);
-    o.runtime = m->engine.requested;
-    o.runtime_options = &m->engine.options;
+    o.runtime = m->chosen_runtime.requested;
+    o.runtime_options = &m->chosen_runtime.options;
     o.flags &= ~(uint32_t)PITH_OPEN_DESCRIBE;
     o.pool_blocks = -1; /* the model's own pool is below them */
     o.pressure_percent = -1;
@@ -149,6 +155,7 @@ pith_status pith__cascade_open(pith_model **parts, const pith_model *m, pith_err
     return PITH_OK;
 }
 
+/* The section holds the name of the head. */
 pith_status pith__cascade_load(pith_model *m, pith_error *err) {
     const pith_str name = m->compiled.sections[PITH_SECTION_NETWORKS];
     for (size_t i = 0; i < pith__head_table_count; i++) {

@@ -21,9 +21,10 @@ void pith__detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t mo
                       int64_t most_height) {
     /* the tighter side decides */
     const bool wide = (int64_t)width * most_height > (int64_t)height * most_width;
-    const int64_t other = wide ? height * most_width / width : width * most_height / height;
-    size[0] = (int32_t)(wide ? most_width : other > 0 ? other : 1);
-    size[1] = (int32_t)(wide ? other > 0 ? other : 1 : most_height);
+    int64_t other = wide ? height * most_width / width : width * most_height / height;
+    if (other < 1) other = 1;
+    size[0] = (int32_t)(wide ? most_width : other);
+    size[1] = (int32_t)(wide ? other : most_height);
 }
 
 static int64_t level_multiple(int64_t x, int64_t of) { return (x + of - 1) / of * of; }

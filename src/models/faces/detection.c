@@ -22,7 +22,7 @@
 #include "images/resize.h"
 #include "models/faces/cascade.h"
 #include "models/faces/detect_levels.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 
 enum { DETECT_THREADS_MOST = 512 };
 /* The most pixels along a side of the network's input. */
@@ -51,16 +51,20 @@ typedef struct detect_call {
 
 /* ---- which detector ---- */
 
+/* By inputs and outputs, not by the name of a file. The networks of a cascade were found when the
+ * directory was opened. */
 static const pith__head *detect_find(const pith_model *m) {
     int places[PITH_DETECTOR_OUTPUTS];
-    for (size_t i = 0; i < pith__head_table_count && !m->cascade; i++) {
+    if (m->cascade) return m->cascade;
+    for (size_t i = 0; i < pith__head_table_count; i++) {
         const pith__detector *d = pith__head_table[i]->detector;
         if (d && d->decode && pith__detector_takes(places, &d->networks[0], m->graph))
             return pith__head_table[i];
     }
-    return m->cascade;
+    return NULL;
 }
 
+/* Declared types may be wrong or missing, so inference has the last word. */
 static pith_status detect_make_network(pith__detection *d, int index, const pith_model *m,
                                        pith_error *err) {
     pith__detection_network *n = &d->networks[index];
@@ -86,6 +90,7 @@ static pith_status detect_check_left_out(pith_error *err) {
     return pith__lacks_check(&lacks, err);
 }
 
+/* Made when pictures are first looked at: other users of a model pay nothing for it. */
 static pith_status detect_make(pith__detection *d, const pith_model *m, pith_error *err) {
     const pith__graph *graph = m->graph;
     d->head = detect_find(m);
@@ -124,6 +129,7 @@ static void detect_close(pith_model *m) {
     pith__detection_free(m->detection, m->options.allocator);
 }
 
+/* A failure is not kept: the next call tries again, since memory may have been short. */
 static pith_status detect_get(pith__detection **detection, const pith_model *model,
                               pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
@@ -187,6 +193,8 @@ typedef struct detect_rows {
     pith_error *faults;  /* [parts] */
 } detect_rows;
 
+/* A row of the input in planes; behind the picture and below it are zeros, as in OpenCV's padding.
+ */
 static void detect_lay_row(const detect_rows *d, const uint8_t *pixels, int32_t y) {
     const pith__detect_window *s = d->size;
     const size_t channels = (size_t)d->image->channels,
@@ -221,7 +229,8 @@ static void detect_rows_part(void *context, size_t part, int worker) {
         if (d->status[part]) return;
     }
     const int32_t last = part + 1 == d->parts ? (int32_t)s->whole_height : end;
-    for (int32_t y = begin; d->planes && y < last; y++) detect_lay_row(d, pixels, y);
+    if (d->planes)
+        for (int32_t y = begin; y < last; y++) detect_lay_row(d, pixels, y);
 }
 
 /* Fewer bytes than this are not worth waking another thread. */
@@ -260,6 +269,7 @@ static pith_status detect_prepare(const uint8_t **pixels, float *planes,
     return PITH_OK;
 }
 
+/* The window of the picture as the network takes it, in memory of the picture. */
 static pith_status detect_input(pith_tensor *input, const pith__detect_window *s,
                                 const detect_call *c, const pith_image *image, pith__arena *arena,
                                 pith_error *err) {
@@ -293,6 +303,7 @@ static void detect_scale_back(pith__candidates *found, size_t from, const pith__
     }
 }
 
+/* Faces go to memory of the caller's allocator, which outlives the call. */
 static pith_status detect_give(pith_faces *faces, const pith__candidates *found,
                                const pith_allocator *allocator, pith_error *err) {
     *faces = (pith_faces){ .allocator = allocator };
@@ -305,6 +316,7 @@ static pith_status detect_give(pith_faces *faces, const pith__candidates *found,
     return PITH_OK;
 }
 
+/* Runners are borrowed once per worker and call. */
 static pith_status detect_borrow(detect_call *c, detect_worker *w, int network, pith_error *err) {
     pith__detection_network *n = &c->detection->networks[network];
     pith__runner *runner = &w->runners[network];
@@ -339,6 +351,8 @@ static pith_status detect_network(pith__detector_outputs *o, detect_call *c, det
 
 /* ---- one network ---- */
 
+/* One window through the network. Sizes other than the declared one are what a detector is for, and
+ * no reason for a warning. */
 static pith_status detect_once(pith__candidates *found, detect_call *c, detect_worker *w,
                                const pith__detect_window *size, const pith_image *image,
                                const pith_detect_options *options, pith_error *err) {
@@ -374,6 +388,7 @@ static pith_status detect_cascade_run(pith__detector_run *self, pith__detector_o
     return detect_network(outputs, d->call, d->worker, network, input, err);
 }
 
+/* A cascade scales the picture itself, many times, so it gets pixels and no planes. */
 static pith_status detect_cascaded(pith__candidates *found, detect_call *c, detect_worker *w,
                                    const pith__detect_window *size, const pith_image *image,
                                    pith_error *err) {

@@ -27,7 +27,11 @@ typedef struct yunet_grid {
     float stride;
 } yunet_grid;
 
-static float yunet_clamp(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; /* NaN becomes 0 */ }
+/* x within 0 and 1; NaN becomes 0, since no comparison with it is true. */
+static float yunet_clamp(float x) {
+    if (!(x > 0)) return 0;
+    return x < 1 ? x : 1;
+}
 
 static float yunet_score(const yunet_grid *g, int64_t cell, int how) {
     float product = yunet_clamp(g->of[YUNET_CLS][cell]) * yunet_clamp(g->of[YUNET_OBJ][cell]);

@@ -11,15 +11,16 @@
 #include "base/error.h"
 #include "base/murmur.h"
 #include "engine/kernels/unary.h"
-#include "models/heads/sparse.h"
-#include "models/heads/word_request.h"
+#include "models/heads/sparse_request.h"
+#include "models/heads/word_weights_request.h"
 #include "models/lexical/stemmer.h"
 
 typedef struct bm42_state {
-    const pith__hybrid_request *request;
+    const pith__word_weights_request *request;
     pith__unary_f32_fn *log, *exp;
 } bm42_state;
 
+/* No check of the model: the output has its own name, which only graphs of BM42 have. */
 static pith_status bm42_open(const void **state, const pith__head_model *model, const void *request,
                              pith__arena *arena, pith_error *err) {
     bm42_state *s = pith__arena_array(arena, 1, sizeof *s);
@@ -37,21 +38,22 @@ static bool bm42_is_left_out(const bm42_state *s, pith_str word) {
     const unsigned char c = (unsigned char)word.data[0];
     const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     if (word.size == 1 && c > ' ' && c < 127 && !letter) return true;
-    return pith__map_get(&s->request->hybrid->stops, word) != UINT32_MAX;
+    return pith__map_get(&s->request->word_model->stops, word) != UINT32_MAX;
 }
 
 /* The distinct stems, in the order in which they first occur, and the largest weight of each. */
 static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const bm42_state *s,
-                              const pith__head_rows *x, const pith__pieces *p,
+                              const pith__head_rows *x, const pith__wordpiece_words *p,
                               pith__stemmer *stemmer, pith_error *err) {
     pith__map places;
     *count = 0;
     if (pith__map_init(&places, x->scratch, p->count)) return pith__fail_memory(err, p->count);
     for (size_t i = 0; i < p->count; i++) {
-        const pith__piece_word *w = &p->words[i];
+        const pith__wordpiece_word *w = &p->words[i];
         if (bm42_is_left_out(s, w->word)) continue;
         double sum = 0;
-        for (size_t k = w->begin; k < w->end && x->rows; k++) sum += (double)x->rows[p->order[k]];
+        if (x->rows)
+            for (size_t k = w->begin; k < w->end; k++) sum += (double)x->rows[p->order[k]];
         const float weight = (float)sum;
         pith_str stem = pith__stemmer_run(stemmer, w->word);
         if (stem.data) stem = pith__arena_str(x->scratch, stem);
@@ -91,13 +93,15 @@ static void bm42_rescore(const bm42_state *s, pith__sparse_weight *stems, float 
     for (size_t i = 0; i < count; i++) stems[i].value = stems[i].value > 0 ? logs[i] : 0;
 }
 
+/* A query needs no attention: each of its stems weighs 1. So it runs without the network, and
+ * x->rows is NULL. */
 static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const bm42_state *s = state;
-    pith__pieces p;
+    pith__wordpiece_words p;
     pith__stemmer stemmer;
     size_t count;
-    PITH_TRY(pith__pieces_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false, x->scratch,
-                               err));
+    PITH_TRY(pith__wordpiece_words_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false,
+                                        x->scratch, err));
     pith__sparse_weight *stems = pith__arena_array(x->scratch, p.count, sizeof *stems);
     float *logs = pith__arena_array(x->scratch, p.count, sizeof *logs);
     if (!stems || !logs) return pith__fail_memory(err, p.count * sizeof *stems);
@@ -106,30 +110,33 @@ static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_e
     pith__stemmer_destroy(&stemmer);
     if (status) return status;
     if (!s->request->query) bm42_rescore(s, stems, logs, count);
-    for (size_t i = 0; i < count && s->request->query; i++) stems[i].value = 1;
-    return pith__hybrid_put(s->request, x->text, stems, count, x->scratch, err);
+    if (s->request->query)
+        for (size_t i = 0; i < count; i++) stems[i].value = 1;
+    return pith__word_weights_put(s->request, x->text, stems, count, x->scratch, err);
 }
 
-typedef struct hybrid_sorted {
+typedef struct bm42_sorted {
     pith__sparse_weight weight;
     size_t at;
-} hybrid_sorted;
+} bm42_sorted;
 
-static int hybrid_compare(const void *a, const void *b) {
-    const hybrid_sorted *x = a, *y = b;
+static int bm42_compare(const void *a, const void *b) {
+    const bm42_sorted *x = a, *y = b;
     if (x->weight.index != y->weight.index) return x->weight.index < y->weight.index ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
 
-pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text,
-                             pith__sparse_weight *weights, size_t count, pith__arena *scratch,
-                             pith_error *err) {
-    hybrid_sorted *sorted = pith__arena_array(scratch, count, sizeof *sorted);
+/* Sorted by index; of equal ones the last that was given counts, as in a Python dict. A weight of 0
+ * is left out. */
+pith_status pith__word_weights_put(const pith__word_weights_request *request, size_t text,
+                                   pith__sparse_weight *weights, size_t count, pith__arena *scratch,
+                                   pith_error *err) {
+    bm42_sorted *sorted = pith__arena_array(scratch, count, sizeof *sorted);
     size_t kept = 0, last = 0;
     void *data;
     if (!sorted) return pith__fail_memory(err, count * sizeof *sorted);
-    for (size_t i = 0; i < count; i++) sorted[i] = (hybrid_sorted){ weights[i], i };
-    qsort(sorted, count, sizeof *sorted, hybrid_compare);
+    for (size_t i = 0; i < count; i++) sorted[i] = (bm42_sorted){ weights[i], i };
+    qsort(sorted, count, sizeof *sorted, bm42_compare);
     for (size_t i = 0; i < count; i++) {
         last = i + 1 == count || sorted[i + 1].weight.index != sorted[i].weight.index;
         if (last && !(sorted[i].weight.value <= 0 && sorted[i].weight.value >= 0))

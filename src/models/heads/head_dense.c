@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "engine/kernels/norm.h"
-#include "models/heads/dense.h"
+#include "models/heads/dense_request.h"
 #include "models/heads/pooling.h"
-#include "models/heads/sparse.h"
+#include "models/heads/sparse_request.h"
 
 typedef struct dense_state {
     uint32_t pooling; /* PITH_POOL_*; not read if the model is pooled */
@@ -22,7 +22,8 @@ typedef struct dense_state {
     pith__collected *weights;
 } dense_state;
 
-static uint32_t dense_pooling(const pith__head_model *model, const pith__dense *request) {
+/* The caller's pooling, or what the modules say. */
+static uint32_t dense_pooling(const pith__head_model *model, const pith__dense_request *request) {
     switch (request->pooling) {
     case PITH_POOLING_CLS: return PITH_POOL_CLS;
     case PITH_POOLING_MEAN: return PITH_POOL_MEAN;
@@ -32,7 +33,7 @@ static uint32_t dense_pooling(const pith__head_model *model, const pith__dense *
     }
 }
 
-static int64_t dense_pool_width(const pith__head_model *model, const pith__dense *request) {
+static int64_t dense_pool_width(const pith__head_model *model, const pith__dense_request *request) {
     if (model->pooled) return model->width;
     if (model->modules->bag.words) return model->modules->bag.words;
     return (model->width - model->modules->weighted) *
@@ -40,12 +41,12 @@ static int64_t dense_pool_width(const pith__head_model *model, const pith__dense
 }
 
 /* 0: the modules behind the pooling take *needed components. */
-static int64_t dense_full(const pith__head_model *model, const pith__dense *request,
+static int64_t dense_full(const pith__head_model *model, const pith__dense_request *request,
                           int64_t *needed) {
     return pith__vector_steps_width(model->steps, dense_pool_width(model, request), needed);
 }
 
-size_t pith__dense_dim(const pith__head_model *model, const pith__dense *request) {
+size_t pith__dense_dim(const pith__head_model *model, const pith__dense_request *request) {
     int64_t needed, full = dense_full(model, request, &needed);
     int64_t dim = request->dim ? request->dim : model->modules->truncate_dim;
     if (!request->dim && dim > full) dim = full;
@@ -53,7 +54,9 @@ size_t pith__dense_dim(const pith__head_model *model, const pith__dense *request
     return (size_t)(dim ? dim : full);
 }
 
-static pith_status dense_check(const pith__head_model *model, const pith__dense *r,
+/* The order of the checks is that of what a caller would change first: an option, then the kind of
+ * vectors, then the model. */
+static pith_status dense_check(const pith__head_model *model, const pith__dense_request *r,
                                pith_error *err) {
     int64_t needed, width = dense_pool_width(model, r), full = dense_full(model, r, &needed);
     if (r->pooling < PITH_POOLING_MODEL || r->pooling > PITH_POOLING_LAST)
@@ -68,7 +71,7 @@ static pith_status dense_check(const pith__head_model *model, const pith__dense 
                           "the model counts words, so there is nothing to pool; leave pooling at "
                           "PITH_POOLING_MODEL "
                           "(--pooling: leave it out)");
-    if (!width && model->modules->judge.only)
+    if (!width && model->modules->rerank.only)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the modules make scores of pairs of texts, not vectors: ask for those "
                           "(rerank), or name a "
@@ -94,12 +97,13 @@ static pith_status dense_check(const pith__head_model *model, const pith__dense 
                       r->dim, (long long)full);
 }
 
-static bool dense_normalizes(const pith__head_model *model, const pith__dense *r) {
+static bool dense_normalizes(const pith__head_model *model, const pith__dense_request *r) {
     return r->normalize < 0 ? model->modules->normalize : r->normalize != 0;
 }
 
+/* For exports, which write the same steps as nodes. */
 pith_status pith__dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim,
-                               const pith__head_model *model, const pith__dense *request,
+                               const pith__head_model *model, const pith__dense_request *request,
                                pith_error *err) {
     int64_t needed;
     PITH_TRY(dense_check(model, request, err));
@@ -112,7 +116,7 @@ pith_status pith__dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim,
 
 /* *normalize is NULL if vectors are not normalised. */
 static pith_status dense_normalizer(pith__row_f32_fn **normalize, const pith__head_model *model,
-                                    const pith__dense *r, pith_error *err) {
+                                    const pith__dense_request *r, pith_error *err) {
     *normalize = NULL;
     if (!dense_normalizes(model, r)) return PITH_OK;
     pith__lacks lacks = { .count = 0 };
@@ -120,8 +124,11 @@ static pith_status dense_normalizer(pith__row_f32_fn **normalize, const pith__he
     return pith__lacks_check(&lacks, err);
 }
 
-pith_status pith__dense_mean(float *mean, const pith__head_model *model, const pith__dense *request,
-                             const double *sums, double weight, pith_error *err) {
+/* Chunks are averaged after the modules behind the pooling: the vectors of chunks are what callers
+ * have. */
+pith_status pith__dense_mean(float *mean, const pith__head_model *model,
+                             const pith__dense_request *request, const double *sums, double weight,
+                             pith_error *err) {
     pith__row_f32_fn *normalize;
     PITH_TRY(dense_check(model, request, err));
     PITH_TRY(dense_normalizer(&normalize, model, request, err));
@@ -131,9 +138,10 @@ pith_status pith__dense_mean(float *mean, const pith__head_model *model, const p
     return PITH_OK;
 }
 
+/* All choices are made once; emit only computes. */
 static pith_status dense_open(const void **state, const pith__head_model *model,
                               const void *request, pith__arena *arena, pith_error *err) {
-    const pith__dense *r = request;
+    const pith__dense_request *r = request;
     PITH_TRY(dense_check(model, r, err));
     size_t dim = pith__dense_dim(model, r);
     dense_state *s = pith__arena_array(arena, 1, sizeof *s);

@@ -14,15 +14,15 @@
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "engine/kernels/unary.h"
-#include "models/heads/sparse.h"
-#include "models/heads/word_request.h"
+#include "models/heads/sparse_request.h"
+#include "models/heads/word_weights_request.h"
 #include "models/lexical/stemmer.h"
 #include "models/lexical/words.h"
 
 enum { MINICOIL_STEM_CHARS = 40 };
 
 typedef struct minicoil_state {
-    const pith__hybrid_request *request;
+    const pith__word_weights_request *request;
     pith__unary_f32_fn *tanh;
 } minicoil_state;
 
@@ -43,10 +43,10 @@ typedef struct minicoil_words {
 /* One text. */
 typedef struct minicoil_text {
     const minicoil_state *s;
-    const pith__hybrid *hybrid;
+    const pith__word_model *word_model;
     const pith__head_rows *x;
     pith__stemmer stemmer;
-    pith__pieces pieces;
+    pith__wordpiece_words pieces;
     int64_t *ids; /* [tokens] the word of the vocabulary that a token is of; 0: none */
     minicoil_words found, cleaned;
 } minicoil_text;
@@ -54,17 +54,17 @@ typedef struct minicoil_text {
 static pith_status minicoil_open(const void **state, const pith__head_model *model,
                                  const void *request, pith__arena *arena, pith_error *err) {
     minicoil_state *s = pith__arena_array(arena, 1, sizeof *s);
-    const pith__hybrid_request *r = request;
+    const pith__word_weights_request *r = request;
     if (!s) return pith__fail_memory(err, sizeof *s);
     pith__lacks lacks = { .count = 0 };
     *s = (minicoil_state){ request, PITH_KERNEL_NEED(pith__unary_f32_fn, "tanh", PITH_F32,
                                                      model->isa, &lacks) };
     PITH_TRY(pith__lacks_check(&lacks, err));
-    if (model->pooled || r->hybrid->width != model->width)
+    if (model->pooled || r->word_model->width != model->width)
         return pith__fail(
             err, PITH_ERR_FORMAT,
             "the matrices of miniCOIL take %lld numbers, but the vectors of the model have %lld",
-            (long long)r->hybrid->width, (long long)model->width);
+            (long long)r->word_model->width, (long long)model->width);
     *state = s;
     return PITH_OK;
 }
@@ -89,19 +89,19 @@ static pith_status minicoil_item(minicoil_word **item, bool *old, minicoil_words
 }
 
 static bool minicoil_is_stop(const minicoil_text *t, pith_str word) {
-    return pith__map_get(&t->hybrid->stops, word) != UINT32_MAX;
+    return pith__map_get(&t->word_model->stops, word) != UINT32_MAX;
 }
 
 /* The id of a word; 0: the vocabulary does not have it. */
 static pith_status minicoil_look_up(int64_t *id, minicoil_text *t, pith_str word, pith_error *err) {
     uint32_t found = UINT32_MAX;
     if (!minicoil_is_stop(t, word)) {
-        found = pith__map_get(&t->hybrid->ids, word);
-        if (found == UINT32_MAX) found = pith__map_get(&t->hybrid->stems, word);
+        found = pith__map_get(&t->word_model->ids, word);
+        if (found == UINT32_MAX) found = pith__map_get(&t->word_model->stems, word);
         if (found == UINT32_MAX) {
             pith_str stem = pith__stemmer_run(&t->stemmer, word);
             if (!stem.data) return pith__fail_memory(err, word.size);
-            found = pith__map_get(&t->hybrid->stems, stem);
+            found = pith__map_get(&t->word_model->stems, stem);
         }
     }
     *id = found == UINT32_MAX ? 0 : found;
@@ -113,7 +113,7 @@ static pith_status minicoil_look_up(int64_t *id, minicoil_text *t, pith_str word
 /* tanh of the mean vector of the tokens of a word, times the word's matrix. */
 static pith_status minicoil_numbers(const float **numbers, const minicoil_text *t, int64_t id,
                                     pith_error *err) {
-    const int64_t size = t->hybrid->size, width = t->hybrid->width;
+    const int64_t size = t->word_model->size, width = t->word_model->width;
     float *result = pith__arena_array(t->x->scratch, (size_t)size, sizeof *result);
     float *row = pith__arena_array(t->x->scratch, (size_t)size, sizeof *row);
     float *mean = pith__arena_array(t->x->scratch, (size_t)width, sizeof *mean);
@@ -127,7 +127,7 @@ static pith_status minicoil_numbers(const float **numbers, const minicoil_text *
         tokens++;
     }
     for (int64_t i = 0; i < width; i++) {
-        pith__hybrid_row(row, t->hybrid, id, i);
+        pith__word_model_row(row, t->word_model, id, i);
         const double x = (double)(mean[i] / (float)tokens);
         for (int64_t o = 0; o < size; o++) sums[o] += x * (double)row[o];
     }
@@ -154,12 +154,12 @@ static pith_status minicoil_find(minicoil_text *t, pith_error *err) {
         pith__map_init(&t->found.places, arena, t->pieces.count))
         return pith__fail_memory(err, t->pieces.count);
     for (size_t i = 0; i < t->pieces.count; i++) {
-        const pith__piece_word *w = &t->pieces.words[i];
+        const pith__wordpiece_word *w = &t->pieces.words[i];
         int64_t id = 0;
         PITH_TRY(minicoil_look_up(&id, t, w->word, err));
         for (size_t k = w->begin; k < w->end; k++) t->ids[t->pieces.order[k]] = id;
         PITH_TRY(minicoil_item(&item, &old, id ? &known : &other,
-                               id ? t->hybrid->words[id - 1] : w->word, arena, err));
+                               id ? t->word_model->words[id - 1] : w->word, arena, err));
         item->id = id;
         item->count++;
     }
@@ -243,8 +243,8 @@ static pith_status minicoil_clean(minicoil_text *t, pith_error *err) {
 /* ---- weights ---- */
 
 static pith_status minicoil_weigh(const minicoil_text *t, pith_error *err) {
-    const pith__hybrid *h = t->hybrid;
-    const pith__hybrid_request *r = t->s->request;
+    const pith__word_model *h = t->word_model;
+    const pith__word_weights_request *r = t->s->request;
     const size_t size = (size_t)h->size;
     double words = 0;
     size_t n = 0, most = 0;
@@ -275,7 +275,7 @@ static pith_status minicoil_weigh(const minicoil_text *t, pith_error *err) {
             weights[n++] = (pith__sparse_weight){ (int32_t)((size_t)word->id * size + o),
                                                   (float)((double)word->numbers[o] / scale * tf) };
     }
-    return pith__hybrid_put(r, t->x->text, weights, n, t->x->scratch, err);
+    return pith__word_weights_put(r, t->x->text, weights, n, t->x->scratch, err);
 }
 
 static pith_status minicoil_run(minicoil_text *t, pith_error *err) {
@@ -286,9 +286,9 @@ static pith_status minicoil_run(minicoil_text *t, pith_error *err) {
 
 static pith_status minicoil_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const minicoil_state *s = state;
-    minicoil_text t = { .s = s, .hybrid = s->request->hybrid, .x = x };
-    PITH_TRY(pith__pieces_join(&t.pieces, &s->request->tokens, x->ids, (size_t)x->count, true,
-                               x->scratch, err));
+    minicoil_text t = { .s = s, .word_model = s->request->word_model, .x = x };
+    PITH_TRY(pith__wordpiece_words_join(&t.pieces, &s->request->tokens, x->ids, (size_t)x->count,
+                                        true, x->scratch, err));
     t.ids = pith__arena_array(x->scratch, (size_t)x->count, sizeof *t.ids);
     if (!t.ids) return pith__fail_memory(err, (size_t)x->count * sizeof *t.ids);
     PITH_TRY(pith__stemmer_create(&t.stemmer, "english", err));

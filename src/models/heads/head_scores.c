@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "engine/kernels/norm.h"
 #include "engine/kernels/unary.h"
-#include "models/heads/score_request.h"
+#include "models/heads/scores_request.h"
 #include "models/modules/answer_logit.h"
 
 typedef struct scores_state {
@@ -17,7 +17,7 @@ typedef struct scores_state {
 
 static pith_status scores_open(const void **state, const pith__head_model *model,
                                const void *request, pith__arena *arena, pith_error *err) {
-    const pith__scores *r = request;
+    const pith__scores_request *r = request;
     scores_state *s = pith__arena_array(arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(err, sizeof *s);
     s->scores = r->scores;

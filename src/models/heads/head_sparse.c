@@ -14,15 +14,16 @@
 #include "base/error.h"
 #include "engine/kernels/unary.h"
 #include "models/heads/id_list.h"
-#include "models/heads/sparse.h"
+#include "models/heads/sparse_request.h"
 
 typedef struct sparse_state {
-    const pith__sparse *request;
+    const pith__sparse_request *request;
     pith__sparse_settings settings;
     pith__unary_f32_fn *log;
     bool pooled;
 } sparse_state;
 
+/* The kernel is looked up once for all texts of a call. */
 static pith_status sparse_open(const void **state, const pith__head_model *model,
                                const void *request, pith__arena *arena, pith_error *err) {
     sparse_state *s = pith__arena_array(arena, 1, sizeof *s);
@@ -52,6 +53,8 @@ static int sparse_compare_indices(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
+/* The largest are kept by size, so that negative weights count too; of equal ones the lower index.
+ * Then the order by index is restored. */
 pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse_weight *items,
                              size_t count, int32_t most, pith_error *err) {
     void *data;
@@ -65,6 +68,7 @@ pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse
     return PITH_OK;
 }
 
+/* Counted first, so that the scratch memory is that of the items and not of the vocabulary. */
 pith_status pith__sparse_put_row(pith__collected *weights, size_t text, const float *row,
                                  int64_t width, int32_t most, pith__arena *scratch,
                                  pith_error *err) {
@@ -93,6 +97,8 @@ static void sparse_saturate(const sparse_state *s, const float *x, float *y, int
     }
 }
 
+/* log(1 + relu(x)) grows with x, so the maximum over tokens is taken of the logits and saturated
+ * once. Sums need it for each token. Source: SPLADE, and SpladePooling of sentence-transformers. */
 static pith_status sparse_emit_logits(const sparse_state *s, const pith__head_rows *x,
                                       pith_error *err) {
     const size_t bytes = (size_t)x->width * sizeof(float);
@@ -121,11 +127,12 @@ static int sparse_compare(const void *a, const void *b) {
 }
 
 static bool sparse_counts(const sparse_state *s, float weight, int32_t id) {
-    const pith__sparse *r = s->request;
+    const pith__sparse_request *r = s->request;
     if (s->settings.words) return weight > 0 || weight < 0;
     return weight > 0 && !pith__id_list_has(r->skip, r->skip_count, id);
 }
 
+/* A token that occurs several times has its largest weight, as in FlagEmbedding's M3. */
 static pith_status sparse_emit_tokens(const sparse_state *s, const pith__head_rows *x,
                                       pith_error *err) {
     pith__sparse_weight *items = pith__arena_array(x->scratch, (size_t)x->count, sizeof *items);

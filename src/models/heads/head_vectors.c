@@ -6,10 +6,10 @@
 #include "engine/kernels/norm.h"
 #include "models/heads/id_list.h"
 #include "models/heads/token_pooling.h"
-#include "models/heads/token_vectors.h"
+#include "models/heads/token_vectors_request.h"
 
 typedef struct vectors_state {
-    const pith__vectors *request;
+    const pith__token_vectors_request *request;
     pith__row_f32_fn *normalize; /* NULL: as they are */
     pith__row_f32_fn *normalize_pooled;
 } vectors_state;
@@ -32,7 +32,7 @@ static pith_status vectors_open(const void **state, const pith__head_model *mode
     return PITH_OK;
 }
 
-static bool vectors_has(const pith__vectors *r, int32_t id) {
+static bool vectors_has(const pith__token_vectors_request *r, int32_t id) {
     return !pith__id_list_has(r->skip, r->skip_count, id) &&
            (!r->keep_count || pith__id_list_has(r->keep, r->keep_count, id));
 }
@@ -40,7 +40,7 @@ static bool vectors_has(const pith__vectors *r, int32_t id) {
 /* The ids and vectors of the tokens that have one. */
 static void vectors_fill(int32_t *ids, float *to, const vectors_state *s,
                          const pith__head_rows *x) {
-    const pith__vectors *r = s->request;
+    const pith__token_vectors_request *r = s->request;
     const size_t width = (size_t)x->width;
     for (int64_t t = r->skip_first; t < x->count; t++) {
         const float *row = x->rows + t * x->width;
@@ -73,7 +73,7 @@ static pith_status vectors_emit_pooled(const vectors_state *s, const pith__head_
 
 static pith_status vectors_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const vectors_state *s = state;
-    const pith__vectors *r = s->request;
+    const pith__token_vectors_request *r = s->request;
     size_t count = 0;
     void *data;
     for (int64_t t = r->skip_first; t < x->count; t++) count += vectors_has(r, x->ids[t]);

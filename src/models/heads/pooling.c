@@ -58,7 +58,8 @@ static void sum(float *y, const pool_input *p) {
 
 /* by 0: there are no rows, and y is 0. */
 static void pooling_divide(float *y, int64_t width, float by) {
-    for (int64_t i = 0; i < width && by > 0; i++) y[i] /= by;
+    if (!(by > 0)) return;
+    for (int64_t i = 0; i < width; i++) y[i] /= by;
 }
 
 static void pool_mean(float *y, const pool_input *p) {

@@ -59,8 +59,10 @@ static pith_status linkage_measure(linkage *l, const float *rows, int64_t width,
             const float *y = rows + (int64_t)j * width;
             double product = 0;
             for (int64_t k = 0; k < width; k++) product += (double)x[k] * (double)y[k];
-            const float distance = 1.0f - (float)product;
-            *to++ = distance < 0 ? 0 : distance > 2 ? 2 : (double)distance;
+            float distance = 1.0f - (float)product;
+            if (distance < 0) distance = 0;
+            if (distance > 2) distance = 2;
+            *to++ = (double)distance;
         }
     }
     return PITH_OK;
@@ -217,7 +219,7 @@ static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, 
 }
 
 pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width,
-                             const pith__hf_token_pool *pool, pith__arena *scratch,
+                             const pith__token_pool_settings *pool, pith__arena *scratch,
                              pith_error *err) {
     const size_t first = (size_t)pool->protects < *count ? (size_t)pool->protects : *count,
                  n = *count - first;

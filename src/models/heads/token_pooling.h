@@ -43,7 +43,7 @@
  * scratch, and time that grows with n^2. Thread-safe. PITH_ERR_UNSUPPORTED: more than
  * PITH_TOKEN_POOL_MAX vectors; PITH_ERR_RUN: a vector has a component that is no number. */
 pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width,
-                             const pith__hf_token_pool *pool, pith__arena *scratch,
+                             const pith__token_pool_settings *pool, pith__arena *scratch,
                              pith_error *err);
 
 #endif

@@ -81,7 +81,8 @@ pith_status pith__vector_steps_prepare(const pith__vector_steps **steps,
 }
 
 int64_t pith__vector_steps_width(const pith__vector_steps *s, int64_t in, int64_t *needed) {
-    for (size_t i = 0; s && i < s->count; i++) {
+    const size_t count = s ? s->count : 0;
+    for (size_t i = 0; i < count; i++) {
         const pith__vector_step *step = s->steps[i].step;
         if (step->kind == PITH_STEP_NORMALIZE) continue;
         if (step->in != in) {
@@ -121,7 +122,8 @@ static void steps_run_dense(float *y, float *beside, const pith__vector_steps *s
     steps_product(y, s, r->weight, step->bias, step->activation, step, x);
     if (r->shortcut) steps_product(beside, s, r->shortcut, NULL, PITH_STEP_IDENTITY, step, x);
     const float *more = r->shortcut ? beside : x;
-    for (int64_t i = 0; step->residual && i < step->out; i++) y[i] += more[i];
+    if (step->residual)
+        for (int64_t i = 0; i < step->out; i++) y[i] += more[i];
 }
 
 /* In double, so that the difference to the mean loses nothing. */

@@ -20,6 +20,8 @@ enum { BM25_STEMS_KEPT = 1 << 16 };
 
 /* ---- workers ---- */
 
+/* Workers are kept for later calls, because making a stemmer and a table of known words takes
+ * longer than a short text. */
 pith_status pith__bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err) {
     bm25_worker *w = NULL;
     pthread_mutex_lock(&b->lock);
@@ -73,6 +75,8 @@ static pith_status bm25_look_up(bm25_known *known, const pith_bm25 *b, bm25_work
     return PITH_OK;
 }
 
+/* A fast hash of up to 27 bytes, eight at a time. Only the table of known words uses it, so it is
+ * no part of any result. */
 static uint32_t bm25_place(const char *word, size_t size) {
     uint64_t h = size, part = 0;
     for (; size >= sizeof part; size -= sizeof part, word += sizeof part) {
@@ -161,21 +165,23 @@ static const bm25_counted *bm25_sort(bm25_worker *w) {
     enum { SHORT = 32, BYTE = 256 };
     bm25_counted *from = w->stems, *to = w->stems + w->stem_capacity;
     const size_t n = w->stem_count;
-    for (size_t i = 1; i < n && n <= SHORT; i++) {
-        bm25_counted item = from[i];
-        size_t at = i;
-        for (; at && item.id < from[at - 1].id; at--) from[at] = from[at - 1];
-        from[at] = item;
-    }
-    for (int shift = 0; shift < 32 && n > SHORT; shift += 8) {
-        size_t begins[BYTE + 1] = { 0 };
-        for (size_t i = 0; i < n; i++) begins[(from[i].id >> shift & (BYTE - 1)) + 1]++;
-        for (int i = 0; i < BYTE; i++) begins[i + 1] += begins[i];
-        for (size_t i = 0; i < n; i++) to[begins[from[i].id >> shift & (BYTE - 1)]++] = from[i];
-        bm25_counted *swap = from;
-        from = to;
-        to = swap;
-    }
+    if (n <= SHORT)
+        for (size_t i = 1; i < n; i++) {
+            bm25_counted item = from[i];
+            size_t at = i;
+            for (; at && item.id < from[at - 1].id; at--) from[at] = from[at - 1];
+            from[at] = item;
+        }
+    if (n > SHORT)
+        for (int shift = 0; shift < 32; shift += 8) {
+            size_t begins[BYTE + 1] = { 0 };
+            for (size_t i = 0; i < n; i++) begins[(from[i].id >> shift & (BYTE - 1)) + 1]++;
+            for (int i = 0; i < BYTE; i++) begins[i + 1] += begins[i];
+            for (size_t i = 0; i < n; i++) to[begins[from[i].id >> shift & (BYTE - 1)]++] = from[i];
+            bm25_counted *swap = from;
+            from = to;
+            to = swap;
+        }
     return from;
 }
 
@@ -216,6 +222,7 @@ typedef struct bm25_call {
     pith_error fault;
 } bm25_call;
 
+/* Results go to the arena of the worker, and to one block when all texts are done. */
 static pith_status bm25_text_run(bm25_call *c, bm25_worker *w, pith__arena *arena, size_t text,
                                  pith_error *err) {
     size_t count;
@@ -238,6 +245,8 @@ static void bm25_note(bm25_call *c, size_t text, const pith_error *fault) {
     pthread_mutex_unlock(&c->lock);
 }
 
+/* After a failure only texts before it still run, so that the first one that fails is reported
+ * whatever the threads do. */
 static void bm25_part(void *context, size_t part, int index) {
     bm25_call *c = context;
     const size_t first = part * BM25_TEXTS_PER_PART, left = c->count - first;
@@ -276,6 +285,7 @@ static pith_status bm25_join(pith_bm25_rows *rows, const bm25_call *c, pith_erro
     return PITH_OK;
 }
 
+/* Texts are shared out in parts; each worker index has an arena and at most one worker. */
 static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pith__arena *arena,
                             pith_error *err) {
     c->results = pith__arena_array(arena, c->count, sizeof *c->results);
@@ -297,8 +307,10 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
     return status;
 }
 
-pith_status pith__lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
-                                 size_t count, int32_t role, int32_t threads, pith_error *err) {
+/* The formula is that of fastembed's Bm25: k, b and avg_len are given, not measured, so a text's
+ * vector depends on nothing else. */
+pith_status pith__bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
+                              size_t count, int32_t role, int32_t threads, pith_error *err) {
     pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not
                                                     change */
     if (role != PITH_ROLE_DOCUMENT && role != PITH_ROLE_QUERY)
@@ -318,7 +330,7 @@ pith_status pith__lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, co
     return status;
 }
 
-void pith__lexical_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {
+void pith__bm25_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {
     pith__memory_free(&bm25->allocator, rows->memory);
     *rows = (pith_bm25_rows){ { NULL, NULL, NULL }, NULL };
 }

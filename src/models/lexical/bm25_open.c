@@ -10,6 +10,7 @@
 #include "models/hub/hub.h"
 #include "models/lexical/bm25_state.h"
 
+/* Ranges that keep the formula finite. Comparisons are written so that NaN fails them. */
 static pith_status bm25_check(const pith_bm25_options *o, pith_error *err) {
     if (!o->language || !pith__stemmer_knows(o->language))
         return pith__fail(err, PITH_ERR_ARGUMENT, "language '%s' is not known; known are %s",
@@ -34,6 +35,8 @@ static pith_status bm25_add_stop(pith_bm25 *b, pith_str word, pith_error *err) {
                : pith__fail_memory(err, word.size);
 }
 
+/* fastembed keeps its stop words in <language>.txt of the model's directory, a word per line. A
+ * language without such a file has none. */
 static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *language,
                                    pith_error *err) {
     pith_str path, folder;
@@ -64,6 +67,7 @@ static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *la
     return status;
 }
 
+/* Words are compared in lower case, so those of the caller are made lower case too. */
 static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pith_error *err) {
     char lower[PITH_WORD_BYTES];
     for (size_t i = 0; i < o->stop_word_count; i++) {
@@ -77,6 +81,7 @@ static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pit
     return PITH_OK;
 }
 
+/* A worker is made at once, so that a missing libstemmer is told when the model is opened. */
 static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_options *o,
                              pith_error *err) {
     bm25_worker *worker;
@@ -91,8 +96,9 @@ static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_opti
     return PITH_OK;
 }
 
-pith_status pith__lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given,
-                               pith_error *err) {
+/* The model never changes after this, but for its idle workers. */
+pith_status pith__bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given,
+                            pith_error *err) {
     pith_bm25_options o = PITH_BM25_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, given, err);
     PITH_TRY(bm25_check(&o, err));
@@ -112,13 +118,13 @@ pith_status pith__lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm2
     pith__arena_init(&b->arena, &b->allocator);
     pith_status status = bm25_fill(b, dir, &o, err);
     if (status)
-        pith__lexical_close(b);
+        pith__bm25_close(b);
     else
         *bm25 = b;
     return status;
 }
 
-void pith__lexical_close(pith_bm25 *b) {
+void pith__bm25_close(pith_bm25 *b) {
     if (!b) return;
     while (b->idle_count) pith__bm25_end(b, b->idle[--b->idle_count]);
     pthread_mutex_destroy(&b->lock);

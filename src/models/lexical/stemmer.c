@@ -55,7 +55,8 @@ static pith_status stemmer_load(pith_error *err) {
 
 int pith__stemmer_knows(const char *language) {
     size_t n = strlen(language);
-    for (const char *p = pith__stemmer_languages; n && (p = strstr(p, language)); p += n)
+    if (!n) return 0;
+    for (const char *p = pith__stemmer_languages; (p = strstr(p, language)); p += n)
         if ((p == pith__stemmer_languages || p[-1] == ' ') && (p[n] == ',' || !p[n])) return 1;
     return 0;
 }

@@ -11,14 +11,14 @@
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 
-#define HYBRID_VOCABULARY "minicoil.triplet.model.vocab"
-#define HYBRID_MATRICES "minicoil.triplet.model.npy"
+#define WORD_MODEL_VOCABULARY "minicoil.triplet.model.vocab"
+#define WORD_MODEL_MATRICES "minicoil.triplet.model.npy"
 /* Words without an id have indices behind those of the words, and a gap of one to two steps. */
-enum { HYBRID_STEP = 32000 };
+enum { WORD_MODEL_STEP = 32000 };
 
 /* ---- maps ---- */
 
-static pith_status hybrid_map_words(pith__hybrid *h, pith__arena *arena, pith_error *err) {
+static pith_status word_model_map_words(pith__word_model *h, pith__arena *arena, pith_error *err) {
     size_t distinct = 0;
     uint32_t old;
     if (pith__map_init(&h->ids, arena, h->word_count) ||
@@ -30,7 +30,7 @@ static pith_status hybrid_map_words(pith__hybrid *h, pith__arena *arena, pith_er
         distinct += old == UINT32_MAX;
     }
     for (size_t i = 0; i < h->stem_count; i++) {
-        const pith__hybrid_stem *s = &h->stem_list[i];
+        const pith__word_model_stem *s = &h->stem_list[i];
         uint32_t id = pith__map_get(&h->ids, s->word);
         if (id == UINT32_MAX)
             return pith__fail(err, PITH_ERR_FORMAT,
@@ -41,57 +41,58 @@ static pith_status hybrid_map_words(pith__hybrid *h, pith__arena *arena, pith_er
             return pith__fail_memory(err, h->stem_count);
     }
     const int64_t places = ((int64_t)distinct + 1) * h->size;
-    h->unknown_from = (int32_t)((places / HYBRID_STEP + 2) * HYBRID_STEP);
+    h->unknown_from = (int32_t)((places / WORD_MODEL_STEP + 2) * WORD_MODEL_STEP);
     return PITH_OK;
 }
 
-static pith_status hybrid_check_matrices(const pith__hybrid *h, pith_str matrices,
-                                         pith_error *err) {
+static pith_status word_model_check_matrices(const pith__word_model *h, pith_str matrices,
+                                             pith_error *err) {
     size_t items, total;
     if (pith__mul_overflows((size_t)h->rows, (size_t)h->width, &items) ||
         pith__mul_overflows(items, (size_t)h->size, &items) ||
         pith__mul_overflows(items, h->dtype == PITH_F32 ? 4 : 2, &total) || matrices.size != total)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_MATRICES
+                          WORD_MODEL_MATRICES
                           ": has %zu bytes behind its header, which its shape does not fit",
                           matrices.size);
-    if (h->rows + 1 > (INT32_MAX - 3 * (int64_t)HYBRID_STEP) / h->size)
+    if (h->rows + 1 > (INT32_MAX - 3 * (int64_t)WORD_MODEL_STEP) / h->size)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_MATRICES
+                          WORD_MODEL_MATRICES
                           ": has so many outputs that 32-bit indices do not suffice");
     if ((int64_t)h->word_count >= h->rows)
         return pith__fail(err, PITH_ERR_FORMAT,
-                          HYBRID_VOCABULARY
-                          ": vocab has %zu words, but " HYBRID_MATRICES
+                          WORD_MODEL_VOCABULARY
+                          ": vocab has %zu words, but " WORD_MODEL_MATRICES
                           " has %lld matrices; it needs one for each word and one more in front",
                           h->word_count, (long long)h->rows);
     return PITH_OK;
 }
 
-pith_status pith__hybrid_complete(pith__hybrid *h, pith_str matrices, pith__arena *arena,
-                                  pith_error *err) {
+pith_status pith__word_model_complete(pith__word_model *h, pith_str matrices, pith__arena *arena,
+                                      pith_error *err) {
     if (pith__map_init(&h->stops, arena, h->stop_count + 1))
         return pith__fail_memory(err, h->stop_count);
     for (size_t i = 0; i < h->stop_count; i++)
         if (!pith__map_put(&h->stops, h->stop_words[i], 1, NULL))
             return pith__fail_memory(err, h->stop_count);
-    if (h->kind != PITH_HYBRID_MINICOIL) return PITH_OK;
-    PITH_TRY(hybrid_check_matrices(h, matrices, err));
+    if (h->kind != PITH_WORD_MODEL_MINICOIL) return PITH_OK;
+    PITH_TRY(word_model_check_matrices(h, matrices, err));
     h->matrices = matrices.data;
-    pith_status status = hybrid_map_words(h, arena, err);
-    return status == PITH_ERR_FORMAT ? pith__fail_at(err, status, HYBRID_VOCABULARY ": ") : status;
+    pith_status status = word_model_map_words(h, arena, err);
+    return status == PITH_ERR_FORMAT ? pith__fail_at(err, status, WORD_MODEL_VOCABULARY ": ")
+                                     : status;
 }
 
 /* ---- lists ---- */
 
-typedef struct hybrid_lists {
+typedef struct word_model_lists {
     pith_str *stops, *words;
-    pith__hybrid_stem *stems;
+    pith__word_model_stem *stems;
     size_t stop_count, stop_capacity, word_count, word_capacity, stem_count, stem_capacity;
-} hybrid_lists;
+} word_model_lists;
 
-static bool hybrid_add_word(pith_str **words, size_t *count, size_t *capacity, pith_str word,
-                            pith__arena *arena) {
+static bool word_model_add_word(pith_str **words, size_t *count, size_t *capacity, pith_str word,
+                                pith__arena *arena) {
     void *grown = *words;
     if (!pith__arena_grow(arena, &grown, *count, capacity, sizeof **words)) return false;
     *words = grown;
@@ -99,8 +100,8 @@ static bool hybrid_add_word(pith_str **words, size_t *count, size_t *capacity, p
     return true;
 }
 
-static pith_status hybrid_read_stops(hybrid_lists *l, const char *dir, pith__files *files,
-                                     pith__arena *arena, pith_error *err) {
+static pith_status word_model_read_stops(word_model_lists *l, const char *dir, pith__files *files,
+                                         pith__arena *arena, pith_error *err) {
     pith_str path, text;
     bool there;
     PITH_TRY(pith__file_find(&there, &path, arena, dir, "stopwords.txt", err));
@@ -112,23 +113,23 @@ static pith_status hybrid_read_stops(hybrid_lists *l, const char *dir, pith__fil
         for (end = at; end < text.size && text.data[end] != '\n';) end++;
         pith_str word = { text.data + at, end - at };
         if (word.size && word.data[word.size - 1] == '\r') word.size--;
-        if (!hybrid_add_word(&l->stops, &l->stop_count, &l->stop_capacity, word, arena))
+        if (!word_model_add_word(&l->stops, &l->stop_count, &l->stop_capacity, word, arena))
             return pith__fail_memory(err, word.size);
     }
     return PITH_OK;
 }
 
-static void hybrid_read_words(pith__json *j, hybrid_lists *l, pith__arena *arena) {
+static void word_model_read_words(pith__json *j, word_model_lists *l, pith__arena *arena) {
     for (pith__json_array(j); pith__json_next_item(j);) {
-        if (hybrid_add_word(&l->words, &l->word_count, &l->word_capacity, pith__json_string(j),
-                            arena))
+        if (word_model_add_word(&l->words, &l->word_count, &l->word_capacity, pith__json_string(j),
+                                arena))
             continue;
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
 }
 
-static void hybrid_read_stems(pith__json *j, hybrid_lists *l, pith__arena *arena) {
+static void word_model_read_stems(pith__json *j, word_model_lists *l, pith__arena *arena) {
     pith_str stem;
     for (pith__json_object(j); pith__json_next_key(j, &stem);) {
         void *grown = l->stems;
@@ -137,34 +138,36 @@ static void hybrid_read_stems(pith__json *j, hybrid_lists *l, pith__arena *arena
             return;
         }
         l->stems = grown;
-        l->stems[l->stem_count++] = (pith__hybrid_stem){ stem, pith__json_string(j) };
+        l->stems[l->stem_count++] = (pith__word_model_stem){ stem, pith__json_string(j) };
     }
 }
 
-static pith_status hybrid_read_vocabulary(hybrid_lists *l, const char *dir, pith__files *files,
-                                          pith__arena *arena, pith_error *err) {
+static pith_status word_model_read_vocabulary(word_model_lists *l, const char *dir,
+                                              pith__files *files, pith__arena *arena,
+                                              pith_error *err) {
     pith__json *j = pith__arena_alloc(arena, sizeof *j);
     pith_str path, text, key;
     if (!j) return pith__fail_memory(err, sizeof *j);
-    PITH_TRY(pith__path_join(&path, arena, dir, PITH_STR(HYBRID_VOCABULARY), err));
+    PITH_TRY(pith__path_join(&path, arena, dir, PITH_STR(WORD_MODEL_VOCABULARY), err));
     PITH_TRY(pith__files_open(&text, files, path.data, err));
     pith__json_init(j, text, path.data, arena, err);
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
         if (pith__str_is(key, "vocab"))
-            hybrid_read_words(j, l, arena);
+            word_model_read_words(j, l, arena);
         else if (pith__str_is(key, "stem_mapping"))
-            hybrid_read_stems(j, l, arena);
+            word_model_read_stems(j, l, arena);
         else
             pith__json_skip(j);
     }
     pith__json_finish(j);
-    return !j->failed ? PITH_OK : j->err ? j->err->code : PITH_ERR_FORMAT;
+    if (!j->failed) return PITH_OK;
+    return j->err ? j->err->code : PITH_ERR_FORMAT;
 }
 
 /* ---- matrices ---- */
 
-static pith_status hybrid_read_matrices(pith__hybrid *h, pith_str *matrices, const char *path,
-                                        pith__files *files, pith_error *err) {
+static pith_status word_model_read_matrices(pith__word_model *h, pith_str *matrices,
+                                            const char *path, pith__files *files, pith_error *err) {
     pith_str bytes;
     pith__npy npy;
     PITH_TRY(pith__files_open(&bytes, files, path, err));
@@ -184,7 +187,7 @@ static pith_status hybrid_read_matrices(pith__hybrid *h, pith_str *matrices, con
     return PITH_OK;
 }
 
-void pith__hybrid_row(float *row, const pith__hybrid *h, int64_t id, int64_t input) {
+void pith__word_model_row(float *row, const pith__word_model *h, int64_t id, int64_t input) {
     const size_t first = ((size_t)id * (size_t)h->width + (size_t)input) * (size_t)h->size;
     if (h->dtype == PITH_F32) {
         memcpy(row, h->matrices + first * sizeof *row, (size_t)h->size * sizeof *row);
@@ -197,24 +200,25 @@ void pith__hybrid_row(float *row, const pith__hybrid *h, int64_t id, int64_t inp
     }
 }
 
-pith_status pith__hybrid_read(pith__hybrid *h, pith__hybrid_kind otherwise, const char *dir,
-                              pith__files *files, pith__arena *arena, pith_error *err) {
+pith_status pith__word_model_read(pith__word_model *h, pith__word_model_kind otherwise,
+                                  const char *dir, pith__files *files, pith__arena *arena,
+                                  pith_error *err) {
     pith_str path, matrices = { NULL, 0 };
     bool there;
-    hybrid_lists lists = { .words = NULL };
-    *h = (pith__hybrid){ .kind = otherwise };
-    PITH_TRY(pith__file_find(&there, &path, arena, dir, HYBRID_MATRICES, err));
-    if (there) h->kind = PITH_HYBRID_MINICOIL;
+    word_model_lists lists = { .words = NULL };
+    *h = (pith__word_model){ .kind = otherwise };
+    PITH_TRY(pith__file_find(&there, &path, arena, dir, WORD_MODEL_MATRICES, err));
+    if (there) h->kind = PITH_WORD_MODEL_MINICOIL;
     if (!h->kind) return PITH_OK;
-    PITH_TRY(hybrid_read_stops(&lists, dir, files, arena, err));
-    if (there) PITH_TRY(hybrid_read_matrices(h, &matrices, path.data, files, err));
-    if (there) PITH_TRY(hybrid_read_vocabulary(&lists, dir, files, arena, err));
+    PITH_TRY(word_model_read_stops(&lists, dir, files, arena, err));
+    if (there) PITH_TRY(word_model_read_matrices(h, &matrices, path.data, files, err));
+    if (there) PITH_TRY(word_model_read_vocabulary(&lists, dir, files, arena, err));
     h->stop_words = lists.stops;
     h->stop_count = lists.stop_count;
     h->words = lists.words;
     h->word_count = lists.word_count;
     h->stem_list = lists.stems;
     h->stem_count = lists.stem_count;
-    pith_status status = pith__hybrid_complete(h, matrices, arena, err);
+    pith_status status = pith__word_model_complete(h, matrices, arena, err);
     return status == PITH_ERR_FORMAT ? pith__fail_at(err, status, "%s/", dir) : status;
 }

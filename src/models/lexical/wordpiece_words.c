@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 typedef struct pieces_state {
-    pith__pieces *pieces;
+    pith__wordpiece_words *pieces;
     char *text;          /* of the words so far and of the open one, one after the other */
     size_t begin, end;   /* of the open word in text */
     size_t first, taken; /* its tokens in order */
@@ -16,14 +16,15 @@ typedef struct pieces_state {
 static void pieces_close(pieces_state *s) {
     if (s->begin == s->end) return;
     s->pieces->words[s->pieces->count++] =
-        (pith__piece_word){ { s->text + s->begin, s->end - s->begin }, s->first, s->taken };
+        (pith__wordpiece_word){ { s->text + s->begin, s->end - s->begin }, s->first, s->taken };
     s->begin = s->end;
     s->first = s->taken;
 }
 
-pith_status pith__pieces_join(pith__pieces *pieces, const pith__piece_source *source,
-                              const int32_t *ids, size_t count, bool keep_special,
-                              pith__arena *arena, pith_error *err) {
+pith_status pith__wordpiece_words_join(pith__wordpiece_words *pieces,
+                                       const pith__wordpiece_source *source, const int32_t *ids,
+                                       size_t count, bool keep_special, pith__arena *arena,
+                                       pith_error *err) {
     pieces_state s = { .pieces = pieces };
     size_t bytes = 0;
     pith_str *tokens = pith__arena_array(arena, count, sizeof *tokens);

@@ -26,8 +26,9 @@ static pith__value *answer_last(pith__graph *graph, pith__value *x) {
 }
 
 /* Column yes, or column yes minus column no, of x [n, vocabulary]: [n, 1]. */
-static pith__value *answer_columns(pith__graph *graph, pith__value *x, const pith__judge *judge) {
-    const int64_t yes = judge->yes, no = judge->no;
+static pith__value *answer_columns(pith__graph *graph, pith__value *x,
+                                   const pith__rerank_prompt *rerank) {
+    const int64_t yes = rerank->yes, no = rerank->no;
     pith__value *y = answer_gather(graph, x, &yes, 1, 1);
     if (no < 0 || !y) return y;
     pith__value *other = answer_gather(graph, x, &no, 1, 1);
@@ -44,17 +45,18 @@ static const pith__node *answer_matmul(const pith__value *x) {
     return is && node->inputs[1]->type.rank == 2 ? node : NULL;
 }
 
-static pith__value *answer_make(pith__graph *graph, pith__value *logits, const pith__judge *judge) {
+static pith__value *answer_make(pith__graph *graph, pith__value *logits,
+                                const pith__rerank_prompt *rerank) {
     const pith__node *matmul = answer_matmul(logits);
     pith__value *y;
     if (matmul) {
         pith__value *last = answer_last(graph, matmul->inputs[0]);
-        pith__value *columns = answer_columns(graph, matmul->inputs[1], judge);
+        pith__value *columns = answer_columns(graph, matmul->inputs[1], rerank);
         if (!last || !columns) return NULL;
         y = pith__row_node(graph, ANSWER_PLACE, "MatMul", (pith__value *[]){ last, columns }, 2);
     } else {
         pith__value *last = answer_last(graph, logits);
-        y = last ? answer_columns(graph, last, judge) : NULL;
+        y = last ? answer_columns(graph, last, rerank) : NULL;
     }
     if (!y || logits->type.dtype == PITH_F32) return y;
     y = pith__row_node(graph, ANSWER_PLACE, "Cast", &y, 1);
@@ -62,8 +64,8 @@ static pith__value *answer_make(pith__graph *graph, pith__value *logits, const p
 }
 
 /* Whether a type is that of logits with both answers among them. */
-static bool answer_fits(const pith__type *t, const pith__judge *judge) {
-    const int64_t most = judge->yes > judge->no ? judge->yes : judge->no;
+static bool answer_fits(const pith__type *t, const pith__rerank_prompt *rerank) {
+    const int64_t most = rerank->yes > rerank->no ? rerank->yes : rerank->no;
     if (t->rank != 2 && t->rank != 3) return false;
     const pith__dim width = t->dims[t->rank - 1],
                     sequence = t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
@@ -73,12 +75,12 @@ static bool answer_fits(const pith__type *t, const pith__judge *judge) {
 }
 
 pith_status pith__answer_logit_append(int *output, int *logits, pith__graph *graph,
-                                      const pith__judge *judge, pith_error *err) {
+                                      const pith__rerank_prompt *rerank, pith_error *err) {
     *output = -1;
-    *logits = judge->answers ? pith__graph_find_output(graph, "logits") : -1;
-    if (*logits >= 0 && !answer_fits(&graph->outputs[*logits]->type, judge)) *logits = -1;
+    *logits = rerank->answers ? pith__graph_find_output(graph, "logits") : -1;
+    if (*logits >= 0 && !answer_fits(&graph->outputs[*logits]->type, rerank)) *logits = -1;
     if (*logits < 0) return PITH_OK;
-    pith__value *y = answer_make(graph, graph->outputs[*logits], judge);
+    pith__value *y = answer_make(graph, graph->outputs[*logits], rerank);
     return y ? pith__row_output(output, graph, y, PITH_STR(PITH_ANSWER_OUTPUT), err)
              : pith__fail_memory(err, 0);
 }

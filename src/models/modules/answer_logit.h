@@ -10,12 +10,12 @@
 #define PITH_ANSWER_OUTPUT "pith.answer"
 
 /* Appends nodes that make one logit per text [batch, 1] in f32 of an output "logits" [batch,
- * sequence, vocabulary], at the last token, or of [batch, vocabulary]: that of judge->yes, minus
- * that of judge->no if there is one. If the logits are a matmul, only these columns of its matrix
+ * sequence, vocabulary], at the last token, or of [batch, vocabulary]: that of rerank->yes, minus
+ * that of rerank->no if there is one. If the logits are a matmul, only these columns of its matrix
  * and the last token are multiplied. Sets *output to the index of the new output and *logits to
  * that of the one it is made of; both are -1 if the judge does not answer or the graph has no such
  * output. Types are inferred; those of the new nodes are not. */
 pith_status pith__answer_logit_append(int *output, int *logits, pith__graph *graph,
-                                      const pith__judge *judge, pith_error *err);
+                                      const pith__rerank_prompt *rerank, pith_error *err);
 
 #endif

@@ -18,10 +18,10 @@
 #define LENGTH_MAX (1 << 24)
 
 typedef struct late_file {
-    pith__hf_late *late;
+    pith__late_interaction *late;
     pith__arena *arena;
     bool given; /* the file has keys of PyLate */
-    pith__hf_late_fillers *fillers;
+    pith__late_fillers *fillers;
     bool lists; /* the file has added_tokens_decoder */
 } late_file;
 
@@ -40,6 +40,7 @@ static void late_text(pith__json *j, const late_file *f, pith_str *text) {
     if (!pith__json_null(j)) *text = pith__json_copy(j, f->arena, pith__json_string(j));
 }
 
+/* A later list replaces an earlier one, as in Python. */
 static void late_words(pith__json *j, late_file *f) {
     pith_str *words = NULL;
     size_t capacity = 0;
@@ -72,14 +73,16 @@ static void late_punctuation(pith__json *j, late_file *f) {
 
 typedef void late_read_fn(pith__json *j, late_file *f);
 
+/* The defaults are those of PyLate's class ColBERT. A file without any of its keys belongs to
+ * another kind of model. */
 static void late_read_pylate(pith__json *j, late_file *f) {
-    pith__hf_late *l = f->late;
+    pith__late_interaction *l = f->late;
     pith_str key;
     bool expands = true, attends = false, lists = false;
-    *l = (pith__hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
-                          .texts = true,
-                          .lengths = { 180, 32 },
-                          .skips = 1u << PITH_ROLE_DOCUMENT };
+    *l = (pith__late_interaction){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
+                                   .texts = true,
+                                   .lengths = { 180, 32 },
+                                   .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
         if (pith__str_is(key, "query_prefix"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]), f->given = true;
@@ -99,7 +102,7 @@ static void late_read_pylate(pith__json *j, late_file *f) {
             pith__json_skip(j);
     }
     if (!f->given) { /* the file of another model */
-        *l = (pith__hf_late){ .expands = false };
+        *l = (pith__late_interaction){ .expands = false };
         return;
     }
     l->expands = expands;
@@ -107,13 +110,15 @@ static void late_read_pylate(pith__json *j, late_file *f) {
     if (!lists) late_punctuation(j, f);
 }
 
+/* artifact.metadata holds the settings of a training, of which these count. The defaults are those
+ * of ColBERTConfig. */
 static void late_read_colbert(pith__json *j, late_file *f) {
-    pith__hf_late *l = f->late;
+    pith__late_interaction *l = f->late;
     pith_str key;
     bool masks = true;
-    *l = (pith__hf_late){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") },
-                          .lengths = { 220, 32 },
-                          .skips = 1u << PITH_ROLE_DOCUMENT };
+    *l = (pith__late_interaction){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") },
+                                   .lengths = { 220, 32 },
+                                   .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
         if (pith__str_is(key, "query_token_id"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]);
@@ -134,6 +139,7 @@ static void late_read_colbert(pith__json *j, late_file *f) {
     if (masks) late_punctuation(j, f);
 }
 
+/* The file is optional. Its strings are copied, so it need not stay open. */
 static pith_status late_read_file(bool *there, late_file *f, const char *dir, const char *name,
                                   late_read_fn *read, const pith_allocator *allocator,
                                   pith_error *err) {
@@ -153,12 +159,14 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
     return j.failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith__hf_late_read(pith__hf_late *late, const pith__hf_late *modules, const char *dir,
-                               const pith_allocator *allocator, pith__arena *arena,
-                               pith_error *err) {
+/* PyLate's file goes before the modules, since its directories have modules.json too. */
+pith_status pith__late_interaction_read(pith__late_interaction *late,
+                                        const pith__late_interaction *modules, const char *dir,
+                                        const pith_allocator *allocator, pith__arena *arena,
+                                        pith_error *err) {
     late_file f = { .late = late, .arena = arena };
     bool there;
-    *late = (pith__hf_late){ .expands = false };
+    *late = (pith__late_interaction){ .expands = false };
     PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate,
                             allocator, err));
     if (f.given && modules->pool.factor > 0)
@@ -192,6 +200,7 @@ static pith_str late_token(pith__json *j, const late_file *f) {
     return token;
 }
 
+/* Of both files of a tokenizer, the tokens by which queries are filled up. */
 static void late_read_fillers(pith__json *j, late_file *f) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
@@ -211,12 +220,14 @@ static void late_read_fillers(pith__json *j, late_file *f) {
     }
 }
 
-pith_status pith__hf_late_fillers_read(pith__hf_late_fillers *fillers, const char *dir,
-                                       const pith_allocator *allocator, pith__arena *arena,
-                                       pith_error *err) {
+/* The second file counts only without added_tokens_decoder in the first: newer versions of
+ * transformers write everything there. */
+pith_status pith__late_fillers_read(pith__late_fillers *fillers, const char *dir,
+                                    const pith_allocator *allocator, pith__arena *arena,
+                                    pith_error *err) {
     static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json" };
     late_file f = { .arena = arena, .fillers = fillers };
-    *fillers = (pith__hf_late_fillers){ .no_mask = false };
+    *fillers = (pith__late_fillers){ .no_mask = false };
     for (int i = 0; i < 2 && !f.lists; i++) {
         bool there;
         PITH_TRY(late_read_file(&there, &f, dir, names[i], late_read_fillers, allocator, err));

@@ -10,15 +10,15 @@
 
 /* The module HierarchicalTokenPooling: vectors of a text that are alike become their mean
  * (models/heads/token_pooling.h). */
-typedef struct pith__hf_token_pool {
+typedef struct pith__token_pool_settings {
     double factor;    /* at least 1: about one vector of so many stays; 0: there is no such
                          module */
     int32_t protects; /* the first so many vectors stay as they are */
     bool normalizes;  /* the results are scaled to length 1 */
     uint32_t roles;   /* 1 << pith_role: whose vectors these are */
-} pith__hf_token_pool;
+} pith__token_pool_settings;
 
-typedef struct pith__hf_late {
+typedef struct pith__late_interaction {
     pith_str markers[2];     /* tokens, by pith_role; size 0: none */
     bool texts;              /* a marker that the vocabulary does not have is put in front of the
                                 text, as text */
@@ -38,31 +38,32 @@ typedef struct pith__hf_late {
     bool masked; /* by the module MultiVectorMask: vectors stay as the modules make them, words that
                     the vocabulary does not have are not skipped, and each role has a prompt of its
                     name */
-    pith__hf_token_pool pool;
-} pith__hf_late;
+    pith__token_pool_settings pool;
+} pith__late_interaction;
 
 /* Reads config_sentence_transformers.json, if it has keys of PyLate; else takes the settings that
  * the modules gave (pith__modules.late), if MultiVectorMask is one of them; else reads
  * artifact.metadata (ColBERT). Without them there are no markers, no lengths and no expansion.
  * Strings are in the arena. PITH_ERR_FORMAT names the file and the place of what is wrong;
  * PITH_ERR_UNSUPPORTED: keys of PyLate are beside a module that PyLate does not have. */
-pith_status pith__hf_late_read(pith__hf_late *late, const pith__hf_late *modules, const char *dir,
-                               const pith_allocator *allocator, pith__arena *arena,
-                               pith_error *err);
+pith_status pith__late_interaction_read(pith__late_interaction *late,
+                                        const pith__late_interaction *modules, const char *dir,
+                                        const pith_allocator *allocator, pith__arena *arena,
+                                        pith_error *err);
 
 /* The tokens by which the tokenizer's files say what queries are filled up with. */
-typedef struct pith__hf_late_fillers {
+typedef struct pith__late_fillers {
     pith_str mask, end; /* mask_token, eos_token; size 0: not named */
     bool no_mask;       /* a file says that there is no mask token */
     bool in_front;      /* padding_side is left */
-} pith__hf_late_fillers;
+} pith__late_fillers;
 
 /* Reads tokenizer_config.json of the tokenizer's directory, and special_tokens_map.json, which goes
  * before it and counts only if the first has no added_tokens_decoder (see
  * text/sources/config_files.h). Strings are in the arena. PITH_ERR_FORMAT names the file and the
  * place of what is wrong. */
-pith_status pith__hf_late_fillers_read(pith__hf_late_fillers *fillers, const char *dir,
-                                       const pith_allocator *allocator, pith__arena *arena,
-                                       pith_error *err);
+pith_status pith__late_fillers_read(pith__late_fillers *fillers, const char *dir,
+                                    const pith_allocator *allocator, pith__arena *arena,
+                                    pith_error *err);
 
 #endif

@@ -57,6 +57,9 @@ static void model2vec_read_unknown(pith__json *j, pith__module_reader *r, void *
     }
 }
 
+/* Model2Vec has no modules.json: config.json with its own model_type tells. Source:
+ * StaticModel.from_pretrained and encode of the package model2vec. Unknown tokens are dropped, and
+ * texts are cut in characters before they are tokenised, as there. */
 pith_status pith__model2vec_read(bool *is, pith__module_reader *r) {
     const pith_str here = PITH_STR("");
     model2vec_config c = { .max_length = MODEL2VEC_LENGTH };

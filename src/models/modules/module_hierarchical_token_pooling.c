@@ -25,7 +25,7 @@ static int32_t pooling_protected(pith__json *j) {
 }
 
 static void pooling_read_config(pith__json *j, pith__module_reader *r, void *to) {
-    pith__hf_token_pool *p = to;
+    pith__token_pool_settings *p = to;
     pith_str key;
     (void)r;
     pith__json_object(j);
@@ -48,8 +48,11 @@ static void pooling_read_config(pith__json *j, pith__module_reader *r, void *to)
 }
 
 static pith_status hierarchical_token_pooling_read(pith__module_reader *r, pith_str folder) {
-    pith__hf_late *l = &r->modules->late;
-    pith__hf_token_pool pool = POOLING_DEFAULTS;
+    pith__late_interaction *l = &r->modules->late;
+    pith__token_pool_settings pool = POOLING_DEFAULTS;
+    static const char *const texts[4] = { "no texts", [1u << PITH_ROLE_DOCUMENT] = "documents",
+                                          [1u << PITH_ROLE_QUERY] = "queries",
+                                          "documents and queries" };
     bool there = false;
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     if (l->expands && !l->masked)
@@ -63,11 +66,7 @@ static pith_status hierarchical_token_pooling_read(pith__module_reader *r, pith_
     return pith__module_decide(
         r, "module", folder, there ? "config.json" : NULL,
         "HierarchicalTokenPooling of %s, factor %g, the first %d not pooled%s",
-        pool.roles == 3   ? "documents and queries"
-        : pool.roles == 2 ? "queries"
-        : pool.roles      ? "documents"
-                          : "no texts",
-        pool.factor, pool.protects, pool.normalizes ? ", of length 1" : "");
+        texts[pool.roles & 3], pool.factor, pool.protects, pool.normalizes ? ", of length 1" : "");
 }
 
 const pith__module_class pith__module_class_hierarchical_token_pooling = {

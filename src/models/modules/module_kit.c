@@ -17,6 +17,9 @@ pith_str pith__module_path(const pith__module_reader *r, pith_str folder, const 
     return pith__arena_printf(r->arena, "%s%s%s", here ? "" : folder.data, here ? "" : "/", name);
 }
 
+/* Files are read through the scanner and closed at once; what is kept was copied to the arena.
+ * Python's NaN and Infinity are allowed, since Python wrote these files. `there` NULL means that
+ * the module cannot do without the file. */
 pith_status pith__module_json(bool *there, pith__module_reader *r, pith_str folder,
                               const char *name, pith__module_json_fn *fn, void *to) {
     pith_str path, relative = pith__module_path(r, folder, name);
@@ -57,6 +60,8 @@ void pith__module_expect(pith__json *j, const char *key, const char *known) {
 
 /* ---- weights ---- */
 
+/* Without `files` only the settings are wanted, as when a tokenizer is opened alone; no weights are
+ * read then. */
 pith_status pith__module_weights(pith__weights *weights, const char **file, pith__module_reader *r,
                                  pith_str folder) {
     PITH_TRY(pith__weights_init(weights, r->arena, r->err));
@@ -75,6 +80,8 @@ static float module_number(const char *at, int dtype) {
     return dtype == PITH_F16 ? pith__f32_of_f16(half) : pith__f32_of_bf16(half);
 }
 
+/* Shape and dtype are compared with what the module's config asks for. Modules compute in f32, so
+ * other types are widened once. */
 pith_status pith__module_tensor(const float **data, pith__module_reader *r,
                                 const pith__weights *weights, const char *file, const char *name,
                                 int rank, const int64_t *dims) {
@@ -110,9 +117,8 @@ pith_status pith__module_tensor(const float **data, pith__module_reader *r,
 
 static uint32_t module_role(pith__json *j) {
     pith_str name = pith__json_string(j);
-    return pith__str_is(name, "query")      ? 1u << PITH_ROLE_QUERY
-           : pith__str_is(name, "document") ? 1u << PITH_ROLE_DOCUMENT
-                                            : 0;
+    if (pith__str_is(name, "query")) return 1u << PITH_ROLE_QUERY;
+    return pith__str_is(name, "document") ? 1u << PITH_ROLE_DOCUMENT : 0;
 }
 
 uint32_t pith__module_roles(pith__json *j) {
@@ -122,6 +128,7 @@ uint32_t pith__module_roles(pith__json *j) {
     return roles;
 }
 
+/* Steps behind the pooling, in the order of the modules. */
 pith_status pith__module_add_step(pith__module_reader *r, const pith__vector_step *step) {
     pith__modules *m = r->modules;
     void *steps = m->steps;
@@ -132,6 +139,7 @@ pith_status pith__module_add_step(pith__module_reader *r, const pith__vector_ste
     return PITH_OK;
 }
 
+/* Steps on vectors of tokens, which become nodes of the graph. */
 pith_status pith__module_add_rows(pith__module_reader *r, const pith__row_step *step) {
     pith__modules *m = r->modules;
     void *steps = m->row_steps;
@@ -142,6 +150,7 @@ pith_status pith__module_add_rows(pith__module_reader *r, const pith__row_step *
     return PITH_OK;
 }
 
+/* What inspect shows under "decisions": what was decided, and which file says so. */
 pith_status pith__modules_note(pith__modules *m, const char *what, pith_str value, pith_str file,
                                pith__arena *arena, pith_error *err) {
     void *decisions = m->decisions;
@@ -156,6 +165,7 @@ pith_status pith__modules_note(pith__modules *m, const char *what, pith_str valu
     return PITH_OK;
 }
 
+/* The same with a formatted value and a file of the module's folder. */
 pith_status pith__module_decide(pith__module_reader *r, const char *what, pith_str folder,
                                 const char *name, const char *format, ...) {
     char value[512];
@@ -168,16 +178,21 @@ pith_status pith__module_decide(pith__module_reader *r, const char *what, pith_s
     return pith__modules_note(r->modules, what, pith__str_of(value), file, r->arena, r->err);
 }
 
+/* Modules say which form of vectors they work on; the order of modules.json must fit. */
 pith_status pith__module_needs(const pith__module_reader *r, pith__module_stage stage) {
-    static const char *const made[] = { "of texts", "of tokens' vectors", "of a text's vector" };
+    static const char *const made[] = { [PITH_STAGE_TEXT] = "of texts",
+                                        [PITH_STAGE_ROWS] = "of tokens' vectors",
+                                        [PITH_STAGE_VECTOR] = "of a text's vector" };
+    static const char *const stands[] = { [PITH_STAGE_TEXT] = "no module has made vectors yet",
+                                          [PITH_STAGE_ROWS] = "there are tokens' vectors",
+                                          [PITH_STAGE_VECTOR] =
+                                              "there is one vector of the text already" };
     if (r->stage == stage) return PITH_OK;
     return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "it is a module %s, but stands where %s",
-                      made[stage],
-                      r->stage == PITH_STAGE_TEXT   ? "no module has made vectors yet"
-                      : r->stage == PITH_STAGE_ROWS ? "there are tokens' vectors"
-                                                    : "there is one vector of the text already");
+                      made[stage], stands[r->stage]);
 }
 
+/* Both keys are in config.json of modules that can work on either form. */
 bool pith__module_place(pith__json *j, pith__module_reader *r, pith_str key,
                         pith__module_places *places) {
     bool input = pith__str_is(key, "module_input_name");
@@ -188,11 +203,14 @@ bool pith__module_place(pith__json *j, pith__module_reader *r, pith_str key,
     return true;
 }
 
+/* Input and output must be the same place: the vectors before a module are not kept beside those
+ * after it. */
 pith_status pith__module_check_places(const pith__module_reader *r, pith_str folder,
                                       pith__module_places *p) {
     static const char vector[] = "sentence_embedding", rows[] = "token_embeddings";
-    pith_str input = p->input.data ? p->input : pith__str_of(r->of_tokens ? rows : vector),
-             output = p->output.data ? p->output : input;
+    const pith_str usual = pith__str_of(r->of_tokens ? rows : vector);
+    const pith_str input = p->input.data ? p->input : usual;
+    const pith_str output = p->output.data ? p->output : input;
     p->rows = pith__str_is(input, rows);
     if (!p->rows && !pith__str_is(input, vector))
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,

@@ -11,15 +11,15 @@ static int32_t logit_score_id(pith__json *j) {
 }
 
 static void logit_score_read_config(pith__json *j, pith__module_reader *r, void *to) {
-    pith__judge *judge = &r->modules->judge;
+    pith__rerank_prompt *rerank = &r->modules->rerank;
     pith_str key;
     (void)to;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
         if (pith__str_is(key, "true_token_id"))
-            judge->yes = logit_score_id(j);
+            rerank->yes = logit_score_id(j);
         else if (pith__str_is(key, "false_token_id"))
-            judge->no = pith__json_null(j) ? -1 : logit_score_id(j);
+            rerank->no = pith__json_null(j) ? -1 : logit_score_id(j);
         else if (pith__str_is(key, "module_input_name"))
             pith__module_expect(j, "module_input_name", "causal_logits");
         else
@@ -28,22 +28,22 @@ static void logit_score_read_config(pith__json *j, pith__module_reader *r, void 
 }
 
 static pith_status logit_score_read(pith__module_reader *r, pith_str folder) {
-    pith__judge *judge = &r->modules->judge;
+    pith__rerank_prompt *rerank = &r->modules->rerank;
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     if (r->task != PITH_TASK_GENERATE)
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
                           "it needs a Transformer whose transformer_task is text-generation");
     PITH_TRY(pith__module_json(NULL, r, folder, "config.json", logit_score_read_config, NULL));
-    if (judge->yes < 0)
+    if (rerank->yes < 0)
         return pith__fail(r->err, PITH_ERR_FORMAT, "config.json: true_token_id is missing");
     r->stage = PITH_STAGE_VECTOR;
     r->modules->pooling = 0;
-    judge->answers = judge->only = true;
-    if (judge->no < 0)
+    rerank->answers = rerank->only = true;
+    if (rerank->no < 0)
         return pith__module_decide(r, "score", folder, "config.json", "logit of token %d",
-                                   judge->yes);
+                                   rerank->yes);
     return pith__module_decide(r, "score", folder, "config.json",
-                               "logit of token %d minus that of token %d", judge->yes, judge->no);
+                               "logit of token %d minus that of token %d", rerank->yes, rerank->no);
 }
 
 static const pith__module_keys logit_score_keys = {

@@ -147,8 +147,8 @@ static pith_status lstm_read(pith__module_reader *r, pith_str folder) {
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     PITH_TRY(pith__module_json(NULL, r, folder, "lstm_config.json", lstm_read_config, m));
     PITH_TRY(pith__module_weights(&weights, &file, r, folder));
-    for (int64_t i = 0; i < m->layers && r->source->files; i++)
-        PITH_TRY(lstm_read_layer(r, m, i, &weights, file));
+    if (r->source->files)
+        for (int64_t i = 0; i < m->layers; i++) PITH_TRY(lstm_read_layer(r, m, i, &weights, file));
     PITH_TRY(pith__module_add_rows(r, &(pith__row_step){ m, lstm_append, PITH_STR("LSTM") }));
     return pith__module_decide(r, "module", folder, file, "LSTM, %lld to %lld%s, %lld layer%s",
                                (long long)m->in, (long long)m->hidden,

@@ -6,7 +6,7 @@
 #include "models/modules/module_class.h"
 #include "pith/encode.h"
 
-static void mask_words(pith__json *j, pith__module_reader *r, pith__hf_late *l) {
+static void mask_words(pith__json *j, pith__module_reader *r, pith__late_interaction *l) {
     pith_str *words = NULL;
     size_t capacity = 0;
     l->skipped_count = 0;
@@ -22,7 +22,7 @@ static void mask_words(pith__json *j, pith__module_reader *r, pith__hf_late *l) 
     l->skipped = words;
 }
 
-static void mask_ids(pith__json *j, pith__module_reader *r, pith__hf_late *l) {
+static void mask_ids(pith__json *j, pith__module_reader *r, pith__late_interaction *l) {
     int32_t *ids = NULL;
     size_t capacity = 0;
     l->kept_count = 0;
@@ -42,7 +42,7 @@ static void mask_ids(pith__json *j, pith__module_reader *r, pith__hf_late *l) {
 }
 
 static void mask_read_config(pith__json *j, pith__module_reader *r, void *to) {
-    pith__hf_late *l = to;
+    pith__late_interaction *l = to;
     pith_str key;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
@@ -59,7 +59,7 @@ static void mask_read_config(pith__json *j, pith__module_reader *r, void *to) {
 }
 
 static pith_status multi_vector_mask_read(pith__module_reader *r, pith_str folder) {
-    pith__hf_late *l = &r->modules->late;
+    pith__late_interaction *l = &r->modules->late;
     bool there = false;
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     l->masked = true;

@@ -31,6 +31,8 @@ typedef struct module_router {
     bool no_first; /* allow_empty_key is false: the first route is no default */
 } module_router;
 
+/* Both strings are copied, since the file is closed when it has been read. The number is bounded,
+ * because each look-up goes through the list. */
 static void router_add(pith__json *j, pith__module_reader *r, router_pairs *pairs, pith_str key,
                        pith_str value) {
     void *at = pairs->at;
@@ -56,6 +58,8 @@ static void router_read_pairs(pith__json *j, pith__module_reader *r, router_pair
     while (pith__json_next_key(j, &key)) router_add(j, r, pairs, key, pith__json_string(j));
 }
 
+/* A route without a module is kept as an entry with an empty value, so the names of routes are
+ * those entries. */
 static void router_read_structure(pith__json *j, pith__module_reader *r, router_pairs *pairs) {
     pith_str key;
     pith__json_object(j);
@@ -66,6 +70,7 @@ static void router_read_structure(pith__json *j, pith__module_reader *r, router_
     }
 }
 
+/* The arguments of sentence-transformers' class Router. */
 static void router_read_parameters(pith__json *j, pith__module_reader *r, module_router *m) {
     pith_str key;
     pith__json_object(j);
@@ -83,6 +88,8 @@ static void router_read_parameters(pith__json *j, pith__module_reader *r, module
     }
 }
 
+/* `types` maps the name of a module to its class, `structure` a route to the names of its modules.
+ */
 static void router_read_config(pith__json *j, pith__module_reader *r, void *to) {
     module_router *m = to;
     pith_str key;
@@ -121,6 +128,7 @@ static pith_status router_mapped(const pith_str **route, pith__module_reader *r,
     return PITH_OK;
 }
 
+/* The message lists the routes that there are. */
 static pith_status router_fail(pith__module_reader *r, const module_router *m, const char *task) {
     pith_str known = PITH_STR("");
     for (size_t i = 0; i < m->structure.count; i++) {
@@ -144,16 +152,23 @@ static pith_status router_choose(pith_str *route, pith_str *wanted, pith__module
     const pith_str *mapped;
     const pith_str text = PITH_STR("text");
     PITH_TRY(router_mapped(&mapped, r, m, task));
-    *wanted = mapped                               ? *mapped
-              : task                               ? pith__str_of(task)
-              : router_find(&m->structure, text)   ? text
-              : m->default_route.data              ? m->default_route
-              : m->structure.count && !m->no_first ? m->structure.at[0].key
-                                                   : PITH_STR("");
+    if (mapped)
+        *wanted = *mapped;
+    else if (task)
+        *wanted = pith__str_of(task);
+    else if (router_find(&m->structure, text))
+        *wanted = text;
+    else if (m->default_route.data)
+        *wanted = m->default_route;
+    else if (m->structure.count && !m->no_first)
+        *wanted = m->structure.at[0].key;
+    else
+        *wanted = PITH_STR("");
     *route = router_find(&m->structure, *wanted) ? *wanted : (pith_str){ NULL, 0 };
     return PITH_OK;
 }
 
+/* A name that leads nowhere, such as a task that no mapping has, is passed over. */
 static pith_status router_add_name(pith__route_name *names, size_t *count, pith__module_reader *r,
                                    const module_router *m, pith_str name) {
     pith_str route, wanted;
@@ -189,6 +204,7 @@ static pith_status router_list_names(pith__module_reader *r, const module_router
     return PITH_OK;
 }
 
+/* Modules of a route lie in folders below that of the Router, named by their ids. */
 static pith_status router_read_module(pith__module_reader *r, const module_router *m,
                                       pith_str folder, pith_str id) {
     const pith_str *type = router_find(&m->types, id);
@@ -201,6 +217,8 @@ static pith_status router_read_module(pith__module_reader *r, const module_route
     return pith__module_read(r, *type, path);
 }
 
+/* Only the modules of one route are read: the others may have large weights, or be of kinds that
+ * are not supported. Source: class Router of sentence-transformers. */
 static pith_status router_read(pith__module_reader *r, pith_str folder) {
     module_router m = { .no_first = false };
     pith_str route, wanted;

@@ -72,6 +72,8 @@ static const struct {
                       { "siglip", 64, 1 },
                       { "siglip_text_model", 64, 1 } };
 
+/* config.json of CLIP and SigLIP has sections for texts and pictures; this is what tokenizing needs
+ * of the first. */
 static void read_text_section(pith__json *j, pith__modules *m, int32_t *pad) {
     pith_str key;
     pith__json_object(j);
@@ -121,6 +123,8 @@ static void read_tasks(pith__json *j, pith__module_reader *r) {
     m->task_count = n;
 }
 
+/* What embedding needs of config.json; the network itself is built by models/checkpoint. Positions
+ * behind a padding offset, as in RoBERTa, leave fewer for tokens. */
 static void read_config(pith__json *j, pith__module_reader *r, void *to) {
     transformer_config *c = to;
     pith__modules *m = r->modules;
@@ -201,6 +205,8 @@ static void read_task(pith__json *j, pith__module_reader *r) {
                     PITH_STR_ARG(value));
 }
 
+/* "pooler_output" is taken only with get_text_features, which is checked when all keys are known.
+ */
 static void expect_output_name(pith__json *j, pith__module_reader *r) {
     pith__json ahead = *j;
     if (pith__json_peek(&ahead) == PITH_JSON_STRING &&
@@ -293,7 +299,7 @@ static void read_variables(pith__json *j, pith__module_reader *r, int32_t *max_l
     while (pith__json_next_key(j, &key)) {
         const pith__json_kind kind = pith__json_peek(j);
         if (pith__str_is(key, "restore_suffix")) {
-            r->modules->judge.keeps_end = pith__json_bool(j);
+            r->modules->rerank.keeps_end = pith__json_bool(j);
         } else if (pith__str_is(key, "max_length")) {
             *max_length = (int32_t)pith__json_limit(j, LENGTH_MAX);
         } else if (kind == PITH_JSON_BOOL && !pith__str_is(key, "truncation") &&
@@ -405,7 +411,7 @@ static void read_role_length(pith__json *j, int32_t *length) {
 /* query_expansion: queries are filled up to `length` tokens. "fixed" also cuts them there; with
  * "min", query_length does. */
 static void read_expansion(pith__json *j, pith__module_reader *r) {
-    pith__hf_late *l = &r->modules->late;
+    pith__late_interaction *l = &r->modules->late;
     pith_str key;
     if (pith__json_null(j)) return;
     l->expands = true;
@@ -436,7 +442,7 @@ static void read_expansion(pith__json *j, pith__module_reader *r) {
 
 /* What the keys, in any order, make of the length of queries. */
 static void complete_expansion(pith__module_reader *r) {
-    pith__hf_late *l = &r->modules->late;
+    pith__late_interaction *l = &r->modules->late;
     int32_t *cut = &l->lengths[PITH_ROLE_QUERY];
     if (!l->expands) return;
     if (!r->fills_only || (*cut && *cut < l->filled)) *cut = l->filled;
@@ -467,6 +473,10 @@ static void read_output_name(pith__json *j, pith__module_reader *r) {
     }
 }
 
+/* The module's own settings, under any of the names that sentence-transformers has used for the
+ * file. Keys come in any order, so what depends on several of them is decided behind the loop. A
+ * setting that could change a vector and is not known is an error; loading options are passed over.
+ */
 static void read_sentence_bert(pith__json *j, pith__module_reader *r, void *to) {
     pith__modules *m = r->modules;
     int32_t made = 0, called = 0; /* the tokenizer's own limits, which go before max_seq_length */
@@ -552,7 +562,7 @@ static pith_status read_limits(pith__module_reader *r, pith_str folder) {
 static pith_status transformer_chat(pith__module_reader *r, const transformer_config *c) {
     const bool card = c->causal_name && r->alone;
     if (!card && r->task != PITH_TASK_CLASSIFY && r->task != PITH_TASK_GENERATE) return PITH_OK;
-    const pith__judge_part *part = pith__part_find("chat");
+    const pith__rerank_prompt_part *part = pith__part_find("chat");
     pith__part_used("chat");
     if (!part) PITH_TRY(pith__piece_check("parts", PITH_STR("chat"), r->err));
     if (!part)

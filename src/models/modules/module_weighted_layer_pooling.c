@@ -104,7 +104,8 @@ static pith_status layers_read(pith__module_reader *r, pith_str folder) {
     PITH_TRY(pith__module_weights(&weights, &file, r, folder));
     const int64_t count = l->last - l->first + 1;
     PITH_TRY(pith__module_tensor(&l->weights, r, &weights, file, "layer_weights", 1, &count));
-    for (int64_t i = 0; i < count && l->weights; i++) l->sum += l->weights[i];
+    if (l->weights)
+        for (int64_t i = 0; i < count; i++) l->sum += l->weights[i];
     if (!r->layered)
         return pith__module_decide(
             r, "module", PITH_STR(""), "modules.json",

@@ -76,6 +76,8 @@ static void modules_read_settings(pith__json *j, pith__module_reader *r, void *t
                         PITH_STR_ARG(m->default_prompt));
 }
 
+/* config_sentence_transformers.json belongs to the whole directory. Keys of PyLate in it are read
+ * by late_interaction.c, and its activation by labels.c; here they are only known. */
 static pith_status modules_settings(pith__module_reader *r) {
     static const char name[] = "config_sentence_transformers.json";
     static const pith__module_keys keys = {
@@ -107,9 +109,11 @@ static pith_status modules_settings(pith__module_reader *r) {
     if (m->sparse.most)
         PITH_TRY(pith__module_decide(r, "largest weights kept", here, name, "%d", m->sparse.most));
     /* As max_active_dims of a call, which the encoder takes instead of its own number. */
-    for (size_t i = 0; i < m->step_count && m->sparse.most; i++)
-        if (m->steps[i].kind == PITH_STEP_TOP)
-            m->steps[i].top = m->sparse.most < m->steps[i].out ? m->sparse.most : m->steps[i].out;
+    if (m->sparse.most)
+        for (size_t i = 0; i < m->step_count; i++)
+            if (m->steps[i].kind == PITH_STEP_TOP)
+                m->steps[i].top =
+                    m->sparse.most < m->steps[i].out ? m->sparse.most : m->steps[i].out;
     if (!m->similarity.size) return PITH_OK;
     return pith__module_decide(r, "similarity", here, name, PITH_STR_FMT,
                                PITH_STR_ARG(m->similarity));
@@ -126,6 +130,8 @@ static const pith__module_class *modules_find_class(pith_str name) {
     return NULL;
 }
 
+/* A class may be one that this build was made without, which is another message than one that Pith
+ * does not have. */
 static pith_status modules_fail_class(pith__module_reader *r, pith_str type) {
     pith_str known = PITH_STR("");
     for (size_t i = 0; i < pith__module_class_count; i++) {
@@ -152,6 +158,9 @@ static bool modules_known_package(pith__module_reader *r, pith_str type) {
     return r->of_tokens || modules_is_of(type, PITH_STR("sentence_transformers."));
 }
 
+/* The class is told by its last name, and must come from a package whose classes are known: code
+ * beside the weights may do anything under a familiar name. The folder is the module's own,
+ * relative to the directory. */
 pith_status pith__module_read(pith__module_reader *r, pith_str type, pith_str folder) {
     size_t dot = type.size; /* the last part of the Python class is its name */
     while (dot && type.data[dot - 1] != '.') dot--;
@@ -200,6 +209,8 @@ typedef struct module_list {
     size_t count, capacity;
 } module_list;
 
+/* modules.json: a list of objects with `type`, the Python class, and `path`, the folder. The order
+ * is that of the list; `idx` repeats it. */
 static void modules_read_list(pith__json *j, pith__module_reader *r, void *to) {
     module_list *list = to;
     pith__json_array(j);
@@ -288,6 +299,9 @@ static pith_status modules_keys_last(pith__modules *m, pith__arena *arena, pith_
     return PITH_OK;
 }
 
+/* Modules are read in order, and each checks that it may follow the one before
+ * (pith__module_needs). Settings of the directory come last, because some change what modules said.
+ * Source: class SentenceTransformer of sentence-transformers. */
 pith_status pith__modules_read(pith__modules *modules, const pith__modules_source *source,
                                pith__arena *arena, pith_error *err) {
     *modules = (pith__modules)PITH_MODULES_INIT;
@@ -309,7 +323,7 @@ pith_status pith__modules_read(pith__modules *modules, const pith__modules_sourc
         return pith__fail(
             err, PITH_ERR_UNSUPPORTED,
             "the network's task is fill-mask, which only a module SpladePooling makes vectors of");
-    if (r.task == PITH_TASK_GENERATE && !modules->judge.only)
+    if (r.task == PITH_TASK_GENERATE && !modules->rerank.only)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the network's task is text-generation, which only a module LogitScore "
                           "makes scores of");
@@ -337,6 +351,8 @@ static pith_status modules_append_weights(int *output, pith__graph *graph, pith_
     return pith__row_output(output, graph, both, PITH_STR("pith.weighted_rows"), err);
 }
 
+/* Modules between the network and the pooling become nodes of the graph, so that they run packed
+ * and fused like the rest of it. Their nodes compute in f32. */
 pith_status pith__modules_append(int *output, pith__graph *graph, const pith__modules *m,
                                  pith_error *err) {
     if (!m->row_step_count) return PITH_OK;
@@ -366,7 +382,8 @@ pith_status pith__modules_append(int *output, pith__graph *graph, const pith__mo
 }
 
 int32_t pith__modules_max_length(const pith__modules *modules, int32_t flag, int32_t tokenizer) {
-    int32_t length = flag > 0 ? flag : modules->max_length ? modules->max_length : tokenizer;
+    int32_t length = modules->max_length ? modules->max_length : tokenizer;
+    if (flag > 0) length = flag;
     if (modules->positions && (!length || length > modules->positions)) length = modules->positions;
     return length;
 }

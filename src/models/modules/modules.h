@@ -138,8 +138,8 @@ typedef struct pith__modules {
     pith_str dropped;     /* a token that is left out of texts; size 0: none */
     int32_t dropped_id;   /* such a token by its id; -1: none */
     pith__sparse_settings sparse;
-    pith__bag_settings bag; /* rows are weights of words, [tokens, 1] */
-    pith__judge judge;      /* of rerankers */
+    pith__bag_settings bag;     /* rows are weights of words, [tokens, 1] */
+    pith__rerank_prompt rerank; /* of rerankers */
     const pith__prompt *prompts;
     size_t prompt_count;
     pith_str default_prompt;        /* name; data is NULL if none */
@@ -166,14 +166,14 @@ typedef struct pith__modules {
     pith__row_step *row_steps; /* in the order in which they are appended to the graph */
     size_t row_step_count, row_step_capacity;
     pith__row_weights row_weights; /* make is NULL: none */
-    pith__hf_late late;            /* what modules say about late interaction; see
-                                      pith__hf_late_read */
+    pith__late_interaction late;   /* what modules say about late interaction; see
+                                      pith__late_interaction_read */
 } pith__modules;
 
 #define PITH_MODULES_INIT                                                                          \
     {                                                                                              \
         .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1, .task = -1,           \
-        .judge = PITH_JUDGE_INIT, .folder = PITH_STR("")                                           \
+        .rerank = PITH_RERANK_INIT, .folder = PITH_STR("")                                         \
     }
 
 /* The name of the task that is taken; size 0: none. Also of modules that are all zero. */

@@ -165,8 +165,8 @@ static pith_status chat_source_add_settings(chat_source *s, pith__module_reader 
     return PITH_OK;
 }
 
-pith_status pith__judge_read_chat(pith__module_reader *r) {
-    pith__judge *judge = &r->modules->judge;
+pith_status pith__rerank_chat_read(pith__module_reader *r) {
+    pith__rerank_prompt *rerank = &r->modules->rerank;
     chat_source s = { .text = { NULL, 0 } };
     pith_error fault = PITH_ERROR_INIT;
     /* or a tokenizer is opened alone */
@@ -180,21 +180,22 @@ pith_status pith__judge_read_chat(pith__module_reader *r) {
             "tokenizer_config.json has one");
     if (!s.text.data) return PITH_OK;
     PITH_TRY(chat_source_add_settings(&s, r));
-    pith_status status = chat_source_run(&judge->chat[0], &s, r, false, &fault);
+    pith_status status = chat_source_run(&rerank->chat[0], &s, r, false, &fault);
     const bool named =
         chat_source_has(s.text, "'document'") || chat_source_has(s.text, "\"document\"");
     if (status == PITH_ERR_UNSUPPORTED && r->task == PITH_TASK_CLASSIFY && !asked && !named)
         return PITH_OK;
     if (status) return pith__fail(r->err, status, "%s", fault.message);
-    status = chat_source_run(&judge->chat[1], &s, r, true, &fault);
+    status = chat_source_run(&rerank->chat[1], &s, r, true, &fault);
     if (status == PITH_ERR_UNSUPPORTED)
-        judge->chat[1] = (pith__chat_form){ NULL, 0 };
+        rerank->chat[1] = (pith__chat_form){ NULL, 0 };
     else if (status)
         return pith__fail(r->err, status, "%s", fault.message);
-    judge->form = PITH_JUDGE_CHAT;
+    rerank->form = PITH_RERANK_CHAT;
     return pith__module_decide(r, "chat template", r->modules->folder, s.file,
                                "query and document");
 }
 
-const pith__part pith__part_chat = { "chat", &(const pith__judge_part){ pith__judge_read_card,
-                                                                        pith__judge_read_chat } };
+const pith__part pith__part_chat = {
+    "chat", &(const pith__rerank_prompt_part){ pith__rerank_prompt_read, pith__rerank_chat_read }
+};

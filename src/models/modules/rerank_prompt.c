@@ -9,36 +9,35 @@
 #include "base/str.h"
 #include "models/modules/module_class.h"
 
-typedef struct judge_card {
+typedef struct rerank_card {
     const char *model_type;
-    pith__judge_form form;
+    pith__rerank_form form;
     const char *yes, *no;
-} judge_card;
+} rerank_card;
 
-static const judge_card cards[] = {
-    { "qwen2", PITH_JUDGE_MXBAI, "1", "0" },
-    { "qwen3", PITH_JUDGE_QWEN3, "yes", "no" },
+static const rerank_card cards[] = {
+    { "qwen2", PITH_RERANK_MXBAI, "1", "0" },
+    { "qwen3", PITH_RERANK_QWEN3, "yes", "no" },
 };
 
-typedef struct judge_words {
-    const judge_card *card;
+typedef struct rerank_words {
+    const rerank_card *card;
     int64_t yes, no;
-} judge_words;
+} rerank_words;
 
-static void judge_read_vocabulary(pith__json *j, judge_words *w) {
+static void rerank_read_vocabulary(pith__json *j, rerank_words *w) {
     pith_str key;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
-        int64_t *id = pith__str_is(key, w->card->yes)  ? &w->yes
-                      : pith__str_is(key, w->card->no) ? &w->no
-                                                       : NULL;
-        if (id)
-            *id = pith__json_int(j);
+        if (pith__str_is(key, w->card->yes))
+            w->yes = pith__json_int(j);
+        else if (pith__str_is(key, w->card->no))
+            w->no = pith__json_int(j);
         else
             pith__json_skip(j);
     }
 }
 
-static void judge_read_words(pith__json *j, pith__module_reader *r, void *to) {
+static void rerank_read_words(pith__json *j, pith__module_reader *r, void *to) {
     pith_str key;
     (void)r;
     for (pith__json_object(j); pith__json_next_key(j, &key);) {
@@ -48,7 +47,7 @@ static void judge_read_words(pith__json *j, pith__module_reader *r, void *to) {
         }
         for (pith__json_object(j); pith__json_next_key(j, &key);)
             if (pith__str_is(key, "vocab") && pith__json_peek(j) == PITH_JSON_OBJECT)
-                judge_read_vocabulary(j, to);
+                rerank_read_vocabulary(j, to);
             else
                 pith__json_skip(j);
     }
@@ -56,24 +55,24 @@ static void judge_read_words(pith__json *j, pith__module_reader *r, void *to) {
 
 /* A damaged tokenizer.json gives no answers here; opening the tokenizer says what is wrong with it.
  */
-pith_status pith__judge_read_card(pith__module_reader *r, pith_str model_type) {
-    pith__judge *judge = &r->modules->judge;
+pith_status pith__rerank_prompt_read(pith__module_reader *r, pith_str model_type) {
+    pith__rerank_prompt *rerank = &r->modules->rerank;
     pith__module_reader own = *r;
     pith_error fault = PITH_ERROR_INIT;
-    judge_words words = { NULL, -1, -1 };
+    rerank_words words = { NULL, -1, -1 };
     bool there;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (pith__str_is(model_type, cards[i].model_type)) words.card = &cards[i];
     if (!words.card || !r->source->files) return PITH_OK; /* a tokenizer alone judges nothing */
     own.err = &fault;
     pith_status status = pith__module_json(&there, &own, r->modules->folder, "tokenizer.json",
-                                           judge_read_words, &words);
+                                           rerank_read_words, &words);
     if (status == PITH_ERR_MEMORY) return pith__fail(r->err, status, "%s", fault.message);
     if (status || words.yes < 0 || words.no < 0 || words.yes >= INT32_MAX || words.no >= INT32_MAX)
         return PITH_OK;
-    judge->form = words.card->form;
-    judge->answers = true;
-    judge->yes = (int32_t)words.yes;
-    judge->no = (int32_t)words.no;
+    rerank->form = words.card->form;
+    rerank->answers = true;
+    rerank->yes = (int32_t)words.yes;
+    rerank->no = (int32_t)words.no;
     return PITH_OK;
 }

@@ -26,6 +26,7 @@ static size_t inner_count(const pith__graph *g) {
     return count;
 }
 
+/* The outputs of the file count as inner values too, at the place of their node. */
 pith_status pith__inner_add(pith__graph *g, pith_error *err) {
     const size_t most = inner_count(g), before = g->output_count;
     pith__value **outputs = pith__arena_array(g->arena, most, sizeof *outputs);
@@ -48,6 +49,7 @@ pith_status pith__inner_add(pith__graph *g, pith_error *err) {
     return PITH_OK;
 }
 
+/* Sequences and strings could not be compared, and no caller asks for them. */
 void pith__inner_settle(pith__graph *g) {
     pith_str *names = (pith_str *)(uintptr_t)g->output_names; /* made above */
     size_t count = 0;
@@ -95,13 +97,16 @@ static void inner_write(void *user, const char *bytes, size_t size) {
     b->size += size;
 }
 
+/* Another runtime reads the file itself, so the new outputs must be in it. A protobuf message is
+ * continued by appending to it: fields of a second GraphProto are merged into the first. Source:
+ * protobuf.dev, "Encoding", last one wins and merging. */
 pith_status pith__inner_file(pith_str *bytes, pith_model *m, pith_error *err) {
     const pith_str file = m->source_bytes;
     bool *there = pith__arena_array(&m->arena, m->graph->output_count, sizeof *there);
     if (!there) return pith__fail_memory(err, m->graph->output_count);
     for (size_t i = 0; i < m->graph->output_count; i++)
-        for (size_t k = 0; k < m->engine.file_outputs && !there[i]; k++)
-            there[i] = pith__str_eq(m->graph->output_names[i], m->engine.file_names[k]);
+        for (size_t k = 0; k < m->chosen_runtime.file_outputs && !there[i]; k++)
+            there[i] = pith__str_eq(m->graph->output_names[i], m->chosen_runtime.file_names[k]);
     const inner_outputs outputs = { m->graph, there };
     pith__wire_out counted = { NULL, NULL, 0 };
     pith__wire_put_message(&counted, INNER_MODEL_GRAPH, inner_put_graph, &outputs);

@@ -30,6 +30,8 @@ static bool name_has(pith_str name, const char *part) {
     return false;
 }
 
+/* How exact the numbers are, by the words that exporters put into names. A decoder or another part
+ * of a model is taken last of all. */
 static directory_class classify(pith_str name) {
     static const struct {
         const char *part;
@@ -117,32 +119,38 @@ static pith_status suggest(pith_model *m, const char *dir, pith_status status, p
                       copy.message, path.data);
 }
 
+/* The first file that the reader names and the directory has, together with the file that must
+ * stand beside it; NULL: there is none, or memory was out. */
+static pith_status find_named(const char **file, pith_model *m, const char *dir,
+                              const pith__reader *reader, pith_error *err) {
+    pith_str path;
+    bool there = true;
+    *file = NULL;
+    if (reader->beside)
+        PITH_TRY(pith__file_find(&there, &path, &m->arena, dir, reader->beside, err));
+    for (int i = 0; there && i < PITH_READER_FILES && reader->files[i]; i++) {
+        bool found;
+        PITH_TRY(pith__file_find(&found, &path, &m->arena, dir, reader->files[i], err));
+        if (!found) continue;
+        *file = reader->files[i];
+        break;
+    }
+    return PITH_OK;
+}
+
 /* Files of readers that this build was made without, of a rank below that of the one that was
  * found: another file may hold other numbers. */
 static pith_status check_left_out(pith_model *m, const char *dir, bool files_only, int rank,
                                   pith_error *err) {
-    static const struct {
-        const char *reader, *file, *beside;
-        int rank;
-    } files[] = {
-        { "onnx", "model.onnx", NULL, 10 },
-        { "onnx", "onnx/model.onnx", NULL, 10 },
-        { "safetensors", "model.safetensors", "config.json", 20 },
-        { "safetensors", "model.safetensors.index.json", "config.json", 20 },
-        { "safetensors", "pytorch_model.bin", "config.json", 20 },
-        { "safetensors", "pytorch_model.bin.index.json", "config.json", 20 },
-        { "safetensors", "model.gguf", "config.json", 20 },
-    };
-    for (size_t i = 0; pith__dropped_names[0] && i < sizeof files / sizeof *files; i++) {
-        pith_str path;
-        bool there, beside = true;
-        if (files[i].rank >= rank || (files_only && files[i].beside)) continue;
-        PITH_TRY(pith__file_find(&there, &path, &m->arena, dir, files[i].file, err));
-        if (there && files[i].beside)
-            PITH_TRY(pith__file_find(&beside, &path, &m->arena, dir, files[i].beside, err));
-        if (there && beside)
-            PITH_TRY(pith__piece_check_for("readers", pith__str_of(files[i].reader), files[i].file,
-                                           err));
+    static const pith__reader readers[] = { { .name = "onnx", PITH_READER_ONNX },
+                                            { .name = "safetensors", PITH_READER_SAFETENSORS } };
+    if (!pith__dropped_names[0]) return PITH_OK;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        const pith__reader *r = &readers[i];
+        const char *file;
+        if (r->rank >= rank || (files_only && r->beside)) continue;
+        PITH_TRY(find_named(&file, m, dir, r, err));
+        if (file) PITH_TRY(pith__piece_check_for("readers", pith__str_of(r->name), file, err));
     }
     return PITH_OK;
 }
@@ -239,6 +247,9 @@ static pith_status directory_check_cascades(pith_error *err) {
     return PITH_OK;
 }
 
+/* docs/cli.md states the order: the file that was asked for; what the modules build; the files that
+ * readers name; an adapter; a detector's networks; any other .onnx file. Each step notes the file
+ * it took, so that inspect can tell. */
 pith_status pith__readers_directory(pith_model *m, pith_error *err) {
     pith_str dir = m->dir, path;
     directory_class class;

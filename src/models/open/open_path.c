@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "models/hub/hub.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 #include "models/open/reader.h"
 
 static void path_close(pith_model *m) { pith__files_close(&m->files); }

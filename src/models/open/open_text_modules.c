@@ -9,11 +9,11 @@
 #include "base/piece_listener.h"
 #include "base/str.h"
 #include "engine/ragged/ragged.h"
-#include "models/heads/word_request.h"
+#include "models/heads/word_weights_request.h"
 #include "models/modules/answer_logit.h"
 #include "models/modules/attention_row.h"
-#include "models/open/open.h"
-#include "models/open/open_tokenizer.h"
+#include "models/open/open_model.h"
+#include "models/open/tokenizer_only.h"
 #include "pith/encode.h"
 #include "text/sources/key_report.h"
 
@@ -63,9 +63,9 @@ static pith_status text_modules_note_markers(pith_model *m, pith_error *err) {
  * PyLate 1.6, models/colbert.py; sentence-transformers 6.2, base/modules/transformer.py
  * (_validate_query_expansion_token). */
 static pith_status text_modules_find_filler(pith_model *m, const char *dir, pith_error *err) {
-    pith__hf_late_fillers named;
+    pith__late_fillers named;
     if (!m->late.expands) return PITH_OK;
-    PITH_TRY(pith__hf_late_fillers_read(&named, dir, &m->account.allocator, &m->arena, err));
+    PITH_TRY(pith__late_fillers_read(&named, dir, &m->account.allocator, &m->arena, err));
     m->late.in_front = named.in_front;
     if (m->late.filler.size) return PITH_OK;
     m->late.filler = named.mask;
@@ -88,18 +88,19 @@ static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     pith_str dir = m->dir;
     if (m->modules.folder.size)
         PITH_TRY(pith__path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
-    PITH_TRY(pith__tokenizer_load_as(&m->tokenizer, dir.data, pith__lone_tokenizer_how(&m->modules),
+    PITH_TRY(pith__tokenizer_load_as(&m->tokenizer, dir.data, pith__tokenizer_only_how(&m->modules),
                                      &m->options, &m->arena, err));
-    const pith__hf_labels_source labels = { dir, m->dir, m->modules.judge.answers, m->options.log };
+    const pith__hf_labels_source labels = { dir, m->dir, m->modules.rerank.answers,
+                                            m->options.log };
     PITH_TRY(pith__hf_labels_read(&m->labels, &labels, &m->account.allocator, &m->arena, err));
-    PITH_TRY(pith__hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator,
-                                &m->arena, err));
+    PITH_TRY(pith__late_interaction_read(&m->late, &m->modules.late, m->dir.data,
+                                         &m->account.allocator, &m->arena, err));
     PITH_TRY(text_modules_find_filler(m, dir.data, err));
     PITH_TRY(text_modules_note_markers(m, err));
-    pith__hybrid_kind kind = pith__graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0
-                                 ? PITH_HYBRID_BM42
-                                 : PITH_HYBRID_NONE;
-    PITH_TRY(pith__hybrid_read(&m->hybrid, kind, m->dir.data, &m->files, &m->arena, err));
+    pith__word_model_kind kind = pith__graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0
+                                     ? PITH_WORD_MODEL_BM42
+                                     : PITH_WORD_MODEL_NONE;
+    PITH_TRY(pith__word_model_read(&m->word_model, kind, m->dir.data, &m->files, &m->arena, err));
     return text_modules_make_ragged(m, err);
 }
 
@@ -134,7 +135,8 @@ static pith_status text_modules_note(pith_model *m, pith_error *err) {
                   length = pith__encoder_max_length(m->text.encoder, 0);
     const bool cut =
         s->positions && length == s->positions && length != s->max_length && length != tokens;
-    const char *file_name = cut ? "config.json" : tokens ? "tokenizer_config.json" : "";
+    const char *file_name = tokens ? "tokenizer_config.json" : "";
+    if (cut) file_name = "config.json";
     const char *slash = s->folder.size && file_name[0] ? "/" : "";
     pith_str from = s->max_length_file;
     if (!s->max_length || cut)
@@ -161,7 +163,7 @@ static pith_status text_modules_output(int *output, const pith_model *m, pith__g
     *output = pith__head_output(dense, graph);
     int attention, answer, logits;
     PITH_TRY(pith__attention_row_append(&attention, graph, PITH_BM42_OUTPUT, err));
-    PITH_TRY(pith__answer_logit_append(&answer, &logits, graph, &m->modules.judge, err));
+    PITH_TRY(pith__answer_logit_append(&answer, &logits, graph, &m->modules.rerank, err));
     if (*output < 0) *output = attention;
     if (*output == logits)
         *output = answer; /* logits of a vocabulary are no vectors; both may be
@@ -215,7 +217,7 @@ static pith_status text_modules_rows(pith_model *m, pith_error *err) {
     int output = -1;
     pith_status status = text_modules_args(m, &fault);
     if (!status) status = text_modules_output(&output, m, m->graph, &fault);
-    if (m->graph->output_count != m->engine.file_outputs) {
+    if (m->graph->output_count != m->chosen_runtime.file_outputs) {
         pith__part_used("text_modules");
         pith__texts_note_use();
     }

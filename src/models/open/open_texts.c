@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/piece_listener.h"
 #include "base/str.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 #include "models/pictures/picture_view.h"
 #include "models/save/save_model.h"
 #include "models/save/save_words.h"
@@ -44,12 +44,13 @@ static pith_status texts_open(pith_model *m, pith_error *err) {
     return m->text_modules->note(m, err);
 }
 
-static pith_status texts_load(pith_model *m, const pith__weights_in *weights, pith_error *err) {
+static pith_status texts_load(pith_model *m, const pith__constant_spans_in *weights,
+                              pith_error *err) {
     const pith_str *sections = m->compiled.sections;
     if (sections[PITH_SECTION_TEXT].data)
         PITH_TRY(pith__model_load_graph(&m->text.ragged, m, PITH_SECTION_TEXT, weights, err));
-    return pith__saved_read_words(&m->hybrid, sections[PITH_SECTION_WORDS], weights, &m->arena,
-                                  err);
+    return pith__save_words_read(&m->word_model, sections[PITH_SECTION_WORDS], weights, &m->arena,
+                                 err);
 }
 
 static void texts_close(pith_model *m) {

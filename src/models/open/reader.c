@@ -8,6 +8,8 @@
 #include "base/left_out_pieces.h"
 #include "base/piece_listener.h"
 #include "base/str.h"
+#include "formats/compiled/compiled.h"
+#include "formats/weights/gguf/gguf_header.h"
 
 const pith__reader *pith__reader_after(int rank) {
     const pith__reader *next = NULL;
@@ -18,13 +20,14 @@ const pith__reader *pith__reader_after(int rank) {
     return next;
 }
 
-/* The ONNX reader takes what no other one does, so files of other formats are told by their first
- * bytes. */
+/* The ONNX reader takes what no other one does, so a build that was made without the reader of
+ * another format would take such a file for a broken model. The first bytes tell. */
 static pith_status reader_check_left_out(pith_str bytes, pith_error *err) {
     static const struct {
         const char *reader;
         pith_str begins;
-    } formats[] = { { "compiled", { "\x89PITH\r\n\x1a", 8 } }, { "gguf", { "GGUF", 4 } } };
+    } formats[] = { { "compiled", { PITH_COMPILED_MAGIC, sizeof PITH_COMPILED_MAGIC - 1 } },
+                    { "gguf", { PITH_GGUF_MAGIC, sizeof PITH_GGUF_MAGIC - 1 } } };
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         const pith_str begins = formats[i].begins;
         if (bytes.size >= begins.size && !memcmp(bytes.data, begins.data, begins.size))
@@ -33,6 +36,8 @@ static pith_status reader_check_left_out(pith_str bytes, pith_error *err) {
     return PITH_OK;
 }
 
+/* Readers in the order of their rank; the ONNX reader takes everything, so it must be asked after
+ * the others. */
 static pith_status reader_for(const pith__reader **reader, pith_str bytes, pith_error *err) {
     PITH_TRY(reader_check_left_out(bytes, err));
     for (const pith__reader *r = pith__reader_after(INT_MIN); r; r = pith__reader_after(r->rank)) {
@@ -70,6 +75,8 @@ static void reader_find_directory(pith_model *m, pith_str folder) {
         m->dir = above;
 }
 
+/* A file beside a tokenizer.json belongs to that directory, so that its settings count as if the
+ * directory had been opened. */
 pith_status pith__readers_file(pith_model *m, pith_str path, pith_error *err) {
     const pith__reader *reader;
     pith_str bytes, folder = pith__path_parent(&m->arena, path);

@@ -22,12 +22,13 @@ typedef struct pith__reader_stages {
     /* The same for a graph that the reader made again. */
     pith_status (*again)(pith__graph *graph, const pith_model *model,
                          const pith_allocator *allocator, pith_error *err);
-    const struct pith__fed_functions *fed; /* plans for sessions that contradict the model's; NULL:
+    const struct pith__second_plan_functions
+        *second_plan; /* plans for sessions that contradict the model's; NULL:
                                               there are none */
 } pith__reader_stages;
 
 /* For formats that hold a graph as it was written. */
-extern const pith__reader_stages pith__stages_written;
+extern const pith__reader_stages pith__open_graph_stages;
 
 typedef struct pith__reader {
     const char *name;                     /* "onnx" */
@@ -37,7 +38,7 @@ typedef struct pith__reader {
                                              ends the list */
     const char *beside;                   /* another file that the directory must have; NULL:
                                              none */
-    const pith__reader_stages *stages;    /* &pith__stages_written, unless passes have run before
+    const pith__reader_stages *stages;    /* &pith__open_graph_stages, unless passes have run before
                                              the file was made */
     bool complete;                        /* the file holds the tokenizer, so none is looked for
                                              next to it */
@@ -52,6 +53,16 @@ typedef struct pith__reader {
     pith_status (*again)(pith__graph **graph, const pith_model *model, const pith__source *source,
                          pith__files *files, pith__arena *arena, pith_error *err);
 } pith__reader;
+
+/* What the readers of directories look for, and their ranks. These lines are apart from the
+ * readers, so that a build without one of them still sees that it passes over a file
+ * (model_directory.c). */
+#define PITH_READER_ONNX .rank = 10, .files = { "model.onnx", "onnx/model.onnx" }
+#define PITH_READER_SAFETENSORS                                                                    \
+    .rank = 20,                                                                                    \
+    .files = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",           \
+               "pytorch_model.bin.index.json", "model.gguf" },                                     \
+    .beside = "config.json"
 
 /* Made from select/readers.def by select/tables.c. */
 extern const pith__reader *const pith__reader_table[];

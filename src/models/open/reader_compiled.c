@@ -1,6 +1,6 @@
 /* reader_compiled.c - compiled .pith files, recognised by their first bytes. */
 #include "base/error.h"
-#include "models/open/model_runtime.h"
+#include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
 #include "models/save/save_model.h"
 
@@ -19,7 +19,7 @@ static pith_status reader_compiled_finish(pith_model *m, pith_error *err) {
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "a compiled model keeps the input shapes it was compiled with; give them "
                           "when you compile it");
-    return pith__engine_choose(m, PITH_OK, &none, err);
+    return pith__chosen_runtime_choose(m, PITH_OK, &none, err);
 }
 
 static const pith__reader_stages reader_compiled_stages = { .finish = reader_compiled_finish };

@@ -17,7 +17,7 @@ static pith_status reader_gguf_read(pith_model *m, const pith__source *source, p
 
 const pith__reader pith__reader_gguf = { .name = "gguf",
                                          .rank = 2,
-                                         .stages = &pith__stages_written,
+                                         .stages = &pith__open_graph_stages,
                                          .complete = true,
                                          .takes = pith__gguf_is,
                                          .read = reader_gguf_read };

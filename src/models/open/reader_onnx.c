@@ -1,5 +1,5 @@
 /* reader_onnx.c - ONNX files, and directories that hold one. */
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "models/open/reader.h"
 
 /* A protobuf has no magic number: whatever no other reader knows is taken for one, and the parser
@@ -20,9 +20,8 @@ static pith_status reader_onnx_read(pith_model *m, const pith__source *source, p
 }
 
 const pith__reader pith__reader_onnx = { .name = "onnx",
-                                         .rank = 10,
-                                         .stages = &pith__stages_written,
-                                         .files = { "model.onnx", "onnx/model.onnx" },
+                                         PITH_READER_ONNX,
+                                         .stages = &pith__open_graph_stages,
                                          .takes = reader_onnx_takes,
                                          .read = reader_onnx_read,
                                          .again = reader_onnx_again };

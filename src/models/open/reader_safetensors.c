@@ -1,7 +1,7 @@
 /* reader_safetensors.c - directories without an ONNX file: config.json with weights in safetensors,
  * files of torch.save or GGUF, and models that are tables of vectors. */
 #include "base/error.h"
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 #include "models/open/reader.h"
 
 /* What became of the keys of config.json. */
@@ -30,7 +30,7 @@ static pith_status reader_safetensors_read(pith_model *m, const pith__source *so
         pith__hf_report report;
         const pith__modules *modules = &m->modules;
         PITH_TRY(pith__hf_build_from(&m->graph, &report, source->folder, m->weights_file,
-                                     &m->modules.judge, pith__modules_task(modules),
+                                     &m->modules.rerank, pith__modules_task(modules),
                                      modules->config_args, &m->files, &m->arena, m->options.log,
                                      err));
         m->modules.config_args = PITH_STR("");
@@ -45,12 +45,7 @@ static pith_status reader_safetensors_read(pith_model *m, const pith__source *so
     return input->build(m->graph, input->module, err);
 }
 
-const pith__reader pith__reader_safetensors = {
-    .name = "safetensors",
-    .rank = 20,
-    .stages = &pith__stages_written,
-    .files = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-               "pytorch_model.bin.index.json", "model.gguf" },
-    .beside = "config.json",
-    .read = reader_safetensors_read
-};
+const pith__reader pith__reader_safetensors = { .name = "safetensors",
+                                                PITH_READER_SAFETENSORS,
+                                                .stages = &pith__open_graph_stages,
+                                                .read = reader_safetensors_read };

@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "models/open/model_runtime.h"
+#include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
 
-struct pith__fed {
+struct pith__second_plan {
     const pith_model *model;
     pith__account account; /* in the model's: whether memory was refused while this was made */
     pith__arena arena;
@@ -71,15 +71,16 @@ static bool forget_size(pith__named_sizes *s, int32_t symbol, size_t input, int 
     return true;
 }
 
-static bool fed_apart(const pith_model *m, const pith_tensor *inputs, pith__named_sizes *sizes) {
+static bool second_plan_apart(const pith_model *m, const pith_tensor *inputs,
+                              pith__named_sizes *sizes) {
     if (!m->reader->again || m->options.flags & PITH_OPEN_STRICT_SHAPES) return false;
     bool agree = each_named_axis(m, inputs, sizes, compare_size);
     each_named_axis(m, inputs, sizes, forget_size);
     return !agree;
 }
 
-static const char *fed_sizes_text(const pith__named_sizes *n, const pith_model *m, char *buffer,
-                                  size_t size) {
+static const char *second_plan_sizes_text(const pith__named_sizes *n, const pith_model *m,
+                                          char *buffer, size_t size) {
     const pith__named_size *other = &n->items[n->symbol];
     pith_str name = pith__dims_symbol_name(m->graph->dims, n->symbol);
     snprintf(buffer, size,
@@ -89,10 +90,10 @@ static const char *fed_sizes_text(const pith__named_sizes *n, const pith_model *
     return buffer;
 }
 
-static bool fed_has(const pith__fed *fed, const bool *open, bool apart) {
-    if (apart && !fed->apart) return false;
-    for (size_t i = 0; i < fed->model->graph->input_count; i++)
-        if (open[i] && !fed->open[i]) return false;
+static bool second_plan_has(const pith__second_plan *second, const bool *open, bool apart) {
+    if (apart && !second->apart) return false;
+    for (size_t i = 0; i < second->model->graph->input_count; i++)
+        if (open[i] && !second->open[i]) return false;
     return true;
 }
 
@@ -107,67 +108,69 @@ static void keep_fixed(pith__graph *graph, const pith__graph *from) {
 
 /* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external
  * data is mapped already, so the list of the model's files is only looked at. */
-static pith_status fed_make_graph(pith__graph **graph, pith__fed *fed, pith_error *err) {
-    const pith_model *m = fed->model;
+static pith_status second_plan_make_graph(pith__graph **graph, pith__second_plan *second,
+                                          pith_error *err) {
+    const pith_model *m = second->model;
     pith__files files = m->files;
     pith__source source = { m->source_bytes, m->source_folder, m->path.data };
-    PITH_TRY(m->reader->again(graph, m, &source, &files, &fed->arena, err));
+    PITH_TRY(m->reader->again(graph, m, &source, &files, &second->arena, err));
     for (size_t i = 0; i < (*graph)->input_count; i++)
-        if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;
-    (*graph)->apart = fed->apart;
+        if (second->open[i]) (*graph)->inputs[i]->type.data = NULL;
+    (*graph)->apart = second->apart;
     keep_fixed(*graph, m->graph);
-    return m->reader->stages->again(*graph, m, &fed->account.allocator, err);
+    return m->reader->stages->again(*graph, m, &second->account.allocator, err);
 }
 
-static pith_status fed_make(pith__fed *fed, const bool *open, bool apart,
-                            pith__executor_options options, pith_error *err) {
-    const pith_model *m = fed->model;
+static pith_status second_plan_make(pith__second_plan *second, const bool *open, bool apart,
+                                    pith__executor_options options, pith_error *err) {
+    const pith_model *m = second->model;
     pith__graph *graph;
     size_t count = m->graph->input_count;
-    fed->open = pith__arena_alloc(&fed->arena, count * sizeof *open);
-    if (!fed->open) return pith__fail_memory(err, count * sizeof *open);
-    memcpy(fed->open, open, count * sizeof *open);
-    fed->apart = apart;
-    PITH_TRY(fed_make_graph(&graph, fed, err));
-    PITH_TRY(pith__model_open_program(&fed->program, m, graph, &fed->arena, err));
-    options.allocator = &fed->account.allocator;
-    return pith__runner_create(&fed->runner, &fed->program, &options, err);
+    second->open = pith__arena_alloc(&second->arena, count * sizeof *open);
+    if (!second->open) return pith__fail_memory(err, count * sizeof *open);
+    memcpy(second->open, open, count * sizeof *open);
+    second->apart = apart;
+    PITH_TRY(second_plan_make_graph(&graph, second, err));
+    PITH_TRY(pith__model_open_program(&second->program, m, graph, &second->arena, err));
+    options.allocator = &second->account.allocator;
+    return pith__runner_create(&second->runner, &second->program, &options, err);
 }
 
-static void fed_destroy(pith__fed *fed) {
-    if (!fed) return;
-    pith__runner_destroy(&fed->runner);
-    pith__program_close(&fed->program);
-    pith__arena_free(&fed->arena);
-    pith__memory_free(fed->model->options.allocator, fed);
+static void second_plan_destroy(pith__second_plan *second) {
+    if (!second) return;
+    pith__runner_destroy(&second->runner);
+    pith__program_close(&second->program);
+    pith__arena_free(&second->arena);
+    pith__memory_free(second->model->options.allocator, second);
 }
 
-static pith_status fed_create(pith__fed **fed, const pith_model *m, const bool *open, bool apart,
-                              const pith__executor_options *options, pith_error *err) {
-    pith__fed *f = pith__memory_alloc(m->options.allocator, sizeof *f, 64);
+static pith_status second_plan_create(pith__second_plan **second, const pith_model *m,
+                                      const bool *open, bool apart,
+                                      const pith__executor_options *options, pith_error *err) {
+    pith__second_plan *f = pith__memory_alloc(m->options.allocator, sizeof *f, 64);
     if (!f) return pith__fail_memory(err, sizeof *f);
-    *f = (pith__fed){ .model = m };
+    *f = (pith__second_plan){ .model = m };
     pith__account_init(&f->account, m->options.allocator, 0, 0);
     pith__arena_init(&f->arena, &f->account.allocator);
     pith_status status =
-        pith__account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
+        pith__account_settle(&f->account, second_plan_make(f, open, apart, *options, err), err);
     if (status)
-        fed_destroy(f);
+        second_plan_destroy(f);
     else
-        *fed = f;
+        *second = f;
     return status;
 }
 
-static pith__runner fed_ready(const pith__fed *fed, pith_tensor *inputs) {
-    for (size_t i = 0; i < fed->model->graph->input_count; i++)
-        if (fed->open[i] && inputs[i].dtype == PITH_UNDEFINED)
-            inputs[i] = *default_of(fed->model, i);
-    return fed->runner;
+static pith__runner second_plan_ready(const pith__second_plan *second, pith_tensor *inputs) {
+    for (size_t i = 0; i < second->model->graph->input_count; i++)
+        if (second->open[i] && inputs[i].dtype == PITH_UNDEFINED)
+            inputs[i] = *default_of(second->model, i);
+    return second->runner;
 }
 
-const pith__fed_functions pith__fed_planned = { .create = fed_create,
-                                                .destroy = fed_destroy,
-                                                .ready = fed_ready,
-                                                .apart = fed_apart,
-                                                .sizes_text = fed_sizes_text,
-                                                .has = fed_has };
+const pith__second_plan_functions pith__second_plan_calls = { .create = second_plan_create,
+                                                              .destroy = second_plan_destroy,
+                                                              .ready = second_plan_ready,
+                                                              .apart = second_plan_apart,
+                                                              .sizes_text = second_plan_sizes_text,
+                                                              .has = second_plan_has };

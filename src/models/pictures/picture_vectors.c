@@ -19,7 +19,7 @@
 #include "base/piece_listener.h"
 #include "engine/exec/profile.h"
 #include "images/processor.h"
-#include "models/heads/dense.h"
+#include "models/heads/dense_request.h"
 #include "models/pictures/picture_view.h"
 
 enum { PICTURE_THREADS_MOST = 512 };
@@ -118,6 +118,7 @@ static pith_status picture_borrow(picture_call *c, picture_worker *w, pith_error
     return pith__runner_create(&w->runner, c->view->program, &c->executor, err);
 }
 
+/* A picture from its pixels to its vector. Each runs alone, as a batch of one. */
 static pith_status picture_embed(picture_call *c, picture_worker *w, size_t index,
                                  pith_error *err) {
     const size_t outputs = c->view->program->graph->output_count;
@@ -156,6 +157,8 @@ static bool picture_pass_over(const picture_call *c, size_t index, const pith_er
     return true;
 }
 
+/* A picture that fails may be passed over, if the caller gave room for failures; else the first one
+ * that fails ends the call. */
 static void picture_part(void *context, size_t part, int index) {
     picture_call *c = context;
     picture_worker *w = &c->workers[index];
@@ -174,6 +177,7 @@ static void picture_part(void *context, size_t part, int index) {
 
 /* ---- the call ---- */
 
+/* Options, the view, and the processor: the caller's, or that of the model's directory. */
 static pith_status picture_begin(picture_call *c, pith_embed_images_options *o, const pith_model *m,
                                  const pith_embed_images_options *given, pith_error *err) {
     *o = (pith_embed_images_options)PITH_EMBED_IMAGES_OPTIONS_INIT;
@@ -198,23 +202,25 @@ static int picture_pooling(const picture_call *c) {
     return c->view->facts.pooled ? PITH_POOLING_MODEL : PITH_POOLING_CLS;
 }
 
-static pith__dense picture_request(const picture_call *c, float *vectors) {
+static pith__dense_request picture_request(const picture_call *c, float *vectors) {
     const pith_embed_images_options *o = c->options;
-    return (pith__dense){
+    return (pith__dense_request){
         .pooling = picture_pooling(c), .normalize = o->normalize, .dim = o->dim, .vectors = vectors
     };
 }
 
+/* 0 if the options do not fit the model; embedding says why. */
 pith_status pith__model_picture_dim(size_t *dim, const pith_model *m,
                                     const pith_embed_images_options *options, pith_error *err) {
     pith_embed_images_options o;
     picture_call c;
     PITH_TRY(picture_begin(&c, &o, m, options, err));
-    pith__dense dense = picture_request(&c, NULL);
+    pith__dense_request dense = picture_request(&c, NULL);
     *dim = pith__dense_dim(&c.view->facts, &dense);
     return PITH_OK;
 }
 
+/* With fewer pictures than threads, threads share the work within a picture. */
 static void picture_run(picture_call *c, size_t count, int threads) {
     if (count >= (size_t)threads) {
         c->inner_threads = 1;
@@ -225,6 +231,7 @@ static void picture_run(picture_call *c, size_t count, int threads) {
     for (size_t i = 0; i < count; i++) picture_part(c, i, 0);
 }
 
+/* The failure of the first picture counts, whichever thread met it. Runners go back in any case. */
 static pith_status picture_finish(picture_call *c, int threads, pith_error *err) {
     const picture_worker *first = NULL;
     for (int i = 0; i < threads; i++) {
@@ -248,12 +255,14 @@ static pith_status picture_no_processor(const pith_error *why, pith_error *err) 
                 : "correct the file, or give a processor");
 }
 
+/* Options are checked by the head before the processor is missed, so that their faults are told
+ * first. */
 static pith_status picture_all(float *vectors, picture_call *c, size_t count, pith__arena *arena,
                                pith_error *err) {
     const pith_embed_images_options *o = c->options;
     int threads = o->threads ? o->threads : pith__cpu_get()->threads;
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
-    pith__dense dense = picture_request(c, vectors);
+    pith__dense_request dense = picture_request(c, vectors);
     pith__piece_used(c->head);
     PITH_TRY(c->head->open(&c->state, &c->view->facts, &dense, arena, err));
     c->vectors = vectors;
@@ -271,6 +280,7 @@ static pith_status picture_all(float *vectors, picture_call *c, size_t count, pi
     return picture_finish(c, threads, err);
 }
 
+/* The arena holds what the head needs and the array of workers. */
 pith_status pith__model_embed_pictures(float *vectors, const pith_model *m,
                                        const pith_image *images, size_t count,
                                        const pith_embed_images_options *options, pith_error *err) {

@@ -6,7 +6,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "images/processor.h"
-#include "models/open/model_runtime.h"
+#include "models/open/chosen_runtime.h"
 #include "models/save/save_pictures.h"
 
 /* Names of outputs that stand for a picture, the best first; the last is read as rows of patches.
@@ -97,6 +97,8 @@ static pith_status picture_choose(pith__picture_view *v, const pith_model *m, bo
 
 /* ---- making ---- */
 
+/* A model without a processor can still embed pictures, with one that the caller gives; so its
+ * absence is kept as a reason. */
 static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool rows,
                                 pith_error *err) {
     const pith_open_options *o = &m->options;
@@ -106,9 +108,9 @@ static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool
                                      (uint64_t)o->session_idle_ms * 1000000,
                                      (pith__counters *)&m->account.counters, &v->arena, err));
     if (m->compiled.writer)
-        return pith__saved_read_pictures(&v->processor, &v->no_processor,
-                                         m->compiled.sections[PITH_SECTION_PICTURES], o->allocator,
-                                         err);
+        return pith__save_pictures_read(&v->processor, &v->no_processor,
+                                        m->compiled.sections[PITH_SECTION_PICTURES], o->allocator,
+                                        err);
     if (!m->dir.data) {
         pith__fail(&v->no_processor, PITH_ERR_NOT_FOUND,
                    "the model was not opened from a directory");
@@ -132,6 +134,7 @@ void pith__picture_view_free(pith__picture_view *v, const pith_allocator *alloca
     pith__memory_free(allocator, v);
 }
 
+/* Made in memory of its own, so that a failure leaves nothing behind. */
 static pith_status picture_create(pith__picture_view **view, const pith_model *m, bool rows,
                                   pith_error *err) {
     const pith_allocator *allocator = m->options.allocator;
@@ -151,6 +154,8 @@ static void picture_close(pith_model *m) {
     for (int i = 0; i < 2; i++) pith__picture_view_free(m->pictures[i], m->options.allocator);
 }
 
+/* Made when pictures are first embedded, one view for vectors that the model pools and one for rows
+ * that are pooled here. */
 pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model,
                                    bool rows, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;

@@ -35,10 +35,11 @@ static const void *calibrate_source_of(const pith__step *step) {
 static size_t calibrate_find(void *user, const pith__step *step) {
     const calibration *c = user;
     const pith__linear *linear = calibrate_linear_of(step);
-    for (size_t i = 0; linear && i < c->count; i++)
-        if (c->products[i].source == calibrate_source_of(step) &&
-            c->products[i].linear->k == linear->k)
-            return i;
+    if (linear)
+        for (size_t i = 0; i < c->count; i++)
+            if (c->products[i].source == calibrate_source_of(step) &&
+                c->products[i].linear->k == linear->k)
+                return i;
     return SIZE_MAX;
 }
 
@@ -92,17 +93,17 @@ pith_status pith__calibrate(const pith__calibrate_parts *parts,
     pith__arena arena;
     pith__arena_init(&arena, parts->allocator);
     pith_status status = calibrate_find_products(&c, &arena, err);
-    const pith__grams grams = { .encoder = parts->encoder,
-                                .tokenizer = parts->tokenizer,
-                                .allocator = parts->allocator,
-                                .options = options,
-                                .isa = parts->plans[0]->isa,
-                                .k = c.k,
-                                .count = c.count,
-                                .user = &c,
-                                .find = calibrate_find,
-                                .round = calibrate_round };
-    if (!status) status = pith__grams_run(&grams, err);
+    const pith__gram_matrices grams = { .encoder = parts->encoder,
+                                        .tokenizer = parts->tokenizer,
+                                        .allocator = parts->allocator,
+                                        .options = options,
+                                        .isa = parts->plans[0]->isa,
+                                        .k = c.k,
+                                        .count = c.count,
+                                        .user = &c,
+                                        .find = calibrate_find,
+                                        .round = calibrate_round };
+    if (!status) status = pith__gram_matrices_run(&grams, err);
     pith__arena_free(&arena);
     return status;
 }

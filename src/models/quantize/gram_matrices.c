@@ -44,7 +44,7 @@ typedef struct product {
 } product;
 
 typedef struct gram_run {
-    const pith__grams *job;
+    const pith__gram_matrices *job;
     product *products;
     pith__gemm_f32_fn *gemm;
     pith__gemm_pack_f32_fn *pack;
@@ -57,7 +57,7 @@ typedef struct gram_run {
     pith_status status; /* of what is met while texts run */
 } gram_run;
 
-static pith_status grams_out_of_memory(const gram_run *c, size_t bytes) {
+static pith_status gram_out_of_memory(const gram_run *c, size_t bytes) {
     return pith__fail_memory(c->err, bytes);
 }
 
@@ -72,7 +72,7 @@ typedef struct adding {
     float *gram;
 } adding;
 
-static void grams_transpose(void *context, size_t part, int worker) {
+static void gram_transpose(void *context, size_t part, int worker) {
     const adding *r = context;
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
     (void)worker;
@@ -82,7 +82,7 @@ static void grams_transpose(void *context, size_t part, int worker) {
 }
 
 /* The rows of the upper triangle that columns [n0, n1) have. */
-static void grams_add_columns(void *context, size_t part, int worker) {
+static void gram_add_columns(void *context, size_t part, int worker) {
     const adding *r = context;
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
     const int64_t stride = pith__factor_stride(r->k);
@@ -100,7 +100,9 @@ static void grams_add_columns(void *context, size_t part, int worker) {
         r->c->add(r->gram + at, r->gram + at, r->sum + at, n1 - n0, 1, 1);
 }
 
-static pith_status grams_add_block(gram_run *c, const product *p, const block *b) {
+/* x^T x as a matmul of x turned round by x, of which only the upper triangle is computed. Threads
+ * take columns, so each number is summed by one thread, in the order of the rows. */
+static pith_status gram_add_block(gram_run *c, const product *p, const block *b) {
     const int64_t k = p->k;
     adding r = { .c = c, .x = b->x, .m = b->m, .k = k, .gram = p->gram };
     const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS),
@@ -109,19 +111,21 @@ static pith_status grams_add_block(gram_run *c, const product *p, const block *b
     const size_t bytes = (rows + packed + (size_t)(k * pith__factor_stride(k))) * sizeof(float);
     pith__arena_reset(&c->scratch);
     r.transposed = pith__arena_alloc64(&c->scratch, bytes); /* at once: what a reset keeps */
-    if (!r.transposed) return grams_out_of_memory(c, bytes);
+    if (!r.transposed) return gram_out_of_memory(c, bytes);
     r.packed = r.transposed + rows;
     r.sum = r.packed + packed;
     const int threads = pith__cpu_get()->threads;
-    pith__threads_run(grams_transpose, &r, parts, threads);
-    pith__threads_run(grams_add_columns, &r, parts, threads);
+    pith__threads_run(gram_transpose, &r, parts, threads);
+    pith__threads_run(gram_add_columns, &r, parts, threads);
     return PITH_OK;
 }
 
-static pith_status grams_add_blocks(gram_run *c) {
+/* Rows are added when some texts have run and no step runs any more: the sums may use all threads
+ * then. */
+static pith_status gram_add_blocks(gram_run *c) {
     for (size_t i = 0; i < c->job->count; i++) {
         product *p = &c->products[i];
-        for (const block *b = p->first; b; b = b->next) PITH_TRY(grams_add_block(c, p, b));
+        for (const block *b = p->first; b; b = b->next) PITH_TRY(gram_add_block(c, p, b));
         p->first = NULL;
     }
     pith__arena_reset(&c->blocks);
@@ -129,7 +133,7 @@ static pith_status grams_add_blocks(gram_run *c) {
 }
 
 /* Keeps the rows that a matmul of the group got. */
-static void grams_listen(void *context, const pith__trace_event *event) {
+static void gram_listen(void *context, const pith__trace_event *event) {
     gram_run *c = context;
     const size_t at = event->step ? c->job->find(c->job->user, event->step) : SIZE_MAX;
     product *p = at < c->job->count ? &c->products[at] : NULL;
@@ -138,7 +142,7 @@ static void grams_listen(void *context, const pith__trace_event *event) {
     block *b = pith__arena_array(&c->blocks, 1, sizeof *b);
     float *copy = pith__arena_alloc64(&c->blocks, x->bytes);
     if (!b || !copy) {
-        c->status = grams_out_of_memory(c, x->bytes);
+        c->status = gram_out_of_memory(c, x->bytes);
         return;
     }
     memcpy(copy, x->data, x->bytes);
@@ -148,17 +152,18 @@ static void grams_listen(void *context, const pith__trace_event *event) {
     p->last = &b->next;
 }
 
-static pith_status grams_after(void *user) {
+static pith_status gram_after(void *user) {
     gram_run *c = user;
     PITH_TRY(c->status);
-    return grams_add_blocks(c);
+    return gram_add_blocks(c);
 }
 
-static pith_status grams_run_texts(gram_run *c) {
+/* The same texts for every group of matmuls. */
+static pith_status gram_run_texts(gram_run *c) {
     const pith__text_runs runs = { .encoder = c->job->encoder,
                                    .options = &c->options,
                                    .user = c,
-                                   .after = grams_after,
+                                   .after = gram_after,
                                    .done = &c->done,
                                    .total = c->total,
                                    .err = c->err };
@@ -172,7 +177,7 @@ typedef struct diagonal {
     int32_t at;
 } diagonal;
 
-static int grams_by_value(const void *x, const void *y) {
+static int gram_by_value(const void *x, const void *y) {
     const diagonal *a = x, *b = y;
     if (a->value != b->value) return a->value < b->value ? -1 : 1;
     return a->at < b->at ? -1 : 1;
@@ -180,14 +185,14 @@ static int grams_by_value(const void *x, const void *y) {
 
 /* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that
  * it is rounded first and all others make that good. u NULL: the matmul got no row. */
-static pith_status grams_make_factor(pith__factor *factor, gram_run *c, const product *p) {
+static pith_status gram_make_factor(pith__factor *factor, gram_run *c, const product *p) {
     const int64_t k = p->k, stride = pith__factor_stride(k);
     const size_t floats = (size_t)(k * stride);
     float mean = 0.0f, *u = pith__arena_alloc64(&c->scratch, floats * sizeof *u);
     float *column = pith__arena_array(&c->scratch, (size_t)k, sizeof *column);
     int32_t *order = pith__arena_array(&c->scratch, (size_t)k, sizeof *order);
     diagonal *sorted = pith__arena_array(&c->scratch, (size_t)k, sizeof *sorted);
-    if (!u || !column || !order || !sorted) return grams_out_of_memory(c, floats * sizeof *u);
+    if (!u || !column || !order || !sorted) return gram_out_of_memory(c, floats * sizeof *u);
     for (int64_t i = 0; i < k; i++) {
         sorted[i] = (diagonal){ p->gram[i * stride + i], (int32_t)i };
         mean += sorted[i].value / (float)k;
@@ -197,7 +202,7 @@ static pith_status grams_make_factor(pith__factor *factor, gram_run *c, const pr
         return pith__fail(
             c->err, PITH_ERR_RUN,
             "calibration: the texts give activations that are not finite; use other texts");
-    qsort(sorted, (size_t)k, sizeof *sorted, grams_by_value);
+    qsort(sorted, (size_t)k, sizeof *sorted, gram_by_value);
     memset(u, 0, floats * sizeof *u);
     for (int64_t s = 0; s < k; s++) {
         order[s] = sorted[s].at;
@@ -214,58 +219,61 @@ static pith_status grams_make_factor(pith__factor *factor, gram_run *c, const pr
                             "other texts");
 }
 
-static pith_status grams_round_weights(gram_run *c, size_t at) {
+static pith_status gram_round_weights(gram_run *c, size_t at) {
     pith__factor factor;
     pith__arena_reset(&c->scratch);
-    PITH_TRY(grams_make_factor(&factor, c, &c->products[at]));
+    PITH_TRY(gram_make_factor(&factor, c, &c->products[at]));
     return factor.u ? c->job->round(c->job->user, at, &factor, &c->scratch, c->err) : PITH_OK;
 }
 
 /* ---- all of it ---- */
 
-static size_t grams_gram_bytes(const product *p) {
+static size_t gram_bytes(const product *p) {
     return (size_t)(p->k * pith__factor_stride(p->k)) * sizeof(float);
 }
 
 /* The end of the group that begins with matmul `first`: as many as fit, at least one. */
-static size_t grams_end_of_group(const gram_run *c, size_t first) {
+static size_t gram_end_of_group(const gram_run *c, size_t first) {
     size_t end = first, bytes = 0;
     do {
-        bytes += grams_gram_bytes(&c->products[end++]);
-    } while (end < c->job->count && bytes + grams_gram_bytes(&c->products[end]) <= GRAM_BYTES);
+        bytes += gram_bytes(&c->products[end++]);
+    } while (end < c->job->count && bytes + gram_bytes(&c->products[end]) <= GRAM_BYTES);
     return end;
 }
 
-static pith_status grams_group(gram_run *c, size_t first, size_t end) {
+/* The texts run once for the whole group; its weights are rounded after that, in order. */
+static pith_status gram_group(gram_run *c, size_t first, size_t end) {
     for (size_t i = first; i < end; i++) {
         product *p = &c->products[i];
-        p->gram = pith__arena_array(&c->arena, grams_gram_bytes(p) / sizeof(float), sizeof(float));
-        if (!p->gram) return grams_out_of_memory(c, grams_gram_bytes(p));
+        p->gram = pith__arena_array(&c->arena, gram_bytes(p) / sizeof(float), sizeof(float));
+        if (!p->gram) return gram_out_of_memory(c, gram_bytes(p));
     }
-    PITH_TRY(grams_run_texts(c));
+    PITH_TRY(gram_run_texts(c));
     for (size_t i = first; i < end; i++) {
-        PITH_TRY(grams_round_weights(c, i));
+        PITH_TRY(gram_round_weights(c, i));
         c->products[i].gram = NULL;
     }
     return PITH_OK;
 }
 
-static pith_status grams_all(gram_run *c) {
+/* Progress counts a text once per group. */
+static pith_status gram_all(gram_run *c) {
     c->products = pith__arena_array(&c->arena, c->job->count, sizeof *c->products);
-    if (!c->products) return grams_out_of_memory(c, c->job->count * sizeof *c->products);
+    if (!c->products) return gram_out_of_memory(c, c->job->count * sizeof *c->products);
     for (size_t i = 0; i < c->job->count; i++) c->products[i].k = c->job->k[i];
     const size_t texts = pith__text_runs_count(&c->options);
-    for (size_t i = 0; i < c->job->count; i = grams_end_of_group(c, i)) c->total += texts;
+    for (size_t i = 0; i < c->job->count; i = gram_end_of_group(c, i)) c->total += texts;
     for (size_t i = 0, end; i < c->job->count; i = end) {
         pith__arena_mark mark = pith__arena_get_mark(&c->arena);
-        end = grams_end_of_group(c, i);
-        PITH_TRY(grams_group(c, i, end));
+        end = gram_end_of_group(c, i);
+        PITH_TRY(gram_group(c, i, end));
         pith__arena_rewind(&c->arena, mark);
     }
     return PITH_OK;
 }
 
-static pith_status grams_begin(gram_run *c) {
+/* Without texts of the caller, texts are made up from the vocabulary. */
+static pith_status gram_begin(gram_run *c) {
     const pith__isa isa = c->job->isa;
     pith__lacks lacks = { .count = 0 };
     c->gemm = PITH_KERNEL_NEED(pith__gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
@@ -275,21 +283,24 @@ static pith_status grams_begin(gram_run *c) {
     PITH_TRY(pith__lacks_check(&lacks, c->err));
     if (c->options.texts) return PITH_OK;
     pith_str *made;
-    PITH_TRY(pith__made_texts(&made, &c->options.text_count, c->job->tokenizer, &c->arena, c->err));
+    PITH_TRY(
+        pith__made_up_texts(&made, &c->options.text_count, c->job->tokenizer, &c->arena, c->err));
     c->options.texts = made;
     return PITH_OK;
 }
 
-pith_status pith__grams_run(const pith__grams *job, pith_error *err) {
+/* Idle runners are ended before, so that all runners have the trace, and after, so that none keeps
+ * it. */
+pith_status pith__gram_matrices_run(const pith__gram_matrices *job, pith_error *err) {
     gram_run c = { .job = job, .options = *job->options, .err = err };
     pith__arena_init(&c.arena, job->allocator);
     pith__arena_init(&c.blocks, job->allocator);
     pith__arena_init(&c.scratch, job->allocator);
-    pith_status status = grams_begin(&c);
+    pith_status status = gram_begin(&c);
     if (!status) {
         pith__encoder_trim(job->encoder);
-        pith__encoder_trace(job->encoder, grams_listen, &c);
-        status = grams_all(&c);
+        pith__encoder_trace(job->encoder, gram_listen, &c);
+        status = gram_all(&c);
         pith__encoder_trace(job->encoder, NULL, NULL);
         pith__encoder_trim(job->encoder); /* its executors still have the trace */
     }

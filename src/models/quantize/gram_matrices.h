@@ -10,7 +10,7 @@
 
 struct pith__factor; /* engine/kernels/quantize.h */
 
-typedef struct pith__grams {
+typedef struct pith__gram_matrices {
     pith__encoder *encoder;          /* runs the texts; no other call may use it meanwhile */
     const pith_tokenizer *tokenizer; /* makes texts up, if there are none */
     const pith_allocator *allocator;
@@ -26,8 +26,8 @@ typedef struct pith__grams {
      * out. Texts that run later see what it changed. scratch is reset after it. */
     pith_status (*round)(void *user, size_t product, const struct pith__factor *factor,
                          pith__arena *scratch, pith_error *err);
-} pith__grams;
+} pith__gram_matrices;
 
-pith_status pith__grams_run(const pith__grams *job, pith_error *err);
+pith_status pith__gram_matrices_run(const pith__gram_matrices *job, pith_error *err);
 
 #endif

@@ -23,11 +23,11 @@ enum { BINS = 4096, HALF = BINS / 2, LEVELS = 128, ENTROPY_STEP = 8, ROWS_AT_ONC
 typedef struct watched {
     float low, high, reach;
     uint64_t *bins; /* [BINS] */
-    pith__range *range;
+    pith__input_range *range;
 } watched;
 
 typedef struct range_run {
-    const pith__ranges *job;
+    const pith__input_ranges *job;
     watched *all;
     pith__arena *arena;
     pith_error *err;
@@ -36,6 +36,7 @@ typedef struct range_run {
 
 /* ---- watching ---- */
 
+/* Pairs of bins become one, and the outer halves are empty. */
 static void range_double(watched *w) {
     w->reach *= 2;
     for (int i = 0; i < HALF / 2; i++) {
@@ -46,6 +47,8 @@ static void range_double(watched *w) {
     memset(w->bins + BINS - HALF / 2, 0, (size_t)(HALF / 2) * sizeof *w->bins);
 }
 
+/* Two passes: the range must be known before numbers are counted, since a bin's width follows from
+ * it. */
 static bool range_count(watched *w, const float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         if (!isfinite(x[i])) return false;
@@ -55,8 +58,10 @@ static bool range_count(watched *w, const float *x, int64_t count) {
     while (w->high > w->reach || w->low < -w->reach) range_double(w);
     const float scale = (float)HALF / w->reach;
     for (int64_t i = 0; i < count; i++) {
-        const int bin = (int)floorf(x[i] * scale) + HALF;
-        w->bins[bin < 0 ? 0 : bin >= BINS ? BINS - 1 : bin]++;
+        int bin = (int)floorf(x[i] * scale) + HALF;
+        if (bin < 0) bin = 0;
+        if (bin >= BINS) bin = BINS - 1;
+        w->bins[bin]++;
     }
     return true;
 }
@@ -70,18 +75,21 @@ static bool range_is_finite(watched *w, const float *x, int64_t count) {
 
 /* Rows evenly from those of a step, up to the limit. */
 static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, int64_t k) {
-    pith__range *r = w->range;
+    pith__input_range *r = w->range;
     if (!r->rows)
-        r->rows = pith__arena_alloc64(c->arena, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
+        r->rows =
+            pith__arena_alloc64(c->arena, (size_t)(PITH_INPUT_RANGE_ROWS * k) * sizeof *r->rows);
     if (!r->rows) {
-        c->status = pith__fail_memory(c->err, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
+        c->status =
+            pith__fail_memory(c->err, (size_t)(PITH_INPUT_RANGE_ROWS * k) * sizeof *r->rows);
         return;
     }
     const int64_t take = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE;
-    for (int64_t i = 0; i < take && r->row_count < PITH_RANGE_ROWS; i++)
+    for (int64_t i = 0; i < take && r->row_count < PITH_INPUT_RANGE_ROWS; i++)
         memcpy(r->rows + r->row_count++ * k, x + i * rows / take * k, (size_t)k * sizeof *r->rows);
 }
 
+/* Called on the one thread that runs the texts. */
 static void range_listen(void *context, const pith__trace_event *event) {
     range_run *c = context;
     const size_t at =
@@ -123,6 +131,7 @@ static double range_divergence(const uint64_t *magnitudes, int limit) {
     double total = 0, inside = 0, sum = 0;
     for (int i = 0; i < HALF; i++) total += (double)magnitudes[i];
     for (int i = 0; i < limit; i++) inside += (double)magnitudes[i];
+    const double all = inside > 0 ? inside : 1;
     for (int level = 0; level < LEVELS; level++) {
         const int from = (int)((int64_t)level * limit / LEVELS),
                   to = (int)((int64_t)(level + 1) * limit / LEVELS);
@@ -134,13 +143,15 @@ static double range_divergence(const uint64_t *magnitudes, int limit) {
         for (int i = from; i < to; i++) {
             const double p =
                 ((double)magnitudes[i] + (i == limit - 1 ? total - inside : 0)) / total;
-            const double q = magnitudes[i] ? mass / used / (inside > 0 ? inside : 1) : 0;
+            const double q = magnitudes[i] ? mass / used / all : 0;
             if (p > 0) sum += p * log(p / (q > 0 ? q : 1e-12));
         }
     }
     return sum;
 }
 
+/* TensorRT's calibration, as ONNX Runtime's tools have it: of all limits the one whose quantised
+ * histogram diverges least from the real one. */
 static void range_entropy(watched *w) {
     uint64_t magnitudes[HALF];
     double least = INFINITY;
@@ -158,7 +169,7 @@ static void range_entropy(watched *w) {
     w->high = fminf(w->high, reach);
 }
 
-static void range_settle(watched *w, const pith__ranges *job) {
+static void range_settle(watched *w, const pith__input_ranges *job) {
     if (job->method == PITH_RANGE_PERCENTILE) range_percentile(w, (double)job->percentile);
     if (job->method == PITH_RANGE_ENTROPY) range_entropy(w);
     w->range->low = fminf(w->low, 0.0f);
@@ -169,22 +180,24 @@ static void range_settle(watched *w, const pith__ranges *job) {
 
 static pith_status range_after(void *user) { return ((const range_run *)user)->status; }
 
+/* When only rows are wanted, texts stop once each matmul that gets any has as many as are kept. */
 static bool range_enough(void *user) {
     const range_run *c = user;
     bool some = false, enough = true;
     for (size_t i = 0; i < c->job->count; i++) {
         const int64_t rows = c->all[i].range->row_count;
         some = some || rows;
-        enough = enough && (!rows || rows == PITH_RANGE_ROWS);
+        enough = enough && (!rows || rows == PITH_INPUT_RANGE_ROWS);
     }
     return some && enough;
 }
 
+/* As in gram_matrices.c, runners that exist do not know the trace. */
 static pith_status range_texts(range_run *c, pith__arena *scratch) {
     pith_calibrate_options o = *c->job->options;
     if (!o.texts) {
         pith_str *made;
-        PITH_TRY(pith__made_texts(&made, &o.text_count, c->job->tokenizer, scratch, c->err));
+        PITH_TRY(pith__made_up_texts(&made, &o.text_count, c->job->tokenizer, scratch, c->err));
         o.texts = made;
     }
     const pith__text_runs runs = { .encoder = c->job->encoder,
@@ -201,6 +214,7 @@ static pith_status range_texts(range_run *c, pith__arena *scratch) {
     return status;
 }
 
+/* The caller's tensors run through the model's own program, one set after the other. */
 static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     const pith__graph *graph = c->job->program->graph;
     const pith__executor_options how = { .allocator = c->job->allocator };
@@ -220,20 +234,21 @@ static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     return status;
 }
 
-static pith_status range_begin(range_run *c, pith__range *ranges, pith__arena *scratch) {
+/* Histograms are in scratch memory; only limits and kept rows outlive the call. */
+static pith_status range_begin(range_run *c, pith__input_range *ranges, pith__arena *scratch) {
     c->all = pith__arena_array(scratch, c->job->count + 1, sizeof *c->all);
     if (!c->all) return pith__fail_memory(c->err, c->job->count * sizeof *c->all);
     for (size_t i = 0; i < c->job->count; i++) {
         c->all[i] = (watched){ .reach = FIRST_REACH, .range = &ranges[i] };
-        ranges[i] = (pith__range){ 0 };
+        ranges[i] = (pith__input_range){ 0 };
         c->all[i].bins = pith__arena_array(scratch, BINS, sizeof *c->all[i].bins);
         if (!c->all[i].bins) return pith__fail_memory(c->err, BINS * sizeof *c->all[i].bins);
     }
     return PITH_OK;
 }
 
-pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena,
-                             pith_error *err) {
+pith_status pith__input_ranges_run(pith__input_range *ranges, const pith__input_ranges *job,
+                                   pith__arena *arena, pith_error *err) {
     range_run c = { .job = job, .arena = arena, .err = err };
     pith__arena scratch;
     pith__arena_init(&scratch, job->allocator);

@@ -8,15 +8,15 @@
 
 /* Rows of a matmul that are kept. More make measured errors steadier; fewer take less memory and
  * time. */
-enum { PITH_RANGE_ROWS = 96 };
+enum { PITH_INPUT_RANGE_ROWS = 96 };
 
-typedef struct pith__range {
+typedef struct pith__input_range {
     float low, high; /* low <= 0 <= high */
     float *rows;     /* [row_count, k], in the arena */
     int64_t row_count;
-} pith__range;
+} pith__input_range;
 
-typedef struct pith__ranges {
+typedef struct pith__input_ranges {
     /* Either texts … */
     pith__encoder *encoder; /* NULL: tensors are run; no other call may use it meanwhile */
     const pith_tokenizer *tokenizer;
@@ -34,11 +34,11 @@ typedef struct pith__ranges {
                          are kept */
     int32_t method;   /* a pith_range_method */
     float percentile; /* of the numbers that are inside, such as 99.99 */
-} pith__ranges;
+} pith__input_ranges;
 
 /* ranges: [count]; a matmul without a row gets a row_count of 0. The arena gets the rows. The same
  * texts or tensors give the same ranges on every processor and any number of threads. */
-pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena,
-                             pith_error *err);
+pith_status pith__input_ranges_run(pith__input_range *ranges, const pith__input_ranges *job,
+                                   pith__arena *arena, pith_error *err);
 
 #endif

@@ -63,7 +63,7 @@ typedef struct marks {
 } marks;
 
 /* The token as text, in arena where it is not the vocabulary's; false: it is none. */
-static bool made_texts_read_piece(piece *p, pith_str token, marks m, pith__arena *arena) {
+static bool made_up_texts_read_piece(piece *p, pith_str token, marks m, pith__arena *arena) {
     p->text = token;
     if (m.bytes) {
         char *plain = pith__arena_alloc(arena, token.size + 1);
@@ -81,6 +81,8 @@ static bool made_texts_read_piece(piece *p, pith_str token, marks m, pith__arena
     return p->script != 0;
 }
 
+/* By script, pieces that begin a word first, then by id: the order of frequency in most
+ * vocabularies. */
 static int by_script(const void *x, const void *y) {
     const piece *a = x, *b = y;
     if (a->script != b->script) return a->script < b->script ? -1 : 1;
@@ -88,6 +90,8 @@ static int by_script(const void *x, const void *y) {
     return a->id < b->id ? -1 : 1;
 }
 
+/* How a word's beginning is marked tells the kind of vocabulary: a byte for a blank, U+2581, or
+ * "##" on what goes on. */
 static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokenizer *t,
                                pith__arena *arena, pith_error *err) {
     const int32_t size = pith__tokenizer_vocab_size(t);
@@ -99,7 +103,7 @@ static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokeniz
     for (int32_t id = 0; id < size; id++) {
         piece p = { .id = id };
         pith_str token = pith__tokenizer_token(t, id);
-        if (token.data && made_texts_read_piece(&p, token, m, arena)) (*pieces)[(*count)++] = p;
+        if (token.data && made_up_texts_read_piece(&p, token, m, arena)) (*pieces)[(*count)++] = p;
     }
     qsort(*pieces, *count, sizeof **pieces, by_script);
     return PITH_OK;
@@ -141,7 +145,7 @@ static pith_status find_scripts(script **scripts, size_t *count, const piece *pi
 /* ---- the texts ---- */
 
 /* xorshift64*, Vigna 2016: the same numbers everywhere. */
-static uint32_t made_texts_draw(uint64_t *state, size_t below) {
+static uint32_t made_up_texts_draw(uint64_t *state, size_t below) {
     *state ^= *state >> 12;
     *state ^= *state << 25;
     *state ^= *state >> 27;
@@ -153,7 +157,7 @@ typedef struct writer {
     size_t size, capacity;
 } writer;
 
-static void made_texts_put(writer *w, pith_str s) {
+static void made_up_texts_put(writer *w, pith_str s) {
     if (w->capacity - w->size < s.size) return;
     memcpy(w->text + w->size, s.data, s.size);
     w->size += s.size;
@@ -162,26 +166,29 @@ static void made_texts_put(writer *w, pith_str s) {
 /* How words of a text are chosen. */
 typedef enum manner { FREQUENT, PLAIN, COMPOUND } manner;
 
+/* Frequent words are drawn by drawing the bound several times, which prefers low ranks. Where
+ * pieces are single letters, words have more of them. */
 static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
-    size_t start = made_texts_draw(state, s->starts), on = s->count - s->starts;
+    size_t start = made_up_texts_draw(state, s->starts), on = s->count - s->starts;
     int more = 0;
     if (how == FREQUENT)
-        start = made_texts_draw(state,
-                                made_texts_draw(state, made_texts_draw(state, s->starts) + 1) + 1);
+        start = made_up_texts_draw(
+            state, made_up_texts_draw(state, made_up_texts_draw(state, s->starts) + 1) + 1);
     if (!s->long_pieces)
-        more = (int)made_texts_draw(state, 10);
+        more = (int)made_up_texts_draw(state, 10);
     else if (how == COMPOUND)
-        more = 1 + (int)made_texts_draw(state, 3);
+        more = 1 + (int)made_up_texts_draw(state, 3);
     else
-        more = (int)made_texts_draw(state, 5) - 2;
-    made_texts_put(w, s->pieces[start].text);
+        more = (int)made_up_texts_draw(state, 5) - 2;
+    made_up_texts_put(w, s->pieces[start].text);
     for (int i = 0; i < more && on; i++)
-        made_texts_put(w, s->pieces[s->starts + made_texts_draw(state, on)].text);
+        made_up_texts_put(w, s->pieces[s->starts + made_up_texts_draw(state, on)].text);
     return 1 + (more > 0 && on ? more : 0);
 }
 
-static pith_status made_texts_write_text(pith_str *text, const script *s, int length,
-                                         uint64_t *state, pith__arena *arena, pith_error *err) {
+/* Room for the longest pieces is taken at once, so that nothing is reallocated. */
+static pith_status made_up_texts_write_text(pith_str *text, const script *s, int length,
+                                            uint64_t *state, pith__arena *arena, pith_error *err) {
     size_t longest = 0;
     for (size_t i = 0; i < s->count; i++)
         if (s->pieces[i].text.size > longest) longest = s->pieces[i].text.size;
@@ -189,22 +196,22 @@ static pith_status made_texts_write_text(pith_str *text, const script *s, int le
     w.text = pith__arena_alloc(arena, w.capacity + 1);
     if (!w.text) return pith__fail_memory(err, w.capacity);
     static const char *const signs[] = { ",", ".", "-", "'", "?", "!", ":", "(" };
-    const manner how = (manner)made_texts_draw(state, 3);
+    const manner how = (manner)made_up_texts_draw(state, 3);
     for (int pieces = 0; pieces < length;) {
-        if (w.size) made_texts_put(&w, PITH_STR(" "));
+        if (w.size) made_up_texts_put(&w, PITH_STR(" "));
         pieces += write_word(&w, s, how, state);
-        if (made_texts_draw(state, 12)) continue;
-        made_texts_put(&w,
-                       pith__str_of(signs[made_texts_draw(state, sizeof signs / sizeof *signs)]));
+        if (made_up_texts_draw(state, 12)) continue;
+        made_up_texts_put(
+            &w, pith__str_of(signs[made_up_texts_draw(state, sizeof signs / sizeof *signs)]));
         pieces++;
     }
-    if (made_texts_draw(state, 3)) made_texts_put(&w, PITH_STR("."));
+    if (made_up_texts_draw(state, 3)) made_up_texts_put(&w, PITH_STR("."));
     *text = (pith_str){ w.text, w.size };
     return PITH_OK;
 }
 
-pith_status pith__made_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer,
-                             pith__arena *arena, pith_error *err) {
+pith_status pith__made_up_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer,
+                                pith__arena *arena, pith_error *err) {
     piece *pieces;
     script *scripts;
     size_t piece_count, script_count;
@@ -219,7 +226,7 @@ pith_status pith__made_texts(pith_str **texts, size_t *count, const pith_tokeniz
     for (size_t turn = 0; turn < TEXTS_LARGEST; turn++)
         for (size_t i = 0; i < script_count && (i == 0 || turn < TEXTS); i++)
             for (size_t l = 0; l < LENGTHS; l++)
-                PITH_TRY(made_texts_write_text(&(*texts)[(*count)++], &scripts[i], lengths[l],
-                                               &state, arena, err));
+                PITH_TRY(made_up_texts_write_text(&(*texts)[(*count)++], &scripts[i], lengths[l],
+                                                  &state, arena, err));
     return PITH_OK;
 }

@@ -11,7 +11,7 @@
 
 /* Makes *count texts in arena. Returns PITH_ERR_UNSUPPORTED if the vocabulary has no readable
  * piece. */
-pith_status pith__made_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer,
-                             pith__arena *arena, pith_error *err);
+pith_status pith__made_up_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer,
+                                pith__arena *arena, pith_error *err);
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "pith/quantize.h"
 
-size_t pith__smaller_row_bytes(int32_t type, size_t dim);
-pith_status pith__smaller_quantize(void *rows, const float *vectors, size_t count, size_t dim,
+size_t pith__quantize_vectors_row_bytes(int32_t type, size_t dim);
+pith_status pith__quantize_vectors(void *rows, const float *vectors, size_t count, size_t dim,
                                    const pith_quantize_options *options, pith_error *err);
-pith_status pith__smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim,
-                                 pith_error *err);
+pith_status pith__quantize_vectors_ranges(float *ranges, const float *vectors, size_t count,
+                                          size_t dim, pith_error *err);
 
 #endif

@@ -52,13 +52,13 @@ static pith_status heads_choose(pith__graph *graph, const uint32_t *list, size_t
     return PITH_OK;
 }
 
-pith_status pith__saved_read_heads(pith__graph **graph, const pith_model *m, const int *outputs,
-                                   size_t count, pith__arena *arena, pith_error *err) {
+pith_status pith__save_heads_read(pith__graph **graph, const pith_model *m, const int *outputs,
+                                  size_t count, pith__arena *arena, pith_error *err) {
     pith__bytes_in in = { .bytes = m->compiled.sections[PITH_SECTION_HEADS],
                           .what = "heads",
                           .err = err };
     uint32_t list[HEADS_OUTPUTS];
-    pith__weights_in weights;
+    pith__constant_spans_in weights;
     *graph = NULL;
     if (!in.bytes.data) return PITH_OK;
     const size_t listed = pith__get_count(&in, 4);
@@ -67,7 +67,7 @@ pith_status pith__saved_read_heads(pith__graph **graph, const pith_model *m, con
     if (in.status) return in.status;
     for (size_t i = 0; i < count; i++)
         if (heads_place(list, listed, outputs[i]) == listed) return PITH_OK;
-    PITH_TRY(pith__weights_open(&weights, m->compiled.sections[PITH_SECTION_WEIGHTS], err));
+    PITH_TRY(pith__constant_spans_open(&weights, m->compiled.sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(pith__graph_read(graph, &in, &weights, arena, m->options.log));
     if ((*graph)->output_count != listed)
         return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
@@ -85,7 +85,7 @@ pith_status pith__saved_read_heads(pith__graph **graph, const pith_model *m, con
 static pith_status heads_make(pith__graph **graph, const pith_model *m, const int *outputs,
                               size_t count, pith__arena *arena, pith_error *err) {
     pith_str reason;
-    if (m->compiled.writer) return pith__saved_read_heads(graph, m, outputs, count, arena, err);
+    if (m->compiled.writer) return pith__save_heads_read(graph, m, outputs, count, arena, err);
     pith__opt o = pith__model_optimizer(m, m->graph, err);
     o.allocator = arena->allocator;
     return pith__ragged_make(graph, &reason, outputs, count, &o, arena);
@@ -121,9 +121,9 @@ static pith_status heads_list(int *outputs, size_t *count, const pith_model *m,
     return PITH_OK;
 }
 
-pith_status pith__saved_write_heads(pith__bytes_out *out, pith__program *program,
-                                    pith__weights_out *weights, const pith_model *m,
-                                    pith_error *err) {
+pith_status pith__save_heads_write(pith__bytes_out *out, pith__program *program,
+                                   pith__constant_spans_out *weights, const pith_model *m,
+                                   pith_error *err) {
     int outputs[HEADS_OUTPUTS];
     size_t count;
     pith__graph *graph;

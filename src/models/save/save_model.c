@@ -1,5 +1,5 @@
 /* save_model.c - open models to one file and back: puts the sections of formats/compiled/compiled.h
- * together and takes them apart. What each section holds is in saved_<what>.c. */
+ * together and takes them apart. What each section holds is in save_<what>.c. */
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
@@ -7,7 +7,7 @@
 #include "formats/compiled/graph_bytes.h"
 #include "models/faces/cascade.h"
 #include "models/faces/detector.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 #include "models/save/save_heads.h"
 #include "models/save/save_model.h"
 #include "models/save/save_pictures.h"
@@ -26,7 +26,7 @@ typedef struct saver {
     pith__account account; /* in the first model's: whether memory was refused while the sections
                               were made */
     pith__arena arena;
-    pith__weights_out weights;
+    pith__constant_spans_out weights;
     pith__program heads[PITH_COMPILED_ROUTES];
     pith__section_out sections[SAVER_SECTIONS];
     size_t count;
@@ -53,6 +53,8 @@ static pith_status add_graph(saver *s, pith__section kind, const pith__graph *gr
     return add_bytes(s, kind, &out);
 }
 
+/* The graph as it is, the one for packed texts, and the one of the heads. They share their weights
+ * through the section "weights". */
 static pith_status add_graphs(saver *s, const pith_model *m) {
     const pith__plan *plan;
     pith__bytes_out heads = { .arena = &s->arena };
@@ -61,7 +63,7 @@ static pith_status add_graphs(saver *s, const pith_model *m) {
     if (m->text.ragged && m->text.encoder)
         PITH_TRY(
             add_graph(s, PITH_SECTION_TEXT, m->text.ragged, pith__program_plan(&m->text.program)));
-    PITH_TRY(pith__saved_write_heads(&heads, &s->heads[s->route], &s->weights, m, s->err));
+    PITH_TRY(pith__save_heads_write(&heads, &s->heads[s->route], &s->weights, m, s->err));
     return add_bytes(s, PITH_SECTION_HEADS, &heads);
 }
 
@@ -78,10 +80,11 @@ static void warn_of_defaults(const pith_model *m) {
                     m->inputs[first].name, count);
 }
 
+/* The sections of one route. An empty one is left out. */
 static pith_status add_model(saver *s, const pith_model *m) {
     pith__bytes_out settings = { .arena = &s->arena }, words = settings, pictures = settings;
     warn_of_defaults(m);
-    pith__saved_write_settings(&settings, m, s->models, s->model_count);
+    pith__save_settings_write(&settings, m, s->models, s->model_count);
     PITH_TRY(add_bytes(s, PITH_SECTION_MODEL, &settings));
     PITH_TRY(add_graphs(s, m));
     if (m->tokenizer) {
@@ -89,9 +92,10 @@ static pith_status add_model(saver *s, const pith_model *m) {
         PITH_TRY(pith__tokenizer_freeze(&frozen, m->tokenizer, &s->arena, s->err));
         PITH_TRY(add_section(s, PITH_SECTION_TOKENIZER, frozen.data, frozen.size));
     }
-    if (m->hybrid.kind) PITH_TRY(pith__saved_write_words(&words, &s->weights, &m->hybrid, s->err));
+    if (m->word_model.kind)
+        PITH_TRY(pith__save_words_write(&words, &s->weights, &m->word_model, s->err));
     PITH_TRY(add_bytes(s, PITH_SECTION_WORDS, &words));
-    PITH_TRY(pith__saved_write_pictures(&pictures, m, s->err));
+    PITH_TRY(pith__save_pictures_write(&pictures, m, s->err));
     return add_bytes(s, PITH_SECTION_PICTURES, &pictures);
 }
 
@@ -127,6 +131,7 @@ static pith_status add_detector(saver *s) {
     return head ? add_section(s, PITH_SECTION_NETWORKS, head->name, strlen(head->name)) : PITH_OK;
 }
 
+/* What a file cannot hold, told before any section is made. */
 static pith_status saver_check(const saver *s) {
     if (s->models[0]->cascade) return PITH_OK;
     if (!s->model_count || s->model_count > PITH_COMPILED_ROUTES)
@@ -154,16 +159,18 @@ static pith_status saver_check(const saver *s) {
     return PITH_OK;
 }
 
+/* Weights come last: their table is known when all others were written. */
 static pith_status make_sections(saver *s) {
     PITH_TRY(saver_check(s));
-    PITH_TRY(pith__weights_begin(&s->weights, &s->arena, s->err));
+    PITH_TRY(pith__constant_spans_begin(&s->weights, &s->arena, s->err));
     for (s->route = 0; s->route < s->model_count; s->route++)
         PITH_TRY(add_model(s, s->models[s->route]));
     PITH_TRY(add_route_names(s));
     PITH_TRY(add_detector(s));
-    return pith__weights_end(&s->sections[s->count++], &s->weights, s->err);
+    return pith__constant_spans_end(&s->sections[s->count++], &s->weights, s->err);
 }
 
+/* The account counts what the sections take in memory, within the limit of the first model. */
 static pith_status write_models(const pith_model *const *models, size_t count,
                                 pith__write_fn *write, void *user, pith_error *err) {
     saver s = { .models = models, .model_count = count, .err = err };
@@ -176,6 +183,7 @@ static pith_status write_models(const pith_model *const *models, size_t count,
     return pith__account_explain(&models[0]->account, status, err);
 }
 
+/* The networks of a detector are opened like models of their own, and become routes. */
 static pith_status write_cascade(const pith_model *m, pith__write_fn *write, void *user,
                                  pith_error *err) {
     const pith__cascade_part *cascades = pith__part_find("cascades");
@@ -190,6 +198,7 @@ static pith_status write_cascade(const pith_model *m, pith__write_fn *write, voi
     return status;
 }
 
+/* A detector's networks take the place of routes, so it cannot be one of several models. */
 pith_status pith__model_write(const pith_model *const *models, size_t count, pith__write_fn *write,
                               void *user, pith_error *err) {
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
@@ -213,8 +222,9 @@ pith_status pith__model_verify_file(const char *path, pith_error *err) {
 
 /* ---- loading ---- */
 
+/* Types of inner values are not in the file; they are inferred again. */
 pith_status pith__model_load_graph(pith__graph **graph, pith_model *m, pith__section kind,
-                                   const pith__weights_in *weights, pith_error *err) {
+                                   const pith__constant_spans_in *weights, pith_error *err) {
     pith__bytes_in in = { .bytes = m->compiled.sections[kind],
                           .what = pith__section_name(kind),
                           .err = err };
@@ -231,8 +241,11 @@ static pith_status load_detector(pith_model *m, pith_error *err) {
     return cascades->load(m, err);
 }
 
+/* Header and table first, then weights, graph and settings; the order is that in which they need
+ * each other. What the caller asked for is compared with what the file was made with: precision and
+ * level cannot change any more. */
 pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
-    pith__weights_in weights;
+    pith__constant_spans_in weights;
     if ((uintptr_t)file.data % PITH_COMPILED_ALIGNMENT) { /* of a host that did not know better */
         char *copy = pith__arena_alloc64(&m->arena, file.size);
         if (!copy) return pith__fail_memory(err, file.size);
@@ -252,10 +265,10 @@ pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
         if (!sections[wanted[i]].data)
             return pith__fail(err, PITH_ERR_FORMAT, "section '%s' is missing",
                               pith__section_name(wanted[i]));
-    PITH_TRY(pith__weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
+    PITH_TRY(pith__constant_spans_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(pith__model_load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
     const int32_t wanted_precision = m->options.precision, wanted_level = m->options.optimization;
-    PITH_TRY(pith__saved_read_settings(m, sections[PITH_SECTION_MODEL], err));
+    PITH_TRY(pith__save_settings_read(m, sections[PITH_SECTION_MODEL], err));
     if (wanted_level != SAVED_LEVEL_DEFAULT && wanted_level != m->options.optimization)
         pith__log_write(
             m->options.log, PITH_LOG_WARNING,

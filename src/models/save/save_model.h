@@ -16,7 +16,7 @@ pith_status pith__model_load(pith_model *model, pith_str file, pith_error *err);
 /* Reads a graph of the file, with operators and types; for pith__model_load and the parts it calls.
  */
 pith_status pith__model_load_graph(pith__graph **graph, pith_model *model, pith__section kind,
-                                   const pith__weights_in *weights, pith_error *err);
+                                   const pith__constant_spans_in *weights, pith_error *err);
 /* Open parts of a compiled file without the rest. */
 pith_status pith__compiled_tokenizer(pith_tokenizer **tokenizer, const pith__compiled *compiled,
                                      const pith_open_options *options, pith__arena *arena,

@@ -38,7 +38,7 @@ static void write_processor(pith__bytes_out *out, const pith_image_processor *p)
     pith__put_u32(out, bits);
 }
 
-pith_status pith__saved_write_pictures(pith__bytes_out *out, const pith_model *m, pith_error *err) {
+pith_status pith__save_pictures_write(pith__bytes_out *out, const pith_model *m, pith_error *err) {
     const pith__picture_view *v = NULL;
     pith_error why = PITH_ERROR_INIT;
     bool pixels = false;
@@ -90,9 +90,9 @@ static pith_status read_processor(pith_image_processor *p, pith__bytes_in *in) {
     return pith__processor_complete(p, "pictures", in->err);
 }
 
-pith_status pith__saved_read_pictures(pith_image_processor **processor, pith_error *why,
-                                      pith_str section, const pith_allocator *allocator,
-                                      pith_error *err) {
+pith_status pith__save_pictures_read(pith_image_processor **processor, pith_error *why,
+                                     pith_str section, const pith_allocator *allocator,
+                                     pith_error *err) {
     pith__bytes_in in = { .bytes = section, .what = "pictures", .err = err };
     *processor = NULL;
     if (!section.data) {

@@ -12,6 +12,7 @@
 
 /* ---- writing ---- */
 
+/* As pith_model_input and pith_model_output describe them, with the shape's text. */
 static void write_ports(pith__bytes_out *out, const pith_port *ports, size_t count) {
     pith__put_u32(out, (uint32_t)count);
     for (size_t i = 0; i < count; i++) {
@@ -30,6 +31,7 @@ static void write_floats(pith__bytes_out *out, const float *data, int64_t count)
         out, (pith_str){ data ? (const char *)data : "", data ? (size_t)count * sizeof *data : 0 });
 }
 
+/* Weights of steps are few and small, and stand in the section itself. */
 static void write_steps(pith__bytes_out *out, const pith__modules *m) {
     pith__put_u32(out, (uint32_t)m->step_count);
     for (size_t i = 0; i < m->step_count; i++) {
@@ -75,7 +77,7 @@ static void write_chat(pith__bytes_out *out, const pith__chat_form *form) {
     }
 }
 
-static void write_judge(pith__bytes_out *out, const pith__judge *j) {
+static void write_rerank(pith__bytes_out *out, const pith__rerank_prompt *j) {
     pith__put_u32(out, j->form);
     pith__put_u32(out, (j->answers ? 1u : 0) | (j->only ? 2u : 0) | (j->keeps_end ? 4u : 0));
     pith__put_u32(out, (uint32_t)j->yes);
@@ -84,6 +86,8 @@ static void write_judge(pith__bytes_out *out, const pith__judge *j) {
     write_chat(out, &j->chat[1]);
 }
 
+/* Field by field, in the order of save_read_modules. A field that only matters while a directory is
+ * read, such as config_args, is left out. */
 static void write_modules(pith__bytes_out *out, const pith__modules *m,
                           const pith_model *const *models, size_t model_count) {
     pith__put_u32(out, m->pooling);
@@ -100,7 +104,7 @@ static void write_modules(pith__bytes_out *out, const pith__modules *m,
     pith__put_u32(out, m->weighted);
     pith__put_u32(out, (uint32_t)m->bag.words);
     pith__put_u32(out, m->bag.once);
-    write_judge(out, &m->judge);
+    write_rerank(out, &m->rerank);
     pith__put_u32(out, m->cuts_characters);
     pith__put_u32(out, (uint32_t)m->truncate_dim);
     pith__put_str(out, m->dropped);
@@ -132,7 +136,8 @@ static void write_labels(pith__bytes_out *out, const pith__hf_labels *l) {
         pith__put_str(out, l->names[i].data ? l->names[i] : PITH_STR(""));
 }
 
-static void write_pool(pith__bytes_out *out, const pith__hf_token_pool *p) {
+/* The factor is a double, written as its bits in two halves. */
+static void write_pool(pith__bytes_out *out, const pith__token_pool_settings *p) {
     uint64_t factor;
     memcpy(&factor, &p->factor, sizeof factor);
     pith__put_u32(out, (uint32_t)factor);
@@ -142,7 +147,8 @@ static void write_pool(pith__bytes_out *out, const pith__hf_token_pool *p) {
     pith__put_u32(out, p->roles);
 }
 
-static void write_late(pith__bytes_out *out, const pith__hf_late *l) {
+/* Flags share a word; what they switch off takes no room. */
+static void write_late(pith__bytes_out *out, const pith__late_interaction *l) {
     for (int role = 0; role < 2; role++) {
         pith__put_str(out, l->markers[role].data ? l->markers[role] : PITH_STR(""));
         pith__put_u32(out, (uint32_t)l->lengths[role]);
@@ -161,6 +167,8 @@ static void write_late(pith__bytes_out *out, const pith__hf_late *l) {
     for (size_t i = 0; i < l->skipped_count; i++) pith__put_str(out, l->skipped[i]);
 }
 
+/* Lines of pith_model_describe: passes do not run again on a compiled graph, so they could not be
+ * told otherwise. */
 static void write_report(pith__bytes_out *out, const pith_model *m) {
     pith__put_u32(out, (uint32_t)m->op_count);
     for (size_t i = 0; i < m->op_count; i++) {
@@ -176,8 +184,10 @@ static void write_report(pith__bytes_out *out, const pith_model *m) {
     }
 }
 
-void pith__saved_write_settings(pith__bytes_out *out, const pith_model *m,
-                                const pith_model *const *models, size_t model_count) {
+/* Nothing that depends on the machine or on paths is written, so the same model gives the same
+ * bytes. "auto" precision is written as what it means for a file, f32. */
+void pith__save_settings_write(pith__bytes_out *out, const pith_model *m,
+                               const pith_model *const *models, size_t model_count) {
     write_modules(out, &m->modules, models, model_count);
     write_labels(out, &m->labels);
     write_late(out, &m->late);
@@ -212,6 +222,7 @@ static void *save_read_array(pith__bytes_in *in, pith__arena *arena, size_t *cou
     return array;
 }
 
+/* The number must be that of the graph, which was read before. */
 static pith_port *save_read_ports(pith__bytes_in *in, pith__arena *arena, size_t expected) {
     size_t count;
     pith_port *ports = save_read_array(in, arena, &count, 16, sizeof *ports);
@@ -245,6 +256,8 @@ static const float *save_read_floats(pith__bytes_in *in, pith__arena *arena, int
     return memcpy(data, bytes.data, bytes.size);
 }
 
+/* Whether a step has the weights that running it reads. A hostile file must not make a step read
+ * beyond what it has. */
 static bool save_step_fits(const pith__vector_step *s) {
     switch (s->kind) {
     case PITH_STEP_DENSE: return s->weight && (!s->residual || s->shortcut || s->in == s->out);
@@ -255,6 +268,7 @@ static bool save_step_fits(const pith__vector_step *s) {
     }
 }
 
+/* Widths are bounded before they are multiplied. */
 static void save_read_steps(pith__modules *m, pith__bytes_in *in, pith__arena *arena) {
     m->steps = save_read_array(in, arena, &m->step_count, 36, sizeof *m->steps);
     for (size_t i = 0; i < m->step_count && !in->status; i++) {
@@ -274,6 +288,7 @@ static void save_read_steps(pith__modules *m, pith__bytes_in *in, pith__arena *a
     }
 }
 
+/* `what` is a C string elsewhere, so it gets a NUL; the others stay spans of the file. */
 static void save_read_decisions(pith__modules *m, pith__bytes_in *in, pith__arena *arena) {
     m->decisions = save_read_array(in, arena, &m->decision_count, 12, sizeof *m->decisions);
     m->decision_capacity = m->decision_count;
@@ -292,6 +307,8 @@ static void save_read_pooling(pith__modules *m, pith__bytes_in *in) {
     }
 }
 
+/* After a fault there are no routes: callers look names up without asking whether reading
+ * succeeded. */
 static void save_read_route_names(pith__modules *m, pith__bytes_in *in, pith__arena *arena) {
     pith__route_name *names = save_read_array(in, arena, &m->route_count, 8, sizeof *names);
     for (size_t i = 0; i < m->route_count && !in->status; i++) {
@@ -302,6 +319,7 @@ static void save_read_route_names(pith__modules *m, pith__bytes_in *in, pith__ar
     m->routes = names;
 }
 
+/* The number of parts is bounded as when a template is run, which bounds what a text can become. */
 static void save_read_chat(pith__chat_form *form, pith__bytes_in *in, pith__arena *arena) {
     pith__chat_part *parts = save_read_array(in, arena, &form->count, 12, sizeof *parts);
     if (form->count > 2 * PITH_CHAT_PLACES_MAX + 1)
@@ -315,8 +333,9 @@ static void save_read_chat(pith__chat_form *form, pith__bytes_in *in, pith__aren
     form->parts = parts;
 }
 
-static void save_read_judge(pith__judge *j, pith__bytes_in *in, pith__arena *arena) {
-    j->form = (pith__judge_form)pith__get_below(in, PITH_JUDGE_FORMS, "an unknown form of pairs");
+/* A form that needs a chat template must have one. */
+static void save_read_rerank(pith__rerank_prompt *j, pith__bytes_in *in, pith__arena *arena) {
+    j->form = (pith__rerank_form)pith__get_below(in, PITH_RERANK_FORMS, "an unknown form of pairs");
     const uint32_t flags = pith__get_below(in, 8, "unknown settings of a reranker");
     j->answers = flags & 1;
     j->only = flags & 2;
@@ -325,7 +344,7 @@ static void save_read_judge(pith__judge *j, pith__bytes_in *in, pith__arena *are
     j->no = (int32_t)pith__get_u32(in);
     save_read_chat(&j->chat[0], in, arena);
     save_read_chat(&j->chat[1], in, arena);
-    if (j->form == PITH_JUDGE_CHAT && !j->chat[0].count)
+    if (j->form == PITH_RERANK_CHAT && !j->chat[0].count)
         pith__bytes_fail(in, "a chat template without parts");
 }
 
@@ -344,7 +363,7 @@ static void save_read_modules(pith__modules *m, pith__bytes_in *in, pith__arena 
     m->weighted = pith__get_below(in, 2, "a flag other than 0 and 1");
     m->bag.words = (int32_t)pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
     m->bag.once = pith__get_below(in, 2, "a flag other than 0 and 1");
-    save_read_judge(&m->judge, in, arena);
+    save_read_rerank(&m->rerank, in, arena);
     m->cuts_characters = pith__get_below(in, 2, "a flag other than 0 and 1");
     m->truncate_dim = (int32_t)pith__get_below(in, INT32_MAX, "an impossible length");
     m->dropped = pith__get_str(in);
@@ -379,7 +398,7 @@ static void save_read_labels(pith__hf_labels *l, pith__bytes_in *in, pith__arena
     l->names = names;
 }
 
-static void save_read_pool(pith__hf_token_pool *p, pith__bytes_in *in) {
+static void save_read_pool(pith__token_pool_settings *p, pith__bytes_in *in) {
     const uint64_t low = pith__get_u32(in), factor = low | (uint64_t)pith__get_u32(in) << 32;
     memcpy(&p->factor, &factor, sizeof factor);
     p->protects = (int32_t)pith__get_below(in, INT32_MAX, "an impossible number of vectors");
@@ -388,7 +407,7 @@ static void save_read_pool(pith__hf_token_pool *p, pith__bytes_in *in) {
     if (!(p->factor >= 1)) pith__bytes_fail(in, "an impossible pooling of tokens");
 }
 
-static void save_read_late(pith__hf_late *l, pith__bytes_in *in, pith__arena *arena) {
+static void save_read_late(pith__late_interaction *l, pith__bytes_in *in, pith__arena *arena) {
     for (int role = 0; role < 2; role++) {
         l->markers[role] = pith__get_str(in);
         l->lengths[role] = (int32_t)pith__get_below(in, INT32_MAX, "an impossible length");
@@ -427,7 +446,7 @@ static void read_report(pith__bytes_in *in, pith_model *m) {
     }
 }
 
-pith_status pith__saved_read_settings(pith_model *m, pith_str section, pith_error *err) {
+pith_status pith__save_settings_read(pith_model *m, pith_str section, pith_error *err) {
     pith__bytes_in in = { .bytes = section, .what = "model", .err = err };
     save_read_modules(&m->modules, &in, &m->arena);
     save_read_labels(&m->labels, &in, &m->arena);

@@ -6,9 +6,9 @@
 #include "models/model.h"
 
 /* models: the routes that are in the file, of which `model` is one. */
-void pith__saved_write_settings(pith__bytes_out *out, const pith_model *model,
-                                const pith_model *const *models, size_t model_count);
+void pith__save_settings_write(pith__bytes_out *out, const pith_model *model,
+                               const pith_model *const *models, size_t model_count);
 /* The model has its graph. */
-pith_status pith__saved_read_settings(pith_model *model, pith_str section, pith_error *err);
+pith_status pith__save_settings_read(pith_model *model, pith_str section, pith_error *err);
 
 #endif

@@ -16,6 +16,7 @@ static pith__value *find_input(const pith__graph *g, const char *name, size_t si
     return NULL;
 }
 
+/* "name=1x3x480x640". The name may contain '=', so the last one counts. */
 static pith_status fix_input(pith_model *m, const char *spec, pith_error *err) {
     const char *equal = strrchr(spec, '=');
     pith__dim dims[PITH_MAX_RANK];
@@ -50,6 +51,8 @@ static pith_status keep_declaration(pith_model *m, pith__value *v, pith_error *e
     return PITH_OK;
 }
 
+/* Declared types of inner values may contradict fixed inputs, and are only hints, so they are
+ * dropped. */
 pith_status pith__model_fix_inputs(pith_model *m, pith_error *err) {
     for (size_t i = 0; i < m->graph->input_count; i++) {
         if (!m->graph->inputs[i]->type.data)
@@ -57,13 +60,16 @@ pith_status pith__model_fix_inputs(pith_model *m, pith_error *err) {
     }
     for (size_t i = 0; i < m->options.input_shape_count; i++)
         PITH_TRY(fix_input(m, m->options.input_shapes[i], err));
-    for (size_t i = 0; i < m->graph->value_count && m->options.input_shape_count; i++) {
+    if (!m->options.input_shape_count) return PITH_OK;
+    for (size_t i = 0; i < m->graph->value_count; i++) {
         pith__value *v = m->graph->values[i];
         if (v && v->kind == PITH_VALUE_NODE) v->hint = NULL;
     }
     return PITH_OK;
 }
 
+/* Declarations are often those of the example that a model was exported with. So a difference is
+ * told once and not obeyed. */
 pith_status pith__model_check_input(const pith_model *m, size_t input, const pith_tensor *t,
                                     bool *warned, pith_error *err) {
     const pith__value *v = m->graph->inputs[input];

@@ -22,7 +22,8 @@
 struct pith_session {
     const pith_model *model;
     pith__runner runner;
-    pith__fed *fed; /* for inputs with a default that are fed another value; made when first
+    pith__second_plan
+        *second_plan; /* for inputs with a default that are fed another value; made when first
                        wanted */
     pith__named_sizes sizes;
     pith_tensor *inputs;       /* in the graph's order */
@@ -34,6 +35,7 @@ struct pith_session {
     bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
+/* One block holds the session and its arrays, whose sizes are fixed by the graph. */
 pith_status pith__model_create_session(pith_session **session, const pith_model *model,
                                        pith_error *err) {
     const pith__program *program;
@@ -64,7 +66,8 @@ pith_status pith__model_create_session(pith_session **session, const pith_model 
 
 void pith__model_destroy_session(pith_session *session) {
     if (!session) return;
-    if (session->fed) session->model->reader->stages->fed->destroy(session->fed);
+    if (session->second_plan)
+        session->model->reader->stages->second_plan->destroy(session->second_plan);
     pith__runner_destroy(&session->runner);
     pith__memory_free(&session->model->account.allocator, session);
 }
@@ -92,6 +95,8 @@ static pith_status find_input(size_t *p, const pith_model *m, const char *name, 
                       list_ports(list, sizeof list, m->inputs, wanted, NULL));
 }
 
+/* The caller's memory must hold what the shape says before anything reads it. A shape that differs
+ * from the declared one is a warning, or an error with strict shapes. */
 static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, pith_error *err) {
     const pith_port *port = &s->model->inputs[p];
     char list[700];
@@ -113,6 +118,7 @@ static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, 
     return pith__model_check_input(s->model, p, t, &s->warned[p], err);
 }
 
+/* Inputs that were given go before those that were bound, which go before defaults. */
 static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs,
                                size_t count, pith_error *err) {
     const pith_model *m = s->model;
@@ -158,7 +164,7 @@ static bool note_needs(pith_session *s, bool *apart) {
         else
             s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
     }
-    const pith__fed_functions *f = m->reader->stages->fed;
+    const pith__second_plan_functions *f = m->reader->stages->second_plan;
     *apart = f && f->apart(m, s->inputs, &s->sizes);
     if (*apart && !s->apart)
         pith__log_write(m->options.log, PITH_LOG_WARNING,
@@ -174,20 +180,20 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
                              const pith_run_options *o, pith__lane *lane, pith_error *err) {
     const pith_model *m = s->model;
     bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
-    const pith__fed_functions *f = m->reader->stages->fed;
+    const pith__second_plan_functions *f = m->reader->stages->second_plan;
     char text[300];
     if (own && (!f || !m->reader->again))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "a compiled model has the defaults of its inputs built in; feed other "
                           "values to the ONNX file "
                           "it was compiled from");
-    if (own && (!s->fed || !f->has(s->fed, s->open, s->apart))) {
+    if (own && (!s->second_plan || !f->has(s->second_plan, s->open, s->apart))) {
         pith__executor_options options = pith__model_executor_options(m);
-        f->destroy(s->fed);
-        s->fed = NULL;
-        PITH_TRY(f->create(&s->fed, m, s->open, s->apart, &options, err));
+        f->destroy(s->second_plan);
+        s->second_plan = NULL;
+        PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, err));
     }
-    pith__runner runner = own ? f->ready(s->fed, s->inputs) : s->runner;
+    pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
     pith_status status = pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs,
@@ -197,6 +203,7 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
     return pith__fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
 }
 
+/* Checked completely before the first step runs. */
 pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
                                     const char *const *names, const pith_tensor *inputs,
                                     size_t input_count, const pith_run_options *options,
@@ -226,6 +233,8 @@ pith_status pith__model_bind_session_input(pith_session *s, const char *name,
     return PITH_OK;
 }
 
+/* Memory that is bound to an output is written while the model runs, so it must not overlap that of
+ * another one. A rank of -1 means that the caller takes any shape that fits. */
 static pith_status check_target(const pith_session *s, size_t output, const pith_tensor *t,
                                 pith_error *err) {
     const pith_port *port = &s->model->outputs[output];
@@ -257,6 +266,7 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     return PITH_OK;
 }
 
+/* An output is bound until it is unbound, over any number of runs. */
 pith_status pith__model_bind_session_output(pith_session *s, const char *name,
                                             const pith_tensor *tensor, pith_error *err) {
     const pith_model *m = s->model;

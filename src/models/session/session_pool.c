@@ -50,6 +50,7 @@ static pith_status pool_check(const char *name, int32_t value, int32_t most, pit
                       most);
 }
 
+/* Waiting goes by the monotonic clock, which is never set back. */
 static pith_status pool_make_lock(pith_session_pool *p, pith_error *err) {
     if (pthread_mutex_init(&p->lock, NULL)) return pith__fail_memory(err, sizeof p->lock);
     if (pthread_condattr_init(&p->monotonic)) {
@@ -60,6 +61,7 @@ static pith_status pool_make_lock(pith_session_pool *p, pith_error *err) {
     return PITH_OK;
 }
 
+/* Sessions are made when they are first borrowed. */
 pith_status pith__model_create_pool(pith_session_pool **pool, const pith_model *model,
                                     const pith_session_pool_options *options, pith_error *err) {
     pith_session_pool_options o = PITH_SESSION_POOL_OPTIONS_INIT;
@@ -99,6 +101,7 @@ static void pool_count(pith_session_pool *p, pith__counter which) {
     pith__count(&p->model->account.counters, which, 1);
 }
 
+/* The model counts idle sessions of all its pools, for statistics. */
 static void pool_set_idle(pith_session_pool *p, size_t count) {
     if (count > p->idle_count)
         atomic_fetch_add_explicit(&p->model->pooled_idle, count - p->idle_count,
@@ -148,6 +151,7 @@ static pith_session *pool_take_old(pith_session_pool *p, uint64_t now) {
 
 /* ---- the lock is not held ---- */
 
+/* Sessions are destroyed without the lock, one at a time: that may take long. */
 static void pool_end_old(pith_session_pool *p) {
     for (;;) {
         pthread_mutex_lock(&p->lock);
@@ -158,6 +162,7 @@ static void pool_end_old(pith_session_pool *p) {
     }
 }
 
+/* Idle sessions only; borrowed ones come back as usual. */
 void pith__model_trim_pool(pith_session_pool *p) {
     for (;;) {
         pith_session *session = NULL;
@@ -173,6 +178,7 @@ void pith__model_trim_pool(pith_session_pool *p) {
     }
 }
 
+/* A time so far away that it cannot be added up is never reached. */
 static struct timespec pool_deadline(int64_t timeout_ms) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -232,6 +238,8 @@ static pith_status pool_take(pith_session **session, bool *may_make, pith_sessio
     return status;
 }
 
+/* A session is made outside the lock. If that fails, the right to make one goes to the next thread
+ * that waits. */
 pith_status pith__model_borrow_session(pith_session **session, pith_session_pool *p,
                                        int64_t timeout_ms, pith_error *err) {
     pith_session *taken = NULL;
@@ -254,6 +262,7 @@ pith_status pith__model_borrow_session(pith_session **session, pith_session_pool
     return PITH_OK;
 }
 
+/* Bindings are the borrower's and go with it. */
 void pith__model_return_session(pith_session_pool *p, pith_session *session) {
     if (!session) return;
     pith__model_unbind_session(session);

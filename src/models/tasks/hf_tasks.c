@@ -26,73 +26,87 @@ static bool hf_tasks_names(const pith__hf_task *task, const pith_str *classes, i
     return plain;
 }
 
-/* Tasks that this build may have been made without: which checkpoints have them. The tests compare
- * this with the files of the tasks. model_types: NULL: all; tensors: one of them is in the file;
- * NULL: none is needed. */
-static const struct hf_left_out {
-    const char *task, *suffix, *output;
-    bool unnamed;
+/* A checkpoint that one of the tasks would give an output. `of` says which classes of config.json
+ * have the task; model_types and tensors repeat the tables of the task's own file, and the tests
+ * compare the two. NULL: all model types; no tensor is needed. */
+typedef struct hf_tasks_sign {
+    const char *task; /* its line in select/tasks.def */
+    pith__hf_task of;
     const char *model_types, *tensors;
-} hf_left_out[] = {
-    { "bge_m3_colbert", "Model", "pith.colbert_vecs", false, NULL, "colbert_linear" },
-    { "bge_m3_sparse", "Model", "sparse_vecs", false, NULL, "sparse_linear" },
-    { "colbert", "HF_ColBERT", "token_embeddings", false, NULL, "linear" },
-    { "masked_lm", "ForMaskedLM", "logits", false,
+} hf_tasks_sign;
+
+static const hf_tasks_sign hf_tasks_signs[] = {
+    { "bge_m3_colbert", { PITH_HF_TASK_BGE_M3_COLBERT }, NULL, "colbert_linear" },
+    { "bge_m3_sparse", { PITH_HF_TASK_BGE_M3_SPARSE }, NULL, "sparse_linear" },
+    { "colbert", { PITH_HF_TASK_COLBERT }, NULL, "linear" },
+    { "masked_lm",
+      { PITH_HF_TASK_MASKED_LM },
       "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new roberta "
       "xlm-roberta",
       "predictions.dense cls.predictions.transform.dense lm_head.dense vocab_transform "
-      "generator_predictions.dense "
-      "head.dense" },
-    { "sequence_classification", "ForSequenceClassification", "logits", true,
+      "generator_predictions.dense head.dense" },
+    { "sequence_classification",
+      { PITH_HF_TASK_SEQUENCE_CLASSIFICATION },
       "albert bert camembert deberta-v2 distilbert electra ernie gemma gemma2 gemma3_text gte "
-      "jina_embeddings_v3 llama "
-      "mistral modernbert mpnet new nomic_bert qwen2 qwen3 roberta xlm-roberta",
+      "jina_embeddings_v3 llama mistral modernbert mpnet new nomic_bert qwen2 qwen3 roberta "
+      "xlm-roberta",
       "classifier classifier.out_proj score" },
-    { "token_classification", "ForTokenClassification", "logits", false,
+    { "token_classification",
+      { PITH_HF_TASK_TOKEN_CLASSIFICATION },
       "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new qwen2 qwen3 "
       "roberta xlm-roberta",
       "classifier score" },
+    { "causal_answer", { PITH_HF_TASK_CAUSAL_ANSWER }, PITH_HF_TASK_CAUSAL_ANSWER_TYPES, NULL },
 };
 
-/* Whether one of the words is the name, or, with a builder, has a matrix in the file. */
-static bool hf_tasks_any(const char *words, pith_str name, pith__hf_builder *b) {
-    for (const char *at = words; at && *at;) {
+bool pith__hf_task_lists(const char *words, pith_str name) {
+    for (const char *at = words; *at;) {
         const pith_str word = { at, strcspn(at, " ") };
-        if (!b && pith__str_eq(word, name)) return true;
-        const pith_str full =
-            b ? pith__arena_printf(b->graph->arena, PITH_STR_FMT ".weight", PITH_STR_ARG(word))
-              : word;
-        if (b && full.data && pith__weights_find(b->weights, full)) return true;
+        if (pith__str_eq(word, name)) return true;
         at += word.size + (at[word.size] != 0);
     }
-    return !words;
+    return false;
 }
 
-static void hf_tasks_refuse(pith__hf_builder *b, const char *task, const char *output) {
-    pith_error lacks = PITH_ERROR_INIT;
-    if (pith__piece_check_for("tasks", pith__str_of(task), output, &lacks))
-        pith__hf_fail(b, lacks.code, "%s", lacks.message);
+/* Whether one of the tensors, named without ".weight", is in the file. */
+static bool hf_tasks_has_any(pith__hf_builder *b, const char *tensors) {
+    for (const char *at = tensors; *at;) {
+        const pith_str word = { at, strcspn(at, " ") };
+        const pith_str full =
+            pith__arena_printf(b->graph->arena, PITH_STR_FMT ".weight", PITH_STR_ARG(word));
+        if (full.data && pith__weights_find(b->weights, full)) return true;
+        at += word.size + (at[word.size] != 0);
+    }
+    return false;
+}
+
+static bool hf_tasks_applies(pith__hf_builder *b, const hf_tasks_sign *sign,
+                             const pith_str *classes, int64_t count) {
+    if (!hf_tasks_names(&sign->of, classes, count)) return false;
+    if (sign->model_types && !pith__hf_task_lists(sign->model_types, b->config->model_type))
+        return false;
+    return !sign->tensors || hf_tasks_has_any(b, sign->tensors);
 }
 
 /* An output that is missing would be taken for a model that has none, or its readers would take
- * another one. */
+ * another one. So a build that was made without a task refuses the checkpoints that have it. The
+ * task causal_answer takes part only where a reranker asks for answers. */
 static void hf_tasks_check_left_out(pith__hf_builder *b, const pith_str *classes, int64_t count) {
-    for (size_t i = 0;
-         pith__dropped_names[0] && i < sizeof hf_left_out / sizeof *hf_left_out && !b->status;
-         i++) {
-        const struct hf_left_out *l = &hf_left_out[i];
-        const pith__hf_task task = { .suffix = l->suffix, .unnamed = l->unnamed };
-        if (hf_tasks_names(&task, classes, count) &&
-            hf_tasks_any(l->model_types, b->config->model_type, NULL) &&
-            hf_tasks_any(l->tensors, PITH_STR(""), b))
-            hf_tasks_refuse(b, l->task, l->output);
+    if (!pith__dropped_names[0]) return;
+    for (size_t i = 0; i < sizeof hf_tasks_signs / sizeof *hf_tasks_signs; i++) {
+        const hf_tasks_sign *sign = &hf_tasks_signs[i];
+        pith_error lacks = PITH_ERROR_INIT;
+        if (!strcmp(sign->task, "causal_answer") && !b->config->rerank) continue;
+        if (!hf_tasks_applies(b, sign, classes, count)) continue;
+        if (!pith__piece_check_for("tasks", pith__str_of(sign->task), sign->of.output, &lacks))
+            continue;
+        pith__hf_fail(b, lacks.code, "%s", lacks.message);
+        return;
     }
-    static const pith__hf_task causal = { .suffix = "ForCausalLM" };
-    if (pith__dropped_names[0] && b->config->judge && hf_tasks_names(&causal, classes, count) &&
-        hf_tasks_any("gemma3_text qwen2 qwen3", b->config->model_type, NULL))
-        hf_tasks_refuse(b, "causal_answer", "logits");
 }
 
+/* Outputs of tasks stand behind last_hidden_state. A task whose weights are missing adds nothing;
+ * one that this build lacks is an error, see hf_tasks_check_left_out. */
 void pith__hf_add_tasks(pith__hf_builder *b, pith__value *x) {
     int64_t count;
     const pith_str *classes = pith__hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
@@ -127,6 +141,8 @@ bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix
     return !b->status && pith__weights_find(b->weights, full);
 }
 
+/* Only a model_type of the list can have the task: the same tensor names mean other things in other
+ * architectures. */
 const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b,
                                                const pith__hf_task_layers *list, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -146,6 +162,8 @@ static pith_str hf_tasks_go_to(pith__hf_builder *b, const char *name, bool insid
     return prefix;
 }
 
+/* The activation of the task, which may differ from that of the network. A copy of the config
+ * carries it to pith__hf_activate. */
 static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_layers *t,
                                       pith__value *x) {
     const pith__hf_config *config = b->config;
@@ -158,6 +176,7 @@ static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_l
     return x;
 }
 
+/* norm(act(dense(x))), each if the layers have it. */
 pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t,
                                      pith__value *x, int64_t width) {
     const pith__hf_config *c = b->config;
@@ -178,6 +197,7 @@ pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_la
     return x;
 }
 
+/* The number of labels is that of the matrix' rows; config.json may name fewer or more. */
 pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t,
                                     pith__value *x) {
     pith_str name, prefix = hf_tasks_go_to(b, t->out, false);
@@ -193,6 +213,8 @@ pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_lay
     return y;
 }
 
+/* ArgMax over position times mask finds the last real token wherever the padding is. Source:
+ * GenericForSequenceClassification of transformers' modeling_layers. */
 pith__value *pith__hf_task_last(pith__hf_builder *b, pith__value *x, bool skips_pad) {
     pith__value *ids = b->graph->inputs[0], *mask = b->graph->inputs[1];
     pith__hf_go_to(b, "pooling");

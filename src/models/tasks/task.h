@@ -20,6 +20,21 @@ typedef struct pith__hf_task {
     pith__value *(*build)(pith__hf_builder *b, pith__value *x);
 } pith__hf_task;
 
+/* What a task of that name is told by. These lines are apart from the code of the tasks, so that a
+ * build without a task still knows a checkpoint that has it, and can say what it lacks
+ * (hf_tasks.c). */
+#define PITH_HF_TASK_BGE_M3_COLBERT .suffix = "Model", .output = "pith.colbert_vecs"
+#define PITH_HF_TASK_BGE_M3_SPARSE .suffix = "Model", .output = "sparse_vecs"
+#define PITH_HF_TASK_CAUSAL_ANSWER .suffix = "ForCausalLM", .output = "logits"
+#define PITH_HF_TASK_COLBERT .suffix = "HF_ColBERT", .output = "token_embeddings"
+#define PITH_HF_TASK_MASKED_LM .suffix = "ForMaskedLM", .output = "logits"
+#define PITH_HF_TASK_SEQUENCE_CLASSIFICATION                                                       \
+    .suffix = "ForSequenceClassification", .output = "logits", .unnamed = true
+#define PITH_HF_TASK_TOKEN_CLASSIFICATION .suffix = "ForTokenClassification", .output = "logits"
+/* Architectures whose logits are lm_head of the last layer and nothing else, which the task
+ * causal_answer takes. */
+#define PITH_HF_TASK_CAUSAL_ANSWER_TYPES "gemma3_text qwen2 qwen3"
+
 /* Made from select/tasks.def by select/tables.c. */
 extern const pith__hf_task *const pith__hf_task_table[];
 extern const size_t pith__hf_task_count;
@@ -56,6 +71,8 @@ pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_la
 /* x [.., hidden] through `out`, which has as many rows as the file says. */
 pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t,
                                     pith__value *x);
+/* Whether the name is one of the words, which have blanks between them. */
+bool pith__hf_task_lists(const char *words, pith_str name);
 /* True if the file has the tensor of this full name. */
 bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix);
 

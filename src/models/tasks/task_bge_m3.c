@@ -17,9 +17,7 @@ static pith__value *task_bge_m3_colbert(pith__hf_builder *b, pith__value *x) {
     return pith__hf_task_has(b, form.out, ".weight") ? pith__hf_task_classify(b, &form, x) : NULL;
 }
 
-const pith__hf_task pith__hf_task_bge_m3_sparse = { .suffix = "Model",
-                                                    .output = "sparse_vecs",
+const pith__hf_task pith__hf_task_bge_m3_sparse = { PITH_HF_TASK_BGE_M3_SPARSE,
                                                     .build = task_bge_m3_sparse };
-const pith__hf_task pith__hf_task_bge_m3_colbert = { .suffix = "Model",
-                                                     .output = "pith.colbert_vecs",
+const pith__hf_task pith__hf_task_bge_m3_colbert = { PITH_HF_TASK_BGE_M3_COLBERT,
                                                      .build = task_bge_m3_colbert };

@@ -15,19 +15,11 @@ static pith__value *answer_column(pith__hf_builder *b, pith__value *table, int64
     return pith__hf_transpose(b, pith__hf_widen(b, table, row), (int64_t[]){ 1, 0 }, 2);
 }
 
-/* Architectures whose logits are lm_head of the last layer and nothing else. */
-static bool answer_knows(pith_str model_type) {
-    static const char *const known[] = { "gemma3_text", "qwen2", "qwen3" };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (pith__str_is(model_type, known[i])) return true;
-    return false;
-}
-
 /* Whether the answers are in the vocabulary. Ids of a file are an error if they are not. */
-static bool answer_fits(pith__hf_builder *b, const pith__judge *judge) {
+static bool answer_fits(pith__hf_builder *b, const pith__rerank_prompt *rerank) {
     const int64_t size = b->config->vocab_size,
-                  most = judge->yes > judge->no ? judge->yes : judge->no;
-    if (most >= size && judge->only)
+                  most = rerank->yes > rerank->no ? rerank->yes : rerank->no;
+    if (most >= size && rerank->only)
         pith__hf_fail(
             b, PITH_ERR_FORMAT,
             "module LogitScore names token %lld, but config.json has a vocab_size of %lld",
@@ -52,16 +44,20 @@ static pith__value *answer_table(pith__hf_builder *b) {
     return table;
 }
 
+/* Only two rows of lm_head are needed of a vocabulary of a hundred thousand; their difference is
+ * one row, so a score is one product per text. */
 static pith__value *task_causal_answer(pith__hf_builder *b, pith__value *x) {
-    const pith__judge *judge = b->config->judge;
-    if (!judge || !answer_knows(b->config->model_type) || !answer_fits(b, judge)) return NULL;
+    const pith__rerank_prompt *rerank = b->config->rerank;
+    if (!rerank) return NULL;
+    if (!pith__hf_task_lists(PITH_HF_TASK_CAUSAL_ANSWER_TYPES, b->config->model_type)) return NULL;
+    if (!answer_fits(b, rerank)) return NULL;
     pith__hf_want_absent(b, "final_logit_softcapping");
     pith__value *last = pith__hf_task_last(b, x, false);
-    pith__value *table = answer_table(b), *weight = answer_column(b, table, judge->yes);
-    if (judge->no >= 0) weight = PITH_HF_PUT(b, "Sub", weight, answer_column(b, table, judge->no));
+    pith__value *table = answer_table(b), *weight = answer_column(b, table, rerank->yes);
+    if (rerank->no >= 0)
+        weight = PITH_HF_PUT(b, "Sub", weight, answer_column(b, table, rerank->no));
     return PITH_HF_PUT(b, "MatMul", last, weight);
 }
 
-const pith__hf_task pith__hf_task_causal_answer = { .suffix = "ForCausalLM",
-                                                    .output = "logits",
+const pith__hf_task pith__hf_task_causal_answer = { PITH_HF_TASK_CAUSAL_ANSWER,
                                                     .build = task_causal_answer };

@@ -10,6 +10,4 @@ static pith__value *task_colbert(pith__hf_builder *b, pith__value *x) {
     return pith__hf_task_has(b, form.out, ".weight") ? pith__hf_task_classify(b, &form, x) : NULL;
 }
 
-const pith__hf_task pith__hf_task_colbert = { .suffix = "HF_ColBERT",
-                                              .output = "token_embeddings",
-                                              .build = task_colbert };
+const pith__hf_task pith__hf_task_colbert = { PITH_HF_TASK_COLBERT, .build = task_colbert };

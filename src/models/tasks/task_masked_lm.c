@@ -95,6 +95,8 @@ static pith__value *masked_bias(pith__hf_builder *b, const struct masked_form *f
     return x;
 }
 
+/* Tied weights are the rule: without a decoder of its own the table of embeddings is read turned
+ * round, and config.json must not say otherwise. */
 static pith__value *task_masked_lm(pith__hf_builder *b, pith__value *x) {
     const struct masked_form *f = masked_find(b);
     if (!f) return NULL;
@@ -111,6 +113,4 @@ static pith__value *task_masked_lm(pith__hf_builder *b, pith__value *x) {
     return masked_bias(b, f, x);
 }
 
-const pith__hf_task pith__hf_task_masked_lm = { .suffix = "ForMaskedLM",
-                                                .output = "logits",
-                                                .build = task_masked_lm };
+const pith__hf_task pith__hf_task_masked_lm = { PITH_HF_TASK_MASKED_LM, .build = task_masked_lm };

@@ -51,6 +51,8 @@ static pith__value *task_mean(pith__hf_builder *b, pith__value *x, pith__value *
     return PITH_HF_PUT(b, "Div", sum, task_sum(b, real, true));
 }
 
+/* Networks with a dense layer read the first token, decoders the last one that is no padding.
+ * ModernBERT alone may take the mean. */
 static pith__value *task_pool(pith__hf_builder *b, const pith__hf_task_layers *form,
                               pith__value *x) {
     pith__value *mask = b->graph->inputs[1];
@@ -74,8 +76,6 @@ static pith__value *task_sequence_classification(pith__hf_builder *b, pith__valu
     return pith__hf_task_classify(b, form, x);
 }
 
-const pith__hf_task pith__hf_task_sequence_classification = { .suffix = "ForSequenceClassification",
-                                                              .output = "logits",
-                                                              .unnamed = true,
+const pith__hf_task pith__hf_task_sequence_classification = { PITH_HF_TASK_SEQUENCE_CLASSIFICATION,
                                                               .build =
                                                                   task_sequence_classification };

@@ -27,6 +27,5 @@ static pith__value *task_token_classification(pith__hf_builder *b, pith__value *
                                   pith__hf_task_transform(b, form, x, b->config->hidden_size));
 }
 
-const pith__hf_task pith__hf_task_token_classification = { .suffix = "ForTokenClassification",
-                                                           .output = "logits",
+const pith__hf_task pith__hf_task_token_classification = { PITH_HF_TASK_TOKEN_CLASSIFICATION,
                                                            .build = task_token_classification };

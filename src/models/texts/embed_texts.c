@@ -5,8 +5,8 @@
 #include "base/caller_options.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "models/heads/dense.h"
-#include "models/heads/word_request.h"
+#include "models/heads/dense_request.h"
+#include "models/heads/word_weights_request.h"
 #include "models/modules/answer_logit.h"
 #include "models/quantize/calibrate.h"
 
@@ -43,8 +43,8 @@ static pith_status embed_complete_dense(pith_embed_options *o, const pith_embed_
     return pith__model_check_dense(m, err);
 }
 
-static pith__dense dense_request(const pith_embed_options *o, float *vectors) {
-    return (pith__dense){
+static pith__dense_request dense_request(const pith_embed_options *o, float *vectors) {
+    return (pith__dense_request){
         .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim, .vectors = vectors
     };
 }
@@ -65,7 +65,7 @@ static pith__encode_job encode_job(const pith_embed_options *o, const pith_str *
 
 size_t pith__model_embed_dim(const pith_model *model, const pith_embed_options *options) {
     pith_embed_options o;
-    pith__dense dense;
+    pith__dense_request dense;
     if (embed_complete_dense(&o, options, model, NULL)) return 0;
     dense = dense_request(&o, NULL);
     return pith__dense_dim(pith__encoder_model(model->text.encoder, 0), &dense);
@@ -91,7 +91,7 @@ pith_status pith__model_embed(float *vectors, const pith_model *model, const pit
                               size_t count, const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
     PITH_TRY(embed_complete_dense(&o, options, model, err));
-    pith__dense dense = dense_request(&o, vectors);
+    pith__dense_request dense = dense_request(&o, vectors);
     pith__encode_job job = encode_job(&o, texts, count);
     pith__head_use use = { .request = &dense };
     pith_status status = pith__head_find(&use.head, "dense", err);
@@ -118,7 +118,7 @@ pith_status pith__model_mean_chunks(float *mean, const pith_model *model, const 
     pith_embed_options o;
     PITH_TRY(embed_complete_dense(&o, options, model, err));
     if (!tokens) return pith__fail(err, PITH_ERR_ARGUMENT, "chunks without tokens have no mean");
-    const pith__dense dense = dense_request(&o, NULL);
+    const pith__dense_request dense = dense_request(&o, NULL);
     return pith__dense_mean(mean, pith__encoder_model(model->text.encoder, 0), &dense, sums,
                             (double)tokens, err);
 }

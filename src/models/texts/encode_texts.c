@@ -10,10 +10,10 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "models/heads/dense.h"
-#include "models/heads/sparse.h"
-#include "models/heads/token_vectors.h"
-#include "models/heads/word_request.h"
+#include "models/heads/dense_request.h"
+#include "models/heads/sparse_request.h"
+#include "models/heads/token_vectors_request.h"
+#include "models/heads/word_weights_request.h"
 #include "models/texts/embed_texts.h"
 
 enum {
@@ -26,7 +26,7 @@ enum {
 };
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
-/* The heads of sparse vectors, by pith__hybrid_kind. */
+/* The heads of sparse vectors, by pith__word_model_kind. */
 static const char *const sparse_names[] = { "sparse", "bm42", "minicoil" };
 
 /* What the caller gets begins with this. */
@@ -50,11 +50,11 @@ typedef struct encoding {
     const pith__head *heads[KINDS]; /* NULL: not asked for */
     int outputs[KINDS];             /* of the model's graph */
     pith__collected collected[KINDS];
-    pith__dense dense;
-    pith__sparse sparse;
-    pith__hybrid_request hybrid; /* instead of it, */
-    pith__dense code;            /* or this */
-    pith__vectors multi_vector, tokens;
+    pith__dense_request dense;
+    pith__sparse_request sparse;
+    pith__word_weights_request word_weights; /* instead of it, */
+    pith__dense_request code;                /* or this */
+    pith__token_vectors_request multi_vector, tokens;
     bool framed;
     pith__encode_frame frame;
 } encoding;
@@ -86,7 +86,7 @@ static bool encoding_is_sparse(const pith_model *m, const pith__head *head, int 
 
 static int encoding_find_sparse(const pith_model *m, const pith__head *head) {
     int output = pith__head_output(head, m->graph);
-    if (m->hybrid.kind) return output;
+    if (m->word_model.kind) return output;
     if (output >= 0 && encoding_is_sparse(m, head, output)) return output;
     for (size_t i = 0; i < m->graph->output_count; i++)
         if (encoding_is_sparse(m, head, (int)i)) return (int)i;
@@ -114,29 +114,27 @@ static int encoding_find_vectors(const pith_model *m, const pith__head *head) {
 static pith_status encoding_find(const pith__head **head, int *output, const pith_model *m,
                                  int kind, pith_error *err) {
     const bool code = kind == SPARSE && m->modules.sparse.code;
-    PITH_TRY(pith__head_find(head,
-                             code             ? "sparse_code"
-                             : kind == SPARSE ? sparse_names[m->hybrid.kind]
-                                              : head_names[kind],
-                             err));
+    const char *name = kind == SPARSE ? sparse_names[m->word_model.kind] : head_names[kind];
+    if (code) name = "sparse_code";
+    PITH_TRY(pith__head_find(head, name, err));
     if (!m->text.encoder)
         return pith__fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                           "this model cannot embed text: %s", m->no_text.message);
-    *output = kind == DENSE || code ? m->text.outputs[0]
-              : kind == SPARSE      ? encoding_find_sparse(m, *head)
-                                    : encoding_find_vectors(m, *head);
-    if (kind == DENSE || code) return pith__model_check_dense(m, err);
+    if (kind == DENSE || code) {
+        *output = m->text.outputs[0];
+        return pith__model_check_dense(m, err);
+    }
+    *output = kind == SPARSE ? encoding_find_sparse(m, *head) : encoding_find_vectors(m, *head);
     if (*output >= 0 && kind != SPARSE && encoding_is_attention(m, *output)) *output = -1;
     if (*output >= 0) return PITH_OK;
-    return kind == SPARSE
-               ? pith__fail(err, PITH_ERR_UNSUPPORTED,
-                            "the model has no sparse output: neither rows as long as the "
-                            "vocabulary (SPLADE) nor one "
-                            "weight per token (BGE-M3), nor the files of BM42 or miniCOIL")
-               : pith__fail(err, PITH_ERR_UNSUPPORTED,
-                            "the model has no output with one vector per token: its graph pools "
-                            "already, or gives attention "
-                            "only");
+    if (kind == SPARSE)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model has no sparse output: neither rows as long as the vocabulary "
+                          "(SPLADE) nor one weight per token (BGE-M3), nor the files of BM42 or "
+                          "miniCOIL");
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "the model has no output with one vector per token: its graph pools already, "
+                      "or gives attention only");
 }
 
 int pith__model_encode_output(const pith_model *m, int kind) {
@@ -181,21 +179,23 @@ static pith_str encoding_token(const void *tokenizer, int32_t id, bool *special)
     return pith__tokenizer_token(tokenizer, id);
 }
 
+/* All three requests are filled in, and encoding_run takes the one that fits the model. Frame
+ * tokens have no weight, whatever tokenizer the model has; BGE-M3 leaves out the same ones. */
 static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 },
                                        { "<unk>", 5 }, { "[CLS]", 5 }, { "[SEP]", 5 },
                                        { "[PAD]", 5 }, { "[UNK]", 5 } };
-    c->sparse = (pith__sparse){ .weights = &c->collected[SPARSE] };
-    c->code = (pith__dense){ .normalize = -1, .weights = &c->collected[SPARSE] };
-    c->hybrid = (pith__hybrid_request){ .hybrid = &c->m->hybrid,
-                                        .tokens = { encoding_token, c->m->tokenizer },
-                                        .query = c->options.role == PITH_ROLE_QUERY,
-                                        .alpha = c->options.alpha,
-                                        .k = c->options.k,
-                                        .b = c->options.b,
-                                        .avg_len = c->options.avg_len,
-                                        .weights = &c->collected[SPARSE] };
-    if (c->m->hybrid.kind) return PITH_OK;
+    c->sparse = (pith__sparse_request){ .weights = &c->collected[SPARSE] };
+    c->code = (pith__dense_request){ .normalize = -1, .weights = &c->collected[SPARSE] };
+    c->word_weights = (pith__word_weights_request){ .word_model = &c->m->word_model,
+                                                    .tokens = { encoding_token, c->m->tokenizer },
+                                                    .query = c->options.role == PITH_ROLE_QUERY,
+                                                    .alpha = c->options.alpha,
+                                                    .k = c->options.k,
+                                                    .b = c->options.b,
+                                                    .avg_len = c->options.avg_len,
+                                                    .weights = &c->collected[SPARSE] };
+    if (c->m->word_model.kind) return PITH_OK;
     return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames,
                         sizeof frames / sizeof frames[0], -1, err);
 }
@@ -270,8 +270,10 @@ static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error
     return encoding_join_prompt(c, marker, c->frame.marker >= 0 ? rest : marker, err);
 }
 
+/* A marker is one token, as ColBERT has it. PyLate's markers may be text that the vocabulary lacks.
+ */
 static pith_status encoding_find_marker(encoding *c, pith_error *err) {
-    const pith__hf_late *late = &c->m->late;
+    const pith__late_interaction *late = &c->m->late;
     const pith_str marker = late->markers[c->options.role];
     if (!marker.size) return PITH_OK;
     c->frame.marker = pith__tokenizer_id(c->m->tokenizer, marker);
@@ -280,8 +282,10 @@ static pith_status encoding_find_marker(encoding *c, pith_error *err) {
     return encoding_named(&c->frame.marker, c, marker, "marker of its role", err);
 }
 
+/* Late interaction frames texts by their role: a marker, a length, and for queries a filling with
+ * mask tokens. Such texts are of no use to other heads, so a call has only these vectors then. */
 static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
-    const pith__hf_late *late = &c->m->late;
+    const pith__late_interaction *late = &c->m->late;
     const int role = c->options.role;
     c->frame = (pith__encode_frame){ .marker = -1 };
     PITH_TRY(encoding_find_marker(c, err));
@@ -304,7 +308,9 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
                       "in a call of their own");
 }
 
-static pith_status encoding_keep_ids(encoding *c, const pith__hf_late *late, pith_error *err) {
+/* Sorted, so that the head can search; the list of the model is shared and stays as it is. */
+static pith_status encoding_keep_ids(encoding *c, const pith__late_interaction *late,
+                                     pith_error *err) {
     int32_t *ids = pith__arena_array(&c->arena, late->kept_count, sizeof *ids);
     if (!ids) return pith__fail_memory(err, late->kept_count * sizeof *ids);
     if (late->kept_count) memcpy(ids, late->kept, late->kept_count * sizeof *ids);
@@ -315,9 +321,9 @@ static pith_status encoding_keep_ids(encoding *c, const pith__hf_late *late, pit
 }
 
 static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
-    const pith__hf_late *late = &c->m->late;
-    c->multi_vector =
-        (pith__vectors){ .normalize = !late->masked, .tokens = &c->collected[MULTI_VECTOR] };
+    const pith__late_interaction *late = &c->m->late;
+    c->multi_vector = (pith__token_vectors_request){ .normalize = !late->masked,
+                                                     .tokens = &c->collected[MULTI_VECTOR] };
     pith_str output = c->m->graph->output_names[c->outputs[MULTI_VECTOR]];
     /* see models/tasks/task_bge_m3.c */
     c->multi_vector.skip_first = pith__str_is(output, "pith.colbert_vecs");
@@ -353,17 +359,19 @@ static pith_status encoding_check_numbers(const pith_encode_options *o, pith_err
 static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     static const pith_encode_options none = PITH_ENCODE_OPTIONS_INIT;
     const pith_encode_options *o = &c->options;
-    if (o->alpha != none.alpha && c->m->hybrid.kind != PITH_HYBRID_BM42)
+    if (o->alpha != none.alpha && c->m->word_model.kind != PITH_WORD_MODEL_BM42)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "alpha (--bm42-alpha) is of BM42, which the model is not");
     if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) &&
-        c->m->hybrid.kind != PITH_HYBRID_MINICOIL)
+        c->m->word_model.kind != PITH_WORD_MODEL_MINICOIL)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, "
                           "which the model is not");
     return PITH_OK;
 }
 
+/* Options are checked before any text runs, and heads are found here, so that a kind that the model
+ * does not have is an error for an empty call too. */
 static pith_status encoding_options(encoding *c, const pith_encode_options *given,
                                     pith_error *err) {
     c->options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
@@ -410,6 +418,8 @@ static pith_status encoding_check_room(const encoding *c, const encoding_array *
                       a->name, count, a->memory ? a->room : 0);
 }
 
+/* An array of the result: in the caller's memory, if there is room, or in a block of its own that
+ * lives as long as the result. */
 static pith_status encoding_block(void **block, encoding *c, const encoding_array *a, size_t count,
                                   size_t item_bytes, pith_error *err) {
     size_t bytes;
@@ -432,6 +442,8 @@ static void encoding_sparse_arrays(encoding_array arrays[3], const encoding *c) 
     arrays[2] = (encoding_array){ "sparse.values", m->values, m->value_room };
 }
 
+/* The caller's memory for one of the two kinds of token vectors, with the names that messages use.
+ */
 static void encoding_token_arrays(encoding_array arrays[3], const encoding *c, int kind) {
     static const char *const names[2][3] = { { "multi_vector.offsets", "multi_vector.ids",
                                                "multi_vector.vectors" },
@@ -470,6 +482,8 @@ static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind,
     return PITH_OK;
 }
 
+/* Pieces were made by threads in any order; here they become one array with offsets, in the order
+ * of the texts. */
 static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     pith_sparse_rows *rows = &c->box->encoded.sparse;
     const size_t items = pith__collected_items(&c->collected[SPARSE]);
@@ -492,6 +506,7 @@ static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     return PITH_OK;
 }
 
+/* The same for tokens. A piece holds all ids of a text, then all its vectors. */
 static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_rows *rows,
                                            pith_error *err) {
     const size_t items = pith__collected_items(&c->collected[kind]);
@@ -525,11 +540,13 @@ static pith_status encoding_gather(encoding *c, pith_error *err) {
 
 /* ---- the call ---- */
 
+/* Dense vectors have a known size, so the head writes them where they belong, and nothing is
+ * gathered. */
 static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
     void *block;
-    c->dense = (pith__dense){ .pooling = c->embed.pooling,
-                              .normalize = c->embed.normalize,
-                              .dim = c->embed.dim };
+    c->dense = (pith__dense_request){ .pooling = c->embed.pooling,
+                                      .normalize = c->embed.normalize,
+                                      .dim = c->embed.dim };
     size_t dim = pith__dense_dim(pith__encoder_model(c->m->text.encoder, 0), &c->dense);
     encoding_array array = { "dense", c->memory ? c->memory->dense : NULL,
                              c->memory ? c->memory->dense_room : 0 };
@@ -547,7 +564,7 @@ static pith_status encoding_prepare(encoding *c, pith_error *err) {
     if (c->heads[DENSE]) PITH_TRY(encoding_prepare_dense(c, err));
     if (c->heads[SPARSE]) PITH_TRY(encoding_prepare_sparse(c, err));
     if (c->heads[MULTI_VECTOR]) PITH_TRY(encoding_prepare_multi_vector(c, err));
-    c->tokens = (pith__vectors){ .tokens = &c->collected[TOKENS] };
+    c->tokens = (pith__token_vectors_request){ .tokens = &c->collected[TOKENS] };
     return PITH_OK;
 }
 
@@ -564,14 +581,16 @@ static int encoding_outputs(int *outputs, const encoding *c) {
 
 /* The words of a query of BM42 all weigh 1, so the network has nothing to add. */
 static bool encoding_is_words(const encoding *c) {
-    return c->options.what == PITH_ENCODE_SPARSE && c->m->hybrid.kind == PITH_HYBRID_BM42 &&
+    return c->options.what == PITH_ENCODE_SPARSE && c->m->word_model.kind == PITH_WORD_MODEL_BM42 &&
            c->options.role == PITH_ROLE_QUERY;
 }
 
+/* One run feeds all heads. Heads that read the same output share it; a query that is filled with
+ * hidden tokens needs a graph with a mask, so it cannot be packed. */
 static pith_status encoding_run(encoding *c, pith_error *err) {
-    const void *sparse = c->m->hybrid.kind           ? (const void *)&c->hybrid
-                         : c->m->modules.sparse.code ? (const void *)&c->code
-                                                     : &c->sparse;
+    const void *sparse = &c->sparse;
+    if (c->m->modules.sparse.code) sparse = &c->code;
+    if (c->m->word_model.kind) sparse = &c->word_weights;
     const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
     pith__head_use uses[KINDS];
@@ -599,6 +618,7 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
     return pith__encoder_run(view->encoder, &job, uses, use_count, err);
 }
 
+/* The box exists before anything is put into it, so that a failure frees what there is. */
 static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
     const pith_allocator *allocator = c->m->options.allocator;
     PITH_TRY(encoding_options(c, options, err));

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "models/heads/score_request.h"
+#include "models/heads/scores_request.h"
 #include "models/modules/answer_logit.h"
 #include "models/texts/score_prompts.h"
 
@@ -60,12 +60,13 @@ const char *pith__model_label_name(const pith_model *m, size_t label) {
     return named ? m->labels.names[label].data : "";
 }
 
+/* No prompt: prompts are for embedding. What rerankers put around texts is in the frame. */
 static pith_status scoring_run(float *scores, const pith_model *m, int output,
                                pith_activation activation, const pith_str *texts,
                                const pith_str *pairs, size_t count, const pith__encode_frame *frame,
                                const pith_score_options *o, pith_error *err) {
     const pith__text_view *view;
-    pith__scores request = { activation, scores };
+    pith__scores_request request = { activation, scores };
     pith__head_use use = { .request = &request };
     pith__encode_job job = { .texts = texts,
                              .pairs = pairs,
@@ -94,6 +95,7 @@ static pith_status scoring_options(pith_score_options *o, const pith_score_optio
                       "activation is %d, which is not a PITH_ACTIVATION_* value", o->activation);
 }
 
+/* Without an activation the model's own counts. */
 pith_status pith__model_classify(float *scores, const pith_model *m, const pith_str *texts,
                                  const pith_str *pairs, size_t count,
                                  const pith_score_options *options, pith_error *err) {
@@ -112,23 +114,24 @@ pith_status pith__model_classify(float *scores, const pith_model *m, const pith_
 }
 
 /* A reranker whose texts have words of the model around them, or a prompt. */
-static pith_status scoring_judge(float *scores, const pith_model *m, int output, pith_str query,
-                                 const pith_str *documents, size_t count, pith_score_options *o,
-                                 pith_error *err) {
-    pith__judging j;
-    pith_status status = pith__judging_begin(&j, m, query, documents, count, o, err);
+static pith_status scoring_reranked(float *scores, const pith_model *m, int output, pith_str query,
+                                    const pith_str *documents, size_t count, pith_score_options *o,
+                                    pith_error *err) {
+    pith__score_prompts j;
+    pith_status status = pith__score_prompts_begin(&j, m, query, documents, count, o, err);
     if (!status) {
         pith_activation own =
-            m->modules.judge.form == PITH_JUDGE_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
+            m->modules.rerank.form == PITH_RERANK_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
         o->max_length = j.max_length;
         status =
             scoring_run(scores, m, output, o->activation ? (pith_activation)o->activation : own,
                         j.texts, j.pairs, count, &j.frame, o, err);
     }
-    pith__judging_end(&j);
+    pith__score_prompts_end(&j);
     return status;
 }
 
+/* The query is checked here, since it is put into other texts before the encoder looks at them. */
 pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str query,
                                const pith_str *documents, size_t count,
                                const pith_score_options *options, pith_error *err) {
@@ -145,9 +148,9 @@ pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str quer
     size_t valid = pith__utf8_valid_prefix(query.data, query.size);
     if (valid < query.size)
         return pith__fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);
-    if (o.instruction && !pith__judging_takes_instruction(m))
+    if (o.instruction && !pith__score_prompts_takes_instruction(m))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "instruction: only rerankers that are language models take one");
     return pith__account_explain(
-        &m->account, scoring_judge(scores, m, output, query, documents, count, &o, err), err);
+        &m->account, scoring_reranked(scores, m, output, query, documents, count, &o, err), err);
 }

@@ -7,24 +7,24 @@
 #include "models/model.h"
 #include "text/token_rows.h"
 
-typedef struct pith__judging {
+typedef struct pith__score_prompts {
     pith__arena arena;
     const pith_str *texts; /* one for each document */
     const pith_str *pairs; /* the same; NULL: each text is query and document */
     pith__encode_frame frame;
     int32_t max_length;   /* of the job; 0: the model's own limit */
     pith_tokens words[3]; /* of the model, and of the query */
-} pith__judging;
+} pith__score_prompts;
 
 /* Prepares a call. The query is UTF-8. The options' instruction, or else the model's default
  * prompt, says what makes a document a good one. An instruction that is no UTF-8 or that the model
- * has no place for gives PITH_ERR_ARGUMENT. Call pith__judging_end in any case. The documents must
- * live until then. */
-pith_status pith__judging_begin(pith__judging *j, const pith_model *model, pith_str query,
-                                const pith_str *documents, size_t count,
-                                const pith_score_options *options, pith_error *err);
-void pith__judging_end(pith__judging *j);
+ * has no place for gives PITH_ERR_ARGUMENT. Call pith__score_prompts_end in any case. The documents
+ * must live until then. */
+pith_status pith__score_prompts_begin(pith__score_prompts *j, const pith_model *model,
+                                      pith_str query, const pith_str *documents, size_t count,
+                                      const pith_score_options *options, pith_error *err);
+void pith__score_prompts_end(pith__score_prompts *j);
 /* Whether the model is one that takes an instruction at all. */
-bool pith__judging_takes_instruction(const pith_model *model);
+bool pith__score_prompts_takes_instruction(const pith_model *model);
 
 #endif

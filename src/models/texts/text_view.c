@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "engine/ragged/ragged.h"
-#include "models/open/model_runtime.h"
+#include "models/open/chosen_runtime.h"
 #include "models/pictures/picture_view.h"
 #include "models/save/save_heads.h"
 
@@ -17,6 +17,8 @@ static bool text_view_needs_part(const pith__text_view *view, const pith_model *
     return pixels && view->output_count == 1 && m->graph->input_count > 1;
 }
 
+/* A view without a packed graph is no failure: it has a reason, and its encoder runs one text at a
+ * time. Only lack of memory and the like are errors. */
 pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model *m,
                                         pith__report *report, pith_error *err) {
     static const int first[] = { 0 };
@@ -25,8 +27,8 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
     if (m->compiled.writer) {
         view->ragged_reason =
             PITH_STR("the compiled file has no graph of packed texts for these outputs");
-        return pith__saved_read_heads(&view->ragged, m, view->outputs, (size_t)view->output_count,
-                                      &view->arena, err);
+        return pith__save_heads_read(&view->ragged, m, view->outputs, (size_t)view->output_count,
+                                     &view->arena, err);
     }
     if (m->no_ragged) {
         view->ragged_reason =
@@ -65,6 +67,8 @@ static pith_status text_view_make_part(pith__text_view *view, const pith_model *
     return pith__model_open_program(&view->program, m, part, &view->arena, err);
 }
 
+/* A model of texts and pictures has inputs that texts do not fill; a part of its graph is cut out
+ * then, unless the packed graph has done that already. */
 pith_status pith__text_view_make_encoder(pith__text_view *view, const pith_model *m,
                                          pith_error *err) {
     /* a ragged graph has no other outputs */
@@ -103,6 +107,7 @@ static bool text_view_has(const pith__text_view *view, const int *outputs, int c
            !memcmp(view->outputs, outputs, (size_t)count * sizeof *outputs);
 }
 
+/* Made in memory of its own, so that a failure leaves the model as it was. */
 static pith_status text_view_create(pith__text_view **view, const pith_model *m, const int *outputs,
                                     int count, bool packed, pith_error *err) {
     pith__text_view *v = pith__memory_alloc(m->options.allocator, sizeof *v, 64);
@@ -121,6 +126,8 @@ static pith_status text_view_create(pith__text_view **view, const pith_model *m,
     return status;
 }
 
+/* Views are made once and kept. The one of dense vectors is made at open, and is looked at without
+ * the lock. */
 pith_status pith__text_view_get(const pith__text_view **view, const pith_model *model,
                                 const int *outputs, int count, bool packed, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the list is behind the lock */

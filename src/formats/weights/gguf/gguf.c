@@ -31,6 +31,8 @@ typedef struct gguf_tensor {
 
 /* ---- tensors ---- */
 
+/* One entry of the list of tensors. Up to four sizes, the type of ggml, and an offset into the data
+ * section. */
 static pith_status gguf_describe(gguf *g, gguf_tensor *t) {
     pith_str name;
     PITH_TRY(pith__gguf_text(&g->at, &name));
@@ -62,6 +64,9 @@ static pith_status gguf_shape(const gguf *g, pith_tensor *tensor, const gguf_ten
     return PITH_OK;
 }
 
+/* Types that the engine has are used in the file; the others, in blocks, are decoded to f32. `used`
+ * adds the bytes of all tensors: more than the data has means that some overlap, which would let a
+ * small file ask for much memory. */
 static pith_status gguf_data(gguf *g, pith_tensor *tensor, const gguf_tensor *t,
                              const pith__gguf_form *form, pith_str data) {
     const size_t elements = form->elements, each = form->bytes;
@@ -123,6 +128,8 @@ static size_t gguf_joined(const gguf_tensor *t) {
     return 0;
 }
 
+/* Names are those of ggml (gguf_arch.c maps them to transformers' names). A joined projection of
+ * query, key and value is cut into three where the architecture has three. */
 static pith_status gguf_add(gguf *g, const gguf_tensor *t, pith_str data) {
     const pith__gguf_form *form = pith__gguf_form_find(t->type);
     if (!form)
@@ -141,6 +148,7 @@ static pith_status gguf_add(gguf *g, const gguf_tensor *t, pith_str data) {
 
 /* ---- the file ---- */
 
+/* The data begins at a multiple of general.alignment, 32 unless the file says otherwise. */
 static pith_status gguf_header(gguf *g, pith_str bytes, const char *file_name) {
     PITH_TRY(pith__gguf_settings_read(&g->settings, bytes, file_name, g->weights->arena, g->err));
     g->at = g->settings.at;
@@ -153,6 +161,8 @@ static pith_status gguf_header(gguf *g, pith_str bytes, const char *file_name) {
     return PITH_OK;
 }
 
+/* Where the data begins is known only when the list of tensors has been walked, so it is walked
+ * twice. */
 pith_status pith__gguf_read(pith__weights *weights, pith_str bytes, const char *file_name,
                             pith_error *err) {
     gguf g = { .weights = weights, .err = err };

@@ -138,12 +138,13 @@ static pith_status config_pattern(pith_str *json, const gguf_config *c) {
                                (unsigned long long)every);
     if (list && list->count < (uint64_t)c->layers)
         return config_refuse(c, key, "is shorter than block_count");
-    for (int i = 0; list && i < c->layers && json->data; i++)
-        *json = pith__arena_printf(c->arena, PITH_STR_FMT "%s\"%s\"%s", PITH_STR_ALL(*json),
-                                   i ? "," : ",\"layer_types\":[",
-                                   pith__gguf_number(list, (uint64_t)i) != 0 ? "sliding_attention"
-                                                                             : "full_attention",
-                                   i + 1 == c->layers ? "]" : "");
+    if (list)
+        for (int i = 0; i < c->layers && json->data; i++)
+            *json = pith__arena_printf(
+                c->arena, PITH_STR_FMT "%s\"%s\"%s", PITH_STR_ALL(*json),
+                i ? "," : ",\"layer_types\":[",
+                pith__gguf_number(list, (uint64_t)i) != 0 ? "sliding_attention" : "full_attention",
+                i + 1 == c->layers ? "]" : "");
     return json->data ? PITH_OK : pith__fail_memory(c->s->err, 64);
 }
 

@@ -33,6 +33,8 @@ pith_status pith__gguf_fail(const pith__gguf *g, const char *what) {
                       g->p - g->begin);
 }
 
+/* *to is zeros after an error, so that callers that go on for a better message read no memory of
+ * others. */
 pith_status pith__gguf_take(pith__gguf *g, void *to, size_t size) {
     if ((size_t)(g->end - g->p) < size) {
         memset(to, 0, size);
@@ -53,6 +55,9 @@ pith_status pith__gguf_text(pith__gguf *g, pith_str *text) {
     return PITH_OK;
 }
 
+/* Lists are passed over, not kept: a vocabulary has hundreds of thousands of strings, and most
+ * settings are never asked for. The nesting is bounded, because a file of a few bytes could ask for
+ * any depth. */
 static pith_status gguf_skip_array(pith__gguf *g, uint32_t type, uint64_t count, int depth) {
     uint32_t inner_type;
     uint64_t bytes, inner_count;
@@ -102,6 +107,8 @@ static pith_status gguf_number(pith__gguf *g, pith__gguf_entry *e, uint32_t type
     return PITH_OK;
 }
 
+/* The numbers of a list stand at any address and in any of the types; the sign is extended by hand
+ * for those of less than 8 bytes. */
 double pith__gguf_number(const pith__gguf_entry *e, uint64_t i) {
     const int size = gguf_sizes[e->item];
     const bool has_sign =
@@ -122,6 +129,8 @@ double pith__gguf_number(const pith__gguf_entry *e, uint64_t i) {
     return has_sign ? (double)(int64_t)((bits ^ sign) - sign) : (double)bits;
 }
 
+/* Reads one setting and leaves the place behind it. Lists of strings keep a copy of the place of
+ * their first item, from which pith__gguf_text can go on. */
 pith_status pith__gguf_next(pith__gguf *g, pith__gguf_entry *e) {
     uint32_t type, items;
     *e = (pith__gguf_entry){ .kind = PITH_GGUF_OTHER };
@@ -147,8 +156,12 @@ pith_status pith__gguf_next(pith__gguf *g, pith__gguf_entry *e) {
     return PITH_OK;
 }
 
-bool pith__gguf_is(pith_str bytes) { return bytes.size >= 4 && !memcmp(bytes.data, "GGUF", 4); }
+bool pith__gguf_is(pith_str bytes) {
+    return bytes.size >= 4 && !memcmp(bytes.data, PITH_GGUF_MAGIC, 4);
+}
 
+/* The header: magic, version, number of tensors, number of settings. Version 1 had shorter lengths
+ * and is not read. Big-endian files have a version that is out of range. */
 pith_status pith__gguf_begin(pith__gguf *g, pith_str bytes, const char *name, pith_error *err) {
     char magic[4];
     uint32_t version;

@@ -11,6 +11,8 @@
 
 #include "base/str.h"
 
+#define PITH_GGUF_MAGIC "GGUF"
+
 /* A place in the file. */
 typedef struct pith__gguf {
     const char *p, *begin, *end;

@@ -154,16 +154,17 @@ static pith_status settings_judge(settings_fate *fate, const pith__gguf_settings
     *fate = item->read ? SETTING_READ : SETTING_UNKNOWN;
     if (settings_begins(e->key, "tokenizer.")) *fate = SETTING_OF_TOKENIZER;
     if (*fate != SETTING_UNKNOWN) return PITH_OK;
-    for (size_t i = 0; own.data && i < sizeof settings_fixed / sizeof *settings_fixed; i++) {
-        if (!pith__str_is(own, settings_fixed[i].key)) continue;
-        *fate = SETTING_READ;
-        const bool number = e->kind == PITH_GGUF_COUNT || e->kind == PITH_GGUF_REAL;
-        if (number && e->real == settings_fixed[i].value) return PITH_OK;
-        return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
-                          "%s: '" PITH_STR_FMT
-                          "' is set, which is not supported for the architecture %s",
-                          s->name, PITH_STR_ARG(e->key), s->arch->name);
-    }
+    if (own.data)
+        for (size_t i = 0; i < sizeof settings_fixed / sizeof *settings_fixed; i++) {
+            if (!pith__str_is(own, settings_fixed[i].key)) continue;
+            *fate = SETTING_READ;
+            const bool number = e->kind == PITH_GGUF_COUNT || e->kind == PITH_GGUF_REAL;
+            if (number && e->real == settings_fixed[i].value) return PITH_OK;
+            return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
+                              "%s: '" PITH_STR_FMT
+                              "' is set, which is not supported for the architecture %s",
+                              s->name, PITH_STR_ARG(e->key), s->arch->name);
+        }
     const bool harmless =
         own.data ? settings_one_of(settings_harmless,
                                    sizeof settings_harmless / sizeof *settings_harmless, own)

@@ -128,6 +128,10 @@ static pith_status safetensors_add(pith__weights *w, pith_str name, const pith_t
     return status ? pith__json_fail(j, status, "%s", fault.message) : PITH_OK;
 }
 
+/* The format: an 8-byte length, a JSON object of that size, and the data, which must be covered by
+ * the tensors without a gap. Source: the README of huggingface/safetensors. Every offset is
+ * compared with the file and with the shape before a tensor points there; the metadata is read
+ * over. */
 pith_status pith__safetensors_read(pith__weights *weights, pith_str bytes, const char *file_name,
                                    pith_error *err) {
     uint64_t header = 0;

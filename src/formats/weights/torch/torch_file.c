@@ -189,13 +189,14 @@ static pith_status torch_add_all(torch_file *f, const pith__pickle_value *dict, 
 static pith_status torch_add(torch_file *f, const pith__pickle_value *top) {
     size_t added;
     PITH_TRY(torch_add_all(f, top, &added));
-    for (size_t i = 0; !added && top->kind == PITH_PICKLE_DICT && i + 1 < top->as.items->count;
-         i += 2) {
-        const pith__pickle_value *entry = &top->as.items->at[i];
-        if (entry[0].kind != PITH_PICKLE_TEXT) continue;
-        if (pith__str_is(entry[0].as.text, "state_dict") || pith__str_is(entry[0].as.text, "model"))
-            PITH_TRY(torch_add_all(f, &entry[1], &added));
-    }
+    if (top->kind == PITH_PICKLE_DICT)
+        for (size_t i = 0; !added && i + 1 < top->as.items->count; i += 2) {
+            const pith__pickle_value *entry = &top->as.items->at[i];
+            if (entry[0].kind != PITH_PICKLE_TEXT) continue;
+            if (pith__str_is(entry[0].as.text, "state_dict") ||
+                pith__str_is(entry[0].as.text, "model"))
+                PITH_TRY(torch_add_all(f, &entry[1], &added));
+        }
     if (added) return PITH_OK;
     return pith__fail(f->err, PITH_ERR_UNSUPPORTED, "the file holds no dictionary of tensors");
 }

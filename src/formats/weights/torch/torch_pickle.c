@@ -85,6 +85,50 @@ typedef struct pickle {
     bool stopped;
 } pickle;
 
+/* The opcodes that files of torch.save have, by their names in Python's pickletools. */
+enum {
+    OP_MARK = '(',
+    OP_STOP = '.',
+    OP_NONE = 'N',
+    OP_NEWTRUE = 0x88,
+    OP_NEWFALSE = 0x89,
+    OP_EMPTY_DICT = '}',
+    OP_EMPTY_LIST = ']',
+    OP_EMPTY_TUPLE = ')',
+    OP_TUPLE1 = 0x85,
+    OP_TUPLE2 = 0x86,
+    OP_TUPLE3 = 0x87,
+    OP_TUPLE = 't',
+    OP_LIST = 'l',
+    OP_APPENDS = 'e',
+    OP_SETITEMS = 'u',
+    OP_APPEND = 'a',
+    OP_SETITEM = 's',
+    OP_BINPERSID = 'Q',
+    OP_REDUCE = 'R',
+    OP_BUILD = 'b',
+    OP_STACK_GLOBAL = 0x93,
+    OP_MEMOIZE = 0x94,
+    OP_PROTO = 0x80,
+    OP_FRAME = 0x95,
+    OP_GLOBAL = 'c',
+    OP_BININT1 = 'K',
+    OP_BININT2 = 'M',
+    OP_BININT = 'J',
+    OP_BINFLOAT = 'G',
+    OP_LONG1 = 0x8a,
+    OP_LONG4 = 0x8b,
+    OP_SHORT_BINUNICODE = 0x8c,
+    OP_SHORT_BINSTRING = 'U',
+    OP_BINSTRING = 'T',
+    OP_BINUNICODE = 'X',
+    OP_BINUNICODE8 = 0x8d,
+    OP_BINGET = 'h',
+    OP_LONG_BINGET = 'j',
+    OP_BINPUT = 'q',
+    OP_LONG_BINPUT = 'r'
+};
+
 static pith_status pickle_fail(pickle *p, const char *what) {
     return pith__fail(p->err, PITH_ERR_FORMAT, "the pickle is damaged at byte %zu: %s", p->op_at,
                       what);
@@ -365,19 +409,19 @@ static pith_status pickle_global(pickle *p) {
     return push_global(p, module, name);
 }
 
-static pith_status pickle_marked(pickle *p, char op) {
+static pith_status pickle_marked(pickle *p, uint8_t op) {
     value *first = NULL;
     size_t n = 0;
     PITH_TRY(pop_mark(&first, &n, p));
-    if (op == 'e') return pickle_extend(p, PITH_PICKLE_LIST, first, n);
-    if (op == 'u') return pickle_extend(p, PITH_PICKLE_DICT, first, n);
-    return push_items(p, op == 't' ? PITH_PICKLE_TUPLE : PITH_PICKLE_LIST, first, n);
+    if (op == OP_APPENDS) return pickle_extend(p, PITH_PICKLE_LIST, first, n);
+    if (op == OP_SETITEMS) return pickle_extend(p, PITH_PICKLE_DICT, first, n);
+    return push_items(p, op == OP_TUPLE ? PITH_PICKLE_TUPLE : PITH_PICKLE_LIST, first, n);
 }
 
-static pith_status pickle_set(pickle *p, char op) {
+static pith_status pickle_set(pickle *p, uint8_t op) {
     value v[2];
     PITH_TRY(pop(&v[1], p));
-    if (op == 'a') return pickle_extend(p, PITH_PICKLE_LIST, &v[1], 1);
+    if (op == OP_APPEND) return pickle_extend(p, PITH_PICKLE_LIST, &v[1], 1);
     PITH_TRY(pop(&v[0], p));
     return pickle_extend(p, PITH_PICKLE_DICT, v, 2);
 }
@@ -403,28 +447,28 @@ static pith_status pickle_protocol(pickle *p) {
 /* Opcodes that make or use values without an argument. */
 static pith_status pickle_plain(pickle *p, uint8_t op) {
     switch (op) {
-    case '(': return push(p, (value){ .kind = PITH_PICKLE_MARK });
-    case '.': p->stopped = true; return PITH_OK;
-    case 'N': return push(p, (value){ .kind = PITH_PICKLE_NONE });
-    case 0x88: return push(p, (value){ .kind = PITH_PICKLE_BOOL, .as.number = 1 });
-    case 0x89: return push(p, (value){ .kind = PITH_PICKLE_BOOL });
-    case '}': return push_items(p, PITH_PICKLE_DICT, NULL, 0);
-    case ']': return push_items(p, PITH_PICKLE_LIST, NULL, 0);
-    case ')': return push_tuple(p, 0);
-    case 0x85: return push_tuple(p, 1);
-    case 0x86: return push_tuple(p, 2);
-    case 0x87: return push_tuple(p, 3);
-    case 't':
-    case 'l':
-    case 'e':
-    case 'u': return pickle_marked(p, (char)op);
-    case 'a':
-    case 's': return pickle_set(p, (char)op);
-    case 'Q': return push_storage(p);
-    case 'R': return pickle_reduce(p);
-    case 'b': return pickle_build(p);
-    case 0x93: return pickle_stack_global(p);
-    case 0x94: return pickle_put(p, p->memo_count);
+    case OP_MARK: return push(p, (value){ .kind = PITH_PICKLE_MARK });
+    case OP_STOP: p->stopped = true; return PITH_OK;
+    case OP_NONE: return push(p, (value){ .kind = PITH_PICKLE_NONE });
+    case OP_NEWTRUE: return push(p, (value){ .kind = PITH_PICKLE_BOOL, .as.number = 1 });
+    case OP_NEWFALSE: return push(p, (value){ .kind = PITH_PICKLE_BOOL });
+    case OP_EMPTY_DICT: return push_items(p, PITH_PICKLE_DICT, NULL, 0);
+    case OP_EMPTY_LIST: return push_items(p, PITH_PICKLE_LIST, NULL, 0);
+    case OP_EMPTY_TUPLE: return push_tuple(p, 0);
+    case OP_TUPLE1: return push_tuple(p, 1);
+    case OP_TUPLE2: return push_tuple(p, 2);
+    case OP_TUPLE3: return push_tuple(p, 3);
+    case OP_TUPLE:
+    case OP_LIST:
+    case OP_APPENDS:
+    case OP_SETITEMS: return pickle_marked(p, op);
+    case OP_APPEND:
+    case OP_SETITEM: return pickle_set(p, op);
+    case OP_BINPERSID: return push_storage(p);
+    case OP_REDUCE: return pickle_reduce(p);
+    case OP_BUILD: return pickle_build(p);
+    case OP_STACK_GLOBAL: return pickle_stack_global(p);
+    case OP_MEMOIZE: return pickle_put(p, p->memo_count);
     default:
         return pith__fail(
             p->err, PITH_ERR_UNSUPPORTED,
@@ -435,24 +479,24 @@ static pith_status pickle_plain(pickle *p, uint8_t op) {
 
 static pith_status pickle_step(pickle *p, uint8_t op) {
     switch (op) {
-    case 0x80: return pickle_protocol(p);
-    case 0x95: return pickle_skip(p, 8); /* FRAME */
-    case 'c': return pickle_global(p);
-    case 'K': return push_number(p, 1, false);
-    case 'M': return push_number(p, 2, false);
-    case 'J': return push_number(p, 4, true);
-    case 'G': return pickle_float(p);
-    case 0x8a: return push_long(p, 1);
-    case 0x8b: return push_long(p, 4);
-    case 0x8c:
-    case 'U': return push_text(p, 1);
-    case 'T':
-    case 'X': return push_text(p, 4);
-    case 0x8d: return push_text(p, 8);
-    case 'h': return pickle_get(p, 1);
-    case 'j': return pickle_get(p, 4);
-    case 'q': return pickle_put_at(p, 1);
-    case 'r': return pickle_put_at(p, 4);
+    case OP_PROTO: return pickle_protocol(p);
+    case OP_FRAME: return pickle_skip(p, 8);
+    case OP_GLOBAL: return pickle_global(p);
+    case OP_BININT1: return push_number(p, 1, false);
+    case OP_BININT2: return push_number(p, 2, false);
+    case OP_BININT: return push_number(p, 4, true);
+    case OP_BINFLOAT: return pickle_float(p);
+    case OP_LONG1: return push_long(p, 1);
+    case OP_LONG4: return push_long(p, 4);
+    case OP_SHORT_BINUNICODE:
+    case OP_SHORT_BINSTRING: return push_text(p, 1);
+    case OP_BINSTRING:
+    case OP_BINUNICODE: return push_text(p, 4);
+    case OP_BINUNICODE8: return push_text(p, 8);
+    case OP_BINGET: return pickle_get(p, 1);
+    case OP_LONG_BINGET: return pickle_get(p, 4);
+    case OP_BINPUT: return pickle_put_at(p, 1);
+    case OP_LONG_BINPUT: return pickle_put_at(p, 4);
     default: return pickle_plain(p, op);
     }
 }

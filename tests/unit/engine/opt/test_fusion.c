@@ -13,7 +13,7 @@
 #include "engine/exec/executor.h"
 #include "engine/opt/pass.h"
 #include "engine/ragged/ragged.h"
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "families.h"
 
 /* One network at one level: its graph, the ragged one if there is one, and an executor of each. */
@@ -239,7 +239,7 @@ static pith_tensor read_tensor(net *n, const char *kind, int set, size_t index) 
     char path[600];
     snprintf(path, sizeof path, "%s/test_data_set_%d/%s_%zu.pb", n->dir, set, kind, index);
     must(pith__files_open(&bytes, &n->files, path, &err), &err, path);
-    must(pith__onnx_read_tensor(&t, NULL, bytes, PITH_F32, &n->arena, &err), &err, path);
+    must(pith__onnx_read_value(&t, NULL, bytes, PITH_F32, &n->arena, &err), &err, path);
     return t;
 }
 

@@ -239,13 +239,14 @@ static void test_order_of_weights(void **state) {
     bytes file = small_file();
     pith__compiled c;
     pith_error err = PITH_ERROR_INIT;
-    pith__weights_in weights;
+    pith__constant_spans_in weights;
     const char *last_small = NULL, *first_large = NULL;
     assert_int_equal(
         pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
-    assert_int_equal(pith__weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
+    assert_int_equal(pith__constant_spans_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err),
+                     PITH_OK);
     for (uint32_t i = 0; i < weights.count; i++) {
-        pith_str span = pith__weights_get(&weights, i);
+        pith_str span = pith__constant_spans_get(&weights, i);
         if (span.size < 256 && (!last_small || span.data > last_small)) last_small = span.data;
         if (span.size >= 4096 && (!first_large || span.data < first_large)) first_large = span.data;
     }
@@ -259,11 +260,12 @@ static void test_memory_runs_out(void **state) {
     bytes file = small_file();
     pith__compiled c;
     pith_error err = PITH_ERROR_INIT;
-    pith__weights_in weights;
+    pith__constant_spans_in weights;
     size_t used = SIZE_MAX, refused = 0;
     assert_int_equal(
         pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
-    assert_int_equal(pith__weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
+    assert_int_equal(pith__constant_spans_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err),
+                     PITH_OK);
     for (size_t limit = 0; limit < used; limit += limit < 8192 ? 16 : 48) {
         pith__bytes_in in = { .bytes = c.sections[PITH_SECTION_GRAPH],
                               .what = "graph",

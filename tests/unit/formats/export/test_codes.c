@@ -37,7 +37,7 @@ static void arenas_free(arenas *a) {
     pith__arena_free(&a->scratch);
 }
 
-static float meaning(const pith__codes *c, int64_t column, int64_t i) {
+static float meaning(const pith__weight_codes *c, int64_t column, int64_t i) {
     const int64_t at = column * c->blocks + i / c->block;
     return ((float)c->codes[column * c->k + i] - (float)c->zeros[at]) * c->scales[at];
 }
@@ -50,19 +50,19 @@ static void test_near(void **state) {
     w[0] = 3;                                           /* a block with one large number */
     for (int i = 32; i < 64; i++) w[i * N + 1] = 0;     /* a block of zeros */
     for (int i = 0; i < 32; i++) w[i * N + 2] = 1e-42f; /* a block whose scale has no inverse */
-    static const pith__code_form forms[] = { { 4, 16, true, 0 },  { 4, 32, false, 0 },
-                                             { 4, 0, true, 0 },   { 8, 32, true, 0 },
-                                             { 8, 64, false, 0 }, { 8, 0, true, 127 },
-                                             { 8, 0, true, 63 } };
+    static const pith__weight_code_form forms[] = { { 4, 16, true, 0 },  { 4, 32, false, 0 },
+                                                    { 4, 0, true, 0 },   { 8, 32, true, 0 },
+                                                    { 8, 64, false, 0 }, { 8, 0, true, 127 },
+                                                    { 8, 0, true, 63 } };
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
         for (int by_row = 0; by_row < 2; by_row++) {
-            const pith__code_form *form = &forms[f];
-            pith__code_source source = { w, by_row ? N : K, by_row ? K : N, by_row ? 1 : N,
-                                         by_row ? N : 1 };
-            pith__codes c;
+            const pith__weight_code_form *form = &forms[f];
+            pith__weight_code_source source = { w, by_row ? N : K, by_row ? K : N, by_row ? 1 : N,
+                                                by_row ? N : 1 };
+            pith__weight_codes c;
             arenas a;
             arenas_init(&a);
-            assert_true(pith__codes_round(&c, form, &source, NULL, &a.result, &a.scratch));
+            assert_true(pith__weight_codes_round(&c, form, &source, NULL, &a.result, &a.scratch));
             for (int64_t j = 0; j < source.n; j++)
                 for (int64_t i = 0; i < source.k; i++) {
                     const float x = w[i * source.row + j * source.column];
@@ -83,7 +83,7 @@ static void test_near(void **state) {
 }
 
 /* The squared error of X W for the rows x. */
-static double product_error(const pith__codes *c, const float *w, const float *x) {
+static double product_error(const pith__weight_codes *c, const float *w, const float *x) {
     double sum = 0;
     for (int r = 0; r < ROWS; r++)
         for (int j = 0; j < N; j++) {
@@ -123,14 +123,14 @@ static void test_compensated(void **state) {
     assert_true(PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32,
                                  PITH_ISA_scalar)(u, K, column));
     const pith__factor factor = { u, order };
-    const pith__code_form form = { 4, 32, true, 0 };
-    const pith__code_source source = { w, K, N, N, 1 };
-    pith__codes plain, fitted, again;
+    const pith__weight_code_form form = { 4, 32, true, 0 };
+    const pith__weight_code_source source = { w, K, N, N, 1 };
+    pith__weight_codes plain, fitted, again;
     arenas a;
     arenas_init(&a);
-    assert_true(pith__codes_round(&plain, &form, &source, NULL, &a.result, &a.scratch));
-    assert_true(pith__codes_round(&fitted, &form, &source, &factor, &a.result, &a.scratch));
-    assert_true(pith__codes_round(&again, &form, &source, &factor, &a.result, &a.scratch));
+    assert_true(pith__weight_codes_round(&plain, &form, &source, NULL, &a.result, &a.scratch));
+    assert_true(pith__weight_codes_round(&fitted, &form, &source, &factor, &a.result, &a.scratch));
+    assert_true(pith__weight_codes_round(&again, &form, &source, &factor, &a.result, &a.scratch));
     assert_true(product_error(&fitted, w, x) < 0.5 * product_error(&plain, w, x));
     assert_memory_equal(fitted.codes, again.codes, K * N);
     assert_memory_equal(fitted.scales, plain.scales,
@@ -142,22 +142,22 @@ static void test_compensated(void **state) {
 static void test_packed(void **state) {
     (void)state;
     uint8_t codes[] = { 1, 2, 3, 15, 14, 13 }, zeros[] = { 8, 7, 5, 6 };
-    const pith__codes c = {
+    const pith__weight_codes c = {
         .k = 3, .n = 2, .blocks = 2, .block = 2, .codes = codes, .zeros = zeros
     };
     size_t bytes;
     arenas a;
     arenas_init(&a);
-    const uint8_t *packed = pith__codes_pack(&bytes, &c, 4, 4, &a.result);
+    const uint8_t *packed = pith__weight_codes_pack(&bytes, &c, 4, 4, &a.result);
     assert_int_equal(bytes, 4);
     assert_memory_equal(packed, ((uint8_t[]){ 0x21, 0x73, 0xef, 0x6d }), 4);
-    packed = pith__codes_pack(&bytes, &c, 3, 8, &a.result);
+    packed = pith__weight_codes_pack(&bytes, &c, 3, 8, &a.result);
     assert_int_equal(bytes, 6);
     assert_memory_equal(packed, codes, 6);
-    packed = pith__codes_pack_zeros(&bytes, &c, 4, &a.result);
+    packed = pith__weight_codes_pack_zeros(&bytes, &c, 4, &a.result);
     assert_int_equal(bytes, 2);
     assert_memory_equal(packed, ((uint8_t[]){ 0x78, 0x65 }), 2);
-    packed = pith__codes_pack_zeros(&bytes, &c, 8, &a.result);
+    packed = pith__weight_codes_pack_zeros(&bytes, &c, 8, &a.result);
     assert_int_equal(bytes, 4);
     assert_memory_equal(packed, zeros, 4);
     arenas_free(&a);

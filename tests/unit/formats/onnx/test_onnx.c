@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/str.h"
 #include "support/loader_test.h"
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "pith/session.h"
 
 static pith_error err;
@@ -183,7 +183,7 @@ static void tensors_in_every_form(void **state) {
             memcpy(shifted + shift, data, size);
             pith_tensor t;
             pith_str name;
-            pith_status status = pith__onnx_read_tensor(
+            pith_status status = pith__onnx_read_value(
                 &t, &name, (pith_str){ shifted + shift, size }, PITH_F32, &arena, &err);
             if (status) fail_msg("%s: %s", base, err.message);
             assert_int_equal(t.dtype, dtype);
@@ -213,7 +213,7 @@ static void tensors_in_every_form(void **state) {
             char *cut = malloc(n ? n : 1);
             memcpy(cut, data, n);
             pith_tensor t;
-            pith__onnx_read_tensor(&t, NULL, (pith_str){ cut, n }, PITH_F32, &arena, &err);
+            pith__onnx_read_value(&t, NULL, (pith_str){ cut, n }, PITH_F32, &arena, &err);
             free(cut);
         }
         seen[dtype]++;
@@ -256,7 +256,7 @@ static void assert_written(const pith_tensor *value, const char *name, int kind)
     pith_tensor again;
     pith_str read;
     if (pith_value_write(value, name, kind, append, &m, &err)) fail_msg("%s", err.message);
-    if (pith__onnx_read_tensor(&again, &read, (pith_str){ m.data, m.size }, kind, &arena, &err))
+    if (pith__onnx_read_value(&again, &read, (pith_str){ m.data, m.size }, kind, &arena, &err))
         fail_msg("%s", err.message);
     assert_same(value, &again);
     assert_true(pith__str_is(read, name ? name : ""));
@@ -338,9 +338,9 @@ static void sequences_and_optionals(void **state) {
         char *data = slurp(path, &size);
         pith_tensor t;
         pith_str name;
-        assert_int_equal(pith__onnx_read_tensor(&t, &name, (pith_str){ data, size }, cases[i].kind,
-                                                &arena, &err),
-                         PITH_OK);
+        assert_int_equal(
+            pith__onnx_read_value(&t, &name, (pith_str){ data, size }, cases[i].kind, &arena, &err),
+            PITH_OK);
         assert_int_equal(t.dtype, cases[i].dtype);
         assert_written(&t, i < 2 ? "seq" : "opt", cases[i].kind);
         if (t.dtype == PITH_SEQUENCE) {
@@ -363,7 +363,7 @@ static void refuse_tensor(const message *m, pith_status status, const char *text
     pith_tensor t = { .rank = 77 };
     err = (pith_error)PITH_ERROR_INIT;
     assert_int_equal(
-        pith__onnx_read_tensor(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, &arena, &err),
+        pith__onnx_read_value(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, &arena, &err),
         status);
     if (!strstr(err.message, text)) fail_msg("'%s' does not name '%s'", err.message, text);
     assert_int_equal(t.rank, 77);

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/checkpoint/hf.h"
 #include "support/loader_test.h"
+#include "models/checkpoint/hf_build.h"
 
 static pith_error err;
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "formats/weights/safetensors/safetensors.h"
-#include "models/checkpoint/hf.h"
 #include "support/loader_test.h"
+#include "models/checkpoint/hf_build.h"
 
 static pith_error err;
 

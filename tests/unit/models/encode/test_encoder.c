@@ -6,7 +6,7 @@
 
 #include "engine/runtime/runtime.h"
 #include "models/encode/encoder_state.h"
-#include "models/heads/dense.h"
+#include "models/heads/dense_request.h"
 
 static pith__arena arena;
 static pith_error err;
@@ -300,7 +300,7 @@ static void another_runtime(void **state) {
         fail_msg("%s", err.message);
     const pith_str texts[] = { PITH_STR("b"), PITH_STR("u b b"), PITH_STR("b z") };
     float vectors[3][4] = { { 0 } };
-    pith__dense dense = { .normalize = 0, .vectors = vectors[0] };
+    pith__dense_request dense = { .normalize = 0, .vectors = vectors[0] };
     pith_embed_stats stats = { 0 };
     use.request = &dense;
     pith__encode_job job = { .texts = texts, .count = 2, .threads = 1, .stats = &stats };

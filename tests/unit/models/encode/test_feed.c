@@ -4,7 +4,7 @@
 
 #include "support/graph_test.h"
 
-#include "models/encode/feed.h"
+#include "models/encode/text_inputs.h"
 
 static pith__arena arena;
 static pith_error err;
@@ -92,28 +92,28 @@ static void every_role(void **state) {
             int made = dtypes[d] == PITH_UNDEFINED ? PITH_I64 : dtypes[d];
             bool typed = strstr(roles[i].name, "type") || strstr(roles[i].name, "segment");
             pith_tensor inputs[2];
-            pith__feed feed;
+            pith__text_inputs feed;
             const pith__graph *graph = graph_with(roles[i].name, dtypes[d], "S");
-            assert_int_equal(pith__feed_init(&feed, graph, true, 4, &arena, &err), PITH_OK);
+            assert_int_equal(pith__text_inputs_init(&feed, graph, true, 4, &arena, &err), PITH_OK);
             assert_int_equal(feed.typed, typed);
             assert_int_equal(feed.fixed_length, 0);
-            assert_int_equal(pith__feed_fill(inputs, &feed, both, 2, &arena, &err), PITH_OK);
+            assert_int_equal(pith__text_inputs_fill(inputs, &feed, both, 2, &arena, &err), PITH_OK);
             check_tensor(&inputs[0], PITH_I64, 1, 5, roles[0].packed);
             check_tensor(&inputs[1], made, 1, roles[i].packed_count, roles[i].packed);
             if (roles[i].packed_count != 5) continue; /* offsets are of packed texts only */
 
             graph = graph_with(roles[i].name, dtypes[d], "1S");
-            assert_int_equal(pith__feed_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
+            assert_int_equal(pith__text_inputs_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
             assert_int_equal(feed.fixed_length, 0);
-            assert_int_equal(pith__feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
+            assert_int_equal(pith__text_inputs_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
             check_tensor(&inputs[0], PITH_I64, 2, 2, roles[0].alone);
             check_tensor(&inputs[1], made, 2, 2, roles[i].alone);
 
             graph = graph_with(roles[i].name, dtypes[d], "15");
-            assert_int_equal(pith__feed_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
+            assert_int_equal(pith__text_inputs_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
             assert_int_equal(feed.typed, typed);
             assert_int_equal(feed.fixed_length, 5);
-            assert_int_equal(pith__feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
+            assert_int_equal(pith__text_inputs_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
             check_tensor(&inputs[0], PITH_I64, 2, 5, roles[0].padded);
             check_tensor(&inputs[1], made, 2, 5, roles[i].padded);
         }
@@ -133,9 +133,10 @@ static void fixed_lengths(void **state) {
                   { "S5", false, 5 },
                   { "153", false, 0 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pith__feed feed;
+        pith__text_inputs feed;
         const pith__graph *graph = graph_with("attention_mask", PITH_I64, cases[i].dims);
-        assert_int_equal(pith__feed_init(&feed, graph, cases[i].ragged, 0, &arena, &err), PITH_OK);
+        assert_int_equal(pith__text_inputs_init(&feed, graph, cases[i].ragged, 0, &arena, &err),
+                         PITH_OK);
         assert_int_equal(feed.fixed_length, cases[i].length);
         assert_int_equal(feed.typed, 0);
     }
@@ -143,19 +144,22 @@ static void fixed_lengths(void **state) {
 
 static void refused(void **state) {
     (void)state;
-    pith__feed feed;
+    pith__text_inputs feed;
     pith_tensor inputs[2];
     const pith__row *one[] = { &short_row };
     const pith__graph *graph = graph_with("pixel_values", PITH_F32, "S");
-    assert_int_equal(pith__feed_init(&feed, graph, true, 0, &arena, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__text_inputs_init(&feed, graph, true, 0, &arena, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "'pixel_values'"));
     graph = graph_with("attention_mask", PITH_F64, "S");
-    assert_int_equal(pith__feed_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
-    assert_int_equal(pith__feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__text_inputs_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
+    assert_int_equal(pith__text_inputs_fill(inputs, &feed, one, 1, &arena, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "'attention_mask' has dtype float64"));
     pith__graph *without = graph_new(&arena, NULL, &err);
     graph_input(without, "attention_mask");
-    assert_int_equal(pith__feed_init(&feed, without, true, 0, &arena, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__text_inputs_init(&feed, without, true, 0, &arena, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no input 'input_ids'"));
     /* More tokens than can be counted. */
     const pith__row many = { short_ids, short_types, INT32_MAX, 0 };
@@ -164,8 +168,8 @@ static void refused(void **state) {
     pith__arena small;
     pith__arena_init(&small, NULL);
     small.limit = 1 << 20;
-    assert_int_equal(pith__feed_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
-    assert_int_equal(pith__feed_fill(inputs, &feed, huge, 1, &small, &err), PITH_ERR_MEMORY);
+    assert_int_equal(pith__text_inputs_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
+    assert_int_equal(pith__text_inputs_fill(inputs, &feed, huge, 1, &small, &err), PITH_ERR_MEMORY);
     pith__arena_free(&small);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "models/encode/pace.h"
+#include "models/encode/window_pace.h"
 
 static uint64_t seed;
 
@@ -24,16 +24,16 @@ static int ascending(const void *a, const void *b) {
 /* Runs `windows` windows of texts of 20 to 400 bytes. A window takes `fixed` seconds and `cost` per
  * byte, with noise. Returns the 90th percentile of their times; *texts: how many texts there were
  * in the last window. */
-static double simulate(pith__pace *pace, int windows, double fixed, double cost, double noise,
-                       size_t *texts) {
+static double simulate(pith__window_pace *pace, int windows, double fixed, double cost,
+                       double noise, size_t *texts) {
     enum { MOST = 400 };
     double times[MOST];
     for (int w = 0; w < windows; w++) {
         size_t bytes = 0;
-        for (*texts = 0; !*texts || pith__pace_admits(pace, *texts, bytes); ++*texts)
+        for (*texts = 0; !*texts || pith__window_pace_admits(pace, *texts, bytes); ++*texts)
             bytes += 20 + (size_t)(380 * uniform());
         times[w] = (fixed + cost * (double)bytes) * (1 + noise * uniform());
-        pith__pace_note(pace, *texts, bytes, times[w]);
+        pith__window_pace_note(pace, *texts, bytes, times[w]);
     }
     qsort(times, (size_t)windows, sizeof *times, ascending);
     return times[windows * 9 / 10];
@@ -44,10 +44,10 @@ static void test_targets(void **state) {
     static const double targets[] = { 0.005, 0.02, 0.1 };
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         for (double noise = 0; noise < 0.5; noise += 0.2) {
-            pith__pace pace;
+            pith__window_pace pace;
             size_t texts;
             seed = i + 7;
-            pith__pace_begin(&pace, targets[i], 1, 1 << 20);
+            pith__window_pace_begin(&pace, targets[i], 1, 1 << 20);
             double p90 = simulate(&pace, 200, 0.0003, 2e-6, noise, &texts);
             assert_true(p90 <= 1.2 * targets[i]);
             assert_true(p90 >= 0.6 * targets[i]); /* windows are not needlessly small */
@@ -58,10 +58,10 @@ static void test_targets(void **state) {
 /* The machine becomes three times slower: windows shrink. */
 static void test_change(void **state) {
     (void)state;
-    pith__pace pace;
+    pith__window_pace pace;
     size_t before, after;
     seed = 3;
-    pith__pace_begin(&pace, 0.02, 1, 1 << 20);
+    pith__window_pace_begin(&pace, 0.02, 1, 1 << 20);
     simulate(&pace, 100, 0.0003, 2e-6, 0.1, &before);
     simulate(&pace, 60, 0.0003, 6e-6, 0.1, &after);
     assert_true(after < before / 2);
@@ -70,19 +70,19 @@ static void test_change(void **state) {
 
 static void test_bounds(void **state) {
     (void)state;
-    pith__pace pace;
+    pith__window_pace pace;
     size_t texts;
     seed = 3;
-    pith__pace_begin(&pace, 1e-9, 4, 64); /* out of reach: the least */
+    pith__window_pace_begin(&pace, 1e-9, 4, 64); /* out of reach: the least */
     simulate(&pace, 30, 0.0003, 2e-6, 0, &texts);
     assert_int_equal(texts, 4);
-    pith__pace_begin(&pace, 1e3, 4, 64); /* no limit: the most */
+    pith__window_pace_begin(&pace, 1e3, 4, 64); /* no limit: the most */
     simulate(&pace, 30, 0.0003, 2e-6, 0, &texts);
     assert_int_equal(texts, 64);
-    pith__pace_begin(&pace, 0, 4, 64); /* not steered: the most from the first */
+    pith__window_pace_begin(&pace, 0, 4, 64); /* not steered: the most from the first */
     simulate(&pace, 1, 0.0003, 2e-6, 0, &texts);
     assert_int_equal(texts, 64);
-    pith__pace_begin(&pace, 0.02, 2, 1 << 20); /* the first windows feel their way */
+    pith__window_pace_begin(&pace, 0.02, 2, 1 << 20); /* the first windows feel their way */
     simulate(&pace, 1, 0.0003, 2e-6, 0, &texts);
     assert_int_equal(texts, 2);
     simulate(&pace, 1, 0.0003, 2e-6, 0, &texts);

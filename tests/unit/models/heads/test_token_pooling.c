@@ -65,7 +65,7 @@ static void ties(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tied_case *c = &cases[i];
-        const pith__hf_token_pool pool = { .factor = c->factor, .protects = c->protects };
+        const pith__token_pool_settings pool = { .factor = c->factor, .protects = c->protects };
         float rows[ROWS_MAX * WIDTH] = { 0 };
         int32_t ids[ROWS_MAX];
         size_t count = (size_t)c->n;
@@ -87,7 +87,7 @@ static void refused(void **state) {
     (void)state;
     static float rows[PITH_TOKEN_POOL_MAX + 2];
     static int32_t ids[PITH_TOKEN_POOL_MAX + 2];
-    const pith__hf_token_pool pool = { .factor = 2, .protects = 1 };
+    const pith__token_pool_settings pool = { .factor = 2, .protects = 1 };
     size_t count = PITH_TOKEN_POOL_MAX + 2;
     pith_error err = PITH_ERROR_INIT;
     pith__arena scratch;
@@ -111,7 +111,8 @@ static void nothing(void **state) {
     pith__arena scratch;
     pith__arena_init(&scratch, &pith__allocator_default);
     for (int i = 0; i < 3; i++) {
-        const pith__hf_token_pool pool = { .factor = i == 2 ? 1 : 2, .protects = i == 2 ? 0 : 4 };
+        const pith__token_pool_settings pool = { .factor = i == 2 ? 1 : 2,
+                                                 .protects = i == 2 ? 0 : 4 };
         size_t count = i ? 3 : 0;
         assert_int_equal(pith__token_pool(rows, ids, &count, 1, &pool, &scratch, NULL), PITH_OK);
         assert_int_equal(count, i ? 3 : 0);

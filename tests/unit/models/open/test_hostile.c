@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "support/failing_alloc.h"
-#include "formats/onnx/onnx.h"
+#include "formats/onnx/model_read.h"
 #include "formats/weights/safetensors/safetensors.h"
-#include "models/checkpoint/hf.h"
+#include "models/checkpoint/hf_build.h"
 #include "pith/pith.h"
 
 /* An exporter's graph with all weights in another file, so that it is nearly all header; and the

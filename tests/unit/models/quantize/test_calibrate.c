@@ -174,11 +174,12 @@ static void test_made_texts(void **state) {
         if (pith__hub_find(&file, cases[i].file, &arena, &err)) fail_msg("%s", err.message);
         if (pith__tokenizer_load(&tokenizer, file.data, &options, &arena, &err))
             fail_msg("%s", err.message);
-        if (pith__made_texts(&texts, &count, tokenizer, &arena, &err)) fail_msg("%s", err.message);
+        if (pith__made_up_texts(&texts, &count, tokenizer, &arena, &err))
+            fail_msg("%s", err.message);
         print_message("%s: %zu texts in %zu scripts, like '" PITH_STR_FMT "'\n", cases[i].file,
                       count, scripts_in(texts, count), PITH_STR_ARG(texts[1]));
         assert_true(scripts_in(texts, count) >= cases[i].scripts);
-        if (pith__made_texts(&twice, &twice_count, tokenizer, &arena, &err))
+        if (pith__made_up_texts(&twice, &twice_count, tokenizer, &arena, &err))
             fail_msg("%s", err.message);
         assert_int_equal(twice_count, count);
         for (size_t t = 0; t < count; t++) assert_true(pith__str_eq(texts[t], twice[t]));

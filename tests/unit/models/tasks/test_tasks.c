@@ -1,7 +1,7 @@
 /* test_tasks.c - the outputs of checkpoints' tasks (tests/data/tasks) beside transformers, in
  * double precision, as written and fully optimised; and packed, where many texts give the bits of
  * each alone. */
-#include "models/heads/dense.h"
+#include "models/heads/dense_request.h"
 #include "models/model.h"
 #include "support/score_test.h"
 
@@ -154,8 +154,9 @@ static void pooled(float *vectors, const pith_model *m, const struct task *t, co
                    size_t count) {
     pith_error err = PITH_ERROR_INIT;
     const pith__text_view *view;
-    pith__dense request = { .pooling = t->per_token ? PITH_POOLING_MEAN : PITH_POOLING_MODEL,
-                            .vectors = vectors };
+    pith__dense_request request = { .pooling =
+                                        t->per_token ? PITH_POOLING_MEAN : PITH_POOLING_MODEL,
+                                    .vectors = vectors };
     pith__head_use use = { .request = &request };
     pith__encode_job job = { .texts = texts, .count = count, .prompt_name = "", .threads = 2 };
     int output = 1;

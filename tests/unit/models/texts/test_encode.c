@@ -3,7 +3,7 @@
  * models (tests/data/encode). */
 #include "support/encode_test.h"
 #include "support/failing_alloc.h"
-#include "models/heads/sparse.h"
+#include "models/heads/sparse_request.h"
 
 #define DIR PITH_BINARY_DIR "/encode-model"
 #define COPY PITH_BINARY_DIR "/encode-copy"
@@ -100,7 +100,7 @@ static void check_head(bool sum, bool twice) {
     counter c = { 0 };
     const pith_allocator allocator = { count_alloc, count_free, &c };
     pith__collected collected = { &allocator, &piece, 1 };
-    const pith__sparse request = { .weights = &collected };
+    const pith__sparse_request request = { .weights = &collected };
     const pith__modules modules = { .sparse = { .sum = sum, .twice = twice } };
     const pith__head_model facts = { .modules = &modules,
                                      .width = WIDTH,
@@ -147,7 +147,7 @@ static void check_tokens_head(void) {
     pith__arena arena;
     pith__collected_piece piece = { NULL, 0 };
     pith__collected collected = { &pith__allocator_default, &piece, 1 };
-    const pith__sparse request = { .skip = skip, .skip_count = 3, .weights = &collected };
+    const pith__sparse_request request = { .skip = skip, .skip_count = 3, .weights = &collected };
     const pith__modules modules = { .pooling = PITH_POOL_MEAN };
     const pith__head_model facts = { .modules = &modules, .width = 1, .isa = pith__cpu_get()->isa };
     const pith__head_rows x = {

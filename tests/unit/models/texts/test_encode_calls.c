@@ -536,14 +536,14 @@ static void test_memory(void **state) {
 
 /* ---- files of late interaction ---- */
 
-static const pith__hf_late no_late = { .masked = false };
+static const pith__late_interaction no_late = { .masked = false };
 
-static pith_status read_late(pith__hf_late *late, pith__arena *arena, const char *name,
+static pith_status read_late(pith__late_interaction *late, pith__arena *arena, const char *name,
                              const char *file, pith_error *err) {
     encode_directory(DIR, "encode/logits", BERT_WORDS);
     encode_put(DIR, name, file);
     *err = (pith_error)PITH_ERROR_INIT;
-    return pith__hf_late_read(late, &no_late, DIR, &pith__allocator_default, arena, err);
+    return pith__late_interaction_read(late, &no_late, DIR, &pith__allocator_default, arena, err);
 }
 
 static void test_damaged(void **state) {
@@ -563,7 +563,7 @@ static void test_damaged(void **state) {
         for (int k = 0; keys[n][k]; k++)
             for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
                 char file[200];
-                pith__hf_late late;
+                pith__late_interaction late;
                 pith__arena arena;
                 pith_error err;
                 pith__arena_init(&arena, &pith__allocator_default);
@@ -574,8 +574,8 @@ static void test_damaged(void **state) {
                 pith_status status = read_late(&late, &arena, names[n], file, &err);
                 if (status != PITH_ERR_FORMAT || !strstr(err.message, names[n]))
                     fail_msg("'%s': status %d, '%s'", file, (int)status, err.message);
-                assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default,
-                                                    &arena, NULL),
+                assert_int_equal(pith__late_interaction_read(
+                                     &late, &no_late, DIR, &pith__allocator_default, &arena, NULL),
                                  PITH_ERR_FORMAT);
                 pith__arena_free(&arena);
             }
@@ -591,7 +591,7 @@ static void test_damaged(void **state) {
 static void test_late_files(void **state) {
     (void)state;
     enum { WORDS = 200000 };
-    pith__hf_late late;
+    pith__late_interaction late;
     pith__arena arena;
     pith_error err;
     pith__arena_init(&arena, &pith__allocator_default);
@@ -630,11 +630,13 @@ static void test_late_files(void **state) {
     /* Both files: that of PyLate counts. */
     encode_put(DIR, "artifact.metadata", "{\"query_maxlen\": 5}");
     assert_int_equal(
-        pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
+        pith__late_interaction_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err),
+        PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 32);
     encode_put(DIR, "config_sentence_transformers.json", "{\"prompts\": {}}");
     assert_int_equal(
-        pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
+        pith__late_interaction_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err),
+        PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 5);
 
     char *list = malloc(WORDS * 8 + 100), *p = list;
