@@ -153,9 +153,9 @@ static double read_number_exactly(uint64_t mantissa, int exponent) {
         product = (unsigned __int128)mantissa * five;
     } else {
         int up = __builtin_clzll(mantissa);
-        product = (unsigned __int128)(mantissa << up) << 63;
-        sticky = product % five != 0;
-        product /= five;
+        const unsigned __int128 whole = (unsigned __int128)(mantissa << up) << 63;
+        product = whole / five;
+        sticky = product * five != whole;
         shift -= up + 63;
     }
     uint64_t high = (uint64_t)(product >> 64);
@@ -174,10 +174,10 @@ static double read_number_exactly(uint64_t mantissa, int exponent) {
         bits = (bits >> 1) + up;
         shift++;
     }
-    double value = (double)bits, two = shift < 0 ? 0.5 : 2;
-    for (int i = shift < 0 ? -shift : shift; i; i >>= 1, two *= two)
-        if (i & 1) value *= two;
-    return value;
+    const uint64_t power = (uint64_t)(shift + 1023) << 52;
+    double two;
+    memcpy(&two, &power, sizeof two);
+    return (double)bits * two;
 }
 
 /* Adds the number behind an "e"; false if there is none, or more than it. */
