@@ -2,7 +2,7 @@
 """Tokenising beside Hugging Face tokenizers, interleaved in one run: MB/s, ratio, opening, memory, worst cases.
 
 usage: bench_tokenizer.py [--build DIR] [--seconds S] [--json FILE] [PART...] [--kind KIND]...
-Parts are speed, scaling, load, worst and stream; without one all are run. Kinds are those of tests/python/kinds_*.py
+Parts are speed, scaling, load, worst and stream; without one all are run. Kinds are those of tests/comparisons/kinds_*.py
 named in KINDS below, `unigram_250k`, or paths of a tokenizer.json; without one all of KINDS. Both sides get the same
 sentences: English, and all five languages, from the golden set, repeated to about 2 MB; where PITH_STS names the
 directory of the STS benchmark's CSV files, also all of its sentences, each of them once. ids are compared before
@@ -32,7 +32,7 @@ import time
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "python"))
+sys.path.insert(0, str(HERE.parent / "tests" / "comparisons"))
 
 from tokenizers import Tokenizer
 

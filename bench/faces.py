@@ -28,7 +28,7 @@ import numpy as np
 
 os.environ["OPENCV_LOG_LEVEL"] = "ERROR"
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/python")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/comparisons")]
 
 import pasted_faces  # noqa: E402
 import pith_ctypes  # noqa: E402

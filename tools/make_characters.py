@@ -3,7 +3,7 @@
 
 usage: make_characters.py SOURCE_DIR, then make fmt
 The tables are what utf8proc says of every code point, in a form that takes a quarter of its bytes and that a linker can take in parts.
-tests/unit/test_character.c compares both.
+tests/unit/base/unicode/test_character.c compares both.
 """
 import ctypes
 import sys

@@ -13,7 +13,7 @@ import numpy as np
 
 from command import SOURCE, Command
 
-sys.path.insert(0, str(SOURCE / "tests/python"))
+sys.path.insert(0, str(SOURCE / "tests/comparisons"))
 from pasted_faces import FACES, YUNET, iou, paste, read_png, write_ppm
 
 CASES = SOURCE / "tests/data/cases"

@@ -1,4 +1,4 @@
-"""GGUF files that llama.cpp's converter made of small random models (tests/python/make_gguf_models.py): ids and vectors as
+"""GGUF files that llama.cpp's converter made of small random models (tests/makers/make_gguf_models.py): ids and vectors as
 transformers 4.57 has them from the folders that the files were made of, and of NomicBERT as transformers 5.24 has them.
 
   python tests/cases/gguf.py PITH SOURCE"""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Late interaction: prefixes of several tokens, and the module HierarchicalTokenPooling. The right values are those of
-sentence-transformers 6.2 (tests/python/make_late_cases.py).
+sentence-transformers 6.2 (tests/makers/make_late_cases.py).
 
 usage: late.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirements.txt).
 """

@@ -8,7 +8,7 @@ import unittest
 
 from command import PITH, SOURCE, Command
 
-sys.path.insert(0, str(SOURCE / "tests/python"))
+sys.path.insert(0, str(SOURCE / "tests/comparisons"))
 import hostile_pictures  # noqa: E402
 from pasted_faces import YUNET  # noqa: E402
 

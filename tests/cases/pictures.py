@@ -13,7 +13,7 @@ import numpy as np
 
 from command import SOURCE, Command
 
-sys.path.insert(0, str(SOURCE / "tests/python"))
+sys.path.insert(0, str(SOURCE / "tests/comparisons"))
 from pasted_faces import FACES, YUNET
 from pasted_faces import read_png as read_rgb
 from picture_files import jpeg_profile, jpeg_segments, png, png_chunks, read_png, tiff, webp_chunks

@@ -20,7 +20,7 @@ import onnxruntime
 
 from command import PITH, SOURCE, Command
 
-sys.path.insert(0, str(SOURCE / "tests/python"))
+sys.path.insert(0, str(SOURCE / "tests/comparisons"))
 from pasted_faces import DATA, FACES, YUNET, decode, differences, iou, network_input, paste, pictures, read_png, rows_of, write_ppm
 
 onnxruntime.set_default_logger_severity(3)

@@ -1,6 +1,6 @@
 /* test_far.c - a backend that is missing, fails to open, is lost or out of memory while it runs;
  * what a description says of it; texts embedded on it. */
-#include "../unit/embed_test.h"
+#include "../unit/support/embed_test.h"
 #include "far.h"
 
 #include <pthread.h>

@@ -7,5 +7,5 @@ seed=${3:-$RANDOM}
 node=$("$here/../conformance/node_tests.sh" "$(dirname "$1")")
 drawn=$(mktemp -d)
 trap 'rm -rf "$drawn"' EXIT
-"$PITH_PYTHON" "$here/../python/compare_operators.py" --write "$drawn" --count 1000 --seed "$seed" >/dev/null
+"$PITH_PYTHON" "$here/../comparisons/compare_operators.py" --write "$drawn" --count 1000 --seed "$seed" >/dev/null
 "$1" "$2" "$seed" "$node" "$here/../data/operators" "$drawn"

@@ -5,7 +5,7 @@
  * from the input too. */
 #include <stdlib.h>
 
-#include "../unit/kernel_families.h"
+#include "../unit/support/kernel_families.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/binary.h"
 #include "engine/kernels/gemm.h"

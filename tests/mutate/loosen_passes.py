@@ -18,7 +18,7 @@ from loosened import CONDITIONS, MARK_ONLY
 from mutate import Bench
 from quick_tests import ROOT, Build
 
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "tests" / "comparisons"))
 import fuzz_fusions
 
 

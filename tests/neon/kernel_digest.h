@@ -3,7 +3,7 @@
 #ifndef PITH_TESTS_KERNEL_DIGEST_H
 #define PITH_TESTS_KERNEL_DIGEST_H
 
-#include "../unit/kernel_families.h"
+#include "../unit/support/kernel_families.h"
 #include "engine/kernels/kernel.h"
 
 enum { N = 4099, M = 23, D = 40, K = 37, ROUNDS = 40 };

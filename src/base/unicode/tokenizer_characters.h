@@ -5,7 +5,7 @@
  * StripAccents), the Rust standard library and its regex crate 16 and 17 (white space, numbers, \w,
  * lower case). base/unicode/character.h knows version 15. Each function is its answer corrected by
  * the ranges in which that part differs, so that ids are equal for all code points;
- * tests/python/compare_tokenizers.py --all-code-points holds this. All functions are pure and
+ * tests/comparisons/compare_tokenizers.py --all-code-points holds this. All functions are pure and
  * thread-safe. */
 #ifndef PITH_BASE_UNICODE_TOKENIZER_CHARACTERS_H
 #define PITH_BASE_UNICODE_TOKENIZER_CHARACTERS_H

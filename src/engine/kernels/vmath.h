@@ -2,8 +2,8 @@
  *
  * One polynomial each, the same for every level, so the bits agree. tools/polynomials.py makes the
  * coefficients. The errors stated are the largest over all floats, in units in the last place of
- * the true value, subnormal results included; tests/unit/test_kernels_math.c measures them. NaN
- * gives NaN; limits are those of C (Annex F). */
+ * the true value, subnormal results included; tests/unit/engine/kernels/test_kernels_math.c
+ * measures them. NaN gives NaN; limits are those of C (Annex F). */
 #ifndef PITH_ENGINE_KERNELS_VMATH_H
 #define PITH_ENGINE_KERNELS_VMATH_H
 

@@ -1,6 +1,6 @@
 /* opset_rules.h - what an operator takes in which opset: numbers of inputs and outputs, and types.
  * The rows of opset_rules.def are those of ONNX's own schemas and, for com.microsoft, of ONNX
- * Runtime's; tests/python/compare_schemas.py compares them. Attributes by opset are in the
+ * Runtime's; tests/comparisons/compare_schemas.py compares them. Attributes by opset are in the
  * operators' own lists (engine/ops/shared/attrs.h), which the same test compares. */
 #ifndef PITH_FORMATS_EXPORT_OPSET_RULES_H
 #define PITH_FORMATS_EXPORT_OPSET_RULES_H

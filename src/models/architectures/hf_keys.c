@@ -1,5 +1,5 @@
-/* hf_keys.c - see hf_keys.h. tests/python/compare_configs.py compares the lists of all families
- * with the configuration classes of transformers. */
+/* hf_keys.c - see hf_keys.h. tests/comparisons/compare_configs.py compares the lists of all
+ * families with the configuration classes of transformers. */
 #include "models/architectures/hf_keys.h"
 
 #include <string.h>

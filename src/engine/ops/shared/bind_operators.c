@@ -220,7 +220,7 @@ static pith_status bind_upgrade(pith__node *node, const pith__op *op, pith_error
 }
 
 /* The operator is known in the node's opset. All operators of these domains were compared with the
- * standard up to the opset named here (tests/python/compare_schemas.py); in a later opset only
+ * standard up to the opset named here (tests/comparisons/compare_schemas.py); in a later opset only
  * those are known whose own newest version says so. Other domains have no versions to speak of. */
 static bool bind_opset_known(const pith__node *node, const pith__op *op) {
     static const struct {
