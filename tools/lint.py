@@ -98,26 +98,20 @@ def names():
 
 # Public functions that keep the host's floating-point mode: they hand out what is there, count, allocate or free.
 KEEP_MODE = set("""
-pith_bm25_close pith_bm25_languages pith_bm25_rows_free pith_element_bits pith_element_dtype pith_element_name pith_image_details_free pith_image_free pith_image_processor_close
-pith_embed_dim pith_embed_max_length pith_encode_can pith_encoded_free pith_model_bytes pith_model_close pith_model_input pith_model_input_count
-pith_model_output pith_model_output_count pith_model_tokenizer pith_model_trim pith_pin_threads pith_profile_create
-pith_tokenizer_cuts_left pith_pieces_list pith_pieces_read pith_pieces_record
-pith_pieces_read pith_pieces_record
-pith_op_float pith_op_floats pith_op_int pith_op_ints pith_op_output pith_op_parallel pith_op_state pith_op_string pith_op_strings pith_op_tensor pith_register_op
-pith_label_count pith_label_name pith_model_reset_statistics pith_model_statistics pith_profile_destroy pith_profile_now pith_profile_phase pith_quantize_row_bytes pith_search_index_bytes pith_search_index_count
-pith_search_index_destroy pith_session_destroy pith_shape_count pith_shape_format
-pith_text_free pith_text_stream_create pith_text_stream_destroy pith_text_valid pith_token_text pith_tokenizer_close pith_tokens_free pith_value_close pith_version
-pith_bm25_close pith_bm25_languages pith_bm25_rows_free pith_database_close pith_database_schema pith_element_bits pith_element_dtype
-pith_element_name pith_embed_dim pith_embed_max_length pith_encode_can pith_encoded_free pith_faces_free
-pith_image_details_free pith_image_free pith_image_processor_close pith_label_count pith_label_name pith_model_bytes pith_model_close
-pith_model_input pith_model_input_count pith_model_output pith_model_output_count pith_model_reset_statistics
-pith_model_route pith_model_route_count pith_model_route_name pith_model_statistics pith_model_tokenizer
-pith_model_trim pith_pin_threads pith_profile_create pith_profile_destroy pith_profile_now pith_profile_phase
-pith_profile_tell pith_quantize_row_bytes pith_baseline_name pith_relational_class pith_relational_close pith_relational_get_state pith_search_index_bytes
-pith_search_index_count pith_search_index_destroy pith_session_destroy pith_session_pool_destroy
-pith_session_pool_return pith_session_pool_trim pith_session_unbind pith_shape_count pith_shape_format pith_text_free
-pith_text_stream_create pith_text_stream_destroy pith_text_valid pith_token_text pith_tokenizer_close pith_tokens_free
-pith_value_close pith_version
+pith_baseline_name pith_bm25_close pith_bm25_languages pith_bm25_rows_free pith_database_close pith_database_schema
+pith_element_bits pith_element_dtype pith_element_name pith_embed_dim pith_embed_max_length pith_encode_can
+pith_encoded_free pith_faces_free pith_image_details_free pith_image_free pith_image_processor_close pith_label_count
+pith_label_name pith_model_bytes pith_model_close pith_model_input pith_model_input_count pith_model_output
+pith_model_output_count pith_model_reset_statistics pith_model_route pith_model_route_count pith_model_route_name
+pith_model_statistics pith_model_tokenizer pith_model_trim pith_op_float pith_op_floats pith_op_int pith_op_ints
+pith_op_output pith_op_parallel pith_op_state pith_op_string pith_op_strings pith_op_tensor pith_pieces_list
+pith_pieces_read pith_pieces_record pith_pin_threads pith_profile_create pith_profile_destroy pith_profile_now
+pith_profile_phase pith_profile_tell pith_quantize_row_bytes pith_register_op pith_relational_class
+pith_relational_close pith_relational_get_state pith_search_index_bytes pith_search_index_count
+pith_search_index_destroy pith_session_destroy pith_session_pool_destroy pith_session_pool_return
+pith_session_pool_trim pith_session_unbind pith_shape_count pith_shape_format pith_text_free pith_text_stream_create
+pith_text_stream_destroy pith_text_valid pith_token_text pith_tokenizer_close pith_tokenizer_cuts_left
+pith_tokens_free pith_value_close pith_version
 """.split())
 
 
@@ -207,14 +201,23 @@ def words():
                 fault(path, number, "a tab")
 
 
+def built(name):
+    """The newest library of that name among the builds, or None; and None where there is no nm to look into it."""
+    found = [path for folder in ("build", "build-test") if (path := ROOT / folder / name).exists()]
+    return max(found, key=lambda path: path.stat().st_mtime) if found and shutil.which("nm") else None
+
+
+def symbols(library, *flags):
+    out = subprocess.run(["nm", "-g", *flags, "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
+    return {line.split()[2] for line in out.splitlines() if len(line.split()) == 3}
+
+
 def exports():
     """The shared library exports what the public headers declare and nothing else."""
-    library = next((ROOT / d / "libpith.so" for d in ("build", "build-test") if (ROOT / d / "libpith.so").exists()), None)
-    if not library or not shutil.which("nm"):
+    library = built("libpith.so")
+    if not library:
         return
-    declared = public_names()
-    out = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
-    found = {line.split()[-1] for line in out.splitlines()}
+    declared, found = public_names(), symbols(library, "-D")
     for name in sorted(found - declared):
         fault(ROOT / "include/pith/pith.h", 1, f"libpith.so exports {name}, which no public header declares")
     for name in sorted(declared - found):
@@ -222,15 +225,14 @@ def exports():
 
 
 def prefixes():
-    """Every global symbol of the static libraries begins with pith_, so that none meets one of the program's own."""
-    for name in ("libpith.a", "libpith_image.a"):
-        library = next((ROOT / d / name for d in ("build", "build-test") if (ROOT / d / name).exists()), None)
-        if not library or not shutil.which("nm"):
-            continue
-        out = subprocess.run(["nm", "-g", "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
-        for symbol in sorted({line.split()[2] for line in out.splitlines() if len(line.split()) == 3}):
-            if not symbol.startswith("pith_"):
-                fault(ROOT / "CMakeLists.txt", 1, f"{name} defines {symbol}, which does not begin with pith_")
+    """A static library defines what the public headers declare (pith_), and beside it only names that begin with pith__: a
+    symbol of the library never meets one of a program's own, and a reader sees which calls are promised to programs."""
+    for name, public in (("libpith.a", public_names()), ("libpith_image.a", {"pith_image_codecs"})):
+        library = built(name)
+        for symbol in sorted(symbols(library) - public) if library else ():
+            if not symbol.startswith("pith__"):
+                fault(ROOT / "CMakeLists.txt", 1, f"{name} defines {symbol}: no public header declares it, and it does not "
+                      "begin with pith__")
 
 
 def formatting():
@@ -266,20 +268,63 @@ def workflows():
                 fault(path, number, "a workflow runs one verb of the Makefile")
 
 
+# Pages that tell what was, so that the files they name may be gone.
+HISTORY = ("CHANGELOG.md", "docs/notes/optimisation-log.md")
+
+
+# Names that pages give to files of their readers.
+READERS = {"a.c", "my_ops.def", "op_mine.c", "mine.def"}
+
+
+def there(name):
+    """Whether a path of the tree exists: it may have globs, {alternatives} and <placeholders>, which stand for any name."""
+    m = re.match(r"(.*?)\{([^}]*)\}(.*)$", name)
+    if m:
+        return all(there(m.group(1) + part + m.group(3)) for part in m.group(2).split(","))
+    return any(ROOT.glob(re.sub(r"<[^>]*>", "*", name).rstrip("/")))
+
+
 def places():
-    """Files that pages name are there."""
-    shown = re.compile(r"`((?:src|cli|tests|bench|tools|docs|examples|cmake|include)/[\w./*{},-]+)`")
-    for path in tracked("*.md"):
-        if "tests/data" in str(path) or path.name in ("optimisation-log.md", "CHANGELOG.md"):
+    """Files that pages name are there: words in backticks that are paths of the tree, paths of includes (base/log.h) or names of
+    sources (log.h), all words of NOTICE, and targets of links. A page may name a file that it tells how to write ("file=")."""
+    folders = {p.relative_to(ROOT).parts[0] for p in tracked("*/*")}
+    names = {p.name for p in tracked()}
+    for path in tracked("*.md", "NOTICE"):
+        if str(path.relative_to(ROOT)) in HISTORY:
             continue
         text = path.read_text()
-        for m in shown.finditer(text):
-            alternatives = re.match(r"(.*)\{(.*)\}(.*)$", m.group(1))
-            names = [alternatives.group(1) + n + alternatives.group(3) for n in alternatives.group(2).split(",")] \
-                if alternatives else [m.group(1)]
-            for name in names:
-                if f"file={name}\n" not in text and not any(ROOT.glob(name.rstrip("/"))):
-                    fault(path, text[: m.start()].count("\n") + 1, f"there is no {name}")
+        written = set(re.findall(r"^```\w+ file=(\S+)$", text, re.M))
+        blocks = re.sub(r"^```.*?^```$", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.M | re.S)
+        spans = [(0, text)] if path.name == "NOTICE" else [(m.start(1), m.group(1)) for m in re.finditer(r"`([^`\n]+)`", blocks)]
+        for start, span in spans:
+            line = text[:start].count("\n")
+            for m in re.finditer(r"(?<![\w/.…$}-])[\w./*{},<>-]*[\w/*}>]", span):
+                name, source = m.group(), re.search(r"\.(c|h|hpp|cpp|def|py|sh|cmake)$", m.group())
+                if name.split("/")[0] in folders and "/" in name:
+                    found = there(name) or name in written
+                elif source and "/" in name:
+                    found = any(there(folder + name) for folder in ("src/", "include/", "cli/"))
+                elif source:
+                    pattern = re.sub(r"<[^>]*>|\*", r"[^/]*", re.escape(name).replace(r"\*", "*"))
+                    found = name in READERS or any(re.fullmatch(pattern, known) for known in names | {w.split("/")[-1] for w in written})
+                else:
+                    continue
+                if not found:
+                    fault(path, line + span[: m.start()].count("\n") + 1, f"there is no {name}")
+        for name in sorted(written):
+            if not (ROOT / name).parent.is_dir():
+                fault(path, text[: text.index(name)].count("\n") + 1, f"there is no folder of {name}")
+        for m in re.finditer(r"\]\((?!https?:|mailto:|#)([^)\s#]+)", text):
+            if not (path.parent / m.group(1)).exists():
+                fault(path, text[: m.start()].count("\n") + 1, f"a link leads to {m.group(1)}, which is not there")
+
+
+def mirrored():
+    """Unit tests lie where what they test lies: tests/unit/<folder> for src/<folder>, tests/unit/cli/<folder> for cli/<folder>."""
+    for path in tracked("tests/unit/*.c", "tests/unit/*.h"):
+        folder = path.parent.relative_to(ROOT / "tests/unit")
+        if str(folder) != "support" and not (ROOT / "src" / folder).is_dir() and not (folder.parts[:1] == ("cli",) and (ROOT / folder).is_dir()):
+            fault(path, 1, f"there is no src/{folder}; what several tests share is in tests/unit/support")
 
 
 def readme():
@@ -541,7 +586,7 @@ def main():
         print_density()
         return
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
-                  places, option_table, writers, density):
+                  places, mirrored, option_table, writers, density):
         check()
     for line in faults:
         print(line)
