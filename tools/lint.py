@@ -299,7 +299,7 @@ def places():
         for start, span in spans:
             line = text[:start].count("\n")
             for m in re.finditer(r"(?<![\w/.…$}-])[\w./*{},<>-]*[\w/*}>]", span):
-                name, source = m.group(), re.search(r"\.(c|h|hpp|cpp|def|py|sh|cmake)$", m.group())
+                name, source = m.group(), re.search(r"[\w>*]\.(c|h|hpp|cpp|def|py|sh|cmake)$", m.group())
                 if name.split("/")[0] in folders and "/" in name:
                     found = there(name) or name in written
                 elif source and "/" in name:
