@@ -284,6 +284,11 @@ def there(name):
     return any(ROOT.glob(re.sub(r"<[^>]*>", "*", name).rstrip("/")))
 
 
+def headings(page):
+    """What links to the headings of a page are called."""
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
+
+
 def places():
     """Files that pages name are there: words in backticks that are paths of the tree, paths of includes (base/log.h) or names of
     sources (log.h), all words of NOTICE, and targets of links. A page may name a file that it tells how to write ("file=")."""
@@ -314,9 +319,10 @@ def places():
         for name in sorted(written):
             if not (ROOT / name).parent.is_dir():
                 fault(path, text[: text.index(name)].count("\n") + 1, f"there is no folder of {name}")
-        for m in re.finditer(r"\]\((?!https?:|mailto:|#)([^)\s#]+)", text):
-            if not (path.parent / m.group(1)).exists():
-                fault(path, text[: m.start()].count("\n") + 1, f"a link leads to {m.group(1)}, which is not there")
+        for m in re.finditer(r"\]\((?!https?:|mailto:)([^)\s#]*)(?:#([^)\s]+))?\)", blocks):
+            target = path.parent / m.group(1) if m.group(1) else path
+            if not target.exists() or m.group(2) and m.group(2) not in headings(target):
+                fault(path, text[: m.start()].count("\n") + 1, f"a link leads to {m.group()[2:-1]}, which is not there")
 
 
 def mirrored():
