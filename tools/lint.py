@@ -290,8 +290,9 @@ def headings(page):
 
 
 def places():
-    """Files that pages name are there: words in backticks that are paths of the tree, paths of includes (base/log.h) or names of
-    sources (log.h), all words of NOTICE, and targets of links. A page may name a file that it tells how to write ("file=")."""
+    """Files that pages name are there: words in backticks that are paths of the tree, paths of includes (base/log.h), of operators
+    (onnx/op_clip.c) or names of sources (log.h), all words of NOTICE, and targets of links. A page may name a file that it
+    tells how to write ("file=")."""
     folders = {p.relative_to(ROOT).parts[0] for p in tracked("*/*")}
     names = {p.name for p in tracked()}
     for path in tracked("*.md", "NOTICE"):
@@ -308,7 +309,7 @@ def places():
                 if name.split("/")[0] in folders and "/" in name:
                     found = there(name) or name in written
                 elif source and "/" in name:
-                    found = any(there(folder + name) for folder in ("src/", "include/", "cli/"))
+                    found = any(there(folder + name) for folder in ("src/", "include/", "cli/", "src/engine/ops/"))
                 elif source:
                     pattern = re.sub(r"<[^>]*>|\*", r"[^/]*", re.escape(name).replace(r"\*", "*"))
                     found = name in READERS or any(re.fullmatch(pattern, known) for known in names | {w.split("/")[-1] for w in written})
