@@ -124,7 +124,7 @@ neon: setup-test                ## the kernels built for arm64 and run under qem
 	@$(CMAKE) -S . -B build-test -DPITH_TESTS=ON -DPITH_WERROR=ON >/dev/null
 	@ctest --test-dir build-test --output-on-failure -R '^neon$$' --no-tests=error
 
-# make mutate FILES="src/encode src/models/heads/pooling.c" N=20 SEED=1 JOBS=2
+# make mutate FILES="src/models/encode src/models/heads/pooling.c" N=20 SEED=1 JOBS=2
 mutate: setup-test model        ## plant faults in FILES, list those that no quick test notices (N per file, SEED)
 	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/mutate/mutate.py --count $(or $(N),10) --seed $(or $(SEED),1) \
 	  --jobs $(JOBS) $(or $(FILES),src/models src/engine/opt src/engine/ragged src/formats src/text)

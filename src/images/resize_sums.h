@@ -5,8 +5,8 @@
  * in pairs. So it is cut in two: weight = high * 2048 + low, low from 0 to 2047. Both halves are
  * summed apart and put together at the end; nothing is rounded in between.
  *
- * These are not kernels of src/kernels: code of this folder may not include those. They are built
- * for AVX2 alone. */
+ * These are not kernels of src/engine/kernels: code of this folder may not include those. They are
+ * built for AVX2 alone. */
 #ifndef PITH_IMAGES_RESIZE_SUMS_H
 #define PITH_IMAGES_RESIZE_SUMS_H
 
