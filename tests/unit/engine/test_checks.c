@@ -1,6 +1,6 @@
 /* test_checks.c - the checks that builds with assertions make: each passes what is right, and finds
  * what is broken here by hand. */
-#include "graph_test.h"
+#include "support/graph_test.h"
 
 #include <string.h>
 
