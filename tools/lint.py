@@ -330,7 +330,7 @@ def mirrored():
     """Unit tests lie where what they test lies: tests/unit/<folder> for src/<folder>, tests/unit/cli/<folder> for cli/<folder>."""
     for path in tracked("tests/unit/*.c", "tests/unit/*.h"):
         folder = path.parent.relative_to(ROOT / "tests/unit")
-        if str(folder) != "support" and not (ROOT / "src" / folder).is_dir() and not (folder.parts[:1] == ("cli",) and (ROOT / folder).is_dir()):
+        if str(folder) == "." or str(folder) != "support" and not (ROOT / "src" / folder).is_dir() and not (folder.parts[:1] == ("cli",) and (ROOT / folder).is_dir()):
             fault(path, 1, f"there is no src/{folder}; what several tests share is in tests/unit/support")
 
 
