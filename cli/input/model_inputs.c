@@ -121,15 +121,16 @@ int64_t model_inputs_size(const model_inputs *in, const pith_model *model, const
     char name[64], other[64];
     int64_t chosen = -1;
     axis_name(name, port, d);
-    for (size_t p = 0; p < pith_model_input_count(model) && *name && *name != '?'; p++) {
-        const pith_port peer = pith_model_input(model, p);
-        const pith_tensor *given = model_inputs_find(in, peer.name);
-        for (int i = 0; i < peer.rank; i++) {
-            if (peer.dims[i] >= 0 || strcmp(name, axis_name(other, &peer, i)) != 0) continue;
-            if (given && given->rank == peer.rank) return given->dims[i];
-            if (chosen < 0) chosen = choose(&peer, other, i);
+    if (*name && *name != '?')
+        for (size_t p = 0; p < pith_model_input_count(model); p++) {
+            const pith_port peer = pith_model_input(model, p);
+            const pith_tensor *given = model_inputs_find(in, peer.name);
+            for (int i = 0; i < peer.rank; i++) {
+                if (peer.dims[i] >= 0 || strcmp(name, axis_name(other, &peer, i)) != 0) continue;
+                if (given && given->rank == peer.rank) return given->dims[i];
+                if (chosen < 0) chosen = choose(&peer, other, i);
+            }
         }
-    }
     return chosen < 0 ? choose(port, name, d) : chosen;
 }
 

@@ -142,7 +142,8 @@ static const char *option_threshold(const command *c, const option_row *row, con
     if (row->kind != OPTION_CHOICE || !row->name) return NULL;
     strtod(text, &end);
     const size_t length = strlen(row->name);
-    for (const option *o = c->options; end != text && !*end && (o->row || o->heading); o++)
+    if (end == text || *end) return NULL;
+    for (const option *o = c->options; o->row || o->heading; o++)
         if (o->row && o->row->name && !strncmp(o->row->name, row->name, length) &&
             !strcmp(o->row->name + length, "-threshold"))
             return o->row->name;

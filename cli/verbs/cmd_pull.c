@@ -49,7 +49,8 @@ typedef struct pull {
 
 static bool pull_is_true(const char *text) {
     static const char *const words[] = { "1", "true", "yes", "on" };
-    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
+    if (!text) return false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (!strcasecmp(text, words[i])) return true;
     return false;
 }

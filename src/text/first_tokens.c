@@ -98,13 +98,14 @@ pith_status pith__first_tokens_encode(pith__encoding *enc, pith_str text, bool o
     size_t first = enc->count, wanted = enc->limit == SIZE_MAX ? SIZE_MAX : enc->limit - first;
     bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX &&
                  wanted < text.size / BYTES_PER_TOKEN / 2;
-    for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; alone && size < text.size / 2;
-         size *= 2) {
-        size_t cut = find_cut(text, size);
-        if (cut == text.size) break;
-        PITH_TRY(pith__encode_text(enc, (pith_str){ text.data, cut }, offsets));
-        if (enc->count > enc->limit) return PITH_OK;
-        enc->count = first;
-    }
+    if (alone)
+        for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; size < text.size / 2;
+             size *= 2) {
+            size_t cut = find_cut(text, size);
+            if (cut == text.size) break;
+            PITH_TRY(pith__encode_text(enc, (pith_str){ text.data, cut }, offsets));
+            if (enc->count > enc->limit) return PITH_OK;
+            enc->count = first;
+        }
     return pith__encode_text(enc, text, offsets);
 }

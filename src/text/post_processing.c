@@ -284,12 +284,14 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
         size_t at = tokens->count, base = k ? f->n[0] : 0;
         framing_put_text(tokens, enc, base + r[k].begin, base + r[k].end,
                          post->zero_types ? 0 : f->items[i].type_id, k, index);
-        for (size_t x = at; post->trim && enc->offsets && x < tokens->count; x++)
-            trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
-        for (size_t x = at; f->milestones[k] && x < tokens->count; x++) {
-            tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
-            tokens->end[x] = character_at(f->milestones[k], f->texts[k], tokens->end[x]);
-        }
+        if (post->trim && enc->offsets)
+            for (size_t x = at; x < tokens->count; x++)
+                trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
+        if (f->milestones[k])
+            for (size_t x = at; x < tokens->count; x++) {
+                tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
+                tokens->end[x] = character_at(f->milestones[k], f->texts[k], tokens->end[x]);
+            }
     }
     if (r[0].end - r[0].begin < f->n[0] || r[1].end - r[1].begin < f->n[1]) tokens->truncated = 1;
     return PITH_OK;

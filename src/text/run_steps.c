@@ -89,7 +89,8 @@ static void steps_put_added(pith__encoding *enc, pith__piece piece) {
 static pith_status encode_fused(pith__encoding *enc) {
     const pith_tokenizer *t = enc->tokenizer;
     enc->source_offsets = true;
-    for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit && !enc->unfused; i++) {
+    for (size_t i = 0; i < enc->piece_count; i++) {
+        if (enc->count > enc->limit || enc->unfused) break;
         pith__piece piece = enc->pieces[i];
         if (piece.id < 0)
             PITH_TRY(t->model->encode_fused(t->fused, enc, piece));
@@ -114,7 +115,8 @@ static pith_status encode_steps(pith__encoding *enc) {
     if (!pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->normalized))
         return memory_status(enc);
     PITH_TRY(pretokenize(enc));
-    for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit; i++) {
+    for (size_t i = 0; i < enc->piece_count; i++) {
+        if (enc->count > enc->limit) break;
         pith__piece piece = enc->pieces[i];
         enc->word = (int32_t)i;
         size_t size = piece.end - piece.begin;
@@ -164,8 +166,8 @@ pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) 
     if (enc->unfused) PITH_TRY(encode_steps(enc));
     enc->offsets = offsets;
     if (!offsets) return PITH_OK;
-    for (size_t i = first; i < enc->count && (!enc->source_offsets || t->post_processing->trim);
-         i++) {
+    if (enc->source_offsets && !t->post_processing->trim) return PITH_OK;
+    for (size_t i = first; i < enc->count; i++) {
         pith_str slice = { enc->text.data + enc->begin[i], enc->end[i] - enc->begin[i] };
         if (!enc->source_offsets) find_in_source(enc, i);
         if (!t->post_processing->trim ||

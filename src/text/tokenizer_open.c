@@ -173,7 +173,8 @@ static void keep_setting(pith__json *j, pith__loader *loader, pith_str key, pith
     static const char *const kept[] = { "normalizer",     "pre_tokenizer", "decoder",
                                         "post_processor", "truncation",    "padding" };
     pith_tokenizer *t = loader->tokenizer;
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !j->failed; i++) {
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if (j->failed) break;
         if (!pith__str_is(key, kept[i])) continue;
         json = pith__json_copy(j, loader->arena, json);
         if (!pith__arena_grow(loader->arena, (void **)&t->settings, t->setting_count,
@@ -338,15 +339,17 @@ static pith_status check_left_out(pith__loader *loader, const char *dir,
         { "tiktoken", "tokenizer.tiktoken", 50 },
         { "gguf", "model.gguf", 60 },
     };
-    for (size_t i = 0; pith__dropped_names[0] && i < sizeof files / sizeof *files; i++) {
-        pith_str path;
-        bool there;
-        if (found && files[i].rank >= found->rank) continue;
-        PITH_TRY(pith__file_find(&there, &path, loader->scratch, dir, files[i].file, loader->err));
-        if (!there) continue;
-        PITH_TRY(pith__piece_check_for("tokenizer_sources", pith__str_of(files[i].list),
-                                       files[i].file, loader->err));
-    }
+    if (pith__dropped_names[0])
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+            pith_str path;
+            bool there;
+            if (found && files[i].rank >= found->rank) continue;
+            PITH_TRY(
+                pith__file_find(&there, &path, loader->scratch, dir, files[i].file, loader->err));
+            if (!there) continue;
+            PITH_TRY(pith__piece_check_for("tokenizer_sources", pith__str_of(files[i].list),
+                                           files[i].file, loader->err));
+        }
     return PITH_OK;
 }
 

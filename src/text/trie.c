@@ -111,8 +111,9 @@ static void xor_permute(uint64_t out[4], const uint64_t in[4], unsigned by) {
     };
     for (unsigned w = 0; w < 4; w++) out[w] = in[w ^ by >> 6];
     for (unsigned k = 0; k < 6; k++)
-        for (unsigned w = 0; by >> k & 1 && w < 4; w++)
-            out[w] = (out[w] & low[k]) << (1u << k) | (out[w] >> (1u << k) & low[k]);
+        if (by >> k & 1)
+            for (unsigned w = 0; w < 4; w++)
+                out[w] = (out[w] & low[k]) << (1u << k) | (out[w] >> (1u << k) & low[k]);
 }
 
 static bool add_block(builder *b) {

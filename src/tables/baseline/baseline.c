@@ -341,8 +341,8 @@ pith_status pith__baseline_answer(double *answers, pith__baseline *b, const uint
     if (done && b->kind > PITH_BASELINE_ENTITY) done = baseline_trees(answers, b, &seeds);
     pith__arena_rewind(&b->arena, mark);
     if (!done) return baseline_memory(b, err);
-    for (size_t i = 0; i < count && b->loss == PITH_FOREST_NUMBER; i++)
-        answers[i] = answers[i] * b->spread + b->middle;
+    if (b->loss == PITH_FOREST_NUMBER)
+        for (size_t i = 0; i < count; i++) answers[i] = answers[i] * b->spread + b->middle;
     return PITH_OK;
 }
 

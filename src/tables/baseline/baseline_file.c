@@ -188,16 +188,20 @@ static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const 
     PITH_TRY(baseline_get_strings(&strings, b, err));
     in->failed |= (uint32_t)b->features.count != h->features || h->depth > PITH_TREE_DEPTH ||
                   h->rounds > in->left / sizeof(baseline_node);
-    for (int f = 0; f < b->features.count && !in->failed; f++)
+    for (int f = 0; f < b->features.count; f++) {
+        if (in->failed) break;
         baseline_get_bins(in, &b->bins[f], b->category[f], &strings);
+    }
     if (in->failed) return PITH_OK;
     b->forest = (pith__forest){ .rounds = (int)h->rounds,
                                 .outputs = (int)h->outputs,
                                 .depth = (int)h->depth };
     b->forest.trees = pith__arena_array(&b->arena, trees + 1, sizeof *b->forest.trees);
     if (!b->forest.trees) return pith__fail_memory(err, trees * sizeof *b->forest.trees);
-    for (size_t t = 0; t < trees && !in->failed; t++)
+    for (size_t t = 0; t < trees; t++) {
+        if (in->failed) break;
         baseline_get_tree(in, b->forest.trees[t], b->forest.depth, b->features.count);
+    }
     return PITH_OK;
 }
 

@@ -217,7 +217,8 @@ static double tree_answer(const pith__tree_node *tree, uint8_t *const *columns, 
     int node = 0;
     while (tree[node].feature >= 0) {
         const int f = tree[node].feature;
-        node = 2 * node + (tree_goes_left(&tree[node], bins ? bins[f] : columns[f][row]) ? 1 : 2);
+        const uint8_t bin = bins ? bins[f] : columns[f][row];
+        node = 2 * node + (tree_goes_left(&tree[node], bin) ? 1 : 2);
     }
     return tree[node].value;
 }

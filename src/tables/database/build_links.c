@@ -18,11 +18,12 @@ pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const si
     }
     if (count == 1) return cells[columns[0]];
     char *text = pith__arena_alloc(arena, size), *p = text;
-    for (size_t i = 0; text && i < count; i++) {
-        memcpy(p, cells[columns[i]].data, cells[columns[i]].size);
-        p += cells[columns[i]].size;
-        *p++ = i + 1 < count ? '\x1F' : 0; /* the unit separator */
-    }
+    if (text)
+        for (size_t i = 0; i < count; i++) {
+            memcpy(p, cells[columns[i]].data, cells[columns[i]].size);
+            p += cells[columns[i]].size;
+            *p++ = i + 1 < count ? '\x1F' : 0; /* the unit separator */
+        }
     return (pith_str){ text, size - 1 };
 }
 

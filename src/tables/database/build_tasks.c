@@ -217,7 +217,8 @@ static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith_
 }
 
 static int32_t task_find(const pith__rdb_table *t, pith_str name) {
-    for (uint32_t i = 0; name.size && i < t->column_count; i++)
+    if (!name.size) return -1;
+    for (uint32_t i = 0; i < t->column_count; i++)
         if (pith__str_eq(t->columns[i].name, name)) return (int32_t)i;
     return -1;
 }

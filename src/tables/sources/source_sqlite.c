@@ -163,11 +163,12 @@ static pith_status sqlite_read(pith__text_table *table, pith__table_source *sour
     const pith_str path = pith__arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path,
                                              PITH_STR_ARG(file));
     pith_str order = PITH_STR("rowid");
-    for (size_t i = 0; !rowid && order.data && i < keys.primary_key.count; i++) {
-        const pith_str name = pith__source_quoted(source->arena, keys.primary_key.items[i]);
-        if (!name.data || !order.data) return pith__fail_memory(err, 64);
-        order = i ? pith__arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
-    }
+    if (!rowid)
+        for (size_t i = 0; order.data && i < keys.primary_key.count; i++) {
+            const pith_str name = pith__source_quoted(source->arena, keys.primary_key.items[i]);
+            if (!name.data || !order.data) return pith__fail_memory(err, 64);
+            order = i ? pith__arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
+        }
     if (!quoted.data || !path.data || !order.data) return pith__fail_memory(err, file.size);
     const pith_str sql =
         pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);

@@ -201,8 +201,9 @@ static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, sqlite3 *
     PITH_TRY(pith__sqlite_table(
         &size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
         NULL, 0, SIZE_MAX, path, arena, err));
-    for (size_t i = 0; size.rows && i < size.cells[0].size; i++)
-        *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
+    if (size.rows)
+        for (size_t i = 0; i < size.cells[0].size; i++)
+            *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
     return PITH_OK;
 }
 

@@ -115,7 +115,8 @@ static void framing_read_add_special(pith__frame_template *t, pith__json *j, pit
 static void framing_read_resolve(pith__frame_template *t, pith__json *j, pith__loader *loader,
                                  const written_template *written, pith_str special_tokens,
                                  int texts) {
-    for (size_t i = 0; i < written->count && !j->failed; i++) {
+    for (size_t i = 0; i < written->count; i++) {
+        if (j->failed) break;
         written_piece piece = written->pieces[i];
         if (piece.special.data)
             framing_read_add_special(t, j, loader, special_tokens, piece);
