@@ -40,6 +40,8 @@ static int no_such_input(const command *c, const pith_model *model, const char *
     return code;
 }
 
+/* -i NAME=FILE, or -i FILE where the model has a single input. Files stay mapped until the inputs
+ * are freed. */
 int model_inputs_load(model_inputs *in, const command *c, const pith_model *model,
                       const string_list *given) {
     char message[1200];

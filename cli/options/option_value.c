@@ -89,6 +89,8 @@ static int parse_bool(const char *text) {
     return -1;
 }
 
+/* Converts the text by the kind of the option. False if it is no such value; the caller knows the
+ * range to tell. */
 static bool option_parse(void *value, const option_row *row, const char *text) {
     int index;
     switch (row->kind) {

@@ -36,6 +36,8 @@ static bool changes_ends(const pith__normalizer_desc *desc) {
     return strcmp(desc->name, "Strip") == 0 || strcmp(desc->name, "Prepend") == 0;
 }
 
+/* A beginning may be encoded alone only if every normalizer works locally, and if it turns letters
+ * into letters and leaves spaces: a cut must stay a cut in the normalised text. */
 static pith_status normalizers_allow(bool *allow, pith__loader *loader) {
     const pith__step_list *list = &loader->tokenizer->normalizers;
     pith__encoding *enc = pith__encoding_acquire(loader->tokenizer);
@@ -94,6 +96,9 @@ static size_t find_cut(pith_str text, size_t from) {
     return text.size;
 }
 
+/* Encodes ever longer beginnings, each twice as long as the one before, until one gives more tokens
+ * than the limit. So a long text costs at most twice what its needed beginning costs. From half of
+ * the text on, the whole text is encoded. */
 pith_status pith__first_tokens_encode(pith__encoding *enc, pith_str text, bool offsets) {
     size_t first = enc->count, wanted = enc->limit == SIZE_MAX ? SIZE_MAX : enc->limit - first;
     bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX &&

@@ -245,6 +245,8 @@ pith_status pith__baseline_trees_begin(pith__baseline *b, pith_error *err) {
     return PITH_OK;
 }
 
+/* Training rows come first in the matrix and validation rows follow: bins are made from the former
+ * alone. */
 static pith_status trees_fit(pith__baseline *b, pith_error *err) {
     const size_t n = b->train_count + b->validation_count;
     baseline_matrix matrix;

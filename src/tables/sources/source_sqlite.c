@@ -17,6 +17,8 @@ static bool sqlite_takes(const char *path) {
     return pith__source_begins(path, "SQLite format 3", 16);
 }
 
+/* Opens the file read-only, in one transaction: all tables are seen in one state even while another
+ * program writes. */
 static pith_status sqlite_open(pith__table_source *source, pith_error *err) {
     sqlite_file *f = pith__arena_array(source->arena, 1, sizeof *f);
     if (!f) return pith__fail_memory(err, sizeof *f);
@@ -121,6 +123,7 @@ static pith_status sqlite_links(pith__source_table *tables, size_t count, size_t
     return PITH_OK;
 }
 
+/* Links are read after all tables, because a foreign key may name a table that comes later. */
 static pith_status sqlite_list(pith__source_table **tables, size_t *count,
                                pith__table_source *source, pith_error *err) {
     pith__text_table t;

@@ -215,6 +215,9 @@ pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, sqlite3 *db, 
     return PITH_OK;
 }
 
+/* A query may read the tables and views of the file and call harmless functions, for a time that
+ * grows with the size of the file and with bounded memory. The names are read before the authorizer
+ * is set, which would refuse these look-ups. */
 pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, sqlite3 *db,
                                      const char *path, pith__arena *arena, pith_error *err) {
     uint64_t bytes;

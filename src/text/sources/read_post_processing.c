@@ -41,6 +41,8 @@ typedef struct written_template {
     size_t count, capacity;
 } written_template;
 
+/* The list of a template as it is written; names of special tokens are resolved later, since
+ * "special_tokens" may come after the templates. */
 static void parse_pieces(pith__json *j, pith__loader *loader, written_template *out) {
     pith_str key;
     pith__json_array(j);
@@ -197,6 +199,9 @@ static void framing_read_add_sep_cls(pith__post_processing *f, pith__json *j, pi
     }
 }
 
+/* All post-processors become templates: BertProcessing and RobertaProcessing are [CLS] A [SEP] with
+ * different separators of pairs. ByteLevel adds no tokens and only trims offsets, so it may stand
+ * beside another one in a Sequence. */
 void pith__post_processing_parse(pith__json *j, pith__loader *loader) {
     pith__post_processing *f = loader->tokenizer->post_processing;
     written_processor w = {
@@ -245,6 +250,8 @@ static int64_t parse_size(pith__json *j) {
     return n > PITH_TEXT_MAX ? PITH_TEXT_MAX : n;
 }
 
+/* Defaults are those of Hugging Face tokenizers (TruncationParams): 512 tokens, the longest text
+ * first, at the right end. */
 void pith__truncation_parse(pith__json *j, pith__loader *loader, pith__truncation *truncation) {
     static const char *const names[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
     pith__truncation t = { true, false, PITH_CUT_LONGEST, 512, 0 };
