@@ -36,8 +36,7 @@ size_t pith__wordpiece_split(const pith__wordpiece *w, const char *word, uint32_
         if (rest > 2) lengths |= w->lengths[begin > 0][start_of(word + begin)];
         lengths &= rest < 31 ? (2u << rest) - 2 : ~1u;
         uint32_t n = rest;
-        if (lengths >> 31)
-            for (; n > 30 && id < 0; n--) id = probe(w, word, hashes, begin, n);
+        while (lengths >> 31 && n > 30 && id < 0) id = probe(w, word, hashes, begin, n--);
         if (id >= 0) n++;
         for (lengths &= ~(1u << 31); id < 0 && lengths; lengths &= ~(1u << n)) {
             n = 31 - (uint32_t)__builtin_clz(lengths);
