@@ -94,6 +94,8 @@ static pith_image_outcome gif_rows(gif_state *s, uint8_t *to, const pith_image_h
     return PITH_IMAGE_DECODED;
 }
 
+/* The picture may lie beyond the canvas that the file states; then the canvas grows, as in Pillow.
+ * What the picture leaves of it is filled first. */
 static pith_image_outcome gif_run(gif_state *s) {
     pith_image_outcome outcome = gif_find(s);
     if (outcome) return outcome;

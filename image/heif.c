@@ -62,6 +62,8 @@ static void heif_exif(pith_image_header *header, heif_state *s) {
     memcpy(header->dots, read.dots, sizeof header->dots);
 }
 
+/* An ICC profile wins over the coded colours (nclx). A damaged one is told, and the picture is read
+ * without it. */
 static void heif_details(pith_image_header *header, heif_state *s) {
     const enum heif_color_profile_type kind = heif_image_handle_get_color_profile_type(s->handle);
     heif_exif(header, s);
@@ -88,6 +90,8 @@ static void heif_divide(uint8_t *pixels, size_t count) {
         }
 }
 
+/* Copies rows, since libheif pads them, and checks the size once more: the decoder may give another
+ * one than the file states. */
 static pith_image_outcome heif_copy(heif_state *s, uint8_t *to, const pith_image_header *h) {
     int stride = 0;
     const uint8_t *from =

@@ -135,7 +135,8 @@ static pith_image_outcome check_place(check *c, span *s, const place_form *f) {
     const span all = method == 1 ? c->here : (span){ c->call->data, c->call->size };
     pith_image_outcome outcome = PITH_IMAGE_DECODED;
     item_kind(kind, c, id);
-    for (uint64_t i = 0; i < count && s->size && !outcome; i++) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (!s->size || outcome) break;
         span_skip(s, (size_t)f->index);
         const uint64_t from = base + span_take(s, f->offset), length = span_take(s, f->length);
         const size_t there = from < all.size ? all.size - (size_t)from : 0,

@@ -69,11 +69,12 @@ pith_image_outcome pith__heif_check_hevc_unit(pith_image_call *call, const uint8
     bits_skip(&b, 4);
     const int layers = (int)bits_number(&b, 3);
     bits_skip(&b, 1 + PROFILE + LEVEL);
-    for (int i = 0; layers && i < 8; i++) {
-        const int profile = bits_one(&b), level = bits_one(&b);
-        profiles[i] = i < layers && profile;
-        levels[i] = i < layers && level;
-    }
+    if (layers)
+        for (int i = 0; i < 8; i++) {
+            const int profile = bits_one(&b), level = bits_one(&b);
+            profiles[i] = i < layers && profile;
+            levels[i] = i < layers && level;
+        }
     for (int i = 0; i < layers; i++)
         bits_skip(&b, (profiles[i] ? PROFILE : 0) + (levels[i] ? LEVEL : 0));
     bits_golomb(&b);

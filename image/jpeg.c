@@ -184,6 +184,9 @@ static void jpeg_details(pith_image_header *header, jpeg_state *s) {
     jpeg_profile(header, s);
 }
 
+/* CMYK is read row by row and converted here, because libjpeg has no such conversion. The number of
+ * scans is bounded by the size of the picture: a file of a few KB can otherwise ask for minutes of
+ * work. */
 static void jpeg_run(jpeg_state *s) {
     struct jpeg_decompress_struct *jpeg = &s->jpeg;
     jpeg_create_decompress(jpeg);

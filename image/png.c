@@ -68,6 +68,8 @@ static int png_coded_colours(png_state *s) {
 #endif
 }
 
+/* Resolution, orientation and colours. What is said about colours is the last that applies: cICP
+ * wins over a profile, and a profile over gAMA and cHRM (PNG third edition, 4.3). */
 static void png_details(pith_image_header *header, png_state *s) {
     png_bytep exif, profile;
     png_charp name;

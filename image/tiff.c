@@ -96,6 +96,8 @@ static TIFF *tiff_open(tiff_state *s) {
     return tiff;
 }
 
+/* What the first directory says. Fields that are missing keep libtiff's defaults or zero; the size
+ * is checked by the caller. */
 static pith_image_header tiff_header(TIFF *tiff, uint16_t samples) {
     pith_image_header header = { .channels = 4 };
     uint16_t photometric = PHOTOMETRIC_RGB, orientation = 0, extra = 0, *kinds = NULL;

@@ -26,6 +26,8 @@ static bool sets_find(char path[PATH_MAX], const char *folder, const char *name,
            !stat(path, &st);
 }
 
+/* Reads one set. An optional input whose file is missing keeps the dtype PITH_UNDEFINED, which
+ * stands for "not given". */
 static int sets_read_one(tensor_sets *s, const command *c, const pith_model *model,
                          const char *folder) {
     char path[PATH_MAX], message[1200];

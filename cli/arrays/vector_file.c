@@ -82,6 +82,7 @@ static int open_npy(vector_file *f, const command *c, const vector_reading *how)
     return EXIT_DONE;
 }
 
+/* Elements are copied one by one: the array of a .npy file need not be aligned for its type. */
 int vector_file_integers(int64_t **numbers, size_t *count, const command *c, const char *path) {
     char message[300], shape[300];
     mapped_file file;
@@ -169,6 +170,8 @@ static bool is_blank(const bytes *line) {
     return true;
 }
 
+/* JSON lines cannot be mapped, so all vectors are read into one block. Empty lines are passed over;
+ * any other line must have a vector of the same length. */
 static int open_jsonl(vector_file *f, const command *c, const vector_reading *how) {
     const char *const paths[] = { f->path };
     const string_list list = { (const char **)(uintptr_t)paths, 1 };

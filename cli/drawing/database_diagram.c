@@ -129,12 +129,13 @@ static void diagram_wishes(diagram *d) {
     for (size_t i = 0; i < d->link_count; i++) {
         const diagram_link *link = &d->links[i];
         size_t last = diagram_left(link);
-        for (size_t k = 0; k <= link->count && link->child != link->parent; k++) {
-            const size_t next = k < link->count ? link->bends[k] : diagram_right(link);
-            diagram_wish(sums, last, d->nodes[next].y + d->nodes[next].height / 2);
-            diagram_wish(sums, next, d->nodes[last].y + d->nodes[last].height / 2);
-            last = next;
-        }
+        if (link->child != link->parent)
+            for (size_t k = 0; k <= link->count; k++) {
+                const size_t next = k < link->count ? link->bends[k] : diagram_right(link);
+                diagram_wish(sums, last, d->nodes[next].y + d->nodes[next].height / 2);
+                diagram_wish(sums, next, d->nodes[last].y + d->nodes[last].height / 2);
+                last = next;
+            }
     }
     for (size_t i = 0; i < d->node_count; i++) {
         diagram_node *n = &d->nodes[i];

@@ -101,7 +101,8 @@ static int chunks_text(chunk_job *j, size_t text) {
     int code = EXIT_DONE;
     options.overlap = e->how->overlap;
     options.embed = &e->options;
-    for (size_t number = 0; !chunk.last && !code && !j->stopped; number++) {
+    for (size_t number = 0; !chunk.last; number++) {
+        if (code || j->stopped) break;
         if (pith_chunk_text(&chunk, e->model, whole, &options, &err))
             return fail(e->c, "text %llu: %s", (unsigned long long)(j->before + text + 1),
                         err.message);
@@ -126,7 +127,10 @@ static int chunks_skip(chunk_job *j, text_batch *b) {
 static int chunks_batches(chunk_job *j, embed_chunks *e, text_batch *b) {
     int code = EXIT_DONE, state = 0;
     while (!code && !j->stopped && (state = text_batch_next(b, BATCH_TEXTS)) > 0) {
-        for (size_t i = 0; i < b->count && !code && !j->stopped; i++) code = chunks_text(j, i);
+        for (size_t i = 0; i < b->count; i++) {
+            if (code || j->stopped) break;
+            code = chunks_text(j, i);
+        }
         if (!code && !j->stopped) code = chunks_flush(j);
         if (!code && !j->stopped) j->stopped = !bad_lines_write(&b->bad, j->writer.out, SIZE_MAX);
         if (!code) j->stopped |= !output_flush(j->writer.out);

@@ -115,7 +115,8 @@ static void embed_pictures(images_job *j) {
         } else if (!p->problem) {
             memcpy(vector, j->some + row++ * dim, dim * sizeof *vector);
         }
-        for (size_t k = 0; p->problem && k < dim; k++) vector[k] = has_nan ? NAN : 0;
+        if (p->problem)
+            for (size_t k = 0; k < dim; k++) vector[k] = has_nan ? NAN : 0;
     }
     free(failures);
     free(images);

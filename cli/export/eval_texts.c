@@ -108,11 +108,12 @@ static int eval_read_tsv(pair_reader *r) {
         bytes_add(&line, "", 1);
         if (memchr(line.data, 0, text.size))
             code = fail(r->c, "%s: line %zu has a NUL byte", r->path, i + 1);
-        for (char *at = (char *)line.data; at && count < CSV_FIELDS && !code; count++) {
-            fields[count] = at;
-            at = strchr(at, '\t');
-            if (at) *at++ = 0;
-        }
+        if (!code)
+            for (char *at = (char *)line.data; at && count < CSV_FIELDS; count++) {
+                fields[count] = at;
+                at = strchr(at, '\t');
+                if (at) *at++ = 0;
+            }
         if (!code) code = eval_take_record(r, fields, count, i + 1);
     }
     free(line.data);

@@ -146,14 +146,15 @@ static int eval_overlap(double *overlap, const evaluated *e, size_t count) {
     int code = eval_nearest(hits, e, e->vectors[0], count);
     size_t same = 0;
     if (!code) code = eval_nearest(others, e, e->vectors[1], count);
-    for (size_t t = 0; t < count && !code; t++) {
-        const pith_hit *mine = hits + t * (NEAREST + 1), *theirs = others + t * (NEAREST + 1);
-        for (int i = 0, seen = 0; i <= NEAREST && seen < NEAREST; i++) {
-            if (mine[i].index == (int64_t)t) continue;
-            same += eval_is_near(theirs, mine[i].index, (int64_t)t);
-            seen++;
+    if (!code)
+        for (size_t t = 0; t < count; t++) {
+            const pith_hit *mine = hits + t * (NEAREST + 1), *theirs = others + t * (NEAREST + 1);
+            for (int i = 0, seen = 0; i <= NEAREST && seen < NEAREST; i++) {
+                if (mine[i].index == (int64_t)t) continue;
+                same += eval_is_near(theirs, mine[i].index, (int64_t)t);
+                seen++;
+            }
         }
-    }
     *overlap = (double)same / (double)(count * NEAREST);
     free(hits);
     return code;
@@ -227,8 +228,8 @@ int eval_vectors(vector_figures *figures, const command *c, const char *made, co
     on->dim = e.dim;
     if (!code) code = eval_embed(&e, 1, e.path, NULL, on->texts, on->count);
     if (!code) code = eval_compare(figures, &e);
-    for (int i = 0; i < 2 && !code && on->scores; i++)
-        figures->sts[i] = eval_spearman(&e, e.vectors[i], on);
+    if (!code && on->scores)
+        for (int i = 0; i < 2; i++) figures->sts[i] = eval_spearman(&e, e.vectors[i], on);
     eval_remove(&e);
     free(e.vectors[1]);
     return code;

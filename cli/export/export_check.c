@@ -68,7 +68,8 @@ static bool check_run(checked *k, pith_tensor **outputs, const pith_model *model
         *outputs = grow(NULL, (pith_model_output_count(model) + 1) * sizeof **outputs);
         *status = pith_session_run(session, *outputs, names, inputs, count, NULL, &k->err);
     }
-    for (size_t i = 0; i < count && inputs; i++) free(inputs[i].data);
+    if (inputs)
+        for (size_t i = 0; i < count; i++) free(inputs[i].data);
     free(inputs);
     free(names);
     return fits;

@@ -60,6 +60,8 @@ static const char *http_value(char *line, const char *name) {
     return value + (*value == '"');
 }
 
+/* One line of the answer's headers. X-Linked-Etag is the hash of a file in large file storage and
+ * wins over ETag, which is then the hash of a pointer (huggingface_hub, file_download.py). */
 static void http_read_header(http_answer *a, char *line) {
     const char *value;
     if (!strncmp(line, "HTTP/", 5)) { /* another answer begins: after a proxy's, or after 100 */
@@ -166,6 +168,8 @@ static bool http_may_follow(const char *from, const char *to, int count, http_an
     return !why;
 }
 
+/* Follows redirects one at a time, so that each address can be refused and the token is sent to the
+ * origin of the first address alone. */
 bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *take, void *user,
               http_answer *answer) {
     http_transfer t = { answer, take, user };

@@ -26,6 +26,7 @@ bool hub_name_is_safe(const char *name) {
     }
 }
 
+/* One entry of the list. Size and SHA-256 of a file in large file storage are those under "lfs". */
 static int hub_take_file(hub_listing *l, const command *c, const char *what, const json_t *item) {
     hub_file *f = &l->files[l->count];
     const json_t *size = json_object_get(item, "size"), *large = json_object_get(item, "lfs");
@@ -53,6 +54,8 @@ static int hub_by_name(const void *a, const void *b) {
     return strcmp(((const hub_file *)a)->name, ((const hub_file *)b)->name);
 }
 
+/* The list is sorted, so that a name that is listed twice is found, and so that every pull takes
+ * the files in the same order. */
 int hub_listing_read(hub_listing *l, const command *c, const char *what, const char *text,
                      size_t size) {
     json_error_t error;

@@ -25,8 +25,9 @@ void kept_members_set(json_line *line, const char *names, bool chunks) {
 
 void kept_members_free(json_line *line) {
     string_list *list = (string_list *)(uintptr_t)line->kept;
-    for (size_t i = 0; list && i < list->count; i++) free((char *)(uintptr_t)list->items[i]);
-    if (list) free(list->items);
+    if (!list) return;
+    for (size_t i = 0; i < list->count; i++) free((char *)(uintptr_t)list->items[i]);
+    free(list->items);
     free(list);
     line->kept = NULL;
 }

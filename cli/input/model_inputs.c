@@ -40,6 +40,8 @@ static int no_such_input(const command *c, const pith_model *model, const char *
     return code;
 }
 
+/* -i NAME=FILE, or -i FILE where the model has a single input. Files stay mapped until the inputs
+ * are freed. */
 int model_inputs_load(model_inputs *in, const command *c, const pith_model *model,
                       const string_list *given) {
     char message[1200];
@@ -121,15 +123,16 @@ int64_t model_inputs_size(const model_inputs *in, const pith_model *model, const
     char name[64], other[64];
     int64_t chosen = -1;
     axis_name(name, port, d);
-    for (size_t p = 0; p < pith_model_input_count(model) && *name && *name != '?'; p++) {
-        const pith_port peer = pith_model_input(model, p);
-        const pith_tensor *given = model_inputs_find(in, peer.name);
-        for (int i = 0; i < peer.rank; i++) {
-            if (peer.dims[i] >= 0 || strcmp(name, axis_name(other, &peer, i)) != 0) continue;
-            if (given && given->rank == peer.rank) return given->dims[i];
-            if (chosen < 0) chosen = choose(&peer, other, i);
+    if (*name && *name != '?')
+        for (size_t p = 0; p < pith_model_input_count(model); p++) {
+            const pith_port peer = pith_model_input(model, p);
+            const pith_tensor *given = model_inputs_find(in, peer.name);
+            for (int i = 0; i < peer.rank; i++) {
+                if (peer.dims[i] >= 0 || strcmp(name, axis_name(other, &peer, i)) != 0) continue;
+                if (given && given->rank == peer.rank) return given->dims[i];
+                if (chosen < 0) chosen = choose(&peer, other, i);
+            }
         }
-    }
     return chosen < 0 ? choose(port, name, d) : chosen;
 }
 

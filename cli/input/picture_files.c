@@ -29,7 +29,8 @@ _Static_assert(OTHER_ENDINGS <= sizeof((passed_over *)0)->counts / sizeof(size_t
 /* The index of a name's ending; -1 if it is none of these. */
 static int ending_of(const char *name, const char *const *endings, size_t count) {
     const char *end = strrchr(name, '.');
-    for (size_t i = 0; end && i < count; i++)
+    if (!end) return -1;
+    for (size_t i = 0; i < count; i++)
         if (!strcasecmp(end, endings[i])) return (int)i;
     return -1;
 }

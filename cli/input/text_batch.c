@@ -93,6 +93,8 @@ static int take_line(text_batch *b) {
     return 1;
 }
 
+/* A batch ends when it is full, when its bytes are many, or when the next line is not there yet: a
+ * program that asks through a pipe gets its answer at once. */
 int text_batch_next(text_batch *b, size_t most) {
     const size_t width = b->width ? b->width : 1;
     int state = !b->ended;

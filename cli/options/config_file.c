@@ -103,6 +103,8 @@ static int config_add(config_file *f, const command *c, const char *key, const j
     return -1;
 }
 
+/* Reads the configuration. Values are checked when a verb takes them, since the same key may belong
+ * to several verbs. "preset" is checked here, before presets are looked up. */
 int config_open(config_file *f, const command *c, const char *named) {
     static const option preset = { &option_rows[ROW_preset], OPTION_NOWHERE, NULL };
     char label[1200];

@@ -53,6 +53,7 @@ static void manual_option_name(FILE *out, const char *before, const char *name) 
     fputs("\\fR", out);
 }
 
+/* Section OPTIONS. The sentence of an option is that of --help, so that the two cannot differ. */
 static void manual_options(const option *options, FILE *out) {
     manual_heading(out, "options");
     char text[600];
@@ -116,6 +117,7 @@ static void manual_see_also(const command *c, FILE *out) {
         fprintf(out, ".BR pith\\-%s (1)%s\n", (*verb)->name, verb[1] ? "," : "");
 }
 
+/* The page of one verb, or of the program itself, which lists all verbs in addition. */
 void manual_print(const command *c, FILE *out) {
     fputs(".\\\" Made by 'pith --man'; the text is in the source of the command.\n.TH PITH", out);
     if (*c->name) fputc('-', out);

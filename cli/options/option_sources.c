@@ -110,7 +110,8 @@ static const preset *find_preset(const char *by_flag, int *layer) {
         name = config_text(&config, "preset");
         *layer = 0;
     }
-    for (size_t i = 0; name && i < sizeof presets / sizeof presets[0]; i++)
+    if (!name) return NULL;
+    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
         if (!strcmp(presets[i].name, name)) return &presets[i];
     return NULL;
 }

@@ -89,6 +89,8 @@ static int parse_bool(const char *text) {
     return -1;
 }
 
+/* Converts the text by the kind of the option. False if it is no such value; the caller knows the
+ * range to tell. */
 static bool option_parse(void *value, const option_row *row, const char *text) {
     int index;
     switch (row->kind) {
@@ -142,7 +144,8 @@ static const char *option_threshold(const command *c, const option_row *row, con
     if (row->kind != OPTION_CHOICE || !row->name) return NULL;
     strtod(text, &end);
     const size_t length = strlen(row->name);
-    for (const option *o = c->options; end != text && !*end && (o->row || o->heading); o++)
+    if (end == text || *end) return NULL;
+    for (const option *o = c->options; o->row || o->heading; o++)
         if (o->row && o->row->name && !strncmp(o->row->name, row->name, length) &&
             !strcmp(o->row->name + length, "-threshold"))
             return o->row->name;

@@ -180,10 +180,11 @@ static const char *option_next_value(const command *c, const option *o, const ch
 /* Whether the verb knows --json and it is given; what is wrong with other options is then told in
  * JSON too. */
 static void look_for_json(const option *options, int argc, char **argv) {
-    for (const option *o = options; o->row || o->heading; o++)
-        for (int i = 1;
-             i < argc && o->row && !strcmp(o->row->name, "json") && strcmp(argv[i], "--"); i++)
+    for (const option *o = options; o->row || o->heading; o++) {
+        if (!o->row || argc < 2 || strcmp(o->row->name, "json") != 0) continue;
+        for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
             if (!strcmp(argv[i], "--json")) json_failures();
+    }
 }
 
 int take_model(const command *c, const char **model, const string_list *rest) {

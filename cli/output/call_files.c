@@ -139,8 +139,9 @@ static bool has_named_network(const char *folder, int deep) {
         "model.gguf", "pytorch_model.bin", "pytorch_model.bin.index.json"
     };
     DIR *dir = deep ? opendir(folder) : NULL;
+    if (!dir) return false;
     bool found = false;
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+    for (struct dirent *entry; !found && (entry = readdir(dir));) {
         struct stat st;
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
@@ -151,7 +152,7 @@ static bool has_named_network(const char *folder, int deep) {
             found = has_named_network(path, deep - 1);
         free(path);
     }
-    if (dir) closedir(dir);
+    closedir(dir);
     return found;
 }
 
@@ -177,8 +178,9 @@ static bool is_other_network(const char *name) {
 static bool in_folder(const file_id *output, const char *folder, const char *endings, bool named,
                       int deep) {
     DIR *dir = deep ? opendir(folder) : NULL;
+    if (!dir) return false;
     bool found = false;
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+    for (struct dirent *entry; !found && (entry = readdir(dir));) {
         struct stat st;
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         char *path = grow(NULL, strlen(folder) + strlen(entry->d_name) + 2);
@@ -191,7 +193,7 @@ static bool in_folder(const file_id *output, const char *folder, const char *end
                     (!endings && ends_with(path, ".onnx") && is_external_data(output, path));
         free(path);
     }
-    if (dir) closedir(dir);
+    closedir(dir);
     return found;
 }
 
@@ -316,8 +318,9 @@ int call_files_declare(const command *c, const void *settings, const string_list
             model_file = *(const char *const *)(const void *)((const char *)settings + o->place);
     if (config) add(config, option_rows[ROW_config].name, FILE_READ);
     const bool model = c->takes && !strcmp(c->takes, "MODEL");
-    for (size_t i = 0; c->takes && i < rest->count; i++)
-        add(rest->items[i], NULL, model ? FILE_MODEL : FILE_READ);
+    if (c->takes)
+        for (size_t i = 0; i < rest->count; i++)
+            add(rest->items[i], NULL, model ? FILE_MODEL : FILE_READ);
     int code = -1;
     for (size_t i = 0; code < 0 && i < file_count; i++) {
         if (!is_written(&files[i])) continue;

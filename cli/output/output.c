@@ -61,7 +61,8 @@ static FILE *open_beside(output *out, const struct stat *old) {
     if (fd < 0) return NULL;
     mode_t mask = umask(0);
     umask(mask);
-    FILE *file = fchmod(fd, old ? old->st_mode & 0777 : 0666 & ~mask) ? NULL : fdopen(fd, "wb");
+    const mode_t mode = old ? old->st_mode & 0777 : 0666 & ~mask;
+    FILE *file = fchmod(fd, mode) ? NULL : fdopen(fd, "wb");
     if (file) return file;
     int error = errno;
     close(fd);
@@ -96,7 +97,8 @@ int output_open(output *out, const command *c, const char *path, const string_li
         out->file = fopen(path, "wb");
     else {
         out->target = call_files_follow(path);
-        out->file = out->target ? open_beside(out, there ? &st : NULL) : NULL;
+        out->file = NULL;
+        if (out->target) out->file = open_beside(out, there ? &st : NULL);
     }
     return out->file ? EXIT_DONE : fail_open(out, c);
 }

@@ -80,7 +80,8 @@ char **picture_out_names(const string_list *paths, const string_list *found, con
 }
 
 void picture_out_names_free(char **names, size_t count) {
-    for (size_t i = 0; names && i < count; i++) free(names[i]);
+    if (!names) return;
+    for (size_t i = 0; i < count; i++) free(names[i]);
     free(names);
 }
 

@@ -174,10 +174,10 @@ static void ort_config_read_line(ort_reader *r, char *line) {
 static void ort_config_allow(ort_reader *r) {
     static const char *const more[] = { "i32", "i64", "bool" };
     piece_names *names = &r->list->kinds[PIECE_OPERATORS];
-    for (size_t i = 0; r->everywhere && i < sizeof more / sizeof *more; i++)
+    if (!r->everywhere) return;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         r->everywhere |= 1u << piece_dtype_find(more[i], strlen(more[i]));
-    for (size_t i = 0; r->everywhere && i < names->count; i++)
-        names->items[i].facts |= r->everywhere;
+    for (size_t i = 0; i < names->count; i++) names->items[i].facts |= r->everywhere;
 }
 
 /* What passes, ragged rules and the reading of texts put into a graph beside operators of the

@@ -81,13 +81,14 @@ void piece_symbol(char *symbol, size_t size, const char *name) {
 }
 
 void piece_name(char *name, size_t size, const char *symbol) {
-    for (size_t i = 0; i < PIECE_DOMAINS && !strstr(symbol, "::"); i++) {
-        const char *before = piece_domains[i].before, *after = piece_domains[i].after;
-        const size_t b = strlen(before), a = strlen(after), n = strlen(symbol);
-        if (n <= a + b || strncmp(symbol, before, b) || strcmp(symbol + n - a, after)) continue;
-        snprintf(name, size, "%s%.*s", piece_domains[i].domain, (int)(n - a - b), symbol + b);
-        return;
-    }
+    if (!strstr(symbol, "::"))
+        for (size_t i = 0; i < PIECE_DOMAINS; i++) {
+            const char *before = piece_domains[i].before, *after = piece_domains[i].after;
+            const size_t b = strlen(before), a = strlen(after), n = strlen(symbol);
+            if (n <= a + b || strncmp(symbol, before, b) || strcmp(symbol + n - a, after)) continue;
+            snprintf(name, size, "%s%.*s", piece_domains[i].domain, (int)(n - a - b), symbol + b);
+            return;
+        }
     snprintf(name, size, "%s", symbol);
 }
 

@@ -243,11 +243,12 @@ void select_use_calls(unsigned uses, void (*act)(void *user, const char *functio
     act(user, "pith_model_open");
     act(user, "pith_model_close");
     for (size_t i = 0; i < SELECT_ROWS; i++)
-        for (const char *at = select_rows[i].calls; *at && (!uses || uses & select_rows[i].use);) {
-            char function[64];
-            const size_t n = strcspn(at, " ");
-            snprintf(function, sizeof function, "%.*s", (int)n, at);
-            act(user, function);
-            at += n + (at[n] == ' ');
-        }
+        if (!uses || uses & select_rows[i].use)
+            for (const char *at = select_rows[i].calls; *at;) {
+                char function[64];
+                const size_t n = strcspn(at, " ");
+                snprintf(function, sizeof function, "%.*s", (int)n, at);
+                act(user, function);
+                at += n + (at[n] == ' ');
+            }
 }

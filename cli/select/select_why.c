@@ -131,13 +131,14 @@ static int why_find_maker(why *w) {
     if (code || in_file) return code;
     if (why_count_nodes(w, false))
         return fputs("  made when the model is read, from other or older forms\n", w->out), 0;
-    for (size_t i = 0; i < w->passes.count && w->open.optimization && !code; i++) {
-        open = w->open;
-        open.stop_after = w->passes.items[i];
-        code = why_describe(w, &open, PITH_DESCRIBE_NODES);
-        if (!code && why_count_nodes(w, false))
-            return fprintf(w->out, "  made by the pass %s\n", w->passes.items[i]), EXIT_DONE;
-    }
+    if (w->open.optimization)
+        for (size_t i = 0; i < w->passes.count && !code; i++) {
+            open = w->open;
+            open.stop_after = w->passes.items[i];
+            code = why_describe(w, &open, PITH_DESCRIBE_NODES);
+            if (!code && why_count_nodes(w, false))
+                return fprintf(w->out, "  made by the pass %s\n", w->passes.items[i]), EXIT_DONE;
+        }
     if (!code) fputs("  made after the first round of passes, or for packed texts\n", w->out);
     return code;
 }

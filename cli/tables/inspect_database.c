@@ -10,7 +10,7 @@
 
 #include "cli/base/message.h"
 #include "cli/base/text_input.h"
-#include "cli/drawing/database_diagram.h"
+#include "cli/drawing/drawing.h"
 #include "cli/output/output.h"
 
 static const char *database_text(const json_t *object, const char *key) {

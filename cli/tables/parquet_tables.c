@@ -75,10 +75,12 @@ static bool parquet_named(const char *name) {
 
 static bool parquet_there(const char *source) {
     DIR *directory = opendir(source);
+    if (!directory) return false;
     bool there = false;
-    for (const struct dirent *e; directory && !there && (e = readdir(directory));)
+
+    for (const struct dirent *e; !there && (e = readdir(directory));)
         there = parquet_named(e->d_name);
-    if (directory) closedir(directory);
+    closedir(directory);
     return there;
 }
 
@@ -145,11 +147,12 @@ static int parquet_run(const command *c, const char *python, const char *shown, 
 
 void parquet_remove(parquet_tables *t) {
     DIR *directory = t->source ? opendir(t->source) : NULL;
-    for (const struct dirent *e; directory && (e = readdir(directory));) {
-        char *path = run_file(t->source, e->d_name);
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) unlink(path);
-        free(path);
-    }
+    if (directory)
+        for (const struct dirent *e; (e = readdir(directory));) {
+            char *path = run_file(t->source, e->d_name);
+            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) unlink(path);
+            free(path);
+        }
     if (directory) closedir(directory);
     if (t->source) rmdir(t->source);
     if (t->folder) rmdir(t->folder);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/drawing/svg_chart.h"
+#include "cli/drawing/drawing.h"
 #include "cli/output/output.h"
 
 enum { CALIBRATION_PARTS = 10, IMPORTANCE_BARS = 24, NAME_BYTES = 20 };

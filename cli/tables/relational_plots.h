@@ -1,4 +1,5 @@
-/* relational_plots.h - pictures of a training run, as SVG files in its directory. */
+/* relational_plots.h - pictures of a training run, as SVG files in its directory: the loss after
+ * `pith train`, the rest with `pith eval --plots`. Charts are drawn by cli/drawing/svg_chart.h. */
 #ifndef PITH_CLI_TABLES_RELATIONAL_PLOTS_H
 #define PITH_CLI_TABLES_RELATIONAL_PLOTS_H
 

@@ -294,6 +294,8 @@ static int run_load_baseline(relational_run *run, const command *c) {
     return code;
 }
 
+/* Opens a run on its own databases or on another one. The best model is taken if there is one, else
+ * the last. */
 int run_open_over(relational_run *run, const command *c, const char *path, const char *other,
                   const database_making *how) {
     char *file = run_file(path, "run.json");

@@ -135,12 +135,13 @@ static int make_loads(bench *b, const string_list *names, const char *path) {
                 "unknown workload '%s'; known are short, mixed, words110, tokens512 and query",
                 names->items[i]);
     }
-    for (size_t k = 0; k < KINDS && !path; k++) {
-        bool one = !strcmp(kinds[k].name, "query");
-        if (is_wanted(names, kinds[k].name))
-            make_texts(&b->loads[b->load_count++], kinds[k].name, kinds[k].words, b->tokens,
-                       one ? 1 : b->count);
-    }
+    if (!path)
+        for (size_t k = 0; k < KINDS; k++) {
+            bool one = !strcmp(kinds[k].name, "query");
+            if (is_wanted(names, kinds[k].name))
+                make_texts(&b->loads[b->load_count++], kinds[k].name, kinds[k].words, b->tokens,
+                           one ? 1 : b->count);
+        }
     int code = path ? read_texts(b, &b->loads[b->load_count++], path) : EXIT_DONE;
     for (size_t i = 0; i < b->load_count; i++) {
         workload *w = &b->loads[i];
@@ -267,12 +268,13 @@ static pith_status bench_measure(bench *b, pith_profile *profile, pith_error *er
     for (int32_t r = 0; r < b->rounds; r++)
         for (size_t s = 0; s < b->series_count && !status; s++)
             status = run_series(b, &b->series[s], err);
-    for (size_t s = 0; s < b->series_count && profile && !status; s++) {
-        uint64_t begin = pith_profile_now();
-        status = bench_embed(b, b->series[s].load, b->series[s].chunk, b->series[s].threads,
-                             profile, NULL, err);
-        pith_profile_phase(profile, b->series[s].name, begin);
-    }
+    if (profile)
+        for (size_t s = 0; s < b->series_count && !status; s++) {
+            uint64_t begin = pith_profile_now();
+            status = bench_embed(b, b->series[s].load, b->series[s].chunk, b->series[s].threads,
+                                 profile, NULL, err);
+            pith_profile_phase(profile, b->series[s].name, begin);
+        }
     b->worked.peak = read_memory().peak;
     if (!status) status = measure_opening(b, err);
     b->bandwidth = cpu_peak_bandwidth(b->threads[b->thread_counts - 1]);

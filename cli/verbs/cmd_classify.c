@@ -82,6 +82,8 @@ static bool write_batch(output *out, bytes *line, const pith_model *model, text_
     return good && bad_lines_write(&b->bad, out, SIZE_MAX) && output_flush(out);
 }
 
+/* Scores batch by batch. A failed write ends the loop without a message; closing the output tells
+ * why. */
 static int classify_batches(const classify_settings *s, const pith_model *model, text_batch *b,
                             output *out) {
     const command *c = &command_classify;

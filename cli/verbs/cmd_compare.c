@@ -92,6 +92,8 @@ static int compare_outputs(const command *c, const compare_settings *s, const tw
     return output_close_standard(c, code);
 }
 
+/* Opens the model on both runtimes, gives both the same inputs (those of files, the rest made up),
+ * and compares their outputs, with --inner also the values inside. */
 static int compare_models(const command *c, compare_settings *s) {
     two_runtimes t = { .names = { "builtin", "ort" } };
     model_inputs in = { .count = 0 };

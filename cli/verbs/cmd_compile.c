@@ -67,20 +67,21 @@ static int open_routes(route_list *routes, const char *path, const pith_open_opt
     if (pith_model_open(&routes->models[0], path, &options, &err)) return fail_model(c, &err, path);
     routes->count = 1;
     const pith_model *first = routes->models[0];
-    for (size_t i = 0; !open->route && i < pith_model_route_count(first); i++) {
-        pith_model *model;
-        options.route = pith_model_route_name(first, i);
-        if (pith_model_open(&model, path, &options, &err)) return fail_model(c, &err, path);
-        if (has_route(routes, pith_model_route(model))) {
-            pith_model_close(model);
-        } else if (routes->count == ROUTES_MAX) {
-            pith_model_close(model);
-            return fail(c, "%s: it has more than %d routes; name one with --route", path,
-                        ROUTES_MAX);
-        } else {
-            routes->models[routes->count++] = model;
+    if (!open->route)
+        for (size_t i = 0; i < pith_model_route_count(first); i++) {
+            pith_model *model;
+            options.route = pith_model_route_name(first, i);
+            if (pith_model_open(&model, path, &options, &err)) return fail_model(c, &err, path);
+            if (has_route(routes, pith_model_route(model))) {
+                pith_model_close(model);
+            } else if (routes->count == ROUTES_MAX) {
+                pith_model_close(model);
+                return fail(c, "%s: it has more than %d routes; name one with --route", path,
+                            ROUTES_MAX);
+            } else {
+                routes->models[routes->count++] = model;
+            }
         }
-    }
     return EXIT_DONE;
 }
 
@@ -189,9 +190,11 @@ static int compile_model(const command *c, compile_settings *s) {
     const char *read[] = { s->model, s->texts };
     const string_list inputs = { read, s->texts ? 2 : 1 };
     code = output_open(&j.out, c, s->output, &inputs);
-    for (size_t i = 0; !code && in_8_bits && i < routes.count; i++)
-        if ((code = compile_calibrate(routes.models[i], s->texts, j.progress)))
-            output_close(&j.out, c, false, code);
+    if (in_8_bits) {
+        for (size_t i = 0; !code && i < routes.count; i++)
+            if ((code = compile_calibrate(routes.models[i], s->texts, j.progress)))
+                output_close(&j.out, c, false, code);
+    }
     if (!code) code = compile_save(&j, &routes);
     close_routes(&routes);
     return code ? code : compile_check(s->output, s->json, s->quiet);

@@ -12,7 +12,7 @@
 #include "cli/base/message.h"
 #include "cli/base/name_set.h"
 #include "cli/base/parallel.h"
-#include "cli/drawing/contact_sheet.h"
+#include "cli/drawing/drawing.h"
 #include "cli/input/picture_files.h"
 #include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"

@@ -13,7 +13,7 @@
 #include "cli/base/float_text.h"
 #include "cli/base/message.h"
 #include "cli/base/parallel.h"
-#include "cli/drawing/annotate.h"
+#include "cli/drawing/drawing.h"
 #include "cli/input/picture_files.h"
 #include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"

@@ -528,6 +528,8 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     return fail(c, "%s", err.message);
 }
 
+/* One vector per text, written as it comes. Options that decide what a vector is are noted in a
+ * record beside the output, so that --resume refuses to mix two kinds of vectors. */
 static int embed_dense(job *j, const command *c, const embed_settings *s,
                        const string_list *files) {
     text_input_open(&j->in, files);
@@ -591,6 +593,8 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
     return code;
 }
 
+/* The pictures of folders and files, or paths from JSON lines. A call without pictures first checks
+ * the model and the options, before any file is read. */
 static int embed_pictures(job *j, const command *c, const embed_settings *s,
                           const string_list *files) {
     pith_error err = PITH_ERROR_INIT;
@@ -622,6 +626,8 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s,
     return code;
 }
 
+/* What all kinds of embedding have in common: profile, telemetry, the model or BM25, statistics.
+ * The three kinds differ in how results are written. */
 static int embed_files(const command *c, embed_settings *s, const string_list *files) {
     pith_embed_stats stats = { 0 };
     job j = { .options = s->embed, .jsonl = s->jsonl, .field = s->field ? s->field : "text" };

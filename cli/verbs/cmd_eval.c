@@ -169,9 +169,11 @@ static int eval_measure(eval_result *r, const relational_run *run, const command
                         .left_out = eval_left_out(run) };
     if (pith_relational_evaluate(&r->model, run->model, part, s->threads, &err))
         return fail(c, "%s", err.message);
-    for (int i = 0; s->baseline && i < BASELINES_MOST && pith_baseline_name(i); i++, r->count++)
-        if (pith_baseline_evaluate(&r->baselines[i], run->model, i, part, s->threads, &err))
-            return fail(c, "baseline '%s': %s", pith_baseline_name(i), err.message);
+    if (s->baseline) {
+        for (int i = 0; i < BASELINES_MOST && pith_baseline_name(i); i++, r->count++)
+            if (pith_baseline_evaluate(&r->baselines[i], run->model, i, part, s->threads, &err))
+                return fail(c, "baseline '%s': %s", pith_baseline_name(i), err.message);
+    }
     if (s->importance && pith_relational_importance(run->model, part, IMPORTANCE_ROWS, s->threads,
                                                     eval_take, r->importance, &err))
         return fail(c, "%s", err.message);

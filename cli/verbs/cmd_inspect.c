@@ -204,6 +204,7 @@ static void print_activations(const json_t *activations) {
            : " activations: not known before a run, since shapes depend on the inputs' contents");
 }
 
+/* The description as text for people. Everything in it comes from the JSON that --json prints. */
 static void inspect_print_text(const json_t *d) {
     size_t version = 0;
     const char *domain;

@@ -35,7 +35,7 @@ static int predict_read(predict_list *list, const command *c, const relational_r
     int code = EXIT_DONE, state;
     text_input_open(&in, &paths);
     in.limit = KEY_BYTES;
-    for (; !code && (state = text_input_next(&in, &line, NULL)) > 0; line.size = 0) {
+    for (; (state = text_input_next(&in, &line, NULL)) > 0; line.size = 0) {
         const pith_str key = { line.data ? line.data : "", line.size };
         if (!key.size) continue;
         for (size_t i = 0; i < line.size; i++) /* what joins the columns of a key */
@@ -51,7 +51,7 @@ static int predict_read(predict_list *list, const command *c, const relational_r
         memcpy(list->keys[list->count], key.data, key.size);
         list->keys[list->count++][key.size] = 0;
     }
-    if (!code && state < 0) code = fail(c, "%s", in.message);
+    if (state < 0) code = fail(c, "%s", in.message);
     free(line.data);
     text_input_close(&in);
     return code;

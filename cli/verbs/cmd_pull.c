@@ -49,7 +49,8 @@ typedef struct pull {
 
 static bool pull_is_true(const char *text) {
     static const char *const words[] = { "1", "true", "yes", "on" };
-    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
+    if (!text) return false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (!strcasecmp(text, words[i])) return true;
     return false;
 }
@@ -136,6 +137,8 @@ static bool pull_take_listing(void *user, const http_answer *answer, const void 
     return true;
 }
 
+/* Fetches the list of files. Failures that may pass are tried again (hub_wait). A revision that is
+ * a whole commit must give this very commit. */
 static int pull_list(pull *p, const char *revision) {
     bytes text = { NULL, 0, 0 };
     http_answer a;
@@ -236,6 +239,7 @@ static bool pull_ends_in(const char *name, const char *end) {
     return n >= m && !strcmp(name + n - m, end);
 }
 
+/* Chooses the files and adds up their sizes, which come from the hub and may be absurd. */
 static int pull_choose_files(pull *p) {
     bool weights = false;
     size_t count = pull_choose(&p->listing, p->s->all, &p->s->files, p->listed);

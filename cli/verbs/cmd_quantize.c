@@ -44,9 +44,10 @@ static int quantize_tell(const quantize_settings *s, const model_out *out,
             json_object_set_new(o, "mean_difference", json_real(f->mean));
             json_object_set_new(o, "max_difference", json_real(f->worst));
             json_object_set_new(o, "overlap", f->overlap < 0 ? json_null() : json_real(f->overlap));
-            for (int i = 0; i < 2 && s->on.scores; i++)
-                json_object_set_new(o, i ? "sts" : "sts_before",
-                                    isnan(f->sts[i]) ? json_null() : json_real(f->sts[i]));
+            if (s->on.scores)
+                for (int i = 0; i < 2; i++)
+                    json_object_set_new(o, i ? "sts" : "sts_before",
+                                        isnan(f->sts[i]) ? json_null() : json_real(f->sts[i]));
         }
         json_print(o);
         return output_close_standard(out->c, EXIT_DONE);

@@ -177,7 +177,10 @@ static int answer_lines(const rerank_settings *s, const pith_model *model, text_
     question q = { .number = 0 };
     int code = EXIT_DONE, state = 0;
     bool cut;
-    for (; !code && !out->error && (state = text_input_next(in, &line, &cut)) != 0; line.size = 0) {
+    for (; !code; line.size = 0) {
+        if (out->error) break;
+        state = text_input_next(in, &line, &cut);
+        if (!state) break;
         json_error_t fault;
         json_t *object = NULL;
         const char *why = NULL;

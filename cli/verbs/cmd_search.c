@@ -135,11 +135,13 @@ static int answer_vectors(search_work *w) {
         code = fail(w->c, "%s has three axes, which only --metric maxsim takes", queries.path);
     if (!code) {
         float *floats = vector_file_floats(&queries);
-        if (maxsim) code = answer_groups(w, floats, &queries);
-        for (size_t at = 0, n; !maxsim && !code && at < queries.count; at += n) {
-            n = queries.count - at < BATCH_QUERIES ? queries.count - at : BATCH_QUERIES;
-            code = answer(w, floats + at * queries.dim, n);
-        }
+        if (maxsim)
+            code = answer_groups(w, floats, &queries);
+        else
+            for (size_t at = 0, n; !code && at < queries.count; at += n) {
+                n = queries.count - at < BATCH_QUERIES ? queries.count - at : BATCH_QUERIES;
+                code = answer(w, floats + at * queries.dim, n);
+            }
         free(floats);
     }
     vector_file_close(&queries);

@@ -78,11 +78,12 @@ static int select_model(piece_list *list, const char *path, const select_setting
     pith_error err = PITH_ERROR_INIT;
     if (pith_pieces_record(&err)) return fail(&command_select, "%s", err.message);
     int code = select_model_once(path, &s->open, uses, s->trial);
-    for (int level = 0; s->unfused && !code && level < s->open.optimization; level++) {
-        pith_open_options open = s->open;
-        open.optimization = level;
-        code = select_model_once(path, &open, uses, s->trial);
-    }
+    if (s->unfused)
+        for (int level = 0; !code && level < s->open.optimization; level++) {
+            pith_open_options open = s->open;
+            open.optimization = level;
+            code = select_model_once(path, &open, uses, s->trial);
+        }
     if (pith_pieces_read(select_take_piece, list, &err))
         return fail(&command_select, "%s", err.message);
     if (!code && s->ort) code = ort_config_add_model(s->ort, path, &s->open, &command_select);

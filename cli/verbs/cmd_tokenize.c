@@ -257,8 +257,9 @@ static int tokenize(batch *b, const tokenize_settings *s, text_input *in) {
                             b->count, &s->options, NULL))
         return tokenize_singly(b, s, in);
     b->total += b->tokens.count;
-    for (size_t i = 0; i < b->count && !s->total; i++)
-        tokenize_print(b, s, i, i ? b->ends[i - 1] : 0, b->ends[i]);
+    if (!s->total)
+        for (size_t i = 0; i < b->count; i++)
+            tokenize_print(b, s, i, i ? b->ends[i - 1] : 0, b->ends[i]);
     return EXIT_DONE;
 }
 

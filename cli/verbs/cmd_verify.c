@@ -351,11 +351,13 @@ static void verify_files(job *j, const string_list *paths) {
 
 static int print_files(const job *j, const size_t *totals, bool as_json) {
     if (as_json) verify_print_json(j, totals);
-    for (size_t i = 0; i < j->count && !as_json; i++)
-        if (j->tests[i].outcome == PASSED)
-            printf("%s: as it was written\n", shown(j->tests[i].folder));
-        else
-            fail(&command_verify, "%s", j->tests[i].message);
+    if (!as_json) {
+        for (size_t i = 0; i < j->count; i++)
+            if (j->tests[i].outcome == PASSED)
+                printf("%s: as it was written\n", shown(j->tests[i].folder));
+            else
+                fail(&command_verify, "%s", j->tests[i].message);
+    }
     return output_close_standard(&command_verify, totals[FAILED] ? EXIT_FAILED : EXIT_DONE);
 }
 
@@ -399,7 +401,8 @@ static int run_tests(const command *c, verify_settings *s) {
     size_t totals[3] = { 0, 0, 0 };
     if (!s->list) parallel_run(run_test, j, j->count, s->threads);
     count_outcomes(totals, j);
-    for (size_t i = 0; s->list && i < j->count; i++) puts(j->tests[i].name);
+    if (s->list)
+        for (size_t i = 0; i < j->count; i++) puts(j->tests[i].name);
     if (!s->list && s->json)
         verify_print_json(j, totals);
     else if (!s->list)

@@ -75,6 +75,8 @@ pith_status pith__added_tokens_add_listed(pith__loader *loader, pith_str content
                       PITH_STR_ARG(content), (long long)listed, (int)added->tokens[known].id);
 }
 
+/* One object of tokenizer.json's "added_tokens". The "id" of the file counts only in a frozen
+ * tokenizer; elsewhere the model's vocabulary decides, as in Hugging Face tokenizers. */
 void pith__added_tokens_parse(pith__json *j, pith__loader *loader) {
     pith_str key, content = { "", 0 };
     uint32_t flags = 0;
@@ -126,6 +128,8 @@ static void sort_indices(uint32_t *order, size_t count, const pith__added_token 
     }
 }
 
+/* Sorts the tokens of one set and notes, for each first byte, where its tokens begin in the order.
+ * Where all tokens begin with the same byte, a text is searched with memchr alone. */
 static pith_status build_set(pith__added_tokens_set *set, const pith__added_tokens *added,
                              uint32_t normalized, pith__loader *loader) {
     set->order = pith__arena_array(loader->arena, added->count + 1, sizeof *set->order);
@@ -151,6 +155,8 @@ static pith_status build_set(pith__added_tokens_set *set, const pith__added_toke
     return PITH_OK;
 }
 
+/* Runs the normalizers over the contents of "normalized" tokens, because these are looked for in
+ * normalised text. A token of which nothing is left would match everywhere, so it is refused. */
 static pith_status normalise_patterns(pith__added_tokens *added, pith__loader *loader) {
     pith__encoding *enc = pith__encoding_acquire(loader->tokenizer);
     if (!enc) return pith__fail_memory(loader->err, sizeof *enc);
@@ -251,6 +257,9 @@ static const char *added_next_start(const pith__added_tokens_set *set, const cha
     return p < end ? p : NULL;
 }
 
+/* Cuts every piece at the tokens of the set, leftmost and longest first. What single_word, lstrip
+ * and rstrip do to a match, and which matches they give up, follows added_vocabulary.rs of Hugging
+ * Face tokenizers. */
 bool pith__added_tokens_split(pith__encoding *enc, const pith__added_tokens *added,
                               const pith__added_tokens_set *set) {
     if (!set->count) return true;

@@ -147,10 +147,12 @@ bool pith__encoding_begin(pith__encoding *enc, pith_str source, bool offsets) {
     enc->text = (pith__text){ (char *)(uintptr_t)source.data, NULL, source.size, 0 };
     enc->out.size = enc->spare.size = 0;
     pith__text *own[2] = { &enc->out, &enc->spare };
-    for (int i = 0; offsets && i < 2; i++)
-        if (own[i]->capacity && !own[i]->origin &&
-            !grow(enc, (void **)&own[i]->origin, 0, own[i]->capacity * sizeof *own[i]->origin))
-            return false;
+    if (offsets) {
+        for (int i = 0; i < 2; i++)
+            if (own[i]->capacity && !own[i]->origin &&
+                !grow(enc, (void **)&own[i]->origin, 0, own[i]->capacity * sizeof *own[i]->origin))
+                return false;
+    }
     enc->piece_count = enc->next_count = 0;
     if (!enc->piece_capacity && !grow_pieces(enc, &enc->pieces, 0, &enc->piece_capacity))
         return false;

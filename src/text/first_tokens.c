@@ -36,6 +36,8 @@ static bool changes_ends(const pith__normalizer_desc *desc) {
     return strcmp(desc->name, "Strip") == 0 || strcmp(desc->name, "Prepend") == 0;
 }
 
+/* A beginning may be encoded alone only if every normalizer works locally, and if it turns letters
+ * into letters and leaves spaces: a cut must stay a cut in the normalised text. */
 static pith_status normalizers_allow(bool *allow, pith__loader *loader) {
     const pith__step_list *list = &loader->tokenizer->normalizers;
     pith__encoding *enc = pith__encoding_acquire(loader->tokenizer);
@@ -94,17 +96,21 @@ static size_t find_cut(pith_str text, size_t from) {
     return text.size;
 }
 
+/* Encodes ever longer beginnings, each twice as long as the one before, until one gives more tokens
+ * than the limit. So a long text costs at most twice what its needed beginning costs. From half of
+ * the text on, the whole text is encoded. */
 pith_status pith__first_tokens_encode(pith__encoding *enc, pith_str text, bool offsets) {
     size_t first = enc->count, wanted = enc->limit == SIZE_MAX ? SIZE_MAX : enc->limit - first;
     bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX &&
                  wanted < text.size / BYTES_PER_TOKEN / 2;
-    for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; alone && size < text.size / 2;
-         size *= 2) {
-        size_t cut = find_cut(text, size);
-        if (cut == text.size) break;
-        PITH_TRY(pith__encode_text(enc, (pith_str){ text.data, cut }, offsets));
-        if (enc->count > enc->limit) return PITH_OK;
-        enc->count = first;
-    }
+    if (alone)
+        for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; size < text.size / 2;
+             size *= 2) {
+            size_t cut = find_cut(text, size);
+            if (cut == text.size) break;
+            PITH_TRY(pith__encode_text(enc, (pith_str){ text.data, cut }, offsets));
+            if (enc->count > enc->limit) return PITH_OK;
+            enc->count = first;
+        }
     return pith__encode_text(enc, text, offsets);
 }

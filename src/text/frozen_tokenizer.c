@@ -111,6 +111,8 @@ void pith__frozen_put_bool(pith__frozen_writer *w, const char *key, bool value) 
     frozen_put_text(w, value ? "true" : "false");
 }
 
+/* Added tokens with the ids they have now: a frozen tokenizer does not look them up in the model
+ * again. */
 static void frozen_put_added(pith__frozen_writer *w, const pith__added_tokens *added) {
     put_key(w, "added_tokens");
     frozen_put_text(w, "[");
@@ -127,6 +129,8 @@ static void frozen_put_added(pith__frozen_writer *w, const pith__added_tokens *a
     frozen_put_text(w, "]");
 }
 
+/* The section "settings" reads like a small tokenizer.json, so that the same reader opens it. What
+ * came from other files of the model is written as members of its own. */
 static void put_settings(pith__frozen_writer *w, const pith_tokenizer *t) {
     frozen_put_text(w, "{");
     for (size_t i = 0; i < t->setting_count; i++) {
@@ -154,6 +158,8 @@ static void put_settings(pith__frozen_writer *w, const pith_tokenizer *t) {
 
 static size_t align(size_t size) { return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1); }
 
+/* Lays the sections out one after another, each at a multiple of ALIGNMENT. Gaps are zeroed, so
+ * that the same tokenizer always gives the same bytes. */
 pith_status pith__tokenizer_freeze(pith_str *frozen, const pith_tokenizer *t, pith__arena *arena,
                                    pith_error *err) {
     pith__frozen_writer w = { .arena = arena };
@@ -190,6 +196,8 @@ static section section_at(pith_str frozen, size_t i) {
     return s;
 }
 
+/* Checks the header and that all sections lie inside the bytes. What sections hold is checked by
+ * whoever opens them. */
 pith_status pith__frozen_check(pith_str frozen, pith_error *err) {
     header head;
     if (frozen.size < sizeof head)

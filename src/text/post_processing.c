@@ -181,7 +181,7 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
  * and the table larger. */
 enum { MILESTONE = 64 };
 
-static uint32_t framing_count_characters(const char *p, size_t size) {
+static uint32_t post_processing_count_characters(const char *p, size_t size) {
     uint32_t count = 0;
     for (size_t i = 0; i < size; i++) count += (p[i] & 0xC0) != 0x80;
     return count;
@@ -192,20 +192,21 @@ static void fill_milestones(uint32_t *milestones, pith_str text) {
     uint32_t count = 0;
     for (size_t at = 0; at <= text.size; at += MILESTONE) {
         *milestones++ = count;
-        count += framing_count_characters(text.data + at,
-                                          text.size - at < MILESTONE ? text.size - at : MILESTONE);
+        count += post_processing_count_characters(
+            text.data + at, text.size - at < MILESTONE ? text.size - at : MILESTONE);
     }
 }
 
 static uint32_t character_at(const uint32_t *milestones, pith_str text, uint32_t byte) {
     uint32_t from = byte - byte % MILESTONE;
-    return milestones[byte / MILESTONE] + framing_count_characters(text.data + from, byte - from);
+    return milestones[byte / MILESTONE] +
+           post_processing_count_characters(text.data + from, byte - from);
 }
 
 /* ---- windows ---- */
 
-static void framing_put_text(pith_tokens *tokens, const pith__encoding *enc, size_t begin,
-                             size_t end, int32_t type_id, int text, uint32_t window_index) {
+static void post_processing_put_text(pith_tokens *tokens, const pith__encoding *enc, size_t begin,
+                                     size_t end, int32_t type_id, int text, uint32_t window_index) {
     size_t at = tokens->count, n = end - begin;
     if (n == 0) return;
     memcpy(tokens->ids + at, enc->ids + begin, n * sizeof *enc->ids);
@@ -282,14 +283,16 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
         }
         int k = -1 - f->items[i].id;
         size_t at = tokens->count, base = k ? f->n[0] : 0;
-        framing_put_text(tokens, enc, base + r[k].begin, base + r[k].end,
-                         post->zero_types ? 0 : f->items[i].type_id, k, index);
-        for (size_t x = at; post->trim && enc->offsets && x < tokens->count; x++)
-            trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
-        for (size_t x = at; f->milestones[k] && x < tokens->count; x++) {
-            tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
-            tokens->end[x] = character_at(f->milestones[k], f->texts[k], tokens->end[x]);
-        }
+        post_processing_put_text(tokens, enc, base + r[k].begin, base + r[k].end,
+                                 post->zero_types ? 0 : f->items[i].type_id, k, index);
+        if (post->trim && enc->offsets)
+            for (size_t x = at; x < tokens->count; x++)
+                trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
+        if (f->milestones[k])
+            for (size_t x = at; x < tokens->count; x++) {
+                tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
+                tokens->end[x] = character_at(f->milestones[k], f->texts[k], tokens->end[x]);
+            }
     }
     if (r[0].end - r[0].begin < f->n[0] || r[1].end - r[1].begin < f->n[1]) tokens->truncated = 1;
     return PITH_OK;

@@ -22,6 +22,8 @@ static pith_status memory_status(pith__encoding *enc) {
     return enc->out_of_memory ? pith__fail_memory(enc->err, enc->text.size) : PITH_OK;
 }
 
+/* Each normalizer writes all pieces to the other buffer, which then becomes the text. Added tokens
+ * are copied unchanged. A normalizer that leaves ASCII alone is skipped for ASCII text. */
 pith_status pith__normalize(pith__encoding *enc) {
     const pith__step_list *list = &enc->tokenizer->normalizers;
     for (size_t s = 0; s < list->count; s++) {
@@ -47,6 +49,8 @@ pith_status pith__normalize(pith__encoding *enc) {
     return PITH_OK;
 }
 
+/* Each pre-tokenizer maps the list of pieces to the next one. Only a few rewrite text; the buffers
+ * are swapped for these alone. */
 static pith_status pretokenize(pith__encoding *enc) {
     const pith__step_list *list = &enc->tokenizer->pretokenizers;
     for (size_t s = 0; s < list->count; s++) {
@@ -86,10 +90,13 @@ static void steps_put_added(pith__encoding *enc, pith__piece piece) {
         enc->words[enc->count - 1] |= PITH_WORD_ADDED;
 }
 
+/* The fused model reads the source itself. It gives up by setting `unfused` when it meets a text it
+ * has no rules for; the caller then starts again step by step. */
 static pith_status encode_fused(pith__encoding *enc) {
     const pith_tokenizer *t = enc->tokenizer;
     enc->source_offsets = true;
-    for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit && !enc->unfused; i++) {
+    for (size_t i = 0; i < enc->piece_count; i++) {
+        if (enc->count > enc->limit || enc->unfused) break;
         pith__piece piece = enc->pieces[i];
         if (piece.id < 0)
             PITH_TRY(t->model->encode_fused(t->fused, enc, piece));
@@ -102,6 +109,8 @@ static pith_status encode_fused(pith__encoding *enc) {
     return PITH_OK;
 }
 
+/* All stages one after another. Encoding ends when the limit is passed: the tokens beyond it would
+ * be cut off anyway. */
 static pith_status encode_steps(pith__encoding *enc) {
     const pith_tokenizer *t = enc->tokenizer;
     PITH_TRY(pith__normalize(enc));
@@ -114,7 +123,8 @@ static pith_status encode_steps(pith__encoding *enc) {
     if (!pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->normalized))
         return memory_status(enc);
     PITH_TRY(pretokenize(enc));
-    for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit; i++) {
+    for (size_t i = 0; i < enc->piece_count; i++) {
+        if (enc->count > enc->limit) break;
         pith__piece piece = enc->pieces[i];
         enc->word = (int32_t)i;
         size_t size = piece.end - piece.begin;
@@ -142,6 +152,9 @@ static void find_in_source(pith__encoding *enc, size_t i) {
     }
 }
 
+/* One text from bytes to tokens. Offsets are positions in the rewritten text until the end, when
+ * they are mapped back to the source and, where the post-processor asks for it, trimmed of white
+ * space. */
 pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) {
     const pith_tokenizer *t = enc->tokenizer;
     size_t first = enc->count;
@@ -164,8 +177,8 @@ pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) 
     if (enc->unfused) PITH_TRY(encode_steps(enc));
     enc->offsets = offsets;
     if (!offsets) return PITH_OK;
-    for (size_t i = first; i < enc->count && (!enc->source_offsets || t->post_processing->trim);
-         i++) {
+    if (enc->source_offsets && !t->post_processing->trim) return PITH_OK;
+    for (size_t i = first; i < enc->count; i++) {
         pith_str slice = { enc->text.data + enc->begin[i], enc->end[i] - enc->begin[i] };
         if (!enc->source_offsets) find_in_source(enc, i);
         if (!t->post_processing->trim ||

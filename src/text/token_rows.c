@@ -79,7 +79,8 @@ void pith__token_rows_free(pith_tokens *tokens) {
 
 void pith__tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n,
                        bool offsets) {
-    for (size_t c = offsets ? 0 : OFFSETS; c < COLUMNS && n; c++) {
+    if (!n) return;
+    for (size_t c = offsets ? 0 : OFFSETS; c < COLUMNS; c++) {
         size_t size = columns[c].size;
         memmove(token_rows_get(to, c) + at * size, token_rows_get(from, c) + begin * size,
                 n * size);

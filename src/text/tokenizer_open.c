@@ -64,6 +64,8 @@ static bool loader_lacks(pith__json *j, pith__loader *loader, const char *list, 
     return true;
 }
 
+/* Reads a step's settings with the parser of its kind and appends the step to the list. A step
+ * without settings of its own still has every key looked at, so that unknown keys are reported. */
 static void loader_add_step(pith__json *j, pith__loader *loader, pith__step_list *list,
                             const void *desc, pith__parse_fn *parse, const char *kind,
                             pith_str type) {
@@ -173,7 +175,8 @@ static void keep_setting(pith__json *j, pith__loader *loader, pith_str key, pith
     static const char *const kept[] = { "normalizer",     "pre_tokenizer", "decoder",
                                         "post_processor", "truncation",    "padding" };
     pith_tokenizer *t = loader->tokenizer;
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !j->failed; i++) {
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if (j->failed) break;
         if (!pith__str_is(key, kept[i])) continue;
         json = pith__json_copy(j, loader->arena, json);
         if (!pith__arena_grow(loader->arena, (void **)&t->settings, t->setting_count,
@@ -184,6 +187,8 @@ static void keep_setting(pith__json *j, pith__loader *loader, pith_str key, pith
     }
 }
 
+/* One top-level member of tokenizer.json. Its JSON text is kept as a setting, from which a frozen
+ * tokenizer is written later. */
 static void parse_kind(pith__json *j, pith__loader *loader, pith_str kind) {
     const char *begin = j->p;
     if (pith__str_is(kind, "normalizer"))
@@ -254,6 +259,8 @@ static pith_status loader_note_key(pith__json *j, pith__loader *loader, pith_str
     return PITH_OK;
 }
 
+/* Reads tokenizer.json in one pass. Added tokens are read last, wherever they stand in the file,
+ * because their ids come from the model. The scanner's state at their place is kept for that. */
 pith_status pith__loader_read_json(pith__loader *loader, const char *path, pith_str bytes) {
     const char *slash = strrchr(path, '/');
     pith__json *j = pith__arena_alloc(loader->scratch, 2 * sizeof *j), *added = j ? j + 1 : NULL;
@@ -338,15 +345,17 @@ static pith_status check_left_out(pith__loader *loader, const char *dir,
         { "tiktoken", "tokenizer.tiktoken", 50 },
         { "gguf", "model.gguf", 60 },
     };
-    for (size_t i = 0; pith__dropped_names[0] && i < sizeof files / sizeof *files; i++) {
-        pith_str path;
-        bool there;
-        if (found && files[i].rank >= found->rank) continue;
-        PITH_TRY(pith__file_find(&there, &path, loader->scratch, dir, files[i].file, loader->err));
-        if (!there) continue;
-        PITH_TRY(pith__piece_check_for("tokenizer_sources", pith__str_of(files[i].list),
-                                       files[i].file, loader->err));
-    }
+    if (pith__dropped_names[0])
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+            pith_str path;
+            bool there;
+            if (found && files[i].rank >= found->rank) continue;
+            PITH_TRY(
+                pith__file_find(&there, &path, loader->scratch, dir, files[i].file, loader->err));
+            if (!there) continue;
+            PITH_TRY(pith__piece_check_for("tokenizer_sources", pith__str_of(files[i].list),
+                                           files[i].file, loader->err));
+        }
     return PITH_OK;
 }
 
@@ -489,6 +498,9 @@ static pith_status loader_add_tokens(pith__loader *loader) {
     return pith__special_tokens_add(loader, loader->class, loader->mask_flags);
 }
 
+/* Opens a directory or a file: finds the source by names, reads the configuration beside it, lets
+ * the source load, and then applies what the tokenizer class adds. The file is closed before the
+ * tokenizer is used. */
 static pith_status load_path(pith__loader *loader, const char *path, unsigned how, bool copy) {
     const pith__tokenizer_source *source;
     pith_str file_path = pith__str_of(path), dir = file_path;

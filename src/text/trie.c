@@ -111,8 +111,9 @@ static void xor_permute(uint64_t out[4], const uint64_t in[4], unsigned by) {
     };
     for (unsigned w = 0; w < 4; w++) out[w] = in[w ^ by >> 6];
     for (unsigned k = 0; k < 6; k++)
-        for (unsigned w = 0; by >> k & 1 && w < 4; w++)
-            out[w] = (out[w] & low[k]) << (1u << k) | (out[w] >> (1u << k) & low[k]);
+        if (by >> k & 1)
+            for (unsigned w = 0; w < 4; w++)
+                out[w] = (out[w] & low[k]) << (1u << k) | (out[w] >> (1u << k) & low[k]);
 }
 
 static bool add_block(builder *b) {
@@ -216,6 +217,9 @@ static uint32_t group_end(const builder *b, const entry *entries, uint32_t i, ui
     return low + 1;
 }
 
+/* Places all nodes, depth first with a stack of ranges in place of recursion, since a hostile
+ * vocabulary can be as deep as its longest string. Children are pushed in reverse, so that they are
+ * placed in the order of their labels. */
 static pith_status place_nodes(builder *b, const entry *entries, size_t count, pith_error *err) {
     size_t capacity = 0, depth = 0;
     range *stack = NULL;
@@ -280,6 +284,8 @@ static pith_status copy_keys(pith__trie *trie, const pith_str *keys, size_t coun
     return PITH_OK;
 }
 
+/* Strings go in with their first eight bytes as a number, by which they are
+ * sorted. Empty strings are left out, and of equal ones the last is kept. */
 pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t count,
                              pith__arena *arena, pith__arena *scratch, pith_error *err) {
     builder b = { .scratch = scratch, .trie = trie };
@@ -326,6 +332,8 @@ void pith__trie_save(const pith__trie *trie, pith__frozen_writer *writer) {
     pith__frozen_put(writer, "trie.text", trie->text, trie->starts[trie->key_count], 1);
 }
 
+/* Takes the tables of a frozen tokenizer. Every index is checked here once, so that a walk needs no
+ * bounds checks even if the file is hostile. */
 pith_status pith__trie_open(pith__trie *trie, pith__loader *loader) {
     size_t slot_count, start_count, bytes;
     if (!(trie->slots =

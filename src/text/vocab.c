@@ -71,6 +71,9 @@ static bool vocab_put(pith__vocab *v, pith__vocab_slot *slots, uint32_t *by_id,
     return true;
 }
 
+/* Strings are hashed AHEAD entries before they are put into the table, and their slots are
+ * prefetched: the table is larger than the caches, and the loop would otherwise wait for memory at
+ * each entry. */
 pith_status pith__vocab_build(pith__vocab *v, const pith__vocab_builder *b, pith__arena *arena,
                               pith_error *err) {
     memset(v, 0, sizeof *v);
@@ -144,6 +147,8 @@ static bool check_slots(pith__vocab *v) {
     return good && v->count <= v->mask && longest_run <= 2 * PROBE_LIMIT;
 }
 
+/* Takes the tables of a frozen tokenizer after checking every slot and id, so that look-ups need no
+ * bounds checks. */
 pith_status pith__vocab_open(pith__vocab *v, pith__loader *loader) {
     size_t slot_count, id_count, bytes;
     memset(v, 0, sizeof *v);

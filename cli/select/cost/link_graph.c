@@ -248,13 +248,15 @@ int link_graph_open(link_graph **out, const command *c, const char *path) {
     *out = NULL;
     int code = mapped_file_open(&g->file, c, path);
     if (!code) code = link_graph_read_members(g);
-    for (size_t i = 0; !code && i < g->object_count; i++) link_graph_add_symbols(g, &g->objects[i]);
+    if (!code)
+        for (size_t i = 0; i < g->object_count; i++) link_graph_add_symbols(g, &g->objects[i]);
     if (g->symbol_count)
         qsort(g->symbols, g->symbol_count, sizeof *g->symbols, link_symbol_compare);
-    for (size_t i = 0; !code && i < g->object_count; i++)
-        for (size_t k = 0; k < g->objects[i].count; k++)
-            if (g->objects[i].parts[k].sh_type == SHT_RELA)
-                link_graph_add_edges(g, &g->objects[i], &g->objects[i].parts[k], k);
+    if (!code)
+        for (size_t i = 0; i < g->object_count; i++)
+            for (size_t k = 0; k < g->objects[i].count; k++)
+                if (g->objects[i].parts[k].sh_type == SHT_RELA)
+                    link_graph_add_edges(g, &g->objects[i], &g->objects[i].parts[k], k);
     if (!code) *out = g;
     if (code) link_graph_close(g);
     return code;
@@ -300,7 +302,8 @@ void link_graph_set_piece(link_graph *g, size_t section) { g->sections[section].
 static uint64_t link_graph_bytes(const link_graph *g, const link_section *s,
                                  const unsigned char *shut) {
     size_t pieces = 0, open = 0;
-    for (size_t i = 0; g->objects[s->object].table && i < s->edges; i++) {
+    if (!g->objects[s->object].table) return s->bytes;
+    for (size_t i = 0; i < s->edges; i++) {
         const size_t to = g->edges[s->edge + i];
         pieces += g->sections[to].piece;
         open += g->sections[to].piece && !shut[to];

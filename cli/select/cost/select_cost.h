@@ -1,5 +1,8 @@
 /* select_cost.h - what the pieces of a list weigh in a program, and what leads to a piece: answers
- * from the static library that programs link. */
+ * from the static library that programs link.
+ *
+ * This folder serves `pith select --cost`, alone or with --why, and nothing else. link_graph.h
+ * reads the library's ELF objects. */
 #ifndef PITH_CLI_SELECT_COST_SELECT_COST_H
 #define PITH_CLI_SELECT_COST_SELECT_COST_H
 

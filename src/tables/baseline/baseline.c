@@ -245,6 +245,8 @@ pith_status pith__baseline_trees_begin(pith__baseline *b, pith_error *err) {
     return PITH_OK;
 }
 
+/* Training rows come first in the matrix and validation rows follow: bins are made from the former
+ * alone. */
 static pith_status trees_fit(pith__baseline *b, pith_error *err) {
     const size_t n = b->train_count + b->validation_count;
     baseline_matrix matrix;
@@ -341,8 +343,8 @@ pith_status pith__baseline_answer(double *answers, pith__baseline *b, const uint
     if (done && b->kind > PITH_BASELINE_ENTITY) done = baseline_trees(answers, b, &seeds);
     pith__arena_rewind(&b->arena, mark);
     if (!done) return baseline_memory(b, err);
-    for (size_t i = 0; i < count && b->loss == PITH_FOREST_NUMBER; i++)
-        answers[i] = answers[i] * b->spread + b->middle;
+    if (b->loss == PITH_FOREST_NUMBER)
+        for (size_t i = 0; i < count; i++) answers[i] = answers[i] * b->spread + b->middle;
     return PITH_OK;
 }
 

@@ -75,6 +75,8 @@ static void baseline_put_trees(baseline_out *o, const pith__baseline *b) {
         }
 }
 
+/* The header is zeroed as a whole first, so that padding bytes are the same in every file. The
+ * checksum covers all that was written before it. */
 pith_status pith__baseline_save(const pith__baseline *b,
                                 int (*write)(void *user, const void *data, size_t size), void *user,
                                 pith_error *err) {
@@ -180,6 +182,8 @@ static pith_status baseline_get_strings(pith__map *map, pith__baseline *b, pith_
     return PITH_OK;
 }
 
+/* Counts of the file must be those that the database gives, and the number of rounds is bounded by
+ * the bytes that are left, before anything is allocated by it. */
 static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const baseline_header *h,
                                       pith_error *err) {
     const size_t trees = (size_t)h->rounds * h->outputs;
@@ -188,16 +192,20 @@ static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const 
     PITH_TRY(baseline_get_strings(&strings, b, err));
     in->failed |= (uint32_t)b->features.count != h->features || h->depth > PITH_TREE_DEPTH ||
                   h->rounds > in->left / sizeof(baseline_node);
-    for (int f = 0; f < b->features.count && !in->failed; f++)
+    for (int f = 0; f < b->features.count; f++) {
+        if (in->failed) break;
         baseline_get_bins(in, &b->bins[f], b->category[f], &strings);
+    }
     if (in->failed) return PITH_OK;
     b->forest = (pith__forest){ .rounds = (int)h->rounds,
                                 .outputs = (int)h->outputs,
                                 .depth = (int)h->depth };
     b->forest.trees = pith__arena_array(&b->arena, trees + 1, sizeof *b->forest.trees);
     if (!b->forest.trees) return pith__fail_memory(err, trees * sizeof *b->forest.trees);
-    for (size_t t = 0; t < trees && !in->failed; t++)
+    for (size_t t = 0; t < trees; t++) {
+        if (in->failed) break;
         baseline_get_tree(in, b->forest.trees[t], b->forest.depth, b->features.count);
+    }
     return PITH_OK;
 }
 
@@ -229,6 +237,8 @@ static pith_status baseline_header_check(const baseline_header *h, const void *b
     return PITH_OK;
 }
 
+/* A baseline fits only the database it was trained on, or one that follows it (rdb_keep.h), which
+ * the checksum tells. */
 pith_status pith__baseline_load(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
                                 const void *bytes, size_t size, int32_t threads,
                                 const pith_allocator *allocator, pith_error *err) {

@@ -131,6 +131,9 @@ static void tree_cut(tree_split *s, const tree_bin *bins, int count) {
     for (int i = 0; i <= best; i++) s->left[bins[i].bin >> 6] |= (uint64_t)1 << (bins[i].bin & 63);
 }
 
+/* The best cut of one feature for the rows of a node. Rows are added in their order by one thread,
+ * so sums do not depend on the number of threads. Categories are sorted by their mean gradient,
+ * which makes the best of all two-way splits a cut of that order (Fisher 1958). */
 static void tree_search(void *context, size_t feature, int worker) {
     tree_grow *g = context;
     const uint8_t *bin = g->data->bins[feature];
@@ -186,6 +189,8 @@ static void tree_leaf(tree_grow *g, pith__tree_node *n, double *scores) {
     for (size_t i = g->begin; i < g->end; i++) scores[g->list[i]] += n->value;
 }
 
+/* Grows a node and its subtrees. Children of node n are 2n + 1 and 2n + 2. Nodes with few rows are
+ * searched by one thread: starting others would take longer. */
 static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, int node, int level,
                            size_t begin, size_t end) {
     int best = 0;
@@ -217,7 +222,8 @@ static double tree_answer(const pith__tree_node *tree, uint8_t *const *columns, 
     int node = 0;
     while (tree[node].feature >= 0) {
         const int f = tree[node].feature;
-        node = 2 * node + (tree_goes_left(&tree[node], bins ? bins[f] : columns[f][row]) ? 1 : 2);
+        const uint8_t bin = bins ? bins[f] : columns[f][row];
+        node = 2 * node + (tree_goes_left(&tree[node], bin) ? 1 : 2);
     }
     return tree[node].value;
 }
@@ -274,6 +280,8 @@ static void forest_depth(pith__forest *forest, tree_grow *g) {
     }
 }
 
+/* Tries several depths and keeps the forest with the least validation loss. With several classes
+ * one depth is tried. */
 bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int threads,
                        pith__arena *arena) {
     tree_grow g = {

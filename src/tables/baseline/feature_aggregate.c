@@ -48,6 +48,8 @@ static int aggregate_compare(const void *a, const void *b) {
     return (x->row > y->row) - (x->row < y->row);
 }
 
+/* Gives each parent that is asked about a slot, so that memory grows with the questions and not
+ * with the table. */
 static bool aggregate_slots(aggregate_sweep *s) {
     const pith__rdb_link *down = &s->list->rdb->links[s->group->down];
     const uint32_t parents = s->list->rdb->tables[down->parent].rows;
@@ -125,6 +127,8 @@ static int64_t aggregate_units(const aggregate_sweep *s, double label) {
     return llround(units);
 }
 
+/* Adds one event to the state of its parent. Mean and deviation are updated in one pass without
+ * cancellation. Counts of categories are kept per parent and category in one map. */
 static bool aggregate_take(aggregate_sweep *s, const aggregate_event *e) {
     const uint32_t fold = s->folds > 1 ? pith__feature_fold(e->row) : 0;
     aggregate_state *a = &s->states[(size_t)e->slot * s->folds + fold];
@@ -186,6 +190,8 @@ static void aggregate_labels(double *v, size_t stride, const aggregate_sweep *s,
     v[2 * stride] = counted && a->last_row == seed ? a->before : a->last;
 }
 
+/* Writes what the parent's children have said so far. A feature without any child stays NaN, which
+ * bins read as missing; the number of children is 0 then. */
 static void aggregate_give(double *v, size_t stride, const aggregate_sweep *s, size_t at) {
     const pith__feature_group *g = s->group;
     for (int k = 0; k < g->count; k++) v[(size_t)k * stride] = NAN;
@@ -224,6 +230,9 @@ static double aggregate_unit(const pith__feature_list *list) {
                                                             : 0x1p-20;
 }
 
+/* Sweeps events and questions together in order of time: a question sees the events strictly before
+ * it. Where rows without a time are split by hash, labels are kept in folds, so that a row does not
+ * see its own label. */
 bool pith__feature_aggregate(double *values, const pith__feature_list *list,
                              const pith__feature_group *group, const pith__feature_seeds *seeds,
                              pith__arena *arena) {

@@ -60,7 +60,8 @@ static void list_add(list_build *b, const pith__feature_group *from, uint32_t ta
     else
         list_aggregate_kinds(&g, c);
     const int labels = g.target && g.down != PITH_RDB_NONE ? l->target->outputs : 1;
-    for (g.label = 0; g.count && g.label < labels; g.label++) list_put(b, g);
+    if (g.count)
+        for (g.label = 0; g.label < labels; g.label++) list_put(b, g);
 }
 
 static void list_columns(list_build *b, const pith__feature_group *from, uint32_t table) {
@@ -71,13 +72,15 @@ static void list_columns(list_build *b, const pith__feature_group *from, uint32_
 /* The children of the rows at the end of a way up, and the other parents of these children. */
 static void list_children(list_build *b, const pith__feature_group *from, uint32_t table) {
     const pith__rdb *rdb = b->list->rdb;
-    for (uint32_t k = 0; k < rdb->link_count && !b->failed; k++) {
+    for (uint32_t k = 0; k < rdb->link_count; k++) {
+        if (b->failed) break;
         pith__feature_group g = *from;
         if (rdb->links[k].parent != table) continue;
         g.down = k;
         list_add(b, &g, rdb->links[k].child, PITH_RDB_NONE);
         list_columns(b, &g, rdb->links[k].child);
-        for (uint32_t o = 0; o < rdb->link_count && !b->failed; o++) {
+        for (uint32_t o = 0; o < rdb->link_count; o++) {
+            if (b->failed) break;
             if (rdb->links[o].child != rdb->links[k].child || o == k) continue;
             g.over = o;
             list_columns(b, &g, rdb->links[o].parent);
@@ -95,7 +98,8 @@ static void list_ways(list_build *b, const pith__feature_group *from, uint32_t t
     if (level < PITH_FEATURE_PARENTS || g.ups == ups) return;
     g.ups++;
     if (++b->ways > FEATURE_COLUMNS) b->failed = true;
-    for (uint32_t k = 0; k < rdb->link_count && !b->failed; k++) {
+    for (uint32_t k = 0; k < rdb->link_count; k++) {
+        if (b->failed) break;
         if (rdb->links[k].child != table) continue;
         g.up[g.ups - 1] = k;
         list_ways(b, &g, rdb->links[k].parent, level);

@@ -184,7 +184,8 @@ static pith_status column_place(size_t *at, const pith__text_table *t, pith_str 
 }
 
 static int32_t table_column(const pith__rdb_table *t, pith_str name) {
-    for (uint32_t i = 0; name.size && i < t->column_count; i++)
+    if (!name.size) return -1;
+    for (uint32_t i = 0; i < t->column_count; i++)
         if (pith__str_eq(t->columns[i].name, name)) return (int32_t)i;
     return -1;
 }

@@ -7,6 +7,8 @@
 #include "base/text_out.h"
 #include "tables/database/build_database.h"
 
+/* The key of a row as text. Several columns are joined with the unit separator (0x1F). Null if any
+ * part is empty. */
 pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const size_t *columns,
                          size_t count, size_t row, bool *null) {
     const pith_str *cells = t->cells + row * t->columns;
@@ -18,11 +20,12 @@ pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const si
     }
     if (count == 1) return cells[columns[0]];
     char *text = pith__arena_alloc(arena, size), *p = text;
-    for (size_t i = 0; text && i < count; i++) {
-        memcpy(p, cells[columns[i]].data, cells[columns[i]].size);
-        p += cells[columns[i]].size;
-        *p++ = i + 1 < count ? '\x1F' : 0; /* the unit separator */
-    }
+    if (text)
+        for (size_t i = 0; i < count; i++) {
+            memcpy(p, cells[columns[i]].data, cells[columns[i]].size);
+            p += cells[columns[i]].size;
+            *p++ = i + 1 < count ? '\x1F' : 0; /* the unit separator */
+        }
     return (pith_str){ text, size - 1 };
 }
 
@@ -111,6 +114,8 @@ static pith_status link_all_lost(pith__build *b, const pith__rdb_link *link,
         PITH_CUT(cell, 60), PITH_STR_ARG(parent->name));
 }
 
+/* The parent row of each row. Keys that name no parent are counted and warned about. If all do, the
+ * schema names a wrong column, and that is an error. */
 static pith_status link_up(pith__build *b, pith__rdb_link *link, const pith__link_schema *from,
                            const pith__map *keys, pith_error *err) {
     const pith__text_table *t = &b->texts[link->child];
@@ -205,6 +210,8 @@ pith_status pith__build_down(pith__build *b, pith__rdb_link *link, pith_error *e
     return PITH_OK;
 }
 
+/* Looks keys up in the map of the parent's primary key, or in one that is made for other
+ * columns. */
 static pith_status link_make(pith__build *b, size_t child, const pith__link_schema *from,
                              pith_error *err) {
     const size_t parent = pith__schema_table(b->schema, from->parent);
@@ -224,6 +231,8 @@ static pith_status link_make(pith__build *b, size_t child, const pith__link_sche
     return PITH_OK;
 }
 
+/* Upward links come first, because times of rows without their own follow from their parents
+ * (build_times.c), and children are then listed in order of these times. */
 pith_status pith__build_links(pith__build *b, pith_error *err) {
     const pith__schema *schema = b->schema;
     size_t count = schema->task_count; /* a window's table has a link of its own */

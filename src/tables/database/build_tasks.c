@@ -182,6 +182,8 @@ static void window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32
     t->rows = row;
 }
 
+/* Makes the table of a window: one row for each anchor row and time. The target is known when the
+ * window ends, and later if the aggregated column is itself known later. */
 static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith__task_schema *from,
                                pith_error *err) {
     const pith__window_schema *w = &from->window;
@@ -217,11 +219,13 @@ static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith_
 }
 
 static int32_t task_find(const pith__rdb_table *t, pith_str name) {
-    for (uint32_t i = 0; name.size && i < t->column_count; i++)
+    if (!name.size) return -1;
+    for (uint32_t i = 0; i < t->column_count; i++)
         if (pith__str_eq(t->columns[i].name, name)) return (int32_t)i;
     return -1;
 }
 
+/* A task asks about a column that is there, or one that a window or a query makes. */
 static pith_status task_make(pith__build *b, pith__rdb_task *task, const pith__task_schema *from,
                              pith_error *err) {
     *task = (pith__rdb_task){ .name = from->name,

@@ -44,6 +44,7 @@ bool pith__rdb_is_null(const pith__rdb_column *c, uint32_t row) {
     }
 }
 
+/* A cell of a column that is scaled: a number, a time, or a yes or no as 1 or 0. */
 static double rdb_value(const pith__rdb_column *c, uint32_t row) {
     if (c->stype == PITH_STYPE_NUMERICAL) return ((const double *)c->data)[row];
     if (c->stype == PITH_STYPE_TIMESTAMP) return (double)((const int64_t *)c->data)[row];

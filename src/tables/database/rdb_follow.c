@@ -34,6 +34,8 @@ static const pith__rdb_column *follow_find(const pith__rdb_table *t, pith_str na
     return NULL;
 }
 
+/* Columns are matched by place and must agree in name, kind and description: the model has learned
+ * vectors of names, and its parameters depend on kinds. */
 static pith_status follow_column(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table,
                                  uint32_t column, pith_error *err) {
     const pith__rdb_table *t = &rdb->tables[table];
@@ -53,6 +55,8 @@ static pith_status follow_column(const pith__rdb *rdb, const pith__rdb *kept, ui
     return PITH_OK;
 }
 
+/* Missing and new columns are told first, since these messages help more than "stands in another
+ * place". */
 static pith_status follow_table(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table,
                                 pith_error *err) {
     const pith__rdb_table *mine = &rdb->tables[table], *its = &kept->tables[table];
@@ -161,6 +165,8 @@ static pith_status follow_classes(pith__rdb *rdb, pith__rdb_task *task, const pi
     return PITH_OK;
 }
 
+/* The later database must ask the same question. How rows are split is taken from the kept
+ * database, so that validation and test rows stay what they were. */
 static pith_status follow_task(pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     const pith__rdb_task *its = &kept->tasks[0];
     pith__rdb_task *mine = NULL;
@@ -193,6 +199,8 @@ static pith_status follow_known(const pith__rdb *rdb, const pith__rdb *kept, pit
     return PITH_OK;
 }
 
+/* Statistics of the kept database replace those of the later one: numbers must be scaled as in
+ * training. */
 pith_status pith__rdb_follow(pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     if (!kept->kept || kept->task_count != 1)
         return pith__fail(err, PITH_ERR_ARGUMENT, "this is not what a model keeps of its database");

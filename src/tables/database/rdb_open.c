@@ -87,6 +87,8 @@ static void meta_column(pith__json *j, pith__rdb_column *c) {
     }
 }
 
+/* Arrays "times" and "keys" are sections that are mapped later. Until then a static address says
+ * that they are there. */
 static void meta_table(pith__json *j, pith__rdb_table *t) {
     size_t room = 0;
     pith_str key;
@@ -203,6 +205,8 @@ static uint64_t meta_origin(pith__json *j, pith__rdb *rdb) {
     return (uint64_t)pith__json_int(j);
 }
 
+/* Unknown members are skipped, so that a newer version may add some. Numbers are bounded where they
+ * are read. */
 static pith_status meta_read(rdb_reading *r, pith_str text) {
     pith__rdb *rdb = r->rdb;
     pith_error own = PITH_ERROR_INIT, *err = r->err ? r->err : &own;
@@ -255,6 +259,8 @@ static pith_status rdb_indices(const rdb_reading *r, const uint32_t *x, uint64_t
     return PITH_OK;
 }
 
+/* Takes a column's data, whose size follows from its kind and the number of rows, and checks that
+ * indices of strings exist. */
 static pith_status rdb_column(rdb_reading *r, uint32_t table, uint32_t column,
                               const double *stats) {
     const pith__rdb_table *t = &r->rdb->tables[table];
@@ -351,6 +357,8 @@ static pith_status rdb_labels(rdb_reading *r, uint32_t index) {
     return PITH_OK;
 }
 
+/* Takes the sections in the order in which counts become known: the JSON says how many tables,
+ * columns and strings there are, and every other size follows from these. */
 static pith_status rdb_content(rdb_reading *r) {
     pith__rdb *rdb = r->rdb;
     const void *text, *stats;
@@ -383,6 +391,8 @@ static pith_status rdb_content(rdb_reading *r) {
     return PITH_OK;
 }
 
+/* The checksum is compared first. It does not make a file trustworthy, since anyone can compute it,
+ * but it tells damage from malice in messages. */
 static pith_status rdb_read(rdb_reading *r) {
     const pith__file *file = &r->rdb->file;
     pith__rdb_header h;

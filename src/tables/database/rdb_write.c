@@ -114,6 +114,7 @@ static void meta_tasks(pith__json_out *j, const pith__rdb *rdb) {
     pith__json_close(j, "]");
 }
 
+/* What rdb_open.c needs to know the sizes of all other sections. */
 static void meta_write(const pith__rdb *rdb, rdb_text *text) {
     pith__json_out j = { text_add, text, false };
     pith__json_open(&j, "{");
@@ -152,6 +153,7 @@ static void part_add(rdb_parts *p, uint32_t kind, uint32_t a, uint32_t b, const 
     p->offset = pith__round64((size_t)(p->offset + bytes));
 }
 
+/* The sections in the order of the file, which rdb_open.c expects. */
 static void parts_list(rdb_parts *p, const pith__rdb *rdb, const rdb_text *meta,
                        const double *stats) {
     part_add(p, PITH_RDB_META, 0, 0, meta->data, meta->size);

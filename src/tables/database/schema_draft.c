@@ -192,7 +192,8 @@ static pith_status draft_links(pith__schema *schema, const draft_table *tables, 
     const draft_table *t = &tables[at];
     size_t room = 0;
     for (size_t c = 0; c < t->text.columns; c++) {
-        for (size_t p = 0; c != t->key && p < schema->table_count; p++) {
+        if (c == t->key) continue;
+        for (size_t p = 0; p < schema->table_count; p++) {
             if (p == at || !draft_refers(t, c, &tables[p], schema->tables[p].name)) continue;
             PITH_TRY(draft_link(s, t, c, schema->tables[p].name,
                                 tables[p].text.names[tables[p].key], arena, &room, err));

@@ -110,15 +110,26 @@ static size_t key_rows_cells(const pith__pack *p, const key_rows *rows, uint32_t
 /* The number of keys of all cells. */
 static size_t key_total(const key_index *x, unsigned kind) {
     const pith__pack *p = x->pack;
-    size_t total = kind == PITH_ATTEND_NEIGHBOUR ? p->cell_count : 0;
-    for (uint32_t i = 0; kind == PITH_ATTEND_COLUMN && i < p->cell_count; i++)
-        total += x->count[x->first[i]];
-    for (uint32_t r = 0; kind == PITH_ATTEND_FEATURE && r < p->row_count; r++)
-        total += p->rows[r].count * (p->rows[r].count + key_rows_cells(p, &x->parents, r));
-    for (uint32_t r = 0; kind == PITH_ATTEND_NEIGHBOUR && r < p->row_count; r++)
-        total += p->rows[r].count * key_rows_cells(p, &x->children, r);
-    for (uint32_t i = 0; kind == PITH_ATTEND_FULL && i < p->cell_count; i = x->end[i])
-        total += (size_t)(x->end[i] - i) * (x->end[i] - i);
+    size_t total = 0;
+    switch (kind) {
+    case PITH_ATTEND_COLUMN:
+        for (uint32_t i = 0; i < p->cell_count; i++) total += x->count[x->first[i]];
+        break;
+    case PITH_ATTEND_FEATURE:
+        for (uint32_t r = 0; r < p->row_count; r++)
+            total += p->rows[r].count * (p->rows[r].count + key_rows_cells(p, &x->parents, r));
+        break;
+    case PITH_ATTEND_NEIGHBOUR:
+        total = p->cell_count;
+        for (uint32_t r = 0; r < p->row_count; r++)
+            total += p->rows[r].count * key_rows_cells(p, &x->children, r);
+        break;
+    case PITH_ATTEND_FULL:
+        for (uint32_t i = 0; i < p->cell_count; i = x->end[i])
+            total += (size_t)(x->end[i] - i) * (x->end[i] - i);
+        break;
+    default: break;
+    }
     return total;
 }
 

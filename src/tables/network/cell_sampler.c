@@ -59,6 +59,8 @@ static bool sample_sees(const sample_run *s, uint32_t table, uint32_t column, ui
            pith__rdb_known_at(s->rdb, table, column, row) < s->asked;
 }
 
+/* Puts the cells of a row into the pack: those that are known by the time of the question and not
+ * hidden, and the target as a masked cell. */
 static void sample_cells(sample_run *s, pith__row_place *place, uint32_t number) {
     const pith__rdb_table *t = &s->rdb->tables[place->table];
     const bool is_seed = place->table == s->task->table && place->row == s->seed;

@@ -217,12 +217,13 @@ bool pith__network_run(float *answers, float *d, double *losses, const pith__net
     }
     float *d_h = d ? pith__work_floats(&w, (size_t)pack->cell_count * (size_t)n->shape.dim) : NULL;
     network_head(&w, answers, losses, d_h, h, target);
-    for (int b = n->shape.blocks; d && b-- > 0;) {
-        pith__feed_back(&w, &kept[--at], &n->blocks[b].ff, d_h);
-        for (int k = PITH_ATTEND_KINDS; k-- > 0;)
-            if (n->shape.attend & 1u << k)
-                pith__attend_back(&w, &kept[--at], &n->blocks[b].attend[k], d_h);
-    }
+    if (d)
+        for (int b = n->shape.blocks; b-- > 0;) {
+            pith__feed_back(&w, &kept[--at], &n->blocks[b].ff, d_h);
+            for (int k = PITH_ATTEND_KINDS; k-- > 0;)
+                if (n->shape.attend & 1u << k)
+                    pith__attend_back(&w, &kept[--at], &n->blocks[b].attend[k], d_h);
+        }
     if (d && !w.failed) network_encode_back(&w, &cells, d_h);
     return !w.failed;
 }

@@ -287,7 +287,8 @@ pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
     pith_status status = b.rows && b.sources && b.epochs && b.answers && b.losses
                              ? PITH_OK
                              : pith__fail_memory(err, batch * sizeof *b.losses);
-    for (; !status && done < steps && r->step < r->config.steps; done++) {
+    for (; !status && done < steps; done++) {
+        if (r->step >= r->config.steps) break;
         if (pith__is_cancelled(cancel)) status = pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
         if (!status) status = trainer_step(&one, r, threads, &b, err);
         sum += one;

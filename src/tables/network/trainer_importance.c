@@ -30,10 +30,11 @@ static pith_status importance_loss(double *loss, pith_relational *r, const impor
         pith__trainer_answer(rows->answers, r, rows->rows, rows->count, rows->threads, err);
     r->config.sample = before;
     *loss = 0;
-    for (size_t i = 0; !status && i < rows->count; i++)
+    if (status) return status;
+    for (size_t i = 0; i < rows->count; i++)
         *loss += pith__target_loss(d, &r->target, rows->rows[i], rows->answers + i * outputs) /
                  (double)rows->count;
-    return status;
+    return PITH_OK;
 }
 
 static int importance_compare(const void *a, const void *b) {
@@ -51,12 +52,14 @@ static pith_status importance_parts(importance_part *parts, size_t *count, pith_
     for (uint32_t t = 0; t < r->rdb->table_count; t++) {
         const uint32_t first = r->rdb->tables[t].first_cell,
                        columns = r->rdb->tables[t].column_count;
-        for (uint32_t c = 0; c <= columns && columns; c++) {
-            const bool table = c == columns;
-            PITH_TRY(importance_loss(&hidden, r, rows, table ? first : first + c,
-                                     table ? first + columns : first + c + 1, err));
-            parts[(*count)++] = (importance_part){ t, table ? PITH_RDB_NONE : c, hidden - whole };
-        }
+        if (columns)
+            for (uint32_t c = 0; c <= columns; c++) {
+                const bool table = c == columns;
+                PITH_TRY(importance_loss(&hidden, r, rows, table ? first : first + c,
+                                         table ? first + columns : first + c + 1, err));
+                parts[(*count)++] =
+                    (importance_part){ t, table ? PITH_RDB_NONE : c, hidden - whole };
+            }
     }
     qsort(parts, *count, sizeof *parts, importance_compare);
     return PITH_OK;
@@ -79,19 +82,22 @@ pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t m
         &r->arena, (size_t)r->rdb->column_count + r->rdb->table_count, sizeof *parts);
     pith_status status =
         list && answers && parts ? PITH_OK : pith__fail_memory(err, all * sizeof *list);
-    for (uint32_t i = 0; !status && i < all; i++)
-        if (pith__rdb_split(r->rdb, r->task, i) == split) list[n++] = i;
+    if (!status) {
+        for (uint32_t i = 0; i < all; i++)
+            if (pith__rdb_split(r->rdb, r->task, i) == split) list[n++] = i;
+    }
     if (most > n) most = n;
     for (; kept < most; kept++) list[kept] = list[kept * n / most]; /* evenly spread */
     const importance_rows rows = { list, kept, answers, threads };
     if (!status && !kept) status = pith__fail(err, PITH_ERR_ARGUMENT, "there are no rows to ask");
     if (!status) status = importance_parts(parts, &count, r, &rows, err);
-    for (size_t i = 0; !status && i < count; i++) {
-        const pith__rdb_table *t = &r->rdb->tables[parts[i].table];
-        const bool table = parts[i].column == PITH_RDB_NONE;
-        each(user, t->name, table ? (pith_str){ NULL, 0 } : t->columns[parts[i].column].name,
-             parts[i].rise);
-    }
+    if (!status)
+        for (size_t i = 0; i < count; i++) {
+            const pith__rdb_table *t = &r->rdb->tables[parts[i].table];
+            const bool table = parts[i].column == PITH_RDB_NONE;
+            each(user, t->name, table ? (pith_str){ NULL, 0 } : t->columns[parts[i].column].name,
+                 parts[i].rise);
+        }
     pith__arena_rewind(&r->arena, mark);
     return status;
 }

@@ -24,7 +24,8 @@ pith_status pith__trainer_say(double *answers, pith_relational *r, const uint32_
     float *raw = pith__arena_array(&r->arena, n + 1, sizeof *raw);
     const pith_status status = raw ? pith__trainer_answer(raw, r, rows, count, threads, err)
                                    : pith__fail_memory(err, n * sizeof *raw);
-    for (size_t i = 0; !status && i < n; i++) answers[i] = pith__target_answer(&r->target, raw[i]);
+    if (!status)
+        for (size_t i = 0; i < n; i++) answers[i] = pith__target_answer(&r->target, raw[i]);
     pith__arena_rewind(&r->arena, mark);
     return status;
 }
@@ -41,11 +42,12 @@ pith_status pith__trainer_predict(float *answers, pith_relational *r, const uint
     double *said = pith__arena_array(&r->arena, count + 1, outputs * sizeof *said);
     const pith_status status = said ? pith__trainer_say(said, r, rows, count, threads, err)
                                     : pith__fail_memory(err, count * sizeof *said);
-    for (size_t i = 0; !status && i < count; i++) {
-        pith__target_probabilities(&r->target, said + i * outputs);
-        for (size_t k = 0; k < outputs; k++)
-            answers[i * outputs + k] = (float)said[i * outputs + k];
-    }
+    if (!status)
+        for (size_t i = 0; i < count; i++) {
+            pith__target_probabilities(&r->target, said + i * outputs);
+            for (size_t k = 0; k < outputs; k++)
+                answers[i * outputs + k] = (float)said[i * outputs + k];
+        }
     pith__arena_rewind(&r->arena, mark);
     return status;
 }

@@ -303,6 +303,8 @@ static pith_status postgres_columns(pith__source_table *to, pith__table_source *
     return pith__source_take_columns(to, &t, postgres_declared, source->arena, err);
 }
 
+/* One row for each column of each foreign key, in the order of the key, so that keys of several
+ * columns come together. */
 static pith_status postgres_links(pith__source_table *to, pith__table_source *source,
                                   pith_error *err) {
     pith__text_table t;
@@ -327,6 +329,8 @@ static pith_status postgres_links(pith__source_table *to, pith__table_source *so
     return PITH_OK;
 }
 
+/* Names are sorted by bytes (COLLATE "C"), so that the same database gives the same order on every
+ * server. */
 static pith_status postgres_list(pith__source_table **tables, size_t *count,
                                  pith__table_source *source, pith_error *err) {
     pith__text_table t;

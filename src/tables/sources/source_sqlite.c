@@ -17,6 +17,8 @@ static bool sqlite_takes(const char *path) {
     return pith__source_begins(path, "SQLite format 3", 16);
 }
 
+/* Opens the file read-only, in one transaction: all tables are seen in one state even while another
+ * program writes. */
 static pith_status sqlite_open(pith__table_source *source, pith_error *err) {
     sqlite_file *f = pith__arena_array(source->arena, 1, sizeof *f);
     if (!f) return pith__fail_memory(err, sizeof *f);
@@ -121,6 +123,7 @@ static pith_status sqlite_links(pith__source_table *tables, size_t count, size_t
     return PITH_OK;
 }
 
+/* Links are read after all tables, because a foreign key may name a table that comes later. */
 static pith_status sqlite_list(pith__source_table **tables, size_t *count,
                                pith__table_source *source, pith_error *err) {
     pith__text_table t;
@@ -163,11 +166,12 @@ static pith_status sqlite_read(pith__text_table *table, pith__table_source *sour
     const pith_str path = pith__arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path,
                                              PITH_STR_ARG(file));
     pith_str order = PITH_STR("rowid");
-    for (size_t i = 0; !rowid && order.data && i < keys.primary_key.count; i++) {
-        const pith_str name = pith__source_quoted(source->arena, keys.primary_key.items[i]);
-        if (!name.data || !order.data) return pith__fail_memory(err, 64);
-        order = i ? pith__arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
-    }
+    if (!rowid)
+        for (size_t i = 0; order.data && i < keys.primary_key.count; i++) {
+            const pith_str name = pith__source_quoted(source->arena, keys.primary_key.items[i]);
+            if (!name.data || !order.data) return pith__fail_memory(err, 64);
+            order = i ? pith__arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
+        }
     if (!quoted.data || !path.data || !order.data) return pith__fail_memory(err, file.size);
     const pith_str sql =
         pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);

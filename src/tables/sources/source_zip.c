@@ -64,6 +64,7 @@ static int zip_compare(const void *a, const void *b) {
     return order ? order : (x->name.size > y->name.size) - (x->name.size < y->name.size);
 }
 
+/* Members are sorted by name, so that the database does not depend on the order of the archive. */
 static pith_status zip_list(pith__source_table **tables, size_t *count, pith__table_source *source,
                             pith_error *err) {
     const pith__zip *z = source->state;

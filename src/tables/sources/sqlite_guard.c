@@ -201,8 +201,9 @@ static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, sqlite3 *
     PITH_TRY(pith__sqlite_table(
         &size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
         NULL, 0, SIZE_MAX, path, arena, err));
-    for (size_t i = 0; size.rows && i < size.cells[0].size; i++)
-        *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
+    if (size.rows)
+        for (size_t i = 0; i < size.cells[0].size; i++)
+            *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
     return PITH_OK;
 }
 
@@ -214,6 +215,9 @@ pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, sqlite3 *db, 
     return PITH_OK;
 }
 
+/* A query may read the tables and views of the file and call harmless functions, for a time that
+ * grows with the size of the file and with bounded memory. The names are read before the authorizer
+ * is set, which would refuse these look-ups. */
 pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, sqlite3 *db,
                                      const char *path, pith__arena *arena, pith_error *err) {
     uint64_t bytes;

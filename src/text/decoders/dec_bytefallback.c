@@ -16,6 +16,8 @@ static int byte_of(pith_str token) {
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
+/* Joins each run of byte tokens. A run that is not UTF-8 as a whole becomes one U+FFFD for each of
+ * its bytes, as in Hugging Face tokenizers, even where a part of it would be valid. */
 static pith_status dec_bytefallback_run(const void *self, pith__decoding *d) {
     (void)self;
     size_t kept = 0;

@@ -36,6 +36,9 @@ static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
     return n;
 }
 
+/* All tokens become one, since a character may be spread over tokens. A broken sequence becomes one
+ * U+FFFD for the longest prefix that could have begun a character (Unicode 3.9), which is what
+ * Rust's from_utf8_lossy gives. */
 static pith_status dec_bytelevel_run(const void *self, pith__decoding *d) {
     (void)self;
     size_t most = 0, size = 0, out_size = 0;

@@ -7,6 +7,8 @@ typedef struct ctc {
     bool clean_up;
 } ctc;
 
+/* Repeated tokens are compared before the pad token is taken out, so "a <pad> a" keeps both
+ * letters. */
 static pith_status dec_ctc_run(const void *self, pith__decoding *d) {
     const ctc *step = self;
     size_t kept = 0;

@@ -17,6 +17,8 @@ static pith_status dec_metaspace_run(const void *self, pith__decoding *d) {
     return PITH_OK;
 }
 
+/* Newer files have "prepend_scheme", older ones "add_prefix_space"; the newer key wins, whatever
+ * the order of the two. */
 static void dec_metaspace_parse(const void **self, pith__json *j, pith__loader *loader) {
     metaspace *step = pith__arena_array(loader->arena, 1, sizeof *step);
     pith_str key;

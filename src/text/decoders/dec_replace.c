@@ -8,6 +8,8 @@ typedef struct replace {
     pith_str content;
 } replace;
 
+/* Rewrites one token with a pattern. The pattern works on an encoding, so the token is lent to one
+ * that has no buffers of its own. A token without a match is left as it is. */
 static pith_status replace_in(const replace *step, pith__decoding *d, pith_str *token) {
     pith__encoding enc = { .allocator = d->arena->allocator, .err = d->err };
     enc.text = (pith__text){ .data = (char *)(uintptr_t)token->data, .size = token->size };

@@ -7,6 +7,7 @@ typedef struct strip {
     int64_t start, stop;
 } strip;
 
+/* Tokens are spans, so removing characters from their ends copies nothing. */
 static pith_status dec_strip_run(const void *self, pith__decoding *d) {
     const strip *step = self;
     size_t size = step->character.size;

@@ -7,6 +7,8 @@ typedef struct wordpiece {
     bool clean_up;
 } wordpiece;
 
+/* The first token never loses its prefix, not even "##a": the peer looks at all tokens but the
+ * first. */
 static pith_status dec_wordpiece_run(const void *self, pith__decoding *d) {
     const wordpiece *step = self;
     for (size_t i = 0; i < d->count; i++) {

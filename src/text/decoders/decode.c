@@ -13,6 +13,8 @@
 
 static const char replacement_character[] = "\xEF\xBF\xBD";
 
+/* Two walks: the first counts the matches, so that the result is allocated once with its exact
+ * size. */
 bool pith__decoding_replace(pith__decoding *decoding, pith_str *token, pith_str what,
                             pith_str with) {
     size_t found = 0;

@@ -13,8 +13,8 @@ enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
  * at once. Goes back in time: the later merge is undone first, of equal ones that on the right;
  * only merges of a lower rank than the one just undone count. Takes no more steps than the tokens
  * have letters. */
-static inline bool backtrack_meet(const pith__bpe_split *splits, const pith__merges *merges,
-                                  int32_t left, int32_t right, int64_t *steps) {
+static inline bool bpe_longest_meet(const pith__bpe_split *splits, const pith__merges *merges,
+                                    int32_t left, int32_t right, int64_t *steps) {
     for (uint32_t limit;; --*steps) {
         const pith__bpe_split *l = &splits[left], *r = &splits[right];
         if (l->rank > r->rank) {
@@ -31,7 +31,7 @@ static inline bool backtrack_meet(const pith__bpe_split *splits, const pith__mer
 }
 
 /* The longest token at the beginning of the text; -1: there is none. */
-static inline int32_t backtrack_longest(const pith__trie *trie, const char *text, uint32_t size,
+static inline int32_t bpe_longest_match(const pith__trie *trie, const char *text, uint32_t size,
                                         int64_t *steps) {
     pith__trie_slot slot = trie->slots[PITH_TRIE_ROOT];
     uint32_t i = 0;
@@ -60,7 +60,7 @@ static inline bool fits(const pith__bpe_longest *b, const pith__merges *merges,
     --*steps;
     if (dead[end / 64] >> end % 64 & 1) return false;
     return !before || (pith__merges_find(merges, before->id, id, merges->count) == UINT32_MAX &&
-                       backtrack_meet(b->splits, merges, before->id, id, steps));
+                       bpe_longest_meet(b->splits, merges, before->id, id, steps));
 }
 
 size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *merges,
@@ -70,7 +70,7 @@ size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *
     uint32_t at = 0;
     size_t count = 0;
     memset(dead, 0, pith__bpe_longest_words(size) * sizeof *dead);
-    for (int32_t id = backtrack_longest(&b->trie, text.data, size, &steps);;) {
+    for (int32_t id = bpe_longest_match(&b->trie, text.data, size, &steps);;) {
         const pith__symbol *before = count ? &symbols[count - 1] : NULL;
         uint32_t bytes = 0;
         for (; id >= 0; id = b->splits[id].shorter) {
@@ -88,7 +88,7 @@ size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *
         symbols[count++] = (pith__symbol){ id, bytes };
         at += bytes;
         if (at == size) return count;
-        id = backtrack_longest(&b->trie, text.data + at, size - at, &steps);
+        id = bpe_longest_match(&b->trie, text.data + at, size - at, &steps);
     }
 }
 
@@ -115,7 +115,7 @@ static pith_status add_merged(builder *b, const pith__merges *merges, bool *good
         pith__merge m = merges->merges[rank];
         pith_str left = b->texts[m.left], right = b->texts[m.right];
         if (!left.data || !right.data ||
-            !backtrack_meet(b->splits, merges, m.left, m.right, &steps))
+            !bpe_longest_meet(b->splits, merges, m.left, m.right, &steps))
             continue;
         char *text = pith__arena_alloc(scratch, left.size + right.size);
         if (!text) return pith__fail_memory(err, left.size + right.size);
@@ -159,7 +159,7 @@ pith_status pith__bpe_longest_build(pith__bpe_longest *b, const pith__merges *me
     int64_t steps = 0;
     for (size_t i = 0; i < count; i++)
         if (built.texts[i].data)
-            built.splits[i].shorter = backtrack_longest(&b->trie, built.texts[i].data,
+            built.splits[i].shorter = bpe_longest_match(&b->trie, built.texts[i].data,
                                                         (uint32_t)built.texts[i].size - 1, &steps);
     b->splits = built.splits;
     return PITH_OK;

@@ -349,7 +349,8 @@ static pith_status model_bpe_encode(const void *self, pith__encoding *enc, pith_
     if (!model->cuts->bits || (model->raw && (size <= RAW_PART || size <= model->vocab.longest)))
         return pith__word_encode(model, enc, piece, model_bpe_encode_word);
     pith__piece part = { piece.begin, piece.begin, -1 };
-    for (; part.end < piece.end && enc->count <= enc->limit; part.begin = part.end) {
+    for (; part.end < piece.end; part.begin = part.end) {
+        if (enc->count > enc->limit) break;
         if (!pith__encoding_room(enc, PITH_WORD_LONG)) return PITH_ERR_MEMORY;
         part.end = (model->raw ? end_of_raw_part : end_of_part)(model, enc->text.data, part.begin,
                                                                 piece.end);
@@ -400,11 +401,12 @@ static bool may_cut(const bpe *model) {
     if (model->ignore_merges || model->unk_id < 0) return false;
     for (int32_t id = 0; id < vocab->id_count; id++)
         tokens += pith__vocab_token(vocab, id).data != NULL;
-    for (unsigned b = 0; b < 256 && model->byte_fallback; b++) {
-        if (model->byte_ids[b] > last_byte) last_byte = model->byte_ids[b];
-        if (model->byte_ids[b] >= 0 && model->byte_ids[b] < first_byte)
-            first_byte = model->byte_ids[b];
-    }
+    if (model->byte_fallback)
+        for (unsigned b = 0; b < 256; b++) {
+            if (model->byte_ids[b] > last_byte) last_byte = model->byte_ids[b];
+            if (model->byte_ids[b] >= 0 && model->byte_ids[b] < first_byte)
+                first_byte = model->byte_ids[b];
+        }
     bool good = tokens == vocab->count;
     for (size_t i = 0; good && i < model->merges.count; i++) {
         int32_t left = model->merges.merges[i].left, right = model->merges.merges[i].right;

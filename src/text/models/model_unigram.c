@@ -208,7 +208,8 @@ static pith_status model_unigram_encode_word(const void *self, pith__encoding *e
     const pith__unigram *model = self;
     uint32_t window = WINDOW;
     double score = 0;
-    for (uint32_t begin = piece.begin; begin < piece.end && enc->count <= enc->limit;) {
+    uint32_t begin = piece.begin;
+    while (begin < piece.end && enc->count <= enc->limit) {
         const char *text = enc->text.data + begin;
         uint32_t rest = piece.end - begin, size = rest < window ? rest : window;
         while (size < rest && (text[size] & 0xC0) == 0x80) size++; /* a character is not cut */

@@ -23,6 +23,10 @@ static int32_t probe(const pith__wordpiece *w, const char *word, const uint64_t 
                             size);
 }
 
+/* Greedy longest match from the left, as in BERT's WordPiece. `lengths` has one bit for each length
+ * that tokens with the same first three bytes have; bit 31 stands for all lengths above 30.
+ * Candidates are probed from the longest down. Returns 0 if a rest is unknown, which makes the
+ * whole word unknown. */
 size_t pith__wordpiece_split(const pith__wordpiece *w, const char *word, uint32_t size,
                              const uint64_t *hashes, int32_t *ids, uint32_t *ends) {
     size_t count = 0;
@@ -32,7 +36,7 @@ size_t pith__wordpiece_split(const pith__wordpiece *w, const char *word, uint32_
         if (rest > 2) lengths |= w->lengths[begin > 0][start_of(word + begin)];
         lengths &= rest < 31 ? (2u << rest) - 2 : ~1u;
         uint32_t n = rest;
-        for (; lengths >> 31 && n > 30 && id < 0; n--) id = probe(w, word, hashes, begin, n);
+        while (lengths >> 31 && n > 30 && id < 0) id = probe(w, word, hashes, begin, n--);
         if (id >= 0) n++;
         for (lengths &= ~(1u << 31); id < 0 && lengths; lengths &= ~(1u << n)) {
             n = 31 - (uint32_t)__builtin_clz(lengths);
@@ -81,6 +85,8 @@ pith_status pith__wordpiece_no_unk(const pith__wordpiece *w, pith_error *err) {
         PITH_STR_ARG(w->unk_token));
 }
 
+/* `longest` bounds the candidates: no token is longer than the longest of the vocabulary, and no
+ * word longer than max_chars characters of at most four bytes is looked at. */
 pith_status pith__wordpiece_build(const pith__wordpiece **wordpiece, pith__loader *loader,
                                   const pith__vocab_builder *vocab, pith_str unk_token,
                                   pith_str prefix, int64_t max_chars) {
@@ -134,6 +140,8 @@ static void model_wordpiece_parse(const void **self, pith__json *j, pith__loader
     *self = w;
 }
 
+/* A word with more characters than max_input_chars_per_word is unknown without being looked up.
+ * Prefix hashes and the ends of tokens share one scratch block. */
 static pith_status model_wordpiece_encode(const void *self, pith__encoding *enc,
                                           pith__piece piece) {
     const pith__wordpiece *w = self;

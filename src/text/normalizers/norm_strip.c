@@ -29,8 +29,8 @@ static void norm_strip_parse(const void **self, pith__json *j, pith__loader *loa
 static pith_status norm_strip_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const strip *s = self;
     const char *text = enc->text.data, *begin = text + piece.begin, *end = text + piece.end;
-    for (const char *p = begin; s->left && p < end && pith__char_is_space(pith__utf8_next(&p));)
-        begin = p;
+    if (s->left)
+        for (const char *p = begin; p < end && pith__char_is_space(pith__utf8_next(&p));) begin = p;
     while (s->right && end > begin) {
         const char *p = end;
         do p--;

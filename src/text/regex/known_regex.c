@@ -172,13 +172,14 @@ static const char *match_word(const pith__known_regex *scan, const char *p, cons
     case CASED: return match_cased(p, end, after, other);
     default:
         if (class & (LETTER | MARK)) return known_regex_run(after, end, LETTER | MARK, any);
-        if (class & SIGN)
-            for (stop = after; *p >= 0 && stop < end && *stop >= 0 &&
-                               class_of_ascii((unsigned char)*stop) & LETTER;)
+        stop = after;
+        if (class & SIGN) {
+            if (*p < 0) return NULL;
+            while (stop < end && *stop >= 0 && class_of_ascii((unsigned char)*stop) & LETTER)
                 stop++;
-        else
-            stop =
-                *p == '\r' || *p == '\n' ? after : known_regex_run(after, end, LETTER | MARK, any);
+        } else if (*p != '\r' && *p != '\n') {
+            stop = known_regex_run(after, end, LETTER | MARK, any);
+        }
         return stop > after ? stop : NULL;
     }
 }

@@ -59,17 +59,18 @@ static size_t write_property(writer *w, const char *p, const char *end) {
     if (!close || p[2] != '{') close = p + 1;
     size_t skip = p[2] == '{' && close > p + 3 && p[3] == '^' ? 4 : 3,
            size = (size_t)(close + 1 - p);
-    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && size > skip; i++) {
-        pith_str name = { p + skip, size - skip - 1 };
-        if (!pith__str_is(name, scripts[i])) continue;
-        memcpy(w->out + w->size, p, skip);
-        w->size += skip;
-        regex_write_text(w, "sc:");
-        p += skip;
-        memcpy(w->out + w->size, p, size - skip);
-        w->size += size - skip;
-        return size;
-    }
+    if (size > skip)
+        for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+            pith_str name = { p + skip, size - skip - 1 };
+            if (!pith__str_is(name, scripts[i])) continue;
+            memcpy(w->out + w->size, p, skip);
+            w->size += skip;
+            regex_write_text(w, "sc:");
+            p += skip;
+            memcpy(w->out + w->size, p, size - skip);
+            w->size += size - skip;
+            return size;
+        }
     memcpy(w->out + w->size, p, size);
     w->size += size;
     return size;

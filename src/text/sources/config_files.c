@@ -133,6 +133,8 @@ static bool ends_in_token(pith_str key) {
     return key.size > 6 && memcmp(key.data + key.size - 6, "_token", 6) == 0;
 }
 
+/* Keeps a special token under its key, such as "cls_token". A later file's value replaces an
+ * earlier one. */
 static void config_named(pith__json *j, pith__loader *loader, pith_str key) {
     pith__tokenizer_config *c = loader->config;
     pith__named_token token = { .key = pith__json_copy(j, loader->arena, key) };
@@ -149,6 +151,7 @@ static void config_named(pith__json *j, pith__loader *loader, pith_str key) {
     c->named[i] = token;
 }
 
+/* Flags that have no value, or null, are -1: the tokenizer class then decides. */
 static bool config_flag(pith__json *j, pith__tokenizer_config *c, pith_str key) {
     const struct {
         const char *key;
@@ -174,6 +177,7 @@ static bool config_flag(pith__json *j, pith__tokenizer_config *c, pith_str key) 
     return false;
 }
 
+/* Parts that are read only once the model is known are kept as their JSON text. */
 static bool config_json(pith__json *j, pith__loader *loader, pith_str key, bool of_map) {
     pith__tokenizer_config *c = loader->config;
     const struct {
@@ -270,6 +274,9 @@ static void config_warn(const pith__loader *loader, const char *name, pith_str k
                     name, PITH_STR_ARG(key));
 }
 
+/* Reads tokenizer_config.json or special_tokens_map.json. Files written by Python may hold NaN and
+ * Infinity, which the scanner is told to accept. Every key gets a verdict for the report: read,
+ * harmless, or unknown. */
 static pith_status config_parse(pith__loader *loader, const char *name, pith_str bytes,
                                 bool of_map) {
     pith__tokenizer_config *c = loader->config;

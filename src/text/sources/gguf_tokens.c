@@ -291,11 +291,12 @@ static pith_str gguf_piece(pith__arena *scratch, pith_str token, uint8_t type) {
     size_t size = 0;
     if (type != PITH_GGUF_USER_DEFINED || !memchr(token.data, ' ', token.size)) return token;
     char *text = pith__arena_alloc(scratch, 3 * token.size);
-    for (size_t i = 0; text && i < token.size; i++) {
-        const bool space = token.data[i] == ' ';
-        memcpy(text + size, space ? MARK : token.data + i, space ? 3 : 1);
-        size += space ? 3 : 1;
-    }
+    if (text)
+        for (size_t i = 0; i < token.size; i++) {
+            const bool space = token.data[i] == ' ';
+            memcpy(text + size, space ? MARK : token.data + i, space ? 3 : 1);
+            size += space ? 3 : 1;
+        }
     piece = (pith_str){ text, size };
     return piece;
 }

@@ -18,8 +18,8 @@ int32_t pith__json_id(pith__json *j) {
     return j->failed ? 0 : (int32_t)id;
 }
 
-static void framing_read_add_item(pith__frame_template *t, pith__json *j, pith__loader *loader,
-                                  int32_t id, int32_t type_id) {
+static void template_add_item(pith__frame_template *t, pith__json *j, pith__loader *loader,
+                              int32_t id, int32_t type_id) {
     if (j->failed) return;
     if (!pith__arena_grow(loader->arena, (void **)&t->items, t->count, &t->capacity,
                           sizeof *t->items)) {
@@ -41,6 +41,8 @@ typedef struct written_template {
     size_t count, capacity;
 } written_template;
 
+/* The list of a template as it is written; names of special tokens are resolved later, since
+ * "special_tokens" may come after the templates. */
 static void parse_pieces(pith__json *j, pith__loader *loader, written_template *out) {
     pith_str key;
     pith__json_array(j);
@@ -80,8 +82,8 @@ static void parse_pieces(pith__json *j, pith__loader *loader, written_template *
 
 /* special_tokens: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens": […]}}; its raw text is walked
  * once per use. */
-static void framing_read_add_special(pith__frame_template *t, pith__json *j, pith__loader *loader,
-                                     pith_str tokens, written_piece piece) {
+static void template_add_special(pith__frame_template *t, pith__json *j, pith__loader *loader,
+                                 pith_str tokens, written_piece piece) {
     pith__json *inner = pith__arena_alloc(loader->scratch, sizeof *inner);
     pith_str place = pith__arena_printf(loader->scratch, "%s: special_tokens", j->name);
     if (!inner || !place.data) {
@@ -100,7 +102,7 @@ static void framing_read_add_special(pith__frame_template *t, pith__json *j, pit
                 found = true;
                 pith__json_array(inner);
                 while (pith__json_next_item(inner))
-                    framing_read_add_item(t, inner, loader, pith__json_id(inner), piece.type_id);
+                    template_add_item(t, inner, loader, pith__json_id(inner), piece.type_id);
             } else
                 pith__json_skip(inner);
         }
@@ -112,17 +114,17 @@ static void framing_read_add_special(pith__frame_template *t, pith__json *j, pit
                         PITH_STR_ARG(piece.special));
 }
 
-static void framing_read_resolve(pith__frame_template *t, pith__json *j, pith__loader *loader,
-                                 const written_template *written, pith_str special_tokens,
-                                 int texts) {
-    for (size_t i = 0; i < written->count && !j->failed; i++) {
+static void template_resolve(pith__frame_template *t, pith__json *j, pith__loader *loader,
+                             const written_template *written, pith_str special_tokens, int texts) {
+    for (size_t i = 0; i < written->count; i++) {
+        if (j->failed) break;
         written_piece piece = written->pieces[i];
         if (piece.special.data)
-            framing_read_add_special(t, j, loader, special_tokens, piece);
+            template_add_special(t, j, loader, special_tokens, piece);
         else if (piece.text >= texts)
             pith__json_fail(j, PITH_ERR_FORMAT, "the template of a single text has a sequence B");
         else
-            framing_read_add_item(t, j, loader, -1 - piece.text, piece.type_id);
+            template_add_item(t, j, loader, -1 - piece.text, piece.type_id);
     }
 }
 
@@ -178,8 +180,8 @@ static void parse_processor(pith__json *j, pith__loader *loader, written_process
 }
 
 /* [CLS] A [SEP], and [CLS] A [SEP] B [SEP], with two [SEP] in the middle for RoBERTa. */
-static void framing_read_add_sep_cls(pith__post_processing *f, pith__json *j, pith__loader *loader,
-                                     const written_processor *w, bool roberta) {
+static void template_add_sep_cls(pith__post_processing *f, pith__json *j, pith__loader *loader,
+                                 const written_processor *w, bool roberta) {
     if (w->sep < 0 || w->cls < 0) {
         pith__json_fail(j, PITH_ERR_FORMAT, "needs sep and cls");
         return;
@@ -187,15 +189,18 @@ static void framing_read_add_sep_cls(pith__post_processing *f, pith__json *j, pi
     f->zero_types = roberta;
     for (int i = 0; i < 2; i++) {
         pith__frame_template *t = &f->templates[i];
-        framing_read_add_item(t, j, loader, w->cls, 0);
-        framing_read_add_item(t, j, loader, -1, 0);
-        framing_read_add_item(t, j, loader, w->sep, 0);
-        if (i && roberta) framing_read_add_item(t, j, loader, w->sep, 0);
-        if (i) framing_read_add_item(t, j, loader, -2, !roberta);
-        if (i) framing_read_add_item(t, j, loader, w->sep, !roberta);
+        template_add_item(t, j, loader, w->cls, 0);
+        template_add_item(t, j, loader, -1, 0);
+        template_add_item(t, j, loader, w->sep, 0);
+        if (i && roberta) template_add_item(t, j, loader, w->sep, 0);
+        if (i) template_add_item(t, j, loader, -2, !roberta);
+        if (i) template_add_item(t, j, loader, w->sep, !roberta);
     }
 }
 
+/* All post-processors become templates: BertProcessing and RobertaProcessing are [CLS] A [SEP] with
+ * different separators of pairs. ByteLevel adds no tokens and only trims offsets, so it may stand
+ * beside another one in a Sequence. */
 void pith__post_processing_parse(pith__json *j, pith__loader *loader) {
     pith__post_processing *f = loader->tokenizer->post_processing;
     written_processor w = {
@@ -224,11 +229,11 @@ void pith__post_processing_parse(pith__json *j, pith__loader *loader) {
     }
     f->has_template = true;
     if (bert || roberta) {
-        framing_read_add_sep_cls(f, j, loader, &w, roberta);
+        template_add_sep_cls(f, j, loader, &w, roberta);
         return;
     }
     for (int i = 0; i < 2; i++)
-        framing_read_resolve(&f->templates[i], j, loader, &w.templates[i], w.special_tokens, i + 1);
+        template_resolve(&f->templates[i], j, loader, &w.templates[i], w.special_tokens, i + 1);
 }
 
 static bool parse_left(pith__json *j) {
@@ -244,6 +249,8 @@ static int64_t parse_size(pith__json *j) {
     return n > PITH_TEXT_MAX ? PITH_TEXT_MAX : n;
 }
 
+/* Defaults are those of Hugging Face tokenizers (TruncationParams): 512 tokens, the longest text
+ * first, at the right end. */
 void pith__truncation_parse(pith__json *j, pith__loader *loader, pith__truncation *truncation) {
     static const char *const names[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
     pith__truncation t = { true, false, PITH_CUT_LONGEST, 512, 0 };

@@ -62,13 +62,14 @@ static pith_status source_bpe_files_find_family(family *kind, pith__loader *load
                                 sizeof *classes, "vocab.json and merges.txt"));
     *kind = row ? ((const class_row *)row)->family : GPT2;
     if (row) loader->class = pith__token_class_find(pith__str_of(((const class_row *)row)->name));
-    for (size_t i = 0; i < spec->vocab.count && !row; i++) {
-        pith_str token = { spec->vocab.entries[i].text, spec->vocab.entries[i].size };
-        bool clip = pith__str_is(token, "<|startoftext|>");
-        if (!clip && !pith__str_is(token, "<s>")) continue;
-        *kind = clip ? CLIP : ROBERTA;
-        break;
-    }
+    if (!row)
+        for (size_t i = 0; i < spec->vocab.count; i++) {
+            pith_str token = { spec->vocab.entries[i].text, spec->vocab.entries[i].size };
+            bool clip = pith__str_is(token, "<|startoftext|>");
+            if (!clip && !pith__str_is(token, "<s>")) continue;
+            *kind = clip ? CLIP : ROBERTA;
+            break;
+        }
     return PITH_OK;
 }
 

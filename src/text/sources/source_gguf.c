@@ -148,7 +148,8 @@ static pith_status source_gguf_read(pith__gguf_tokens *t, pith_str bytes, pith__
  * have, are none. */
 static bool source_gguf_is_cased(pith_str token) {
     const bool marked = token.size > 2 && token.data[0] == '<' && token.data[token.size - 1] == '>';
-    for (size_t i = 0; i < token.size && !marked && !source_gguf_in_brackets(token); i++)
+    if (marked || source_gguf_in_brackets(token)) return false;
+    for (size_t i = 0; i < token.size; i++)
         if (token.data[i] >= 'A' && token.data[i] <= 'Z') return true;
     return false;
 }

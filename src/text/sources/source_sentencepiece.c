@@ -460,16 +460,20 @@ static pith_status add_tokens(const spm *s) {
     const char *mask = s->family->mask;
     s->loader->class = pith__token_class_find(pith__str_of(s->family->name));
     s->loader->mask_flags = mask ? PITH_ADDED_LSTRIP : 0;
-    for (size_t i = 0; i < s->count && s->family->plain; i++)
-        if (s->types[i] == UNKNOWN || (int64_t)i == s->bos_id || (int64_t)i == s->eos_id)
-            PITH_TRY(pith__source_special(s->loader, s->pieces[i], 0));
-    for (size_t i = 0; i < s->count && !s->family->plain; i++) {
-        bool strips = mask && pith__str_is(s->pieces[i], mask);
-        if (s->types[i] == CONTROL || s->types[i] == UNKNOWN)
-            PITH_TRY(pith__source_special(s->loader, s->pieces[i], strips ? PITH_ADDED_LSTRIP : 0));
-        else if (s->types[i] == USER_DEFINED && s->pieces[i].size)
-            PITH_TRY(pith__loader_add_token(s->loader, s->pieces[i], -1, 0));
+    if (s->family->plain) {
+        for (size_t i = 0; i < s->count; i++)
+            if (s->types[i] == UNKNOWN || (int64_t)i == s->bos_id || (int64_t)i == s->eos_id)
+                PITH_TRY(pith__source_special(s->loader, s->pieces[i], 0));
     }
+    if (!s->family->plain)
+        for (size_t i = 0; i < s->count; i++) {
+            bool strips = mask && pith__str_is(s->pieces[i], mask);
+            if (s->types[i] == CONTROL || s->types[i] == UNKNOWN)
+                PITH_TRY(
+                    pith__source_special(s->loader, s->pieces[i], strips ? PITH_ADDED_LSTRIP : 0));
+            else if (s->types[i] == USER_DEFINED && s->pieces[i].size)
+                PITH_TRY(pith__loader_add_token(s->loader, s->pieces[i], -1, 0));
+        }
     if (!s->family->last) return PITH_OK;
     return pith__source_special(
         s->loader, pith__source_token(s->loader->config->mask_token, s->family->last), 0);

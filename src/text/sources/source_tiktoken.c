@@ -62,8 +62,9 @@ static bool is_ranks(pith_str bytes) {
 static pith_str source_tiktoken_spell(pith__arena *arena, pith_str bytes) {
     char *out = pith__arena_alloc(arena, 2 * bytes.size);
     size_t size = 0;
-    for (size_t i = 0; out && i < bytes.size; i++)
-        size += pith__utf8_put(out + size, pith__byte_char((unsigned char)bytes.data[i]));
+    if (out)
+        for (size_t i = 0; i < bytes.size; i++)
+            size += pith__utf8_put(out + size, pith__byte_char((unsigned char)bytes.data[i]));
     return (pith_str){ out, size };
 }
 
@@ -113,8 +114,10 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
             if (!token) return pith__fail_memory(loader->err, (size_t)(stop - p));
             const char *digits = source_tiktoken_decode(p, stop, token, &size);
             uint64_t rank = 0;
-            for (p = digits; digits && p < stop && *p >= '0' && *p <= '9' && rank < lines; p++)
-                rank = rank * 10 + (uint64_t)(*p - '0');
+            p = digits;
+            if (digits)
+                for (; p < stop && *p >= '0' && *p <= '9' && rank < lines; p++)
+                    rank = rank * 10 + (uint64_t)(*p - '0');
             if (!digits || p == digits || p < stop || rank >= lines || tokens[rank].data)
                 return pith__fail(loader->err, PITH_ERR_FORMAT,
                                   "%s:%zu: not a new token in base64 and its rank", loader->path,

@@ -121,7 +121,8 @@ pith_str pith__token_class_name(const pith__tokenizer_config *c) {
     if (c->tokenizer_class.data) return c->tokenizer_class;
     pith_str other = pith__token_class_of_type(c->model_type);
     if (other.data) return other;
-    for (size_t i = 0; i < sizeof classes / sizeof *classes && c->model_type.data; i++)
+    if (!c->model_type.data) return PITH_STR("");
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (pith__source_type_is(c->model_type, classes[i].name))
             return pith__str_of(classes[i].name);
     return PITH_STR("");

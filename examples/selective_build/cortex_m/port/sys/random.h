@@ -1,4 +1,4 @@
-/* random_numbers.h - Pith asks for random bytes so that nobody can write a file whose names collide
+/* random.h - Pith asks for random bytes so that nobody can write a file whose names collide
  * in its tables. The files of this program are its own, so any bytes do. */
 #include <string.h>
 #include <sys/types.h>
