@@ -17,7 +17,7 @@ PITH, SOURCE, BUILD = (Path(a).resolve() for a in sys.argv[1:4])
 LISTS = SOURCE / "src/select"
 # Lists that have no kind of piece: needs.def and dropped.def speak about others, isas.def depends on the target, and no build
 # works without the one backend that is there. Sources of tables are in every build.
-OTHER_LISTS = {"needs", "dropped", "isas", "backends", "table_sources"}
+OTHER_LISTS = {"needs", "dropped", "isas", "backends"}
 DOMAINS = (("com.microsoft::", "", "_ms"), ("pith::", "", "_pith"), ("ai.onnx.ml::", "ml_", ""), ("ai.onnx.preview::", "preview_", ""),
            ("ai.onnx.preview.training::", "training_", ""), ("com.microsoft.nchwc::", "nchwc_", ""))
 MODELS = ("hf", "tasks", "modules", "vision", "models", "hybrid", "sparse_modules", "encode", "yunet", "late_modules", "operators")

@@ -4,8 +4,8 @@
  * A table is held whole in memory: one span for each cell, into the bytes of the file. Only cells
  * with doubled quotes are copied. Rows count from 1, the header is not counted. Blank lines are
  * skipped, except in a table of one column. */
-#ifndef PITH_BASE_FORMATS_CSV_H
-#define PITH_BASE_FORMATS_CSV_H
+#ifndef PITH_TABLES_FORMATS_CSV_H
+#define PITH_TABLES_FORMATS_CSV_H
 
 #include <stdbool.h>
 #include <stdint.h>
