@@ -22,7 +22,7 @@ typedef struct pith__json_out {
     bool comma; /* the next key or item needs one before it */
 } pith__json_out;
 
-PITH_PRIVATE void pith__json_put(pith__json_out *out, const char *text); /* text as it is */
+void pith__json_put(pith__json_out *out, const char *text); /* text as it is */
 /* quoted; invalid UTF-8 becomes U+FFFD */
 PITH_PRIVATE void pith__json_put_string(pith__json_out *out, pith_str string);
 /* call it before each item of an array */
@@ -32,7 +32,7 @@ PITH_PRIVATE void pith__json_open(pith__json_out *out, const char *bracket);
 PITH_PRIVATE void pith__json_close(pith__json_out *out, const char *bracket);
 PITH_PRIVATE void pith__json_key_int(pith__json_out *out, const char *name, int64_t number);
 /* nine digits; null for a number that is not finite */
-void pith__json_key_double(pith__json_out *out, const char *name, double x);
+PITH_PRIVATE void pith__json_key_double(pith__json_out *out, const char *name, double x);
 PITH_PRIVATE void pith__json_key_bool(pith__json_out *out, const char *name, bool yes);
 PITH_PRIVATE void pith__json_key_string(pith__json_out *out, const char *name, pith_str string);
 

@@ -44,6 +44,7 @@ typedef struct pith__zip {
 /* Reads the directory of a file, which must outlive the archive; the members are in the arena. */
 PITH_PRIVATE pith__zip_fault pith__zip_read(pith__zip *zip, pith_str file, pith__arena *arena);
 /* Finds the bytes of a member, as they are in the file. */
-PITH_PRIVATE pith__zip_fault pith__zip_packed(pith_str *bytes, const pith__zip *zip, const pith__zip_member *m);
+PITH_PRIVATE pith__zip_fault pith__zip_packed(pith_str *bytes, const pith__zip *zip,
+                                              const pith__zip_member *m);
 
 #endif

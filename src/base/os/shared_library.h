@@ -36,6 +36,6 @@ PITH_PRIVATE void *pith__library_load(const char *const *names, size_t count);
  * first name that the library lacks, or NULL. */
 PITH_PRIVATE const char *pith__library_fill(void *table, void *library, const char *names);
 /* Sets *function, a pointer to a function, to the one of this name. False: the library has none. */
-PITH_PRIVATE bool pith__library_find(void *function, void *library, const char *name);
+bool pith__library_find(void *function, void *library, const char *name);
 
 #endif
