@@ -54,14 +54,13 @@ typedef struct pith__json {
 
 PITH_PRIVATE void pith__json_init(pith__json *j, pith_str text, const char *name,
                                   pith__arena *arena, pith_error *err);
-PITH_PRIVATE pith__json_kind
-pith__json_peek(pith__json *j); /* what the next value is, without consuming it */
-PITH_PRIVATE void pith__json_object(
-    pith__json *j); /* enters an object; then next_key until it returns
-                                                   false */
+/* What the next value is, without consuming it. */
+PITH_PRIVATE pith__json_kind pith__json_peek(pith__json *j);
+/* Enters an object; then next_key until it returns false. */
+PITH_PRIVATE void pith__json_object(pith__json *j);
 PITH_PRIVATE bool pith__json_next_key(pith__json *j, pith_str *key);
-PITH_PRIVATE void pith__json_array(
-    pith__json *j); /* enters an array; then next_item until it returns false */
+/* Enters an array; then next_item until it returns false. */
+PITH_PRIVATE void pith__json_array(pith__json *j);
 PITH_PRIVATE bool pith__json_next_item(pith__json *j);
 PITH_PRIVATE pith_str pith__json_string(pith__json *j); /* data is never NULL, "" after a failure */
 PITH_PRIVATE int64_t pith__json_int(pith__json *j);     /* fails on fractions and on overflow */
