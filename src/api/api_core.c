@@ -6,8 +6,8 @@
 #include "api/entry.h"
 #include "images/decoder_module.h"
 #include "models/describe/statistics.h"
-#include "models/open/model_runtime.h"
-#include "models/open/open.h"
+#include "models/open/chosen_runtime.h"
+#include "models/open/open_model.h"
 #include "pith/image.h"
 
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,

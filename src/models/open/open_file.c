@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/str.h"
-#include "models/open/open.h"
+#include "models/open/open_model.h"
 #include "models/open/reader.h"
 
 static void file_close(pith_model *m) { pith__files_close(&m->files); }
