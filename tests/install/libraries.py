@@ -14,7 +14,7 @@ NEEDS = ["-lpcre2-8", "-pthread", "-ldl", "-lm"]
 MODEL = SOURCE / "tests/data/models/bert-base-script14-eager/model.onnx"
 # What only tables need: other libraries, and the models of tables.
 TABLES = re.compile(r"sqlite|libpq|PQ[a-z]+[A-Z]|libz\.|libzstd|inflate|relational|pith_(database|baseline)|"
-                    r"pith__(rdb|trainer|baseline|schema|source_kind|csv)_")
+                    r"pith__(rdb|trainer|baseline|schema|source_kind)_")
 # What only models of texts and pictures need.
 TEXTS = re.compile(r"pith__(tokenizer|hf|hub|modules|processor|encoder|head|text_view|source|chat|weights|gguf)_|pith_(embed|tokenize|encode|search)")
 LARGEST = 3_520_000  # bytes of text and data of libpith.so, without its tables for unwinding

@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-#include "tables/formats/csv.h"
+#include "base/formats/csv.h"
 #include "base/os/shared_library.h"
 
 #define PITH_SQLITE_FUNCTIONS(F)                                                                   \

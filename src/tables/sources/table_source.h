@@ -3,7 +3,7 @@
 #ifndef PITH_TABLES_SOURCES_TABLE_SOURCE_H
 #define PITH_TABLES_SOURCES_TABLE_SOURCE_H
 
-#include "tables/formats/csv.h"
+#include "base/formats/csv.h"
 #include "base/os/file.h"
 #include "tables/schema/schema.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "tables/formats/csv.h"
+#include "base/formats/csv.h"
 #include "base/str.h"
 
 static void shop_is_read(void **state) {

@@ -1,6 +1,6 @@
 /* csv.c - see csv.h. A table is read in two passes with one scanner: the first counts cells and
  * finds faults, the second stores spans, so that the memory is allocated once. */
-#include "tables/formats/csv.h"
+#include "base/formats/csv.h"
 
 #include "base/checked.h"
 #include "base/error.h"
