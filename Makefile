@@ -7,7 +7,7 @@ SHELL  := /bin/bash
 
 .PHONY: dev all help setup model run test test-one test-build test-machines test-references test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
 
-all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
+all: build/build.ninja          ## build/pith and the libraries, static and shared
 	@cmake --build build -j $(JOBS)
 
 help:                           ## this list

@@ -121,6 +121,11 @@ def public_names():
             for name in re.findall(r"^PITH_API [^;(]*?(pith_\w+)\(", path.read_text(), re.M)}
 
 
+def tables_names():
+    """Those of libpith-tables."""
+    return {name for name in re.findall(r"^PITH_API [^;(]*?(pith_\w+)\(", (ROOT / "include/pith/tables.h").read_text(), re.M)}
+
+
 def api():
     """Public functions are defined in src/api/ only; one that computes is PITH_ENTRY and nothing else."""
     declared, found = public_names(), set()
@@ -145,11 +150,11 @@ def api():
 
 
 def wrapper():
-    """pith.hpp calls every public function."""
-    path = ROOT / "include/pith/pith.hpp"
-    called = set(re.findall(r"\bpith_\w+", path.read_text()))
-    for name in sorted(public_names() - called):
-        fault(path, 1, f"{name} has no place in the C++ interface")
+    """pith.hpp calls every public function of libpith, tables.hpp every one of libpith-tables."""
+    for path, declared in ((ROOT / "include/pith/pith.hpp", public_names() - tables_names()), (ROOT / "include/pith/tables.hpp", tables_names())):
+        called = set(re.findall(r"\bpith_\w+", path.read_text()))
+        for name in sorted(declared - called):
+            fault(path, 1, f"{name} has no place in the C++ interface")
 
 
 def cpp_page():
@@ -213,23 +218,28 @@ def symbols(library, *flags):
 
 
 def exports():
-    """The shared library exports what the public headers declare and nothing else."""
-    library = built("libpith.so")
-    if not library:
-        return
-    declared, found = public_names(), symbols(library, "-D")
-    for name in sorted(found - declared):
-        fault(ROOT / "include/pith/pith.h", 1, f"libpith.so exports {name}, which no public header declares")
-    for name in sorted(declared - found):
-        fault(ROOT / "include/pith/pith.h", 1, f"{name} is declared but not in libpith.so")
+    """The shared libraries export what the public headers declare and nothing else, but for the private symbols, which
+    tests/install/libraries.py looks after."""
+    tables = tables_names()
+    for name, header, declared in (("libpith.so", "pith.h", public_names() - tables), ("libpith-tables.so", "tables.h", tables)):
+        library = built(name)
+        if not library:
+            continue
+        found = {symbol for symbol in symbols(library, "-D") if "PITH_PRIVATE_" not in symbol}
+        for symbol in sorted(found - declared):
+            fault(ROOT / "include/pith" / header, 1, f"{name} exports {symbol}, which no public header declares")
+        for symbol in sorted(declared - found):
+            fault(ROOT / "include/pith" / header, 1, f"{symbol} is declared but not in {name}")
 
 
 def prefixes():
     """A static library defines what the public headers declare (pith_), and beside it only names that begin with pith__: a
     symbol of the library never meets one of a program's own, and a reader sees which calls are promised to programs."""
-    for name, public in (("libpith.a", public_names()), ("libpith_image.a", {"pith_image_codecs"})):
+    public = public_names()
+    for name, declared in (("libpith.a", public), ("libpith-core.a", public), ("libpith-tables.a", public),
+                           ("libpith_image.a", {"pith_image_codecs"})):
         library = built(name)
-        for symbol in sorted(symbols(library) - public) if library else ():
+        for symbol in sorted(symbols(library) - declared) if library else ():
             if not symbol.startswith("pith__"):
                 fault(ROOT / "CMakeLists.txt", 1, f"{name} defines {symbol}: no public header declares it, and it does not "
                       "begin with pith__")

@@ -4,7 +4,7 @@ set -e
 build=${1:-build}
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-for file in libpith.so pith; do
+for file in libpith-core.so libpith.so libpith-tables.so pith; do
     strip -o "$temporary/$file" "$build/$file"
     printf '%-12s %9d bytes stripped   needs: %s\n' "$file" "$(stat -c %s "$temporary/$file")" \
         "$(objdump -p "$build/$file" | awk '/NEEDED/ {printf "%s ", $2}')"

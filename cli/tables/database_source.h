@@ -2,6 +2,8 @@
 #ifndef PITH_CLI_TABLES_DATABASE_SOURCE_H
 #define PITH_CLI_TABLES_DATABASE_SOURCE_H
 
+#include <pith/tables.h>
+
 #include "cli/base/cli.h"
 #include "cli/output/output.h"
 

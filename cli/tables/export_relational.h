@@ -2,6 +2,8 @@
 #ifndef PITH_CLI_TABLES_EXPORT_RELATIONAL_H
 #define PITH_CLI_TABLES_EXPORT_RELATIONAL_H
 
+#include <pith/tables.h>
+
 #include "cli/base/cli.h"
 
 /* Whether a path is the directory of a run. */

@@ -2,6 +2,7 @@
 #include "cli/tables/inspect_database.h"
 
 #include <jansson.h>
+#include <pith/tables.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,7 +35,6 @@
 #include "pith/op.h"
 #include "pith/profile.h"
 #include "pith/quantize.h"
-#include "pith/relational.h"
 #include "pith/runtime.h"
 #include "pith/score.h"
 #include "pith/search.h"

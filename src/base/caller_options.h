@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/private_symbol.h"
+
 /* Copies the caller's options over the defaults in `mine`; bytes beyond my_size are ignored. theirs
  * may be NULL. Returns false if theirs->size is 0. */
-bool pith__options_take(void *mine, size_t my_size, const void *theirs);
+PITH_PRIVATE bool pith__options_take(void *mine, size_t my_size, const void *theirs);
 
 #define PITH_TAKE_OPTIONS(mine, theirs, err)                                                       \
     if (!pith__options_take(&(mine), sizeof(mine), theirs))                                        \

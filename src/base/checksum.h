@@ -7,17 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/private_symbol.h"
+
 /* A hash of bytes that arrive in pieces. The result does not depend on where they are cut. */
 typedef struct pith__hash {
     uint64_t lanes[4], total;
     unsigned char block[32]; /* the last total % 32 bytes, not yet hashed */
 } pith__hash;
 
-void pith__hash_init(pith__hash *hash);
-void pith__hash_add(pith__hash *hash, const void *data, size_t size);
-uint64_t pith__hash_end(const pith__hash *hash);
+PITH_PRIVATE void pith__hash_init(pith__hash *hash);
+PITH_PRIVATE void pith__hash_add(pith__hash *hash, const void *data, size_t size);
+PITH_PRIVATE uint64_t pith__hash_end(const pith__hash *hash);
 
 /* The hash of bytes that are all in memory. */
-uint64_t pith__hash_of(const void *data, size_t size);
+PITH_PRIVATE uint64_t pith__hash_of(const void *data, size_t size);
 
 #endif

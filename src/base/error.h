@@ -7,11 +7,12 @@
 #ifndef PITH_BASE_ERROR_H
 #define PITH_BASE_ERROR_H
 
+#include "base/private_symbol.h"
 #include "pith/types.h"
 
 /* Sets the code and the message, and returns the code:
  *     return pith__fail(err, PITH_ERR_FORMAT, "dims[%d] is negative", i); */
-pith_status pith__fail(pith_error *err, pith_status code, const char *format, ...)
+PITH_PRIVATE pith_status pith__fail(pith_error *err, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 /* Puts the text in front of the message that err already has, and returns the code. */
@@ -19,7 +20,7 @@ pith_status pith__fail_at(pith_error *err, pith_status code, const char *format,
     __attribute__((format(printf, 3, 4), cold));
 
 /* Fails with PITH_ERR_MEMORY and "out of memory: N bytes are needed". */
-pith_status pith__fail_memory(pith_error *err, size_t bytes) __attribute__((cold));
+PITH_PRIVATE pith_status pith__fail_memory(pith_error *err, size_t bytes) __attribute__((cold));
 
 /* Evaluates a call and returns its status if it is not PITH_OK. */
 #define PITH_TRY(call)                                                                             \

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/private_symbol.h"
 #include "base/str.h"
 
 /* From select/dropped.def, which is empty in a complete build; defined by select/tables.c. */
@@ -40,7 +41,7 @@ typedef struct pith__lacks {
  * to say. */
 void pith__lacks_note(pith__lacks *lacks, const char *kind, pith_str name, const char *place);
 /* PITH_OK if nothing was noted. Else an error that names the lines to add to the build's list. */
-pith_status pith__lacks_check(const pith__lacks *lacks, pith_error *err);
+PITH_PRIVATE pith_status pith__lacks_check(const pith__lacks *lacks, pith_error *err);
 /* The error for one piece, if the build was made without it; else PITH_OK. Of the small kinds, name
  * may be what models write, such as "xlm-roberta" or "CLIPModel": '-', '_' and capitals make no
  * difference. */

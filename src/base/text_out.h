@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/private_symbol.h"
+
 typedef struct pith__text_out {
     char *buffer;
     size_t size, used; /* used: without the NUL */
@@ -25,7 +27,7 @@ void pith__text_put(pith__text_out *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* vsnprintf that cuts as above. Returns the length. */
-size_t pith__text_format(char *buffer, size_t size, const char *format, va_list args)
+PITH_PRIVATE size_t pith__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
 /* The first bytes of a span in a message, whole characters, and "…" if that is not all:
@@ -34,6 +36,6 @@ size_t pith__text_format(char *buffer, size_t size, const char *format, va_list 
 #define PITH_CUT(s, most)                                                                          \
     pith__text_most((s).data, (s).size, most), (s).data ? (s).data : "",                           \
         (s).size > (most) ? "…" : ""
-int pith__text_most(const char *data, size_t size, size_t most);
+PITH_PRIVATE int pith__text_most(const char *data, size_t size, size_t most);
 
 #endif

@@ -17,7 +17,6 @@
 #include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
 #include "models/tasks/task.h"
-#include "tables/sources/table_source.h"
 #include "text/pipeline.h"
 
 #define OP(symbol) extern const pith__op pith__op_##symbol;
@@ -262,14 +261,3 @@ const char pith__dropped_speed[] =
 #undef DROPPED_NAME
 #undef DROPPED_SPEED
     "";
-
-#define TABLE_SOURCE(name) extern const pith__source_kind pith__source_kind_##name;
-#include "select/table_sources.def"
-#undef TABLE_SOURCE
-
-const pith__source_kind *const pith__source_kind_table[] = {
-#define TABLE_SOURCE(name) &pith__source_kind_##name,
-#include "select/table_sources.def"
-#undef TABLE_SOURCE
-    NULL
-};

@@ -3,6 +3,7 @@
  *
  * usage: test_pith DATA_DIR, with the default model in the cache */
 #include <pith/pith.hpp>
+#include <pith/tables.hpp>
 
 #include <algorithm>
 #include <cmath>

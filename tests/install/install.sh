@@ -27,7 +27,7 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
 
 # ---- the header ----
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-aliasing -Wundef -Werror"
-printf '#include <pith/%s>\n' image_module.h image.h pith.h >"$work/header.c"
+printf '#include <pith/%s>\n' image_module.h image.h tables.h pith.h >"$work/header.c"
 cp "$work/header.c" "$work/header.cc"
 for cc in gcc clang; do
     command -v $cc >/dev/null && $cc -std=c11 -Wmissing-prototypes -Wstrict-prototypes -Wc++-compat $strict -fsyntax-only $(pkg-config --cflags pith) "$work/header.c"
@@ -62,13 +62,31 @@ gcc -std=c11 "$work/embed.c" -o "$work/embed_with_needs" $(pkg-config --static -
 gcc -std=c11 -static "$work/embed.c" -o "$work/embed_static" $(pkg-config --static --cflags --libs pith) 2>"$work/static.log" ||
     { cat "$work/static.log"; fail "pkg-config --static does not give what a static program needs"; }
 
+# ---- the other libraries ----
+cp "$source"/tests/install/project/* "$source/examples/selective_build/basic/run_model.c" "$work/"
+model_file=$source/tests/data/models/bert-base-script14-eager/model.onnx
+gcc -std=c11 -Wall -Werror "$work/tables.c" -o "$work/tables" $(pkg-config --cflags --libs pith-tables)
+gcc -std=c11 -static "$work/tables.c" -o "$work/tables_static" $(pkg-config --static --cflags --libs pith-tables) 2>"$work/static.log" ||
+    { cat "$work/static.log"; fail "pkg-config --static does not give what a static program of tables needs"; }
+gcc -std=c11 -Wall -Werror "$work/run_model.c" -o "$work/run_core" $(pkg-config --cflags --libs pith-core)
+gcc -std=c11 -static "$work/run_model.c" -o "$work/run_core_static" $(pkg-config --static --cflags --libs pith-core) 2>"$work/static.log" ||
+    { cat "$work/static.log"; fail "pkg-config --static does not give what a static program of the core needs"; }
+
 # ---- CMake ----
-cp "$source"/tests/install/project/CMakeLists.txt "$work/"
 project() { cmake -S "$work" -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" "${@:2}"; }
 build_project() { project "$@" >/dev/null && cmake --build "$work/$1" >/dev/null; }
 build_project cmake
 build_project cmake-both "-DPARTS=shared;static"
 build_project cmake-static -DPARTS=static
+draft=$("$work/tables" "$source/tests/data/shop") sums=$("$work/run_core" "$model_file")
+case $draft in *'"tables"'*) ;; *) fail "unexpected schema: $draft" ;; esac
+case $sums in *sum*) ;; *) fail "unexpected sums: $sums" ;; esac
+for program in tables_static cmake/tables cmake-both/tables cmake-static/tables; do
+    [ "$("$work/$program" "$source/tests/data/shop")" = "$draft" ] || fail "$program prints something else"
+done
+for program in run_core_static cmake/run_core cmake-both/run_core cmake-static/run_core; do
+    [ "$("$work/$program" "$model_file")" = "$sums" ] || fail "$program prints something else"
+done
 project cmake-none -DPARTS=gpu >"$work/none.log" 2>&1 && fail "find_package takes a component that does not exist"
 grep -q gpu "$work/none.log" || fail "the error of find_package does not name the component"
 ldd "$work/cmake/embed_pith" | grep -q libpith || fail "pith::pith is not the shared library"

@@ -38,7 +38,7 @@ mv "$work/first" "$work/prefix"
 export PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name pith.pc)")
 gcc -std=c11 "$source/examples/embed.c" -o "$work/embed_pkgconfig" $(pkg-config --cflags --libs pith)
 mkdir "$work/uses"
-cp "$source/tests/install/project/CMakeLists.txt" "$source/examples/embed.c" "$work/uses/"
+cp "$source"/tests/install/project/* "$source/examples/embed.c" "$work/uses/"
 configure "$work/uses" cmake -DCMAKE_PREFIX_PATH="$work/prefix"
 cmake --build "$work/cmake" >/dev/null
 [ -n "$model" ] || { echo "subproject: built"; exit 0; }

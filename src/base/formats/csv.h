@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/private_symbol.h"
 
 /* ---- cell by cell ---- */
 
@@ -54,18 +55,18 @@ typedef struct pith__text_table {
 /* No table has more rows, and a query that never ends is ended. */
 #define PITH_TEXT_ROWS 1000000000u
 /* Makes room in t->cells, which has `*room` cells, for one more row. False if memory is out. */
-bool pith__text_table_room(pith__text_table *t, size_t *room, pith__arena *arena);
+PITH_PRIVATE bool pith__text_table_room(pith__text_table *t, size_t *room, pith__arena *arena);
 
 /* The name of a first column whose header is empty: the numbers of rows that pandas writes. */
 #define PITH_CSV_UNNAMED "unnamed"
 
 /* What separates the cells: `usual`, unless the header does not hold it outside of quotation marks
  * but holds a semicolon, tab or bar. */
-char pith__csv_delimiter(pith_str bytes, char usual);
+PITH_PRIVATE char pith__csv_delimiter(pith_str bytes, char usual);
 
 /* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with
  * the row and the column of the fault. */
-pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter,
-                            const char *path, pith__arena *arena, pith_error *err);
+PITH_PRIVATE pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter,
+                                         const char *path, pith__arena *arena, pith_error *err);
 
 #endif

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/private_symbol.h"
 
 typedef enum pith__json_kind {
     PITH_JSON_END,
@@ -51,30 +52,32 @@ typedef struct pith__json {
     } stack[PITH_JSON_DEPTH]; /* open containers */
 } pith__json;
 
-void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena *arena,
-                     pith_error *err);
-pith__json_kind pith__json_peek(pith__json *j); /* what the next value is, without consuming it */
-void pith__json_object(pith__json *j);          /* enters an object; then next_key until it returns
-                                                   false */
-bool pith__json_next_key(pith__json *j, pith_str *key);
-void pith__json_array(pith__json *j); /* enters an array; then next_item until it returns false */
-bool pith__json_next_item(pith__json *j);
-pith_str pith__json_string(pith__json *j); /* data is never NULL, "" after a failure */
-int64_t pith__json_int(pith__json *j);     /* fails on fractions and on overflow */
-double pith__json_double(pith__json *j);
+PITH_PRIVATE void pith__json_init(pith__json *j, pith_str text, const char *name,
+                                  pith__arena *arena, pith_error *err);
+/* What the next value is, without consuming it. */
+PITH_PRIVATE pith__json_kind pith__json_peek(pith__json *j);
+/* Enters an object; then next_key until it returns false. */
+PITH_PRIVATE void pith__json_object(pith__json *j);
+PITH_PRIVATE bool pith__json_next_key(pith__json *j, pith_str *key);
+/* Enters an array; then next_item until it returns false. */
+PITH_PRIVATE void pith__json_array(pith__json *j);
+PITH_PRIVATE bool pith__json_next_item(pith__json *j);
+PITH_PRIVATE pith_str pith__json_string(pith__json *j); /* data is never NULL, "" after a failure */
+PITH_PRIVATE int64_t pith__json_int(pith__json *j);     /* fails on fractions and on overflow */
+PITH_PRIVATE double pith__json_double(pith__json *j);
 /* Reads a whole number from 1 to limit. Returns 0, which means no limit, if the value is null or
  * larger than limit: files write "no limit" as numbers such as 1e30. Fails on anything else. */
 int64_t pith__json_limit(pith__json *j, int64_t limit);
-bool pith__json_bool(pith__json *j);
-bool pith__json_null(pith__json *j);    /* true and consumed if the next value is null */
-void pith__json_skip(pith__json *j);    /* consumes any value */
-pith_str pith__json_raw(pith__json *j); /* consumes any value and returns its text */
+PITH_PRIVATE bool pith__json_bool(pith__json *j);
+bool pith__json_null(pith__json *j);              /* true and consumed if the next value is null */
+PITH_PRIVATE void pith__json_skip(pith__json *j); /* consumes any value */
+pith_str pith__json_raw(pith__json *j);           /* consumes any value and returns its text */
 /* Copies s, which was read from j, and adds a NUL. Returns "" if j has failed; j fails if memory is
  * out. */
 pith_str pith__json_copy(pith__json *j, pith__arena *arena, pith_str s);
-void pith__json_finish(pith__json *j); /* fails if anything but white space is left */
+PITH_PRIVATE void pith__json_finish(pith__json *j); /* fails if anything but white space is left */
 /* Fails with the scanner's current place in front of the message, unless j has failed already. */
-pith_status pith__json_fail(pith__json *j, pith_status code, const char *format, ...)
+PITH_PRIVATE pith_status pith__json_fail(pith__json *j, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/private_symbol.h"
 #include "base/str.h"
 
 typedef struct pith__json_out {
@@ -23,16 +24,16 @@ typedef struct pith__json_out {
 
 void pith__json_put(pith__json_out *out, const char *text); /* text as it is */
 /* quoted; invalid UTF-8 becomes U+FFFD */
-void pith__json_put_string(pith__json_out *out, pith_str string);
+PITH_PRIVATE void pith__json_put_string(pith__json_out *out, pith_str string);
 /* call it before each item of an array */
-void pith__json_separate(pith__json_out *out);
-void pith__json_key(pith__json_out *out, const char *name);
-void pith__json_open(pith__json_out *out, const char *bracket);
-void pith__json_close(pith__json_out *out, const char *bracket);
-void pith__json_key_int(pith__json_out *out, const char *name, int64_t number);
+PITH_PRIVATE void pith__json_separate(pith__json_out *out);
+PITH_PRIVATE void pith__json_key(pith__json_out *out, const char *name);
+PITH_PRIVATE void pith__json_open(pith__json_out *out, const char *bracket);
+PITH_PRIVATE void pith__json_close(pith__json_out *out, const char *bracket);
+PITH_PRIVATE void pith__json_key_int(pith__json_out *out, const char *name, int64_t number);
 /* nine digits; null for a number that is not finite */
-void pith__json_key_double(pith__json_out *out, const char *name, double x);
-void pith__json_key_bool(pith__json_out *out, const char *name, bool yes);
-void pith__json_key_string(pith__json_out *out, const char *name, pith_str string);
+PITH_PRIVATE void pith__json_key_double(pith__json_out *out, const char *name, double x);
+PITH_PRIVATE void pith__json_key_bool(pith__json_out *out, const char *name, bool yes);
+PITH_PRIVATE void pith__json_key_string(pith__json_out *out, const char *name, pith_str string);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include <stddef.h>
 
+#include "base/private_symbol.h"
+
 /* Bytes that suffice, with the NUL. */
 #define PITH_DOUBLE_CHARS 32
 
 /* What printf writes for %.*g in the locale "C", with at most 17 digits. Returns the length. */
-size_t pith__print_double(char text[PITH_DOUBLE_CHARS], int digits, double x);
+PITH_PRIVATE size_t pith__print_double(char text[PITH_DOUBLE_CHARS], int digits, double x);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/private_symbol.h"
 #include "pith/types.h"
 
 /* text is a number as JSON writes it, of any length. Rounds to nearest, ties to even; too large
@@ -12,7 +13,7 @@ double pith__read_double(pith_str text);
 
 /* The same, faster for numbers of up to 19 digits, of all of a text: a sign, digits with a point
  * before, among or behind them, and an exponent. False if it is something else. */
-bool pith__read_number(double *number, pith_str text);
+PITH_PRIVATE bool pith__read_number(double *number, pith_str text);
 
 /* 10^0 to 10^22, which are doubles. */
 enum { PITH_POWERS_OF_TEN = 23 };

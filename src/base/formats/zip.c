@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
-#include "base/formats/zlib_library.h"
-
 #define ZIP_LOCAL "PK\3\4"
 #define ZIP_CENTRAL "PK\1\2"
 #define ZIP_END "PK\5\6"
@@ -18,8 +15,7 @@ enum {
     ZIP_END_SIZE = 22,
     ZIP_END64_SIZE = 56,
     ZIP_LOCATOR64_SIZE = 20,
-    ZIP_COMMENT_MOST = 65535,
-    ZIP_DENSEST = 1032 /* deflate makes at most this many bytes of one */
+    ZIP_COMMENT_MOST = 65535
 };
 
 static uint64_t zip_number(const char *p, int bytes) {
@@ -151,35 +147,4 @@ pith__zip_fault pith__zip_packed(pith_str *bytes, const pith__zip *zip, const pi
     if (begin > file.size || m->packed > file.size - begin) return PITH_ZIP_REACHES_OUT;
     *bytes = (pith_str){ file.data + begin, (size_t)m->packed };
     return PITH_ZIP_OK;
-}
-
-pith_status pith__zip_unpack(pith_str *bytes, pith__zip *zip, const pith__zip_member *m,
-                             pith_str packed, const char *archive, const char *member,
-                             pith__arena *arena, pith_error *err) {
-    const size_t most = pith__unpacked_most(zip->file.size);
-    pith__unpacked t = { .arena = arena };
-    uint32_t crc;
-    *bytes = packed;
-    if (m->flags & PITH_ZIP_ENCRYPTED)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s is encrypted; unpack it", member);
-    if (m->method == PITH_ZIP_DEFLATED && m->size / ZIP_DENSEST > m->packed)
-        return pith__fail(err, PITH_ERR_FORMAT,
-                          "%s is a damaged zip archive: a member's size cannot be", archive);
-    if (m->size > most - zip->unpacked) return pith__unpacked_fail(archive, err);
-    zip->unpacked += (size_t)m->size;
-    if (m->method == PITH_ZIP_DEFLATED) {
-        const size_t size = (size_t)m->size;
-        if (!pith__unpacked_room(&t, size + 1)) return pith__fail_memory(err, size);
-        PITH_TRY(pith__inflate(&t, packed, PITH_INFLATE_RAW, size, "zip member", member, err));
-        *bytes = (pith_str){ t.data, t.size };
-    } else if (m->method != PITH_ZIP_STORED) {
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s is packed by method %u; deflate is read",
-                          member, m->method);
-    }
-    if (bytes->size != m->size)
-        return pith__fail(err, PITH_ERR_FORMAT, "%s is damaged: its size is wrong", member);
-    PITH_TRY(pith__crc32(&crc, *bytes, member, err));
-    return crc == m->crc
-               ? PITH_OK
-               : pith__fail(err, PITH_ERR_FORMAT, "%s is damaged: its CRC-32 is wrong", member);
 }

@@ -1,4 +1,4 @@
-/* zip.h - zip archives: the directory at their end, where members lie, and unpacking one.
+/* zip.h - zip archives: the directory at their end, and where members lie.
  *
  * Zip64 is known. Faults of an archive are numbers, which the caller words with its own place.
  * Members may share bytes and names; who needs it otherwise checks that. Source: PKWARE,
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/private_symbol.h"
 
 typedef enum pith__zip_fault {
     PITH_ZIP_OK,
@@ -41,14 +42,9 @@ typedef struct pith__zip {
 } pith__zip;
 
 /* Reads the directory of a file, which must outlive the archive; the members are in the arena. */
-pith__zip_fault pith__zip_read(pith__zip *zip, pith_str file, pith__arena *arena);
+PITH_PRIVATE pith__zip_fault pith__zip_read(pith__zip *zip, pith_str file, pith__arena *arena);
 /* Finds the bytes of a member, as they are in the file. */
-pith__zip_fault pith__zip_packed(pith_str *bytes, const pith__zip *zip, const pith__zip_member *m);
-/* Unpacks a stored or deflated member, whose bytes pith__zip_packed has found, and compares its
- * size and CRC-32. All members together unpack to at most pith__unpacked_most of the file. archive,
- * member: paths for messages. */
-pith_status pith__zip_unpack(pith_str *bytes, pith__zip *zip, const pith__zip_member *m,
-                             pith_str packed, const char *archive, const char *member,
-                             pith__arena *arena, pith_error *err);
+PITH_PRIVATE pith__zip_fault pith__zip_packed(pith_str *bytes, const pith__zip *zip,
+                                              const pith__zip_member *m);
 
 #endif

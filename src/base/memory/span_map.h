@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/private_symbol.h"
 
 typedef struct pith__map {
     pith__arena *arena;
@@ -16,11 +17,11 @@ typedef struct pith__map {
     uint64_t seed;
 } pith__map;
 
-pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_count);
+PITH_PRIVATE pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_count);
 /* Sets the value of a key. *old, if old is not NULL, receives the earlier value, or UINT32_MAX for
  * a new key. Returns false if memory is out. */
-bool pith__map_put(pith__map *map, pith_str key, uint32_t value, uint32_t *old);
+PITH_PRIVATE bool pith__map_put(pith__map *map, pith_str key, uint32_t value, uint32_t *old);
 /* Returns UINT32_MAX if the key is absent. */
-uint32_t pith__map_get(const pith__map *map, pith_str key);
+PITH_PRIVATE uint32_t pith__map_get(const pith__map *map, pith_str key);
 
 #endif

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/private_symbol.h"
+
 /* The instruction sets that kernels are built for, slowest first. The comments list what each
  * vec_<isa>.h uses. */
 typedef enum pith__isa {
@@ -43,7 +45,7 @@ typedef struct pith__cpu {
 } pith__cpu;
 
 /* The same answer for the life of the process. Thread-safe. */
-const pith__cpu *pith__cpu_get(void);
+PITH_PRIVATE const pith__cpu *pith__cpu_get(void);
 const char *pith__isa_name(pith__isa isa);
 /* Whether code for a level may run: the processor has it, and no better level than that is
  * forbidden. */
@@ -59,7 +61,7 @@ int pith__cpu_quota(const char *proc_cgroup, const char *mount);
 typedef struct pith__fpmode {
     uint64_t saved;
 } pith__fpmode;
-pith__fpmode pith__fpmode_enter(void);
-void pith__fpmode_leave(pith__fpmode mode);
+PITH_PRIVATE pith__fpmode pith__fpmode_enter(void);
+PITH_PRIVATE void pith__fpmode_leave(pith__fpmode mode);
 
 #endif

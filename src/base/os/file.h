@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/memory/memory.h"
+#include "base/private_symbol.h"
 
 typedef struct pith__file {
     const uint8_t *data; /* never NULL once open, also for an empty file */
@@ -16,9 +17,9 @@ typedef struct pith__file {
 
 /* Maps the file, or reads it if copy is set. Directories and devices are refused. Pipes and
  * /dev/stdin are refused unless copy is set. */
-pith_status pith__file_open(pith__file *file, const char *path, bool copy,
-                            const pith_allocator *allocator, pith_error *err);
-void pith__file_close(pith__file *file);
+PITH_PRIVATE pith_status pith__file_open(pith__file *file, const char *path, bool copy,
+                                         const pith_allocator *allocator, pith_error *err);
+PITH_PRIVATE void pith__file_close(pith__file *file);
 
 /* All files that one model holds open: the model, external data, safetensors shards. They are
  * closed together. */
@@ -33,9 +34,9 @@ typedef struct pith__files {
 } pith__files;
 
 /* Opens a file, or finds it if it is open already (by path), and returns its bytes. */
-pith_status pith__files_open(pith_str *bytes, pith__files *files, const char *path,
-                             pith_error *err);
-void pith__files_close(pith__files *files);
+PITH_PRIVATE pith_status pith__files_open(pith_str *bytes, pith__files *files, const char *path,
+                                          pith_error *err);
+PITH_PRIVATE void pith__files_close(pith__files *files);
 /* Calls release for the file that holds the bytes, if any does. */
 static inline void pith__files_release(const pith__files *files, const void *begin, size_t bytes) {
     for (size_t i = 0; i < files->count; i++) {
@@ -52,23 +53,23 @@ bool pith__file_exists(const char *path); /* a regular file, readable */
 /* Sets *there to whether an optional file exists. It is false only if nothing has this path. A
  * dangling link, a directory, a device and an unreadable file are errors: the model has the file,
  * and to ignore it would change the results. */
-pith_status pith__file_there(bool *there, const char *path, pith_error *err);
+PITH_PRIVATE pith_status pith__file_there(bool *there, const char *path, pith_error *err);
 /* pith__file_there for "dir/name". *path is set whether the file exists or not. */
-pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena, const char *dir,
-                            const char *name, pith_error *err);
+PITH_PRIVATE pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena,
+                                         const char *dir, const char *name, pith_error *err);
 uint64_t pith__file_size(const char *path); /* 0 if there is none */
-bool pith__dir_exists(const char *path);
+PITH_PRIVATE bool pith__dir_exists(const char *path);
 /* Lists the names in a directory, sorted, without those that begin with a dot. Arrays and names are
  * in the arena. */
-pith_status pith__dir_names(pith_str **names, size_t *count, const char *path, pith__arena *arena,
-                            pith_error *err);
+PITH_PRIVATE pith_status pith__dir_names(pith_str **names, size_t *count, const char *path,
+                                         pith__arena *arena, pith_error *err);
 /* Return the parent folder of a path ("." for a bare name; data is NULL if memory is out), and the
  * part behind its last slash. */
 pith_str pith__path_parent(pith__arena *arena, pith_str path);
-pith_str pith__path_name(pith_str path);
+PITH_PRIVATE pith_str pith__path_name(pith_str path);
 /* Sets *path to "dir/name" in the arena. Fails if name is not relative or could leave dir: no "..",
  * no leading '/', no NUL. */
-pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir, pith_str name,
-                            pith_error *err);
+PITH_PRIVATE pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir,
+                                         pith_str name, pith_error *err);
 
 #endif

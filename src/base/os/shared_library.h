@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/private_symbol.h"
 #include "pith/types.h"
 
 /* The first entry of LD_LIBRARY_PATH that is empty or no absolute path, which the loader takes from
@@ -15,10 +16,10 @@
  * taken as it is now. */
 pith_str pith__library_unsafe_entry(void);
 /* Fails with PITH_ERR_UNSUPPORTED if there is such an entry. Called before anything is loaded. */
-pith_status pith__library_safe(pith_error *err);
+PITH_PRIVATE pith_status pith__library_safe(pith_error *err);
 /* Loads the first of these libraries that is there, by its name or path. NULL: none is. errno stays
  * as it was. */
-void *pith__library_load(const char *const *names, size_t count);
+PITH_PRIVATE void *pith__library_load(const char *const *names, size_t count);
 
 /* A table of a library's functions. The header of the library declares them, so the compiler checks
  * how they are called; they are found when the library is loaded. A list names them, each by what
@@ -33,7 +34,7 @@ void *pith__library_load(const char *const *names, size_t count);
 #define PITH_LIBRARY_NAME(prefix, name) #prefix #name "\0"
 /* Fills a table, all of whose members are such functions in the order of the names. Returns the
  * first name that the library lacks, or NULL. */
-const char *pith__library_fill(void *table, void *library, const char *names);
+PITH_PRIVATE const char *pith__library_fill(void *table, void *library, const char *names);
 /* Sets *function, a pointer to a function, to the one of this name. False: the library has none. */
 bool pith__library_find(void *function, void *library, const char *name);
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/optional_part.h"
 #include "base/os/cpu.h"
+#include "base/private_symbol.h"
 
 /* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same
  * time share one. */
@@ -26,7 +27,7 @@ pith_status pith__threads_check(int threads, pith_error *err);
 
 /* Runs task for every part on up to `threads` threads, including the caller, and returns when all
  * parts are done. Any thread may take any part, so results must not depend on which one did. */
-void pith__threads_run(pith__task *task, void *context, size_t parts, int threads);
+PITH_PRIVATE void pith__threads_run(pith__task *task, void *context, size_t parts, int threads);
 
 /* Returns, inside a task, how many parts of its run have not begun; 0 elsewhere. When fewer parts
  * than threads are left, some threads will soon be idle and can help with an inner run. */

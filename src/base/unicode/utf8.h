@@ -6,10 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/private_symbol.h"
 #include "pith/types.h"
 
 /* Returns the length of the longest valid prefix; size if all of data is valid. */
-size_t pith__utf8_valid_prefix(const char *data, size_t size);
+PITH_PRIVATE size_t pith__utf8_valid_prefix(const char *data, size_t size);
 
 /* Decodes one code point of valid text and advances *p. */
 static inline uint32_t pith__utf8_next(const char **p) {

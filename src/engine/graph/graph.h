@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/memory/memory.h"
+#include "base/private_symbol.h"
 #include "base/str.h"
 #include "engine/graph/symbolic_dim.h"
 
@@ -213,24 +214,27 @@ int pith__graph_find_output(const pith__graph *graph, const char *name);
 /* ---- making and editing; these fail only if memory is out, and return NULL or PITH_ERR_MEMORY
  * ---- */
 
-pith_status pith__graph_create(pith__graph **graph, pith__arena *arena, pith__graph *parent,
-                               pith_error *err);
+PITH_PRIVATE pith_status pith__graph_create(pith__graph **graph, pith__arena *arena,
+                                            pith__graph *parent, pith_error *err);
 
-pith__value *pith__graph_add_value(pith__graph *graph, pith_str name, pith__value_kind kind);
+PITH_PRIVATE pith__value *pith__graph_add_value(pith__graph *graph, pith_str name,
+                                                pith__value_kind kind);
 /* A constant that owns nothing: tensor->data must live as long as the model. The struct is copied.
  */
-pith__value *pith__graph_add_const(pith__graph *graph, pith_str name, const pith_tensor *tensor);
+PITH_PRIVATE pith__value *pith__graph_add_const(pith__graph *graph, pith_str name,
+                                                const pith_tensor *tensor);
 /* Adds a constant of rank 1 (items are copied), or a scalar. */
-pith__value *pith__graph_add_i64s(pith__graph *graph, pith_str name, const int64_t *items,
-                                  int64_t count);
-pith__value *pith__graph_add_f32(pith__graph *graph, pith_str name, float item);
+PITH_PRIVATE pith__value *pith__graph_add_i64s(pith__graph *graph, pith_str name,
+                                               const int64_t *items, int64_t count);
+PITH_PRIVATE pith__value *pith__graph_add_f32(pith__graph *graph, pith_str name, float item);
 
 /* Inserts a node before `before` (NULL: at the end). inputs may hold NULLs. Outputs that are not
  * given are made, without names. op_type and domain must be literals or live as long as the
  * model. */
-pith__node *pith__graph_add_node(pith__graph *graph, pith__node *before, const char *domain,
-                                 const char *op_type, pith__value *const *inputs, int input_count,
-                                 pith__value *const *outputs, int output_count);
+PITH_PRIVATE pith__node *pith__graph_add_node(pith__graph *graph, pith__node *before,
+                                              const char *domain, const char *op_type,
+                                              pith__value *const *inputs, int input_count,
+                                              pith__value *const *outputs, int output_count);
 /* The same with a head read or copied from elsewhere. */
 pith__node *pith__graph_add_headed(pith__graph *graph, pith__node *before,
                                    const pith__node_head *head, pith__value *const *inputs,
@@ -273,7 +277,7 @@ pith_status pith__graph_inline(pith__node *node, const pith__graph *body,
 pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, size_t output,
                                 pith__arena *arena, pith_error *err);
 /* Checks the invariants above. */
-pith_status pith__graph_check(const pith__graph *graph, pith_error *err);
+PITH_PRIVATE pith_status pith__graph_check(const pith__graph *graph, pith_error *err);
 
 /* Input or output i, NULL if it is absent: the node has fewer of them, or leaves this one out. */
 static inline pith__value *pith__node_input(const pith__node *node, int i) {
@@ -297,11 +301,11 @@ const float *pith__node_floats(const pith__node *node, const char *name, size_t 
 const pith_str *pith__node_strs(const pith__node *node, const char *name, size_t *count);
 const pith_tensor *pith__node_tensor(const pith__node *node, const char *name);
 pith__graph *pith__node_graph(const pith__node *node, const char *name);
-pith_status pith__node_set_int(pith__node *node, const char *name, int64_t value);
+PITH_PRIVATE pith_status pith__node_set_int(pith__node *node, const char *name, int64_t value);
 pith_status pith__node_set_float(pith__node *node, const char *name, float value);
 pith_status pith__node_set_str(pith__node *node, const char *name, pith_str value);
-pith_status pith__node_set_ints(pith__node *node, const char *name, const int64_t *items,
-                                size_t count); /* copied */
+PITH_PRIVATE pith_status pith__node_set_ints(pith__node *node, const char *name,
+                                             const int64_t *items, size_t count); /* copied */
 /* Replaces all attributes of the node by those of `from`. Contents are not copied; they must live
  * as long as the model. */
 pith_status pith__node_copy_attrs(pith__node *node, const pith__node *from);
@@ -319,7 +323,7 @@ const char *pith__node_place(const pith__node *node, char *buffer, size_t size);
 
 void pith__type_init(pith__type *type); /* nothing known */
 void pith__type_of_tensor(pith__type *type, const pith_tensor *tensor);
-void pith__type_set(pith__type *type, int dtype, int rank, const pith__dim *dims);
+PITH_PRIVATE void pith__type_set(pith__type *type, int dtype, int rank, const pith__dim *dims);
 /* Sets *elem to element i of an integer tensor, if its contents are known (data or elems); else
  * returns false. A number in the range of the handles becomes PITH_DIM_UNKNOWN. pith__type_count
  * returns the number of elements, or -1 if it is not known. */

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/private_symbol.h"
 
 typedef int64_t pith__dim;
 
@@ -49,7 +50,7 @@ static inline bool pith__dim_equal(pith__dim a, pith__dim b) {
 
 pith_status pith__dims_create(pith__dims **dims, pith__arena *arena);
 /* Returns the symbol of this name, always the same one, or PITH_DIM_UNKNOWN if memory is out. */
-pith__dim pith__dim_symbol(pith__dims *dims, pith_str name);
+PITH_PRIVATE pith__dim pith__dim_symbol(pith__dims *dims, pith_str name);
 /* Returns `a op b` in normal form: constants are folded, sums and products are sorted, (a * b) / b
  * is a. The result is unknown if an operand is, if a number overflows or is divided by zero, or if
  * dims is NULL and an operand is a handle. */

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "base/private_symbol.h"
 #include "engine/kernels/kernel.h"
 
 typedef enum pith_activation {
@@ -38,7 +39,7 @@ typedef struct pith__gemm {
 } pith__gemm;
 
 /* Returns the floats of a packed [k, n] matrix, or -1 on overflow. */
-int64_t pith__gemm_f32_packed_size(int64_t k, int64_t n);
+PITH_PRIVATE int64_t pith__gemm_f32_packed_size(int64_t k, int64_t n);
 
 /* Packs columns [n0, n1) (n0 a multiple of 16) of b, whose element (k, n) is b[k * row_stride + n *
  * column_stride]. */

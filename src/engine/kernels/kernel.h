@@ -24,6 +24,7 @@
 #include "base/dtype.h"
 #include "base/left_out_pieces.h"
 #include "base/os/cpu.h"
+#include "base/private_symbol.h"
 #include "select/isas.def"
 
 typedef void pith__kernel_fn(void);
@@ -50,8 +51,8 @@ pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int
 bool pith__kernel_is_dropped(const char *family, int dtype);
 /* As pith__kernel_find; but a kernel that is dropped is noted in lacks, with the place that needs
  * it ("": none). The caller then fails with what pith__lacks_check says. */
-pith__kernel_fn *pith__kernel_need(const char *family, int dtype, pith__isa isa, const char *place,
-                                   pith__lacks *lacks);
+PITH_PRIVATE pith__kernel_fn *pith__kernel_need(const char *family, int dtype, pith__isa isa,
+                                                const char *place, pith__lacks *lacks);
 #define PITH_KERNEL_NEED(type, family, dtype, isa, lacks)                                          \
     ((type *)pith__kernel_need(family, dtype, isa, "", lacks))
 

@@ -2,6 +2,7 @@
 #ifndef PITH_FORMATS_ONNX_MODEL_WRITE_H
 #define PITH_FORMATS_ONNX_MODEL_WRITE_H
 
+#include "base/private_symbol.h"
 #include "engine/graph/graph.h"
 
 /* Receives a file in pieces. Non-zero ends the writing with PITH_ERR_IO. */
@@ -35,7 +36,8 @@ typedef struct pith__onnx_sinks {
 /* Writes the model. The same graph gives the same bytes. A file that would be larger than
  * PITH_ONNX_FILE_MOST, and has no data file, gives PITH_ERR_ARGUMENT before anything is written. A
  * constant without contents, as compiled files have them, gives PITH_ERR_UNSUPPORTED. */
-pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__onnx_sinks *sinks,
-                                   pith__arena *arena, pith_error *err);
+PITH_PRIVATE pith_status pith__onnx_write_model(const pith__onnx_model *model,
+                                                const pith__onnx_sinks *sinks, pith__arena *arena,
+                                                pith_error *err);
 
 #endif

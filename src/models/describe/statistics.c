@@ -11,7 +11,7 @@
 #include "base/formats/print_double.h"
 
 pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model,
-                                        pith_error *err) {
+                                        size_t idle, pith_error *err) {
     pith_statistics s = PITH_STATISTICS_INIT;
     size_t theirs = statistics->size;
     if (theirs < sizeof theirs)
@@ -25,8 +25,7 @@ pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_
     s.peak_bytes = atomic_load_explicit(&a->peak, memory_order_relaxed);
     s.pool_bytes = atomic_load_explicit(&a->pool.bytes, memory_order_relaxed);
     s.pool_blocks = pith__pool_count(&a->pool);
-    s.sessions_idle = pith__text_views_idle(model) +
-                      atomic_load_explicit(&model->pooled_idle, memory_order_relaxed);
+    s.sessions_idle = idle + atomic_load_explicit(&model->pooled_idle, memory_order_relaxed);
     s.size = theirs;
     memcpy(statistics, &s, theirs < sizeof s ? theirs : sizeof s);
     return PITH_OK;

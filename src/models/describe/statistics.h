@@ -5,8 +5,9 @@
 #include "models/model.h"
 #include "pith/statistics.h"
 
+/* idle: the idle sessions that the model itself keeps. */
 pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model,
-                                        pith_error *err);
+                                        size_t idle, pith_error *err);
 void pith__model_clear_statistics(const pith_model *model);
 pith_status pith__statistics_put(const pith_statistics *statistics, pith_statistics_form form,
                                  void (*write)(void *user, const char *text, size_t size),

@@ -13,6 +13,7 @@ typedef struct pith__origin {
 } pith__origin;
 pith__origin pith__origin_path(const char *path); /* a file, a directory or a name of the model
                                                      cache */
+pith__origin pith__origin_file(const char *path); /* a file */
 pith__origin pith__origin_memory(pith_str bytes);
 
 /* Opens a model as pith_model_open does, but runs only the passes that `limits` allows (NULL: all).

@@ -8,7 +8,7 @@
 #ifndef PITH_TABLES_BASELINE_BASELINE_H
 #define PITH_TABLES_BASELINE_BASELINE_H
 
-#include "pith/relational.h"
+#include "pith/tables.h"
 #include "tables/baseline/features.h"
 #include "tables/baseline/boosted_trees.h"
 

@@ -3,7 +3,7 @@
 #define PITH_TABLES_DATABASE_BUILD_DATABASE_H
 
 #include "base/memory/span_map.h"
-#include "pith/relational.h"
+#include "pith/tables.h"
 #include "tables/database/rdb.h"
 #include "tables/sources/table_source.h"
 

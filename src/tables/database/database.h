@@ -2,7 +2,7 @@
 #ifndef PITH_TABLES_DATABASE_DATABASE_H
 #define PITH_TABLES_DATABASE_DATABASE_H
 
-#include "pith/relational.h"
+#include "pith/tables.h"
 #include "tables/database/rdb.h"
 
 struct pith_database {

@@ -8,7 +8,7 @@
 #ifndef PITH_TABLES_DATABASE_TASK_TARGET_H
 #define PITH_TABLES_DATABASE_TASK_TARGET_H
 
-#include "pith/relational.h"
+#include "pith/tables.h"
 #include "tables/database/rdb.h"
 
 enum { PITH_TARGET_CLASSES = PITH_RDB_CLASSES_MOST };

@@ -3,7 +3,7 @@
 #define PITH_TABLES_NETWORK_TRAINER_H
 
 #include "base/memory/span_map.h"
-#include "pith/relational.h"
+#include "pith/tables.h"
 #include "tables/network/network.h"
 
 enum { PITH_TRAINER_THREADS = 64 };

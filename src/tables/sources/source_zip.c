@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/formats/zip.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
+#include "tables/formats/zip_unpack.h"
 #include "tables/sources/table_source.h"
 
 /* A read looks at all names, so the number of members is bounded. */

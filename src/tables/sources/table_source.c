@@ -5,10 +5,21 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/formats/gzip.h"
-#include "base/formats/zstandard.h"
 #include "base/str.h"
+#include "tables/formats/gzip.h"
+#include "tables/formats/zstandard.h"
 #include "tables/schema/cell_value.h"
+
+#define TABLE_SOURCE(name) extern const pith__source_kind pith__source_kind_##name;
+#include "tables/sources/table_sources.def"
+#undef TABLE_SOURCE
+
+static const pith__source_kind *const source_kinds[] = {
+#define TABLE_SOURCE(name) &pith__source_kind_##name,
+#include "tables/sources/table_sources.def"
+#undef TABLE_SOURCE
+    NULL
+};
 
 /* Where a '?' stands before the last '@', either may be a part of a password, so that only the
  * beginning is shown. */
@@ -31,8 +42,8 @@ pith_str pith__source_shown(pith__arena *arena, const char *address) {
 pith_status pith__table_source_open(pith__table_source *source, const char *path,
                                     pith__arena *arena, pith_error *err) {
     *source = (pith__table_source){ .path = path, .arena = arena, .files = { .arena = arena } };
-    for (size_t i = 0; pith__source_kind_table[i] && !source->kind; i++)
-        if (pith__source_kind_table[i]->takes(path)) source->kind = pith__source_kind_table[i];
+    for (size_t i = 0; source_kinds[i] && !source->kind; i++)
+        if (source_kinds[i]->takes(path)) source->kind = source_kinds[i];
     if (!source->kind) {
         const pith_str shown = pith__source_shown(arena, path);
         return pith__fail(err, PITH_ERR_NOT_FOUND,

@@ -1,5 +1,5 @@
 /* table_source.h - where tables come from. Each kind of source is a file source_<kind>.c and a line
- * in select/table_sources.def. */
+ * in tables/sources/table_sources.def. */
 #ifndef PITH_TABLES_SOURCES_TABLE_SOURCE_H
 #define PITH_TABLES_SOURCES_TABLE_SOURCE_H
 
@@ -56,8 +56,6 @@ typedef struct pith__source_kind {
                          const char *path, pith_error *err);
     void (*close)(pith__table_source *source);
 } pith__source_kind;
-
-extern const pith__source_kind *const pith__source_kind_table[]; /* ends in NULL */
 
 pith_status pith__table_source_open(pith__table_source *source, const char *path,
                                     pith__arena *arena, pith_error *err);

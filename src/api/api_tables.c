@@ -1,4 +1,4 @@
-/* api_relational.c - the public functions of pith/relational.h. */
+/* api_tables.c - the public functions of pith/tables.h. */
 #include "api/entry.h"
 #include "base/error.h"
 #include "base/str.h"

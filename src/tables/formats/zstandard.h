@@ -1,7 +1,7 @@
 /* zstandard.h - Zstandard files (RFC 8878) as bytes, unpacked by libzstd, which is loaded for the
  * first one. */
-#ifndef PITH_BASE_FORMATS_ZSTANDARD_H
-#define PITH_BASE_FORMATS_ZSTANDARD_H
+#ifndef PITH_TABLES_FORMATS_ZSTANDARD_H
+#define PITH_TABLES_FORMATS_ZSTANDARD_H
 
 #include "base/memory/memory.h"
 

@@ -1,6 +1,6 @@
 /* zlib_library.c - see zlib_library.h. */
 #define ZLIB_CONST
-#include "base/formats/zlib_library.h"
+#include "tables/formats/zlib_library.h"
 
 #include <limits.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* zstandard.c - see zstandard.h. libzstd takes a window of 128 MiB at most, which bounds its own
  * memory. */
-#include "base/formats/zstandard.h"
+#include "tables/formats/zstandard.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
-#include "base/formats/zlib_library.h"
+#include "tables/formats/zlib_library.h"
 #include "base/os/shared_library.h"
 
 #define ZSTD_FUNCTIONS(F)                                                                          \

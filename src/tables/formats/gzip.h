@@ -1,6 +1,6 @@
 /* gzip.h - gzip files (RFC 1952) as bytes, unpacked by zlib, which is loaded for the first one. */
-#ifndef PITH_BASE_FORMATS_GZIP_H
-#define PITH_BASE_FORMATS_GZIP_H
+#ifndef PITH_TABLES_FORMATS_GZIP_H
+#define PITH_TABLES_FORMATS_GZIP_H
 
 #include "base/memory/memory.h"
 

@@ -1,10 +1,10 @@
 /* gzip.c - see gzip.h. */
-#include "base/formats/gzip.h"
+#include "tables/formats/gzip.h"
 
 #include <string.h>
 
 #include "base/error.h"
-#include "base/formats/zlib_library.h"
+#include "tables/formats/zlib_library.h"
 
 bool pith__gzip_is(pith_str bytes) { return bytes.size >= 2 && !memcmp(bytes.data, "\x1F\x8B", 2); }
 

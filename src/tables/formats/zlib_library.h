@@ -1,6 +1,6 @@
 /* zlib_library.h - zlib, loaded when something packed is read first. */
-#ifndef PITH_BASE_FORMATS_ZLIB_LIBRARY_H
-#define PITH_BASE_FORMATS_ZLIB_LIBRARY_H
+#ifndef PITH_TABLES_FORMATS_ZLIB_LIBRARY_H
+#define PITH_TABLES_FORMATS_ZLIB_LIBRARY_H
 
 #include <stdint.h>
 

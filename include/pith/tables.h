@@ -1,4 +1,4 @@
-/* relational.h - models of the rows of a relational database.
+/* tables.h - models of the rows of a relational database.
  *
  *     pith_database_options how = PITH_DATABASE_OPTIONS_INIT;
  *     // "shop" is a directory of CSV files
@@ -10,8 +10,8 @@
  * statistics and a vector for each text. A model reads the rows that are linked to a row and known
  * when a question about it is asked, and answers it. docs/relational.md leads from a directory of
  * CSV files to predictions. */
-#ifndef PITH_RELATIONAL_H
-#define PITH_RELATIONAL_H
+#ifndef PITH_TABLES_H
+#define PITH_TABLES_H
 
 #include "pith/types.h"
 
