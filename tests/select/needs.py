@@ -90,7 +90,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(set(entries("kernels", "KERNEL", "PLAIN")) - named, set(), "say in src/select/needs.def who needs these kernels")
         owners = {name for path in (SOURCE / "src/engine/ops").rglob("op_*.c")
                   for name, body in re.findall(r"^const pith__op pith__op_(\w+) = {(.*?)^}?[^\n]*};", path.read_text(), re.M | re.S)
-                  if re.search(r'\.attrs =\s+"(?:[^"]*; )?\w+ graph\b', body)}
+                  if re.search(r'\.attrs =\s*"(?:[^"]*; )?\w+ graph\b', body)}
         self.assertGreater(len(owners), 5)
         self.assertEqual(owners, set(needs("PARTS")["operators"]), "add PARTS(operators, …, subgraphs) to src/select/needs.def")
 
