@@ -165,7 +165,7 @@ CONDITIONS = [Loosened(*c) for c in [
      "if (next == view->count || atom->axis != axes[i] || atom->of != of[i] || atom->stride != 1 ||",
      "if (next == view->count || (false && of[i]) ||"),
     ("attention", "attention_mask.c", "every number that is added keeps or skips",
-     "return *x == 0.0 ? SAYS_KEEP : *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;",
+     "return *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;",
      "return *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_KEEP;"),
     ("attention", "attention_mask.c", "a key mask is one without being compared",
      "if (says(p, form, b, q, k, &x) != (padded || outside ? SAYS_SKIP : SAYS_KEEP)) return false;",
