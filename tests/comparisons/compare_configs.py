@@ -43,7 +43,7 @@ def words(text):
 def key_lists():
     """{name of a pith__hf_keys: {list: {key: default}}}"""
     found = {}
-    for file in sorted((SOURCE / "hf").glob("*.c")):
+    for file in sorted((SOURCE / "models/architectures").glob("*.c")):
         if "pith__hf_keys" not in file.read_text():
             continue
         for name, body in re.findall(r"const pith__hf_keys (\w+) = \{(.*?)\};", preprocessed(file), re.S):
@@ -55,7 +55,7 @@ def key_lists():
 def families():
     """{name: (model_type, {list: {key: default}})}"""
     found, lists = {}, key_lists()
-    for file in sorted((SOURCE / "hf").glob("family_*.c")):
+    for file in sorted((SOURCE / "models/architectures").glob("family_*.c")):
         text = preprocessed(file)
         keys = re.search(r"\.keys\s*=\s*&(\w+)", text).group(1)
         own = [value for (stem, name), value in lists.items() if name == keys and stem in (file.stem, keys_file(keys))]
@@ -70,7 +70,7 @@ def keys_file(keys):
 
 
 def common():
-    text = preprocessed(SOURCE / "hf" / "hf_keys.c")
+    text = preprocessed(SOURCE / "models/architectures/hf_keys.c")
     return [words(strings(re.search(rf"{name}\[\]\s*=((?:\s*\"[^\"]*\")+)", text).group(1)))
             for name in ("hf_keys_common", "hf_keys_common_fixed")]
 
