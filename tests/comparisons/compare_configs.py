@@ -66,7 +66,7 @@ def families():
 
 def keys_file(keys):
     """Towers share the lists of hf_clip.c and hf_siglip.c."""
-    return "_".join(keys.removeprefix("pith_").split("_")[:2])
+    return "_".join(keys.removeprefix("pith__").split("_")[:2])
 
 
 def common():
