@@ -27,9 +27,10 @@ static void soft_threshold_part(void *context, size_t part, int worker) {
     (void)worker;
     const size_t end = count - begin < PART ? count : begin + PART;
     for (size_t i = begin; i < end; i++) {
+        const float value = x[i]; /* y may be x */
         y[i] = 0;
-        if (x[i] > limit) y[i] = x[i] - limit;
-        if (x[i] < -limit) y[i] = x[i] + limit;
+        if (value > limit) y[i] = value - limit;
+        if (value < -limit) y[i] = value + limit;
     }
 }
 
