@@ -40,7 +40,7 @@ static void same(const float *a, const float *b, int64_t n) {
 static void run_gemm(input *in, pith__kernel_fn *fn, float *out) {
     static float a[MOST], b[MOST], packed[MOST * 32], bias[64];
     int64_t m = 1 + byte(in) % 16, n = 1 + byte(in) % 24, k = byte(in) % 20;
-    pith_activation activation = (pith_activation)(byte(in) % (PITH_ACT_SILU + 1));
+    pith__gemm_activation activation = (pith__gemm_activation)(byte(in) % (PITH_ACT_SILU + 1));
     floats(in, a, m * k);
     floats(in, b, k * n);
     floats(in, bias, n);

@@ -116,7 +116,7 @@ static void run_int8_product(const call *c) {
                           .ldc = M,
                           .a_signed = c->round % 3 == 1,
                           .narrow = narrow,
-                          .activation = (pith_activation)(c->round % 8) };
+                          .activation = (pith__gemm_activation)(c->round % 8) };
     ((pith__gemm_i8_fn *)c->fn)(&g, 0, g.m, 0, M);
     if (g.c) put_bytes(0, sums, (size_t)g.m * M * sizeof *sums);
 }
@@ -248,7 +248,7 @@ static int run_half(const call *c) {
                               .k = k,
                               .lda = D,
                               .ldc = M,
-                              .activation = (pith_activation)(c->round % 8) };
+                              .activation = (pith__gemm_activation)(c->round % 8) };
         ((pith__gemm_half_fn *)c->fn)(&g, 0, g.m, 0, g.n);
     } else {
         return 0;
@@ -394,7 +394,7 @@ static void run_gemm(const call *c) {
                      .k = D - c->round % 4,
                      .lda = D,
                      .ldc = n,
-                     .activation = (pith_activation)(c->round % 8) };
+                     .activation = (pith__gemm_activation)(c->round % 8) };
     need_room(g.m * n);
     PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa)
     (packed, z, n, 1, g.k, n, 0, n);

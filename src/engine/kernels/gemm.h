@@ -14,7 +14,7 @@
 #include "base/private_symbol.h"
 #include "engine/kernels/kernel.h"
 
-typedef enum pith_activation {
+typedef enum pith__gemm_activation {
     PITH_ACT_NONE,
     PITH_ACT_GELU_ERF,
     PITH_ACT_GELU_TANH,
@@ -23,7 +23,7 @@ typedef enum pith_activation {
     PITH_ACT_SIGMOID,
     PITH_ACT_SILU,
     PITH_ACT_QUICK_GELU
-} pith_activation;
+} pith__gemm_activation;
 
 #define PITH_GEMM_PANEL 16
 
@@ -33,7 +33,7 @@ typedef struct pith__gemm {
     float *c;          /* [m, n], row stride ldc; must not overlap a */
     const float *bias; /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
-    pith_activation activation;
+    pith__gemm_activation activation;
     const void *next; /* the memory that is read after this call, for prefetching; it need not be
                          valid. NULL: the columns that follow */
 } pith__gemm;

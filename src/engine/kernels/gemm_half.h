@@ -21,7 +21,7 @@ typedef struct pith__gemm_half {
     float *c;          /* [m, n], row stride ldc */
     const float *bias; /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
-    pith_activation activation;
+    pith__gemm_activation activation;
     const void *next; /* as in pith__gemm; the AMX and AVX512_BF16 kernels prefetch it */
 } pith__gemm_half;
 

@@ -60,7 +60,7 @@ typedef struct pith__gemm_int8 {
                        at most PITH_NARROW_FOUR together in every column, and so are those of rows 8
                        i + 2, 3, 6, 7. AVX2 without VNNI multiplies them at more than twice the
                        speed */
-    pith_activation activation;
+    pith__gemm_activation activation;
     const void *next; /* as in pith__gemm */
 } pith__gemm_int8;
 

@@ -105,7 +105,7 @@ typedef void pith__gemm_move_fn(float *to, int64_t to_row, const float *from, in
 PITH_KERNEL_DECLARE(gemm_move, pith__gemm_move_fn)
 
 /* The same with the activation of each element; from may be overwritten. */
-typedef void pith__gemm_activate_fn(pith_activation activation, float *to, int64_t to_row,
+typedef void pith__gemm_activate_fn(pith__gemm_activation activation, float *to, int64_t to_row,
                                     float *from, int64_t from_row, int64_t rows, int64_t width);
 PITH_KERNEL_DECLARE(gemm_activate, pith__gemm_activate_fn)
 

@@ -52,7 +52,7 @@ void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t fro
     }
 }
 
-void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row, float *from,
+void PITH_K(gemm_activate)(pith__gemm_activation activation, float *to, int64_t to_row, float *from,
                            int64_t from_row, int64_t rows, int64_t width) {
     static pith__unary_f32_fn *const activations[] = {
         [PITH_ACT_GELU_ERF] = PITH_K(gelu_f32),
@@ -114,7 +114,7 @@ static void run_tiles(const pith__gemm *g, pith__gemm_tile_fn *multiply, int64_t
     const int64_t whole = width / TILE_COLUMNS * TILE_COLUMNS, panels = (width - whole + 15) / 16;
     const int64_t stride = whole + 16 * panels, depth = k1 - k0, turns = depth / 4;
     const bool last = k1 == g->k;
-    const pith_activation activation = last ? g->activation : PITH_ACT_NONE;
+    const pith__gemm_activation activation = last ? g->activation : PITH_ACT_NONE;
     const bool direct = width == stride && activation == PITH_ACT_NONE;
     const bool meanwhile = gelu && panels == 0 && rows >= PITH_TILE_GELU_ROWS;
     const bool steady = PITH_TILE_SMALL && next->shares >= STEADY_SHARES;

@@ -41,16 +41,16 @@ pith__node *pith__match_user(const pith__value *v) {
 }
 
 /* Is x * sigmoid(factor * x) an activation? The factor may have been rounded to f16. */
-static bool sigmoid_factor(double factor, pith_activation *activation) {
+static bool sigmoid_factor(double factor, pith__gemm_activation *activation) {
     if (factor != 1.0 && fabs(factor - 1.702) > 1e-3) return false;
     *activation = factor == 1.0 ? PITH_ACT_SILU : PITH_ACT_QUICK_GELU;
     return true;
 }
 
-pith__node *pith__match_activation(const pith__value *v, pith_activation *activation) {
+pith__node *pith__match_activation(const pith__value *v, pith__gemm_activation *activation) {
     static const struct {
         const char *op_type;
-        pith_activation activation;
+        pith__gemm_activation activation;
     } plain[] = {
         { "Relu", PITH_ACT_RELU },
         { "Tanh", PITH_ACT_TANH },

@@ -25,7 +25,7 @@ pith__value *pith__match_other(const pith__node *node, const pith__value *v);
 pith__node *pith__match_user(const pith__value *v);
 
 /* The node whose output is an activation of v that nothing else reads, or NULL. */
-pith__node *pith__match_activation(const pith__value *v, pith_activation *activation);
+pith__node *pith__match_activation(const pith__value *v, pith__gemm_activation *activation);
 
 bool pith__match_const(const pith__value *v); /* a constant */
 /* A constant of one element of a number type, whatever its rank. */

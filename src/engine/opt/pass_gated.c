@@ -28,7 +28,7 @@ static pith__value *rows_of_half(const pith__value *v, bool *second) {
 
 typedef struct gated {
     pith__value *rows;
-    pith_activation activation;
+    pith__gemm_activation activation;
     bool second; /* the second half is activated */
 } gated;
 

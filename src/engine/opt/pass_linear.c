@@ -11,7 +11,7 @@ typedef struct dense {
     pith__value *x, *weight, *bias;
     pith__node *last; /* whose output is the layer's */
     bool transposed;
-    pith_activation activation;
+    pith__gemm_activation activation;
 } dense;
 
 /* The longest chain of Transpose and Cast before a weight. Exporters write up to three; the bound

@@ -98,7 +98,7 @@ int64_t pith__vector_steps_width(const pith__vector_steps *s, int64_t in, int64_
 static void steps_product(float *y, const pith__vector_steps *s, const float *weight,
                           const float *bias, pith__step_activation activation,
                           const pith__vector_step *step, const float *x) {
-    static const pith_activation activations[PITH_STEP_ACTIVATIONS] = {
+    static const pith__gemm_activation activations[PITH_STEP_ACTIVATIONS] = {
         [PITH_STEP_IDENTITY] = PITH_ACT_NONE,   [PITH_STEP_TANH] = PITH_ACT_TANH,
         [PITH_STEP_GELU] = PITH_ACT_GELU_ERF,   [PITH_STEP_RELU] = PITH_ACT_RELU,
         [PITH_STEP_SIGMOID] = PITH_ACT_SIGMOID, [PITH_STEP_SILU] = PITH_ACT_SILU,

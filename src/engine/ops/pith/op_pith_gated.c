@@ -2,7 +2,7 @@
  *
  *   input       x [..., 2n]
  *   output      [..., n]: activation(a) * b, where a is the first half, or with `second` the second
- *   attributes  activation (pith_activation), second */
+ *   attributes  activation (pith__gemm_activation), second */
 #include "engine/kernels/binary.h"
 #include "engine/kernels/gemm.h"
 #include "engine/kernels/unary.h"

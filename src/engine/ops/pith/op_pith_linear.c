@@ -4,7 +4,7 @@
  *               absent), all constants
  *   output      [..., n_0 + n_1 + …]: the columns of several weights one after another, such as
  *               query, key and value
- *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k];
+ *   attributes  activation (pith__gemm_activation); transposed: bit i says that weight i is [n_i, k];
  *               precision (pith_precision) of the matmul, f32 if it is absent; repeats: 1 if
  *               duplicate rows of x are likely, which are then multiplied once
  *
@@ -115,7 +115,7 @@ static pith_status linear_prepare(pith__prepare *c) {
     PITH_TRY(linear_check_constants(c));
     pith__linear *s = pith__arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith__fail_memory(c->err, sizeof *s);
-    s->activation = (pith_activation)pith__node_int(c->node, "activation", PITH_ACT_NONE);
+    s->activation = (pith__gemm_activation)pith__node_int(c->node, "activation", PITH_ACT_NONE);
     s->k = c->in[1]->dims[linear_is_transposed(c->node, 0)];
     s->repeats = pith__node_int(c->node, "repeats", 0) != 0 && s->k > 0;
     PITH_TRY(linear_find_way(s, c));

@@ -18,7 +18,7 @@ typedef struct pith__linear {
     size_t packed_bytes;
     float *bias; /* [n] or NULL */
     int64_t k, n;
-    pith_activation activation;
+    pith__gemm_activation activation;
     bool repeats; /* x is likely to have duplicate rows */
     pith__kernel_fn *gemm, *convert;
     void *form;     /* private to the way */

@@ -24,7 +24,7 @@ static float element(const pith__gemm *g, const float *b, int64_t i, int64_t j) 
     return sum;
 }
 
-static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t k) {
+static void check_with(pith__gemm_activation activation, int64_t m, int64_t n, int64_t k) {
     int64_t lda = k + random_below(3), ldc = n + random_below(3);
     float *b = floats(k * n), *expected = floats(m * ldc);
     guarded a = guarded_floats(m > 0 ? (m - 1) * lda + k : 0),
@@ -64,7 +64,7 @@ static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t
 }
 
 static void check(int64_t m, int64_t n, int64_t k) {
-    check_with((pith_activation)random_below(7), m, n, k);
+    check_with((pith__gemm_activation)random_below(7), m, n, k);
 }
 
 static void test_small(void **state) {

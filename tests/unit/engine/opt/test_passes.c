@@ -502,7 +502,7 @@ static void test_activations_after_a_product(void **state) {
     (void)state;
     static const struct {
         float factor;
-        pith_activation want;
+        pith__gemm_activation want;
     } cases[] = { { 1.0f, PITH_ACT_SILU },
                   { 1.702f, PITH_ACT_QUICK_GELU },
                   { 1.6f, PITH_ACT_NONE } };
