@@ -4,8 +4,8 @@
  *               absent), all constants
  *   output      [..., n_0 + n_1 + …]: the columns of several weights one after another, such as
  *               query, key and value
- *   attributes  activation (pith__gemm_activation); transposed: bit i says that weight i is [n_i, k];
- *               precision (pith_precision) of the matmul, f32 if it is absent; repeats: 1 if
+ *   attributes  activation (pith__gemm_activation); transposed: bit i says that weight i is [n_i,
+ *               k]; precision (pith_precision) of the matmul, f32 if it is absent; repeats: 1 if
  *               duplicate rows of x are likely, which are then multiplied once
  *
  * Weights are f32, f16 or bf16, packed once by prepare. All but the last have a multiple of
