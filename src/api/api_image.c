@@ -1,6 +1,5 @@
 /* api_image.c - the public functions of pith/image.h. */
 #include "api/entry.h"
-#include "images/decoder_module.h"
 #include "images/picture.h"
 #include "images/picture_calls.h"
 #include "images/picture_details.h"
@@ -54,10 +53,6 @@ pith_status pith_image_processor_shape(int64_t dims[3], const pith_image_process
 pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
                                const pith_image *image, pith_error *err) {
     PITH_ENTRY(pith__processor_run(pixel_values, processor, image, err));
-}
-
-pith_status pith_image_register(const struct pith_image_module *module, pith_error *err) {
-    PITH_ENTRY(pith__picture_module_set(module, err));
 }
 
 pith_status pith_embed_images_dim(size_t *dim, const pith_model *model,

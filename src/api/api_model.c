@@ -3,7 +3,6 @@
 #include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
 #include "models/hub/hub.h"
-#include "models/open/chosen_runtime.h"
 #include "models/open/open_model.h"
 #include "models/save/save_model.h"
 #include "models/texts/embed_texts.h"
@@ -13,34 +12,14 @@ pith_status pith_model_open(pith_model **model, const char *path, const pith_ope
     PITH_ENTRY(pith__model_make(model, pith__origin_path(path), options, err));
 }
 
-pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
-                                   const pith_open_options *options, pith_error *err) {
-    PITH_ENTRY(
-        pith__model_make(model, pith__origin_memory((pith_str){ data, size }), options, err));
-}
-
 pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {
     PITH_ENTRY(pith__hub_path(path, size, name, err));
-}
-
-pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model,
-                               pith_error *err) {
-    PITH_ENTRY(pith__model_report_runtime(report, model, err));
-}
-
-void pith_model_close(pith_model *model) {
-    if (model) pith__model_destroy(model);
 }
 
 void pith_model_trim(const pith_model *model) {
     pith__text_views_trim(model);
     if (model->tokenizer) pith__tokenizer_trim(model->tokenizer);
     pith__account_trim(&model->account.allocator);
-}
-
-size_t pith_model_bytes(const pith_model *model, size_t *peak) {
-    if (peak) *peak = atomic_load_explicit(&model->account.peak, memory_order_relaxed);
-    return atomic_load_explicit(&model->account.held, memory_order_relaxed);
 }
 
 pith_status pith_model_check_fusions(size_t *findings, const char *path,

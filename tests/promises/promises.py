@@ -20,8 +20,9 @@ import onnx
 import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
-PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-TIMEOUT = 120 if not any(name in PITH.read_bytes() for name in (b"__asan_init", b"__tsan_init")) else 1200  # sanitizers make training slow
+from command import PITH, SANITIZED, SOURCE
+
+TIMEOUT = 1200 if SANITIZED else 120  # training is slow there
 DATA = SOURCE / "tests/data"
 DENSE, CROSS, LABELS, WORDS = DATA / "modules/dense", DATA / "tasks/cross-bert", DATA / "tasks/labels-bert", DATA / "modules/dense"
 YUNET, FACE, NODE = DATA / "yunet/yunet-s-640-other-sizes/model.onnx", DATA / "faces/face_1.png", DATA / "operators/attention_f64"
