@@ -3,7 +3,7 @@
  *     pith_bm25 *bm25;
  *     pith_bm25_rows rows;
  *     if (pith_bm25_open(&bm25, "Qdrant/bm25", NULL, &err)) puts(err.message);
- *     if (pith_bm25_encode(&rows, bm25, texts, count, PITH_ROLE_DOCUMENT, 0, &err))
+ *     if (pith_bm25_encode(&rows, bm25, texts, count, PITH_ROLE_DOCUMENT, NULL, &err))
  *         puts(err.message);
  *
  * A text becomes words: runs of letters, digits and "_", in lower case. Stop words and words that
@@ -19,6 +19,7 @@
 #ifndef PITH_BM25_H
 #define PITH_BM25_H
 
+#include "pith/call.h"
 #include "pith/encode.h"
 
 #ifdef __cplusplus
@@ -29,22 +30,20 @@ extern "C" {
 typedef struct pith_bm25 pith_bm25;
 
 typedef struct pith_bm25_options {
-    size_t size;
-    const char *language;          /* "english", …; pith_bm25_languages lists them */
-    double k, b;                   /* k is not negative, b is from 0 to 1 */
-    double avg_len;                /* the mean number of words of documents; above 0 */
-    int32_t token_max_length;      /* longer words are left out, in characters; 1 to 255 */
+    pith_call call;
+    const char *language;          /* "english", …; pith_bm25_languages lists them; NULL:
+                                      "english" */
+    double k, b;                   /* 0: 1.2 and 0.75; a negative number stands for 0. b is at most
+                                      1 */
+    double avg_len;                /* the mean number of words of documents; 0: 256 */
+    int32_t token_max_length;      /* longer words are left out, in characters; 1 to 255; 0: 40 */
     int32_t no_stemming;           /* 1: words stay as they are, and the directory's stop words are
                                       not used */
     const char *const *stop_words; /* [stop_word_count]; used instead of those of the directory */
     size_t stop_word_count;
-    const pith_allocator *allocator; /* NULL: malloc */
 } pith_bm25_options;
 
-/* clang-format off */
-#define PITH_BM25_OPTIONS_INIT \
-    { sizeof(pith_bm25_options), "english", 1.2, 0.75, 256, 40, 0, NULL, 0, NULL }
-/* clang-format on */
+#define PITH_BM25_OPTIONS_INIT PITH_OPTIONS_INIT(pith_bm25_options)
 
 /* Returns the names of the languages, with commas between them. */
 PITH_API const char *pith_bm25_languages(void);
@@ -65,13 +64,13 @@ typedef struct pith_bm25_rows {
     void *memory; /* the library's */
 } pith_bm25_rows;
 
-/* Makes the vectors of texts, as documents or as queries (a pith_role), with so many threads (0:
- * all the process may use). The caller frees the rows. A text that is not UTF-8 gives
+/* Makes the vectors of texts, as documents or as queries (a pith_role). call: NULL is allowed. The
+ * caller frees the rows. A text that is not UTF-8 gives
  * PITH_ERR_ARGUMENT, and the message names its index. A row does not depend on the other texts or
  * on the number of threads. */
 PITH_API pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25,
                                       const pith_str *texts, size_t count, int32_t role,
-                                      int32_t threads, pith_error *err);
+                                      const pith_call *call, pith_error *err);
 /* Frees the rows and sets them to zeros. */
 PITH_API void pith_bm25_rows_free(pith_bm25_rows *rows, const pith_bm25 *bm25);
 

@@ -2,6 +2,7 @@
 #ifndef PITH_BUILD_H
 #define PITH_BUILD_H
 
+#include "pith/call.h"
 #include "pith/runtime.h"
 
 #ifdef __cplusplus
@@ -21,9 +22,7 @@ typedef struct pith_build_info {
                                     "example::Twice" */
 } pith_build_info;
 
-/* clang-format off */
-#define PITH_BUILD_INFO_INIT { sizeof(pith_build_info), NULL, NULL, NULL, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_BUILD_INFO_INIT PITH_SIZED_INIT(pith_build_info)
 
 /* Fills a struct that was initialised with PITH_BUILD_INFO_INIT. The first call loads
  * libpith_image.so, if it is there; the answer stays the same for the life of the process.

@@ -12,6 +12,7 @@
 #ifndef PITH_CHUNK_H
 #define PITH_CHUNK_H
 
+#include "pith/call.h"
 #include "pith/embed.h"
 
 #ifdef __cplusplus
@@ -32,16 +33,14 @@ typedef struct pith_chunk {
 /* clang-format on */
 
 typedef struct pith_chunk_options {
-    size_t size;
+    pith_call call;
     int32_t overlap; /* tokens that a chunk repeats from the one before it, at most; as many as
                         begin with a whole word. Less than half of what a chunk holds. */
     const pith_embed_options *embed; /* max_length: tokens of a chunk, prompt and special tokens
                                         included; prompt_name. NULL: the defaults */
 } pith_chunk_options;
 
-/* clang-format off */
-#define PITH_CHUNK_OPTIONS_INIT { sizeof(pith_chunk_options), 0, NULL }
-/* clang-format on */
+#define PITH_CHUNK_OPTIONS_INIT PITH_OPTIONS_INIT(pith_chunk_options)
 
 /* Sets *chunk to the chunk that follows it in the text; the first one follows PITH_CHUNK_INIT. Call
  * it until last is 1, with the same text and options. A text that is not too long is one chunk,

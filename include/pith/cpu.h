@@ -2,6 +2,7 @@
 #ifndef PITH_CPU_H
 #define PITH_CPU_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 
 #ifdef __cplusplus
@@ -29,9 +30,7 @@ typedef struct pith_cpu_info {
                                    "avx512-vnni" */
 } pith_cpu_info;
 
-/* clang-format off */
-#define PITH_CPU_INFO_INIT { sizeof(pith_cpu_info), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_CPU_INFO_INIT PITH_SIZED_INIT(pith_cpu_info)
 
 /* Fills a struct that was initialised with PITH_CPU_INFO_INIT. The answer stays the same for the
  * life of the process. Thread-safe. Error: PITH_ERR_ARGUMENT if the struct has no size. */

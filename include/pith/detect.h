@@ -14,6 +14,7 @@
 #ifndef PITH_DETECT_H
 #define PITH_DETECT_H
 
+#include "pith/call.h"
 #include <pith/image.h>
 
 #ifdef __cplusplus
@@ -54,29 +55,22 @@ typedef enum pith_face_score {
 #define PITH_DETECT_OWN_SIZE (-1)
 
 typedef struct pith_detect_options {
-    size_t size;
-    float score_threshold; /* faces with a lower score are left out; 0 to 1 */
+    pith_call call;
+    float score_threshold; /* faces with a lower score are left out; at most 1. 0: 0.9; a negative
+                              number: none is left out */
     float nms_threshold;   /* of two boxes that overlap by more (area of both divided by area of
-                              either) the one with the lower score is left out; 0 to 1 */
+                              either) the one with the lower score is left out; at most 1. 0: 0.3; a
+                              negative number stands for 0 */
     int32_t top_k;         /* the most candidates that are compared with each other, those with the
-                              best scores */
+                              best scores; 0: 5000 */
     int32_t score;         /* a pith_face_score */
     int32_t width, height; /* the picture is scaled, in its proportions, to fit into so many pixels.
                               Both 0: YuNet looks at it at up to two sizes, for faces of any size;
                               MTCNN does so by itself. Both PITH_DETECT_OWN_SIZE: it keeps its size.
                               Zeros fill it on the right and below to multiples of 32. */
-    int32_t threads;       /* number of threads; 0: all CPUs the process may use */
-    const volatile int *cancel;      /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it
-                                        cannot be cancelled */
-    pith_profile *profile;           /* records steps and phases; NULL: nothing is recorded */
-    const pith_allocator *allocator; /* of the faces, must outlive them; NULL: the library's own */
 } pith_detect_options;
 
-/* clang-format off */
-#define PITH_DETECT_OPTIONS_INIT \
-    { sizeof(pith_detect_options), 0.9f, 0.3f, 5000, PITH_FACE_SCORE_ROOT, 0, 0, 0, NULL, NULL, \
-       NULL }
-/* clang-format on */
+#define PITH_DETECT_OPTIONS_INIT PITH_OPTIONS_INIT(pith_detect_options)
 
 /* Finds the faces of pictures: faces[count], which the caller frees one by one. The model is any
  * file of YuNet, with outputs cls_8 to kps_32, or a directory with the three networks of MTCNN

@@ -2,6 +2,7 @@
 #ifndef PITH_EMBED_H
 #define PITH_EMBED_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 #include "pith/profile.h"
 #include "pith/model.h"
@@ -50,36 +51,26 @@ typedef struct pith_batching {
     void *user; /* passed to done */
 } pith_batching;
 
-/* clang-format off */
-#define PITH_BATCHING_INIT { sizeof(pith_batching), 0, 0, PITH_PREFER_THROUGHPUT, 0, NULL, NULL }
-/* clang-format on */
+#define PITH_BATCHING_INIT PITH_SIZED_INIT(pith_batching)
 
 typedef struct pith_embed_options {
-    size_t size;
-    int32_t threads;            /* number of threads; 0: all CPUs the process may use */
+    pith_call call;
     int32_t max_length;         /* tokens at which a text is cut, special tokens included; 0: the
                                    model's own limit. The number of the model's positions always
                                    limits it. */
     int32_t batch_tokens;       /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
                                    size of L2. Changes speed and memory, never a vector. */
     int32_t pooling;            /* a pith_pooling: how the vectors of a text's tokens become one */
-    int32_t normalize;          /* 1: scale vectors to length 1 (L2); 0: do not; -1: what
-                                   modules.json says */
+    int32_t normalize;          /* a pith_choice: whether vectors are scaled to length 1 (L2) */
     int32_t dim;                /* keep the first dim components, then normalise; 0: keep all */
-    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns
-                                   PITH_ERR_CANCELLED; NULL: the call cannot be cancelled */
     pith_embed_stats *stats;    /* receives the counts; NULL: not needed */
     const char *prompt_name;    /* name of a prompt in config_sentence_transformers.json, which is
                                    put before each text; NULL: the file's default prompt; "":
                                    none */
-    pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
     const pith_batching *batching; /* NULL: the defaults */
 } pith_embed_options;
 
-/* clang-format off */
-#define PITH_EMBED_OPTIONS_INIT \
-    { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_EMBED_OPTIONS_INIT PITH_OPTIONS_INIT(pith_embed_options)
 
 /* Returns the number of components of one vector under these options, or 0 if the model cannot
  * embed text. Thread-safe. */

@@ -3,6 +3,7 @@
 #ifndef PITH_ENCODE_H
 #define PITH_ENCODE_H
 
+#include "pith/call.h"
 #include "pith/embed.h"
 
 #ifdef __cplusplus
@@ -29,24 +30,21 @@ typedef enum pith_role {
 } pith_role;
 
 typedef struct pith_encode_options {
-    size_t size;
-    uint32_t what;                   /* PITH_ENCODE_*; more than one are made in the same pass */
+    pith_call call;
+    uint32_t what;                   /* PITH_ENCODE_*; more than one are made in the same pass. 0:
+                                        PITH_ENCODE_DENSE */
     int32_t role;                    /* a pith_role */
-    const pith_embed_options *embed; /* threads, lengths, prompt, statistics; and pooling, normalize
-                                        and dim of dense vectors. NULL: the defaults */
+    const pith_embed_options *embed; /* lengths, prompt, batches, statistics; and pooling, normalize
+                                        and dim of dense vectors. Its call context is not looked at.
+                                        NULL: the defaults */
     double alpha;                    /* of BM42: the power to which the logarithm of an attention is
-                                        raised; above 0 */
-    double k, b;                     /* of miniCOIL, as of pith_bm25_options: k is not negative, b
-                                        is from 0 to 1 */
-    double avg_len;                  /* of miniCOIL: the mean number of words of documents; above
-                                        0 */
+                                        raised; 0: 0.5 */
+    double k, b;                     /* of miniCOIL, as of pith_bm25_options */
+    double avg_len;                  /* of miniCOIL: the mean number of words of documents; 0:
+                                        150 */
 } pith_encode_options;
 
-/* clang-format off */
-#define PITH_ENCODE_OPTIONS_INIT \
-    { sizeof(pith_encode_options), PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL, 0.5, 1.2, 0.75, \
-       150 }
-/* clang-format on */
+#define PITH_ENCODE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_encode_options)
 
 /* Weights of vocabulary entries, as the rows of a matrix in compressed form (CSR). Row i is at
  * offsets[i] up to offsets[i + 1], its indices ascend, and no value is 0. */
@@ -109,11 +107,7 @@ typedef struct pith_encode_memory {
     pith_token_memory multi_vector, tokens;
 } pith_encode_memory;
 
-/* clang-format off */
-#define PITH_ENCODE_MEMORY_INIT \
-    { sizeof(pith_encode_memory), NULL, 0, { NULL, NULL, NULL, 0, 0, 0 }, { NULL, NULL, NULL, 0, \
-       0, 0 }, { NULL, NULL, NULL, 0, 0, 0 } }
-/* clang-format on */
+#define PITH_ENCODE_MEMORY_INIT PITH_SIZED_INIT(pith_encode_memory)
 
 /* As pith_encode, with the results in memory of the caller: *encoded points to it and is not freed.
  * Dense vectors are written there directly. The others are put there when all texts are done, since

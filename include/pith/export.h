@@ -2,6 +2,7 @@
 #ifndef PITH_EXPORT_H
 #define PITH_EXPORT_H
 
+#include "pith/call.h"
 #include "pith/embed.h"
 
 #ifdef __cplusplus
@@ -9,18 +10,17 @@ extern "C" {
 #endif
 
 typedef struct pith_export_options {
-    size_t size;
+    pith_call call;
     int32_t opset;          /* of ai.onnx, 17 to 25; 0: the oldest of these that has the
                                operators */
-    int32_t dtype;          /* PITH_F32, PITH_F16 or PITH_BF16: of weights and most operators.
-                               Inputs and outputs keep their types. */
+    int32_t dtype;          /* PITH_F32, PITH_F16 or PITH_BF16: of weights and most operators; 0:
+                               PITH_F32. Inputs and outputs keep their types. */
     int32_t int32_inputs;   /* 1: integer inputs are int32, not int64 */
     int32_t pool;           /* 0: the outputs are those of the network, such as last_hidden_state.
                                1: there is one output, sentence_embedding, f32 [batch, dim]: the
                                vectors that pith_embed gives */
     int32_t pooling;        /* with pool: a pith_pooling */
-    int32_t normalize;      /* with pool: 1: vectors of length 1; 0: as they are; -1: what
-                               modules.json says */
+    int32_t normalize;      /* with pool: a pith_choice: whether vectors have length 1 */
     int32_t dim;            /* with pool: keep the first dim components, then normalise; 0: what the
                                model says */
     const char *model_file; /* as in pith_open_options; NULL: the best file there is */
@@ -29,17 +29,11 @@ typedef struct pith_export_options {
                                if the first would have more than 2 GB; NULL: such a model is an
                                error */
     int32_t data_always;    /* 1: the second file is written whatever the size */
-    const pith_log *log;    /* receives warnings; NULL: they are dropped */
-    const pith_allocator *allocator; /* NULL: malloc */
     int32_t contrib;                 /* 1: operators are fused to those of com.microsoft, as
                         pith_optimize_options.contrib does */
 } pith_export_options;
 
-/* clang-format off */
-#define PITH_EXPORT_OPTIONS_INIT \
-    { sizeof(pith_export_options), 0, PITH_F32, 0, 0, PITH_POOLING_MODEL, -1, 0, NULL, NULL, \
-       NULL, 0, NULL, NULL, 0 }
-/* clang-format on */
+#define PITH_EXPORT_OPTIONS_INIT PITH_OPTIONS_INIT(pith_export_options)
 
 /* What an export did. */
 typedef struct pith_export_report {
@@ -54,24 +48,20 @@ typedef struct pith_export_report {
     uint64_t fusions;     /* with contrib */
 } pith_export_report;
 
-/* clang-format off */
-#define PITH_EXPORT_REPORT_INIT { sizeof(pith_export_report), 0, 0, 0, 0, 0, 0, 0 }
-/* clang-format on */
+#define PITH_EXPORT_REPORT_INIT PITH_SIZED_INIT(pith_export_report)
 
 /* Writes the network of a model directory, or of an ONNX file, as an ONNX file of standard
  * operators, and the operators of com.microsoft that it had. The same model and options give the
  * same bytes.
  *   - model: a path or name, as pith_model_open takes it. A compiled file (.pith) cannot be
  *     exported.
- *   - write receives the file in pieces, in order; write_data the second file, which comes first
- *     (NULL if data_name is NULL). Non-zero ends the export with PITH_ERR_IO.
+ *   - writer receives the file, data the second file, which comes first (NULL if data_name is
+ *     NULL).
  *   - report: may be NULL.
  * Errors name the operator, the constant or the option at fault. Nothing is written before
  * everything that can fail but writing has been done. Thread-safe. */
 PITH_API pith_status pith_model_export(const char *model, const pith_export_options *options,
-                                       int (*write)(void *user, const void *data, size_t size),
-                                       int (*write_data)(void *user, const void *data, size_t size),
-                                       void *user, pith_export_report *report, pith_error *err);
+                                       const pith_writer *writer, const pith_writer *data, pith_export_report *report, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@
 #ifndef PITH_IMAGE_H
 #define PITH_IMAGE_H
 
+#include "pith/call.h"
 #include <pith/pith.h>
 
 #ifdef __cplusplus
@@ -54,16 +55,14 @@ typedef struct pith_image_details {
     const pith_allocator *allocator; /* of profile; NULL: the library's own */
 } pith_image_details;
 
-/* clang-format off */
-#define PITH_IMAGE_DETAILS_INIT { sizeof(pith_image_details), 0, NULL, 0, 0, { 0, 0 }, "", NULL }
-/* clang-format on */
+#define PITH_IMAGE_DETAILS_INIT PITH_SIZED_INIT(pith_image_details)
 
 /* Frees the profile that the library filled in; the rest becomes that of PITH_IMAGE_DETAILS_INIT.
  * NULL is allowed. */
 PITH_API void pith_image_details_free(pith_image_details *details);
 
 typedef struct pith_image_options {
-    size_t size;
+    pith_call call;
     int32_t channels;         /* 1, 3, 4: what is wanted; 0: 1 if the file is grey, 4 if it has
                                  transparency, else 3 */
     int32_t keep_orientation; /* 0: the picture is turned upright by its EXIF or TIFF tag; 1: it is
@@ -73,15 +72,12 @@ typedef struct pith_image_options {
                                 beside it. NULL: they are searched in the folder of the library (or
                                 of the program that contains it), in ../lib from there, and in the
                                 folder that libraries were installed to */
-    const pith_allocator *allocator; /* of pixels, must outlive the pictures; NULL: the library's
-                                        own */
     pith_image_details *details; /* receives the profile and the resolution; pith_image_details_free
                                     frees it. If the call fails, there is nothing in it. NULL: they
                                     are not wanted */
 } pith_image_options;
 
-#define PITH_IMAGE_OPTIONS_INIT                                                                    \
-    { sizeof(pith_image_options), 0, 0, 0, NULL, NULL, NULL }
+#define PITH_IMAGE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_image_options)
 
 /* Decodes a picture. The format is told by the contents: JPEG, PNG, WebP, TIFF, JPEG 2000, GIF,
  * HEIC, AVIF, BMP or PNM.
@@ -104,16 +100,15 @@ PITH_API pith_status pith_image_read(pith_image *image, const char *path,
                                      const pith_image_options *options, pith_error *err);
 
 typedef struct pith_image_encode_options {
-    size_t size;
-    const char *format;                /* "jpeg", "png" or "webp" */
+    pith_call call;
+    const char *format;                /* "jpeg", "png" or "webp"; NULL: "png" */
     int32_t quality;                   /* of JPEG and WebP, 1 to 100; 100 is WebP without loss. 0:
                                           90 */
     const char *module_path;           /* as in pith_image_options */
     const pith_image_details *details; /* its profile and dots are written; NULL: none are */
 } pith_image_encode_options;
 
-#define PITH_IMAGE_ENCODE_OPTIONS_INIT                                                             \
-    { sizeof(pith_image_encode_options), "png", 0, NULL, NULL }
+#define PITH_IMAGE_ENCODE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_image_encode_options)
 
 /* Writes a picture as a file of this format. write receives its bytes in order, in any number of
  * calls on the calling thread; if it returns non-zero, the call ends with PITH_ERR_IO. JPEG loses
@@ -122,36 +117,34 @@ typedef struct pith_image_encode_options {
  * profile for other channels than those that are written. */
 PITH_API pith_status pith_image_encode(const pith_image *image,
                                        const pith_image_encode_options *options,
-                                       int (*write)(void *user, const void *data, size_t size),
-                                       void *user, pith_error *err);
+                                       const pith_writer *writer, pith_error *err);
 
 /* ---- resizing ---- */
 
-/* The numbers are those of Pillow and of "resample" in preprocessor_config.json. */
+/* Behind the default, the numbers are those of Pillow, and of "resample" in
+ * preprocessor_config.json, plus 1. */
 typedef enum pith_image_filter {
-    PITH_IMAGE_NEAREST = 0,
-    PITH_IMAGE_LANCZOS = 1,
-    PITH_IMAGE_BILINEAR = 2,
-    PITH_IMAGE_BICUBIC = 3,
-    PITH_IMAGE_BOX = 4,
-    PITH_IMAGE_HAMMING = 5
+    PITH_IMAGE_FILTER_DEFAULT = 0, /* bicubic */
+    PITH_IMAGE_NEAREST = 1,
+    PITH_IMAGE_LANCZOS = 2,
+    PITH_IMAGE_BILINEAR = 3,
+    PITH_IMAGE_BICUBIC = 4,
+    PITH_IMAGE_BOX = 5,
+    PITH_IMAGE_HAMMING = 6
 } pith_image_filter;
 
 /* The size of the result is given in one of three ways: width and height; shortest_edge, with
  * longest_edge as a limit of the other edge if it is not 0; longest_edge alone. Edges keep the
  * picture's proportions: the other edge is rounded down, as in transformers. */
 typedef struct pith_image_resize_options {
-    size_t size;
+    pith_call call;
     int32_t width, height;
     int32_t shortest_edge, longest_edge;
     int32_t filter;                  /* pith_image_filter */
     uint64_t max_pixels;             /* of the result; 0: PITH_IMAGE_MAX_PIXELS */
-    const pith_allocator *allocator; /* of pixels, must outlive the result; NULL: the library's
-                                        own */
 } pith_image_resize_options;
 
-#define PITH_IMAGE_RESIZE_OPTIONS_INIT                                                             \
-    { sizeof(pith_image_resize_options), 0, 0, 0, 0, PITH_IMAGE_BICUBIC, 0, NULL }
+#define PITH_IMAGE_RESIZE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_image_resize_options)
 
 /* Resizes image to a new picture of as many channels. The bytes are those of Image.resize of Pillow
  * 13: when a picture becomes smaller, the filter becomes wider, so that nothing is skipped (but for
@@ -197,27 +190,19 @@ PITH_API pith_status pith_image_process(float *pixel_values, const pith_image_pr
 /* ---- vectors ---- */
 
 typedef struct pith_embed_images_options {
-    size_t size;
-    int32_t threads;   /* number of threads; 0: all CPUs the process may use */
+    pith_call call;
     int32_t pooling;   /* a pith_pooling. PITH_POOLING_MODEL: what the model pools itself
                           (image_embeds, pooler_output), or its modules.json; else the first row of
                           last_hidden_state, the class token. Any other value pools these rows */
-    int32_t normalize; /* 1: scale vectors to length 1 (L2); 0: do not; -1: what modules.json
-                          says */
+    int32_t normalize; /* a pith_choice: whether vectors are scaled to length 1 (L2) */
     int32_t dim;       /* keep the first dim components, then normalise; 0: keep all */
     const pith_image_processor *processor; /* NULL: that of the model's directory */
-    const volatile int *cancel; /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be
-                                   cancelled */
-    pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
     pith_error *failures; /* [count], the caller's: receives what is wrong with each picture, code
                              PITH_OK for those that have their vector. A bad picture then does not
                              end the call. NULL: it does */
 } pith_embed_images_options;
 
-/* clang-format off */
-#define PITH_EMBED_IMAGES_OPTIONS_INIT \
-    { sizeof(pith_embed_images_options), 0, 0, -1, 0, NULL, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_EMBED_IMAGES_OPTIONS_INIT PITH_OPTIONS_INIT(pith_embed_images_options)
 
 /* Sets *dim to the number of components of a picture's vector. PITH_ERR_UNSUPPORTED if the model
  * cannot embed pictures. Thread-safe. */

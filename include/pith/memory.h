@@ -2,6 +2,7 @@
 #ifndef PITH_MEMORY_H
 #define PITH_MEMORY_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 
 #ifdef __cplusplus
@@ -25,9 +26,7 @@ typedef struct pith_memory_info {
                              1 */
 } pith_memory_info;
 
-/* clang-format off */
-#define PITH_MEMORY_INFO_INIT { sizeof(pith_memory_info), 0, 0, 0, 0, 0, 0 }
-/* clang-format on */
+#define PITH_MEMORY_INFO_INIT PITH_SIZED_INIT(pith_memory_info)
 
 /* Reads the files below /proc and /sys. root, if it is not NULL, is put in front of their paths,
  * for tests. Error: PITH_ERR_ARGUMENT if the struct has no size. Thread-safe. */

@@ -3,6 +3,7 @@
 #ifndef PITH_MODEL_H
 #define PITH_MODEL_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 #include "pith/profile.h"
 #include "pith/runtime.h"
@@ -37,27 +38,25 @@ enum {
     PITH_OPEN_INNER = 1u << 7          /* every named value of an .onnx file's graph that a node
                                           gives, and that is a tensor of numbers, is an output, in
                                           the order of nodes. Also on ONNX Runtime. With
-                                          optimization 0 only; such a model takes no texts. For
+                                          PITH_OPTIMIZATION_NONE only; such a model takes no texts. For
                                           finding where two runtimes begin to differ. */
 };
 
+#define PITH_OPTIMIZATION_NONE (-1)
+
+/* call.log and call.allocator are kept, as copies, for all calls on the model. call.profile records
+ * the phases of opening. */
 typedef struct pith_open_options {
-    size_t size;                     /* sizeof(pith_open_options) */
+    pith_call call;
     uint32_t flags;                  /* PITH_OPEN_* */
-    int32_t optimization;            /* level 0 to 3: 0 runs the graph as written, 3 (the default)
-                                        runs all passes */
-    const pith_allocator *allocator; /* NULL: malloc, and mmap for large blocks. The struct is
-                                        copied. */
-    const pith_log *log;             /* receives warnings; NULL: they are dropped. The struct is
-                                        copied. */
+    int32_t optimization;            /* level 1 to 3; 0: 3, all passes; PITH_OPTIMIZATION_NONE: the
+                                        graph runs as it is written */
     size_t memory_limit;             /* bytes that the model, its sessions and its calls may hold
                                         together. Mapped files do not count. A call that needs more
                                         fails with PITH_ERR_MEMORY. 0: no limit */
     int64_t loop_limit;              /* iterations that one Loop node may take before the run fails;
                                         0: 2^31 */
     const char *stop_after;          /* name of the last optimisation pass to run; NULL: all run */
-    pith_profile *profile;           /* records the phases of opening; NULL: nothing is recorded.
-                                        Not kept. */
     const char *const *input_shapes; /* [input_shape_count] strings such as "name=1x3x480x640": the
                                         input has this shape, whatever the file declares. If any is
                                         given, the shapes that the file declares for its other
@@ -102,11 +101,7 @@ typedef struct pith_open_options {
                                  time. At most 512; more than 1 needs the part `branches` */
 } pith_open_options;
 
-/* clang-format off */
-#define PITH_OPEN_OPTIONS_INIT \
-    { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, \
-      0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, NULL, 0 }
-/* clang-format on */
+#define PITH_OPEN_OPTIONS_INIT PITH_OPTIONS_INIT(pith_open_options)
 
 /* Opens a model. path is one of:
  *   - a directory in Hugging Face layout;
@@ -167,7 +162,7 @@ typedef struct pith_check_finding {
 } pith_check_finding;
 
 typedef struct pith_check_options {
-    size_t size;
+    pith_call call;
     const pith_open_options *open; /* NULL: the defaults. Levels 1 to open->optimization are
                                       compared, in f32. */
     uint64_t seed;                 /* the same seed makes the same inputs */
@@ -175,12 +170,9 @@ typedef struct pith_check_options {
     /* called at most once per level; may be NULL */
     void (*finding)(void *user, const pith_check_finding *finding);
     void *user;                 /* passed to finding */
-    const volatile int *cancel; /* non-zero ends the call with PITH_ERR_CANCELLED; may be NULL */
 } pith_check_options;
 
-/* clang-format off */
-#define PITH_CHECK_OPTIONS_INIT { sizeof(pith_check_options), NULL, 0, 0, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_CHECK_OPTIONS_INIT PITH_OPTIONS_INIT(pith_check_options)
 
 /* Runs the model as written and at every optimisation level on the same made-up inputs, with
  * several shapes and masks and with packed texts. Sets *findings to the number of levels whose
@@ -194,22 +186,17 @@ PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path
 /* Writes the model as one compiled file: the optimised graphs, the weights in the layout of the
  * kernels, the tokenizer and the settings. pith_model_open and pith_model_open_memory open it
  * without the files it was made from. It gives the same bits on every processor, and processes that
- * map it share its pages. docs/architecture.md describes the format. write receives the file in
- * pieces of size bytes, in order; total is the size of the whole file. If write returns non-zero,
- * the call ends with PITH_ERR_IO. */
+ * map it share its pages. docs/architecture.md describes the format. writer->begin is told the
+ * size of the file. */
 PITH_API pith_status pith_model_save(const pith_model *model,
-                                     int (*write)(void *user, const void *data, size_t size,
-                                                  uint64_t total),
-                                     void *user, pith_error *err);
+                                     const pith_writer *writer, pith_error *err);
 
 /* Writes several routes of one Router model, each opened by itself, to one file. The first is the
  * file's default route; the others are opened by options.route. Equal weights are kept once.
  * pith_model_save of such a model writes its own route only. Two models of the same route, and more
  * than 8 routes, are PITH_ERR_ARGUMENT. */
 PITH_API pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
-                                            int (*write)(void *user, const void *data, size_t size,
-                                                         uint64_t total),
-                                            void *user, pith_error *err);
+                                            const pith_writer *writer, pith_error *err);
 
 /* Returns the route of a Router module that the model was opened for; "" if it has no Router. Valid
  * as long as the model. Thread-safe. */
@@ -221,20 +208,14 @@ PITH_API size_t pith_model_route_count(const pith_model *model);
 PITH_API const char *pith_model_route_name(const pith_model *model, size_t index);
 
 typedef struct pith_calibrate_options {
-    size_t size;
+    pith_call call;
     const pith_str *texts; /* [text_count] texts like those the model will embed. Of more than 1,024
                               texts, 1,024 evenly spaced ones are used. NULL: texts are made up from
                               the vocabulary, in every script it covers. */
     size_t text_count;
-    /* called on the calling thread; may be NULL */
-    void (*progress)(void *user, size_t done, size_t total);
-    void *user;                 /* passed to progress */
-    const volatile int *cancel; /* non-zero ends the call with PITH_ERR_CANCELLED; may be NULL */
 } pith_calibrate_options;
 
-/* clang-format off */
-#define PITH_CALIBRATE_OPTIONS_INIT { sizeof(pith_calibrate_options), NULL, 0, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_CALIBRATE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_calibrate_options)
 
 /* Re-quantises the int8 weights of a text encoder with GPTQ: rounding errors are moved into
  * directions that real inputs rarely use. This roughly halves the distance to the f32 vectors and
@@ -262,11 +243,9 @@ typedef enum pith_description {
     PITH_DESCRIBE_DOT = 2    /* the optimised graph for Graphviz */
 } pith_description;
 
-/* Describes an open model in one of these forms. write receives the text in pieces, in order, on
- * the calling thread; the pieces are not terminated by NUL. */
+/* Describes an open model in one of these forms. */
 PITH_API pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                         void (*write)(void *user, const char *text, size_t size),
-                                         void *user, pith_error *err);
+                                         const pith_writer *writer, pith_error *err);
 
 #ifdef __cplusplus
 }

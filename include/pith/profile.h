@@ -45,8 +45,7 @@ PITH_API void pith_profile_tell(pith_profile *profile,
  * lists the keys. write receives the text in pieces, in order. No call that was given the profile
  * may be running. */
 PITH_API pith_status pith_profile_write(const pith_profile *profile,
-                                        void (*write)(void *user, const char *text, size_t size),
-                                        void *user, pith_error *err);
+                                        const pith_writer *writer, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #ifndef PITH_QUANTIZE_H
 #define PITH_QUANTIZE_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 
 #ifdef __cplusplus
@@ -23,7 +24,7 @@ typedef enum pith_vector_type {
 } pith_vector_type;
 
 typedef struct pith_quantize_options {
-    size_t size;
+    pith_call call;
     int32_t type;        /* a pith_vector_type */
     const float *ranges; /* for INT8 and UINT8: [2, dim], the smallest and then the largest value of
                             each component, as pith_quantize_ranges makes them; finite, and no
@@ -31,9 +32,7 @@ typedef struct pith_quantize_options {
                             of length 1 never leave. */
 } pith_quantize_options;
 
-/* clang-format off */
-#define PITH_QUANTIZE_OPTIONS_INIT { sizeof(pith_quantize_options), PITH_VECTOR_F32, NULL }
-/* clang-format on */
+#define PITH_QUANTIZE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_quantize_options)
 
 /* Returns the bytes of a row of dim components of this pith_vector_type, or 0 if there is no such
  * type or the bytes are more than size_t holds. Thread-safe. */

@@ -12,6 +12,7 @@
 #ifndef PITH_RUNTIME_H
 #define PITH_RUNTIME_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 
 #ifdef __cplusplus
@@ -46,10 +47,7 @@ typedef struct pith_runtime_options {
                                 ".json" behind it; NULL: none */
 } pith_runtime_options;
 
-/* clang-format off */
-#define PITH_RUNTIME_OPTIONS_INIT \
-    { sizeof(pith_runtime_options), 0, NULL, NULL, 0, 0, NULL, 0, NULL, 0, NULL }
-/* clang-format on */
+#define PITH_RUNTIME_OPTIONS_INIT PITH_SIZED_INIT(pith_runtime_options)
 
 /* Which engine an open model runs on. The strings belong to the model and are valid until it is
  * closed. */
@@ -66,8 +64,7 @@ typedef struct pith_runtime_report {
                               "" without ort */
 } pith_runtime_report;
 
-#define PITH_RUNTIME_REPORT_INIT                                                                   \
-    { sizeof(pith_runtime_report), NULL, NULL, 0, NULL, NULL, NULL, NULL }
+#define PITH_RUNTIME_REPORT_INIT PITH_SIZED_INIT(pith_runtime_report)
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #ifndef PITH_SCORE_H
 #define PITH_SCORE_H
 
+#include "pith/call.h"
 #include "pith/embed.h"
 
 #ifdef __cplusplus
@@ -17,26 +18,19 @@ typedef enum pith_activation {
 } pith_activation;
 
 typedef struct pith_score_options {
-    size_t size;
-    int32_t threads;      /* number of threads; 0: all CPUs the process may use */
+    pith_call call;
     int32_t max_length;   /* tokens at which a text, or a pair of texts together, is cut; 0: the
                              model's own limit */
     int32_t batch_tokens; /* tokens that one thread runs at once; 0: chosen by the size of L2 */
     int32_t activation;   /* a pith_activation */
-    const volatile int *cancel;    /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot
-                                      be cancelled */
     pith_embed_stats *stats;       /* receives the counts; NULL: not needed */
-    pith_profile *profile;         /* records steps and phases; NULL: nothing is recorded */
     const pith_batching *batching; /* NULL: the defaults */
     const char *instruction;       /* of rerankers that are language models: what makes a document a
                                       good one; NULL: what the model's files say, or the sentence on
                                       its model card */
 } pith_score_options;
 
-/* clang-format off */
-#define PITH_SCORE_OPTIONS_INIT \
-    { sizeof(pith_score_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_SCORE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_score_options)
 
 /* Returns the number of scores that the model gives a text, or 0 if it is no classifier.
  * Thread-safe. */

@@ -17,6 +17,7 @@
 #ifndef PITH_SEARCH_H
 #define PITH_SEARCH_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 
 #ifdef __cplusplus
@@ -51,9 +52,9 @@ typedef enum pith_first_pass {
 typedef struct pith_search_index pith_search_index;
 
 typedef struct pith_search_index_options {
-    size_t size;
+    pith_call call;
     int32_t metric;     /* a pith_metric */
-    int32_t dtype;      /* of the rows: PITH_F32, PITH_F16, PITH_I8 or PITH_U8 */
+    int32_t dtype;      /* of the rows: PITH_F32, PITH_F16, PITH_I8 or PITH_U8; 0: PITH_F32 */
     int32_t bits;       /* 1: rows of PITH_U8 hold one bit for each component, as numpy.packbits
                            makes them: the first component is the highest bit of the first byte, and
                            bits behind the last component do not count. A 1 stands for the component
@@ -61,22 +62,14 @@ typedef struct pith_search_index_options {
                            as -1. */
     int32_t first_pass; /* a pith_first_pass; only for rows of f32 and f16, and not with
                            PITH_METRIC_MAXSIM */
-    int32_t threads;    /* number of threads that make the copy of the first pass; 0: all CPUs the
-                           process may use */
     size_t row_bytes;   /* bytes from one row to the next; 0: rows follow each other without gaps */
     const int64_t *offsets;          /* for PITH_METRIC_MAXSIM: document i has the rows from
                                         offsets[i] up to, without, offsets[i + 1]. The first offset
                                         is 0, the last one is the number of rows. Not copied. */
     size_t documents;                /* number of documents; there is one offset more */
-    const volatile int *cancel;      /* as in pith_search_options, while the copy is made */
-    const pith_allocator *allocator; /* copied; NULL: malloc and free. Searches use it too, from any
-                                        thread. */
 } pith_search_index_options;
 
-/* clang-format off */
-#define PITH_SEARCH_INDEX_OPTIONS_INIT \
-    { sizeof(pith_search_index_options), 0, PITH_F32, 0, 0, 0, 0, NULL, 0, NULL, NULL }
-/* clang-format on */
+#define PITH_SEARCH_INDEX_OPTIONS_INIT PITH_OPTIONS_INIT(pith_search_index_options)
 
 /* Makes an index of count rows of dim components each. count may be 0; dim is 1 to 2147483647, and
  * at most 131072 with a first pass of int8. rows must be aligned as its elements are, and must stay
@@ -101,21 +94,16 @@ typedef struct pith_hit {
 } pith_hit;
 
 typedef struct pith_search_options {
-    size_t size;
-    int32_t threads;             /* number of threads; 0: all CPUs the process may use */
+    pith_call call;
     int32_t rescore;             /* the first pass picks this many times as many candidates as hits
                                     are wanted; 0: 4 */
     int32_t exact;               /* 1: leave out the first pass */
     const size_t *query_offsets; /* for PITH_METRIC_MAXSIM: query i has the rows from
                                     query_offsets[i] up to, without, query_offsets[i + 1], count + 1
                                     numbers; NULL: each query is one row */
-    const volatile int *cancel;  /* any thread may set it to non-zero: the call then returns
-                                    PITH_ERR_CANCELLED; NULL: the call cannot be cancelled */
 } pith_search_options;
 
-/* clang-format off */
-#define PITH_SEARCH_OPTIONS_INIT { sizeof(pith_search_options), 0, 0, 0, NULL, NULL }
-/* clang-format on */
+#define PITH_SEARCH_OPTIONS_INIT PITH_OPTIONS_INIT(pith_search_options)
 
 /* Finds the k best of the index for each query. hits is pith_hit[count][k], owned by the caller:
  * the hits of each query follow each other, the best first. Equal scores are ordered by index, the

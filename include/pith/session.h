@@ -2,6 +2,7 @@
 #ifndef PITH_SESSION_H
 #define PITH_SESSION_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 #include "pith/profile.h"
 #include "pith/model.h"
@@ -45,16 +46,10 @@ PITH_API pith_status pith_session_create(pith_session **session, const pith_mode
 PITH_API void pith_session_destroy(pith_session *session);
 
 typedef struct pith_run_options {
-    size_t size;
-    int32_t threads;            /* number of threads; 0: all CPUs the process may use */
-    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns
-                                   PITH_ERR_CANCELLED; NULL: the call cannot be cancelled */
-    pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
+    pith_call call;
 } pith_run_options;
 
-/* clang-format off */
-#define PITH_RUN_OPTIONS_INIT { sizeof(pith_run_options), 0, NULL, NULL }
-/* clang-format on */
+#define PITH_RUN_OPTIONS_INIT PITH_OPTIONS_INIT(pith_run_options)
 
 /* Runs the model once.
  *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads
@@ -119,8 +114,7 @@ PITH_API void pith_value_close(pith_value_file *file);
  * Returns PITH_ERR_ARGUMENT, before anything is written, if the value's bytes do not hold its
  * shape. Thread-safe. */
 PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
-                                      void (*write)(void *user, const char *bytes, size_t size),
-                                      void *user, pith_error *err);
+                                      const pith_writer *writer, pith_error *err);
 
 #ifdef __cplusplus
 }

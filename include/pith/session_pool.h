@@ -2,6 +2,7 @@
 #ifndef PITH_SESSION_POOL_H
 #define PITH_SESSION_POOL_H
 
+#include "pith/call.h"
 #include "pith/session.h"
 
 #ifdef __cplusplus
@@ -14,7 +15,7 @@ extern "C" {
 typedef struct pith_session_pool pith_session_pool;
 
 typedef struct pith_session_pool_options {
-    size_t size;
+    pith_call call;
     int32_t sessions; /* the most that exist at a time; 0: one per CPU that the process may use. At
                          most 4096 */
     int32_t idle;     /* the most that wait to be borrowed; of more, the one that waited longest
@@ -22,9 +23,7 @@ typedef struct pith_session_pool_options {
     int32_t idle_ms;  /* one that waited so long ends, at the next borrow or return; 0: never */
 } pith_session_pool_options;
 
-/* clang-format off */
-#define PITH_SESSION_POOL_OPTIONS_INIT { sizeof(pith_session_pool_options), 0, 0, 0 }
-/* clang-format on */
+#define PITH_SESSION_POOL_OPTIONS_INIT PITH_OPTIONS_INIT(pith_session_pool_options)
 
 /* Makes a pool without sessions: each is made when it is first needed. The caller owns the pool,
  * and destroys it before its model is closed. options may be NULL for the defaults. */

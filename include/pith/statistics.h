@@ -2,6 +2,7 @@
 #ifndef PITH_STATISTICS_H
 #define PITH_STATISTICS_H
 
+#include "pith/call.h"
 #include "pith/model.h"
 
 #ifdef __cplusplus
@@ -71,11 +72,7 @@ typedef struct pith_statistics {
     uint64_t sessions_idle; /* that text calls and pools keep */
 } pith_statistics;
 
-/* clang-format off */
-#define PITH_STATISTICS_INIT \
-    { sizeof(pith_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* clang-format on */
+#define PITH_STATISTICS_INIT PITH_SIZED_INIT(pith_statistics)
 
 /* Fills *statistics. A struct of an older header gets the members it has. Thread-safe; numbers that
  * are counted while this reads may differ by what happens meanwhile. */
@@ -95,8 +92,7 @@ typedef enum pith_statistics_form {
  * JSON and "-" in the table. write receives the text in pieces, in order, on the calling thread. */
 PITH_API pith_status pith_statistics_write(const pith_statistics *statistics,
                                            pith_statistics_form form,
-                                           void (*write)(void *user, const char *text, size_t size),
-                                           void *user, pith_error *err);
+                                           const pith_writer *writer, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,7 @@
  *
  *     pith_database_options how = PITH_DATABASE_OPTIONS_INIT;
  *     // "shop" is a directory of CSV files
- *     if (pith_database_make("shop", &how, write, file, &err)) puts(err.message);
+ *     if (pith_database_make("shop", &how, &writer, &err)) puts(err.message);
  *     pith_database *db;
  *     if (pith_database_open(&db, "shop.rdb", NULL, &err)) puts(err.message);
  *
@@ -13,6 +13,7 @@
 #ifndef PITH_TABLES_H
 #define PITH_TABLES_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 
 #ifdef __cplusplus
@@ -35,38 +36,28 @@ typedef struct pith_text_embedder {
 } pith_text_embedder;
 
 typedef struct pith_database_options {
-    size_t size;
+    pith_call call;
     const char *schema;                 /* file of the schema; NULL: schema.json of the source if it
                                            is there, else the schema is inferred */
     const pith_text_embedder *embedder; /* NULL: words are hashed into vectors of 384 numbers, which
                                            needs no model */
-    void (*progress)(void *user, const char *what, size_t done, size_t total); /* NULL: none */
-    void *user;                                                                /* for progress */
-    const volatile int *cancel;      /* any thread may set it to non-zero: the call then returns
-                                        PITH_ERR_CANCELLED */
-    const pith_allocator *allocator; /* NULL: malloc and free */
     /* Told of what is likely to make answers wrong, which is also among the database's warnings.
-     * The text is gone after the call; user is that of progress. NULL: nobody is. */
+     * The text is gone after the call; user is call.user. NULL: nobody is. */
     void (*warn)(void *user, const char *text);
 } pith_database_options;
 
-/* clang-format off */
-#define PITH_DATABASE_OPTIONS_INIT \
-    { sizeof(pith_database_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
-/* clang-format on */
+#define PITH_DATABASE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_database_options)
 
 /* Infers the schema of a source and writes it as JSON, which people edit and
- * pith_database_options.schema names. write receives the text in pieces. */
+ * pith_database_options.schema names. */
 PITH_API pith_status pith_database_draft(const char *source,
-                                         void (*write)(void *user, const char *text, size_t size),
-                                         void *user, pith_error *err);
-/* Reads a source and hands the bytes of a database file to write, in order. A source is a directory
+                                         const pith_writer *writer, pith_error *err);
+/* Reads a source and hands the bytes of a database file to the writer, in order. A source is a directory
  * or zip archive of CSV and TSV files (plain, gzip or Zstandard), an SQLite file, or a
- * postgresql:// address. If write returns other than 0, the call fails with PITH_ERR_IO. The bytes
+ * postgresql:// address. The bytes
  * depend on the source, the schema and the vectors of the embedder alone. */
 PITH_API pith_status pith_database_make(const char *source, const pith_database_options *options,
-                                        int (*write)(void *user, const void *data, size_t size),
-                                        void *user, pith_error *err);
+                                        const pith_writer *writer, pith_error *err);
 
 /* Maps a database file and checks it. The file must stay as it is until the database is closed.
  * allocator is copied; NULL: malloc and free. The caller owns *database, which any number of
@@ -79,9 +70,7 @@ PITH_API void pith_database_close(pith_database *database);
  * warnings. docs/cli.md lists its keys under inspect. Nothing is written if it fails:
  * PITH_ERR_MEMORY. */
 PITH_API pith_status pith_database_describe(const pith_database *database,
-                                            void (*write)(void *user, const char *text,
-                                                          size_t size),
-                                            void *user, pith_error *err);
+                                            const pith_writer *writer, pith_error *err);
 
 /* The schema that the database was made with, as JSON without spaces, which belongs to the
  * database; size is 0 if it was inferred, or if an earlier version made the file. */
@@ -127,12 +116,11 @@ PITH_API pith_status pith_relational_start_from(pith_relational *model, const vo
  * for the defaults. */
 PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size,
                                             pith_error *err);
-/* Hands the model, and the state of its training, to write. Training that goes on from it has the
+/* Hands the model, and the state of its training, to the writer. Training that goes on from it has the
  * same bits as training that was never interrupted. Once all steps are done the file holds the
  * parameters alone. */
 PITH_API pith_status pith_relational_save(const pith_relational *model,
-                                          int (*write)(void *user, const void *data, size_t size),
-                                          void *user, pith_error *err);
+                                          const pith_writer *writer, pith_error *err);
 /* NULL is allowed. */
 PITH_API void pith_relational_close(pith_relational *model);
 
@@ -144,11 +132,10 @@ typedef enum pith_relational_target {
     PITH_TARGET_CLASS = 3    /* a probability for each class */
 } pith_relational_target;
 
-/* Hands what a model keeps of its database to write: a database file without rows. With it the
+/* Hands what a model keeps of its database to the writer: a database file without rows. With it the
  * model can be opened over a later database, whose rows were not there at training. */
 PITH_API pith_status pith_relational_keep(const pith_relational *model,
-                                          int (*write)(void *user, const void *data, size_t size),
-                                          void *user, pith_error *err);
+                                          const pith_writer *writer, pith_error *err);
 /* Gives a database the statistics of its columns, the split and the classes that a model keeps, so
  * that pith_relational_load opens the model over it. The database must have the schema and the
  * embedder of the model's (PITH_ERR_ARGUMENT names the first difference), and is for models of that
@@ -169,10 +156,9 @@ typedef struct pith_relational_state {
 PITH_API void pith_relational_get_state(pith_relational_state *state, const pith_relational *model);
 
 /* Trains for so many steps, at most up to the planned number, and sets *loss to the mean loss of
- * these. threads: 0 is all CPUs the process may use; their number changes no bit. cancel: as in
- * pith_database_options; NULL is allowed. */
+ * these. call, here and below: NULL is allowed. The number of threads changes no bit. */
 PITH_API pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps,
-                                           int32_t threads, const volatile int *cancel,
+                                           const pith_call *call,
                                            pith_error *err);
 
 /* How well answers fit. Members that do not go with the kind of target are NaN; so are all if there
@@ -190,7 +176,7 @@ typedef struct pith_relational_metrics {
 } pith_relational_metrics;
 PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics,
                                               pith_relational *model, int32_t split,
-                                              int32_t threads, pith_error *err);
+                                              const pith_call *call, pith_error *err);
 
 /* Sets *count to the number of rows of a part and, if rows is not NULL, rows[*count] to their
  * numbers and labels[*count] to what is true of them: 0 or 1, a number, a share, the number of a
@@ -203,7 +189,7 @@ PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t
  * largest rise first; of a table the column's data is NULL. Names belong to the database. The loss
  * is cross-entropy, or of numbers and ranks Huber's of the distance in standard deviations. */
 PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows,
-                                                int32_t threads,
+                                                const pith_call *call,
                                                 void (*each)(void *user, pith_str table,
                                                              pith_str column, double rise),
                                                 void *user, pith_error *err);
@@ -216,20 +202,18 @@ PITH_API const char *pith_baseline_name(int32_t baseline);
 /* Trains a baseline for the model's task and measures it on a part of the rows. */
 PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics,
                                             const pith_relational *model, int32_t baseline,
-                                            int32_t split, int32_t threads, pith_error *err);
+                                            int32_t split, const pith_call *call, pith_error *err);
 
 /* Trains a baseline, which from then on answers in the place of the network: in
  * pith_relational_predict and pith_relational_evaluate. -1: the network answers again. */
 PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline,
-                                               int32_t threads, pith_error *err);
-/* Hands the baseline that answers to write, and lets a saved one answer: of the same task and the
+                                               const pith_call *call, pith_error *err);
+/* Hands the baseline that answers to the writer, and lets a saved one answer: of the same task and the
  * same database, or of one that follows it. bytes are copied. */
 PITH_API pith_status pith_relational_save_baseline(const pith_relational *model,
-                                                   int (*write)(void *user, const void *data,
-                                                                size_t size),
-                                                   void *user, pith_error *err);
+                                                   const pith_writer *writer, pith_error *err);
 PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes,
-                                                   size_t size, int32_t threads, pith_error *err);
+                                                   size_t size, const pith_call *call, pith_error *err);
 
 /* Sets *row to the row of the task's table that has this primary key; several columns are joined
  * with U+001F. Without a primary key it is the row's number, from 0. */
@@ -242,14 +226,13 @@ PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t in
  * stands in the target's cell of the row is not read. An answer has the same bits whatever other
  * rows are asked. */
 PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model,
-                                             const uint32_t *rows, size_t count, int32_t threads,
+                                             const uint32_t *rows, size_t count, const pith_call *call,
                                              pith_error *err);
 
-/* Hands the network to write as an ONNX file, which other engines run; docs/relational.md lists its
+/* Hands the network to the writer as an ONNX file, which other engines run; docs/relational.md lists its
  * inputs. Its output is what pith_relational_predict gives. */
 PITH_API pith_status pith_relational_export(const pith_relational *model,
-                                            int (*write)(void *user, const void *data, size_t size),
-                                            void *user, pith_error *err);
+                                            const pith_writer *writer, pith_error *err);
 /* Hands each input of that network for 1 to 255 rows, which together have at most 16384 cells.
  * Values are gone after the call. */
 PITH_API pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows,

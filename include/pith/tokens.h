@@ -2,6 +2,7 @@
 #ifndef PITH_TOKENS_H
 #define PITH_TOKENS_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 #include "pith/model.h"
 
@@ -50,17 +51,14 @@ typedef struct pith_tokens {
     int32_t truncated; /* number of texts that were cut */
 } pith_tokens;
 
-/* clang-format off */
-#define PITH_TOKENS_INIT \
-    { sizeof(pith_tokens), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
-/* clang-format on */
+#define PITH_TOKENS_INIT PITH_SIZED_INIT(pith_tokens)
 
 /* Which text of a pair is cut when both are too long: the one that is longer, token by token, or
  * always the same. */
 typedef enum pith_cut { PITH_CUT_LONGEST = 0, PITH_CUT_FIRST = 1, PITH_CUT_SECOND = 2 } pith_cut;
 
 typedef struct pith_tokenize_options {
-    size_t size;
+    pith_call call;
     int32_t max_length;  /* tokens at which a text is cut, special tokens included; 0: texts are not
                             cut */
     int32_t no_specials; /* 1: do not add special tokens such as [CLS] and [SEP] */
@@ -75,12 +73,9 @@ typedef struct pith_tokenize_options {
                             special tokens each */
     int32_t stride;      /* tokens that a window repeats from the window before; must be less than
                             it holds of the text */
-    int32_t threads;     /* threads for a batch; 0: all CPUs the process may use */
 } pith_tokenize_options;
 
-/* clang-format off */
-#define PITH_TOKENIZE_OPTIONS_INIT { sizeof(pith_tokenize_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* clang-format on */
+#define PITH_TOKENIZE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_tokenize_options)
 
 /* Tokenises one text, or a text and its pair as rerankers take them. pair may be NULL. */
 PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer,

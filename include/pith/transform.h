@@ -2,6 +2,7 @@
 #ifndef PITH_TRANSFORM_H
 #define PITH_TRANSFORM_H
 
+#include "pith/call.h"
 #include "pith/model.h"
 
 #ifdef __cplusplus
@@ -45,13 +46,13 @@ typedef enum pith_calibration {
 } pith_calibration;
 
 typedef struct pith_quantize_model_options {
-    size_t size;
+    pith_call call;
     int32_t scheme;       /* a pith_quantize_scheme */
     int32_t block;        /* of the block schemes: numbers that share a scale; 16, 32, 64, 128 or
                              256; 0: 32 */
     int32_t asymmetric;   /* of the block schemes, 1: each block has a zero point of its own */
-    int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 0 to 4; -1: 4 with
-                             blocks of 4 bits, 0 with blocks of 8. With 4, engines may take the
+    int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 1 to 4; 0: 4 with
+                             blocks of 4 bits, none with blocks of 8; -1: none. With 4, engines may take the
                              inputs in 8 bits too, with a scale for each block, which Pith and ONNX
                              Runtime do: faster, and hardly less exact than the weights */
     int32_t rows;         /* of int8, 1: each row of a matmul's inputs is quantised with a scale of
@@ -61,7 +62,7 @@ typedef struct pith_quantize_model_options {
                              that are much larger than others are brought nearer to them, too */
     int32_t reduce_range; /* of int8, 1: weights have 7 bits, for processors whose sums of 16 bits
                              saturate (AVX2) */
-    int32_t table_bits;   /* of the tables of words and positions: 8, 4, or 0: they stay in f32; -1:
+    int32_t table_bits;   /* of the tables of words and positions: 8, 4, or -1: they stay in f32; 0:
                              8. 4 needs a block scheme. With int8 a row has one scale, and the
                              operators are Gather, Cast and Mul; with the block schemes it is
                              GatherBlockQuantized of com.microsoft */
@@ -80,8 +81,6 @@ typedef struct pith_quantize_model_options {
     const char *route;               /* as in pith_open_options; NULL: the model's default */
     const char *data_name;           /* as in pith_export_options */
     int32_t data_always;             /* as in pith_export_options */
-    const pith_log *log;             /* receives warnings; NULL: they are dropped */
-    const pith_allocator *allocator; /* NULL: malloc */
     int32_t ranges;                  /* of the scheme static: a pith_range_method */
     float percentile;                /* with PITH_RANGE_PERCENTILE: above 50 and at most 100; 0:
                                         99.99 */
@@ -99,11 +98,7 @@ typedef struct pith_quantize_model_options {
     void *tell_user;            /* passed to tell */
 } pith_quantize_model_options;
 
-/* clang-format off */
-#define PITH_QUANTIZE_MODEL_OPTIONS_INIT \
-    { sizeof(pith_quantize_model_options), PITH_QUANTIZE_INT8, 0, 0, -1, 0, 0, -1, 0, NULL, 0, 0, \
-       NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, PITH_RANGE_MIN_MAX, 0, NULL, 0, NULL, NULL }
-/* clang-format on */
+#define PITH_QUANTIZE_MODEL_OPTIONS_INIT PITH_OPTIONS_INIT(pith_quantize_model_options)
 
 /* What a quantisation did. */
 typedef struct pith_quantize_model_report {
@@ -116,28 +111,25 @@ typedef struct pith_quantize_model_report {
     uint64_t data_bytes;  /* of the second file */
 } pith_quantize_model_report;
 
-/* clang-format off */
-#define PITH_QUANTIZE_MODEL_REPORT_INIT { sizeof(pith_quantize_model_report), 0, 0, 0, 0, 0, 0 }
-/* clang-format on */
+#define PITH_QUANTIZE_MODEL_REPORT_INIT PITH_SIZED_INIT(pith_quantize_model_report)
 
 /* Writes the network of a model directory or of an ONNX file with weights of few bits. The same
  * model, options and texts give the same bytes on every processor.
- *   - model, write, write_data, user and report are as in pith_model_export.
+ *   - model, writer, data and report are as in pith_model_export.
  *   - Weights are constants of f32 and rank 2 that MatMul and Gemm multiply by, in the main graph.
  *     A model without any is PITH_ERR_ARGUMENT, and so is a weight with a NaN or an infinity, which
  *     the message names.
  * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
 PITH_API pith_status
 pith_model_quantize(const char *model, const pith_quantize_model_options *options,
-                    int (*write)(void *user, const void *data, size_t size),
-                    int (*write_data)(void *user, const void *data, size_t size), void *user,
+                    const pith_writer *writer, const pith_writer *data,
                     pith_quantize_model_report *report, pith_error *err);
 
 /* ---- fewer and faster operators ---- */
 
 typedef struct pith_optimize_options {
-    size_t size;
-    int32_t level;    /* 1: constants folded, equal nodes and constants shared, what nothing reads
+    pith_call call;
+    int32_t level;    /* 0: 3. 1: constants folded, equal nodes and constants shared, what nothing reads
                          cut off; 2: and operators fused that keep their arithmetic
                          (LayerNormalization, GELU, biases, residual sums); 3: and attention, and
                          BatchNormalization in convolutions. Opening a model has the same levels */
@@ -147,7 +139,7 @@ typedef struct pith_optimize_options {
                          SkipLayerNormalization. Not with standard */
     int32_t opset;    /* of ai.onnx, 17 to 28; 0: that of the file, or the oldest from 17 on that
                          has the operators */
-    int32_t dtype;    /* PITH_F32, PITH_F16 or PITH_BF16, as in pith_export_options */
+    int32_t dtype;    /* PITH_F32, PITH_F16 or PITH_BF16, as in pith_export_options; 0: PITH_F32 */
     int32_t narrow_ports;    /* with another dtype than f32, 1: inputs and outputs have it, too */
     const char *const *keep; /* [keep_count] with another dtype than f32: nodes of these operators
                                 stay in f32, and nodes whose name contains one of these */
@@ -169,19 +161,13 @@ typedef struct pith_optimize_options {
      * nobody is told. The strings are valid during the call */
     void (*tell)(void *user, int32_t done, const char *what, const char *text);
     void *tell_user;                 /* passed to tell */
-    const pith_log *log;             /* receives warnings; NULL: they are dropped */
-    const pith_allocator *allocator; /* NULL: malloc */
     int32_t contrib; /* 1: all operators of com.microsoft are made that ONNX Runtime's own optimiser
                         makes, faster on a CPU or not: also EmbedLayerNormalization,
                         SkipLayerNormalization, RotaryEmbedding, and GroupQueryAttention. The last
                         needs ONNX Runtime 1.32. Not with standard */
 } pith_optimize_options;
 
-/* clang-format off */
-#define PITH_OPTIMIZE_OPTIONS_INIT \
-    { sizeof(pith_optimize_options), 3, 0, 0, 0, PITH_F32, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, \
-       0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0 }
-/* clang-format on */
+#define PITH_OPTIMIZE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_optimize_options)
 
 /* What an optimisation did. */
 typedef struct pith_optimize_report {
@@ -198,23 +184,18 @@ typedef struct pith_optimize_report {
     uint64_t lost;
 } pith_optimize_report;
 
-/* clang-format off */
-#define PITH_OPTIMIZE_REPORT_INIT { sizeof(pith_optimize_report), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* clang-format on */
+#define PITH_OPTIMIZE_REPORT_INIT PITH_SIZED_INIT(pith_optimize_report)
 
 /* Writes the network of a model directory or of an ONNX file after optimisation. Results differ
  * from the model's by rounding only; of texts without any token, whose attention has no key left,
  * they may differ.
- *   - model, write, write_data, user and report are as in pith_model_export.
+ *   - model, writer, data and report are as in pith_model_export.
  *   - Names of inputs, outputs and of values that are not fused away stay.
  *   - Attention is fused in all places or in none: if one has no form in com.microsoft, tell gets
  *     the reason.
  * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
 PITH_API pith_status pith_model_optimize(const char *model, const pith_optimize_options *options,
-                                         int (*write)(void *user, const void *data, size_t size),
-                                         int (*write_data)(void *user, const void *data,
-                                                           size_t size),
-                                         void *user, pith_optimize_report *report, pith_error *err);
+                                         const pith_writer *writer, const pith_writer *data, pith_optimize_report *report, pith_error *err);
 
 /* ---- text ---- */
 
@@ -225,15 +206,11 @@ typedef enum pith_convert_to {
 } pith_convert_to;
 
 typedef struct pith_convert_options {
-    size_t size;
+    pith_call call;
     int32_t to;                      /* a pith_convert_to */
-    const pith_log *log;             /* receives warnings; NULL: they are dropped */
-    const pith_allocator *allocator; /* NULL: malloc */
 } pith_convert_options;
 
-/* clang-format off */
-#define PITH_CONVERT_OPTIONS_INIT { sizeof(pith_convert_options), PITH_CONVERT_OTHER, NULL, NULL }
-/* clang-format on */
+#define PITH_CONVERT_OPTIONS_INIT PITH_OPTIONS_INIT(pith_convert_options)
 
 /* What was converted. */
 typedef struct pith_convert_report {
@@ -244,23 +221,19 @@ typedef struct pith_convert_report {
                      warnings name them */
 } pith_convert_report;
 
-/* clang-format off */
-#define PITH_CONVERT_REPORT_INIT { sizeof(pith_convert_report), 0, 0, 0, 0 }
-/* clang-format on */
+#define PITH_CONVERT_REPORT_INIT PITH_SIZED_INIT(pith_convert_report)
 
 /* Turns an ONNX file into ONNX's own text syntax, or text into an ONNX file. onnx.parser reads what
  * is written, and what onnx.printer writes is read. The model itself is not changed: nothing is
  * run, upgraded or checked beyond the syntax.
  *   - path: a file. "-" and pipes cannot be used.
- *   - write receives the result in pieces, in order. Non-zero ends the work with PITH_ERR_IO.
  *   - report: may be NULL.
  * Numbers stay as they are, but for the payload of NaN. External data stays a reference to its
  * file. Errors of text begin with line and column; what changes the meaning and has no text (sparse
  * tensors) is PITH_ERR_UNSUPPORTED. Nothing is written before everything that can fail but writing
  * has been done. Thread-safe. */
 PITH_API pith_status pith_model_convert(const char *path, const pith_convert_options *options,
-                                        int (*write)(void *user, const void *data, size_t size),
-                                        void *user, pith_convert_report *report, pith_error *err);
+                                        const pith_writer *writer, pith_convert_report *report, pith_error *err);
 
 #ifdef __cplusplus
 }

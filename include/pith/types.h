@@ -16,17 +16,11 @@ extern "C" {
 #endif
 
 #define PITH_VERSION_MAJOR 0
-#define PITH_VERSION_MINOR 1
+#define PITH_VERSION_MINOR 2
 #define PITH_VERSION_PATCH 0
 
 /* Returns the version, such as "0.1.0". */
 PITH_API const char *pith_version(void);
-
-/* If pin is 1, each thread that the library creates from now on is pinned to one CPU of the
- * caller's current affinity mask. The first CPU is left for the calling thread, which is never
- * pinned. The default is 0: pinning helps on a machine that does nothing else and harms on a shared
- * one. Call it before the first model is opened. Thread-safe. */
-PITH_API void pith_pin_threads(int32_t pin);
 
 /* ---- status and errors ---- */
 
@@ -39,12 +33,13 @@ typedef enum pith_status {
                                  it */
     PITH_ERR_ARGUMENT = 5,    /* a value from the caller has the wrong name, dtype, shape, range or
                                  encoding */
-    PITH_ERR_CANCELLED = 6,   /* the cancel flag was set */
+    PITH_ERR_CANCELLED = 6,   /* the cancel flag was set, or the stop function said so */
     PITH_ERR_NOT_FOUND = 7,   /* a file, model, tensor or name does not exist */
     PITH_ERR_RUN = 8,         /* a node could not compute its result, such as an index out of
                                  range */
-    PITH_ERR_BUSY = 9         /* what the call needs is in use, and did not become free in the time
+    PITH_ERR_BUSY = 9,        /* what the call needs is in use, and did not become free in the time
                                  given */
+    PITH_ERR_DEADLINE = 10    /* the deadline passed before the call was done */
 } pith_status;
 
 #define PITH_ERROR_MESSAGE_SIZE 1024
@@ -141,6 +136,13 @@ typedef enum pith_precision {
                                 batch, the order of texts or the number of threads, but they do
                                 depend on the CPU. */
 } pith_precision;
+
+/* Whether something is done that the model's files have a say in. */
+typedef enum pith_choice {
+    PITH_CHOICE_MODEL = 0, /* what the model's files say */
+    PITH_CHOICE_YES = 1,
+    PITH_CHOICE_NO = -1
+} pith_choice;
 
 /* A string of size bytes. It need not end with a NUL. */
 typedef struct pith_str {

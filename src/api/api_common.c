@@ -29,9 +29,8 @@ size_t pith_model_bytes(const pith_model *model, size_t *peak) {
 void pith_model_reset_statistics(const pith_model *model) { pith__model_clear_statistics(model); }
 
 pith_status pith_statistics_write(const pith_statistics *statistics, pith_statistics_form form,
-                                  void (*write)(void *user, const char *text, size_t size),
-                                  void *user, pith_error *err) {
-    PITH_ENTRY(pith__statistics_put(statistics, form, write, user, err));
+                                  const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__statistics_put(statistics, form, writer, err));
 }
 
 pith_status pith_image_register(const struct pith_image_module *module, pith_error *err) {

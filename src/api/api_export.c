@@ -3,9 +3,7 @@
 #include "formats/export/export_model.h"
 
 pith_status pith_model_export(const char *model, const pith_export_options *options,
-                              int (*write)(void *user, const void *data, size_t size),
-                              int (*write_data)(void *user, const void *data, size_t size),
-                              void *user, pith_export_report *report, pith_error *err) {
+                              const pith_writer *writer, const pith_writer *data, pith_export_report *report, pith_error *err) {
     PITH_ENTRY(pith__model_write_onnx(model, options,
-                                      &(pith__onnx_sinks){ write, write_data, user }, report, err));
+                                      &(pith__onnx_sinks){ writer, data }, report, err));
 }

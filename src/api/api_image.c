@@ -20,9 +20,9 @@ pith_status pith_image_read(pith_image *image, const char *path, const pith_imag
 }
 
 pith_status pith_image_encode(const pith_image *image, const pith_image_encode_options *options,
-                              int (*write)(void *user, const void *data, size_t size), void *user,
+                              const pith_writer *writer,
                               pith_error *err) {
-    PITH_ENTRY(pith__pictures_encode(image, options, write, user, err));
+    PITH_ENTRY(pith__pictures_encode(image, options, writer, err));
 }
 
 pith_status pith_image_resize(pith_image *resized, const pith_image *image,

@@ -28,16 +28,13 @@ pith_status pith_model_check_fusions(size_t *findings, const char *path,
 }
 
 pith_status pith_model_save(const pith_model *model,
-                            int (*write)(void *user, const void *data, size_t size, uint64_t total),
-                            void *user, pith_error *err) {
-    PITH_ENTRY(pith__model_write(&model, 1, write, user, err));
+                            const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__model_write(&model, 1, writer, err));
 }
 
 pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
-                                   int (*write)(void *user, const void *data, size_t size,
-                                                uint64_t total),
-                                   void *user, pith_error *err) {
-    PITH_ENTRY(pith__model_write(models, count, write, user, err));
+                                   const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__model_write(models, count, writer, err));
 }
 
 const char *pith_model_route(const pith_model *model) {
@@ -60,7 +57,6 @@ pith_status pith_model_verify(const char *path, pith_error *err) {
 }
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                void (*write)(void *user, const char *text, size_t size),
-                                void *user, pith_error *err) {
-    PITH_ENTRY(pith__model_describe(model, form, write, user, err));
+                                const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__model_describe(model, form, writer, err));
 }

@@ -22,7 +22,7 @@ void pith_profile_tell(pith_profile *profile, void (*told)(void *user, const pit
 }
 
 pith_status pith_profile_write(const pith_profile *profile,
-                               void (*write)(void *user, const char *text, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err) {
-    PITH_ENTRY(pith__profiling_write(profile, write, user, err));
+    PITH_ENTRY(pith__profiling_write(profile, writer, err));
 }

@@ -39,9 +39,9 @@ pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const c
 }
 
 pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
-                             void (*write)(void *user, const char *bytes, size_t size), void *user,
+                             const pith_writer *writer,
                              pith_error *err) {
-    PITH_ENTRY(pith__onnx_write_value(value, name, kind, write, user, err));
+    PITH_ENTRY(pith__onnx_write_value(value, name, kind, writer, err));
 }
 
 void pith_value_close(pith_value_file *file) { pith__value_file_close(file); }

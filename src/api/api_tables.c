@@ -9,15 +9,14 @@
 #include "tables/onnx/relational_onnx.h"
 
 pith_status pith_database_draft(const char *source,
-                                void (*write)(void *user, const char *text, size_t size),
-                                void *user, pith_error *err) {
-    PITH_ENTRY(pith__database_draft_run(source, write, user, err));
+                                const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__database_draft_run(source, writer, err));
 }
 
 pith_status pith_database_make(const char *source, const pith_database_options *options,
-                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err) {
-    PITH_ENTRY(pith__database_make_run(source, options, write, user, err));
+    PITH_ENTRY(pith__database_make_run(source, options, writer, err));
 }
 
 pith_status pith_database_open(pith_database **database, const char *path,
@@ -28,9 +27,8 @@ pith_status pith_database_open(pith_database **database, const char *path,
 void pith_database_close(pith_database *database) { pith__database_free(database); }
 
 pith_status pith_database_describe(const pith_database *database,
-                                   void (*write)(void *user, const char *text, size_t size),
-                                   void *user, pith_error *err) {
-    PITH_ENTRY(pith__rdb_describe(&database->rdb, &database->allocator, write, user, err));
+                                   const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__rdb_describe(&database->rdb, &database->allocator, writer, err));
 }
 
 pith_str pith_database_schema(const pith_database *database) { return database->rdb.schema; }
@@ -41,9 +39,8 @@ pith_status pith_database_follow(pith_database *database, const pith_database *k
 }
 
 pith_status pith_relational_keep(const pith_relational *model,
-                                 int (*write)(void *user, const void *data, size_t size),
-                                 void *user, pith_error *err) {
-    PITH_ENTRY(pith__trainer_keep(model, write, user, err));
+                                 const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__trainer_keep(model, writer, err));
 }
 
 static pith_str relational_text(const char *text) {
@@ -116,9 +113,8 @@ pith_status pith_relational_config(pith_str *config, const void *bytes, size_t s
 }
 
 pith_status pith_relational_save(const pith_relational *model,
-                                 int (*write)(void *user, const void *data, size_t size),
-                                 void *user, pith_error *err) {
-    PITH_ENTRY(pith__trainer_save(model, write, user, err));
+                                 const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__trainer_save(model, writer, err));
 }
 
 void pith_relational_close(pith_relational *model) { pith__trainer_free(model); }
@@ -128,8 +124,8 @@ void pith_relational_get_state(pith_relational_state *state, const pith_relation
 }
 
 pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps,
-                                  int32_t threads, const volatile int *cancel, pith_error *err) {
-    PITH_ENTRY(pith__trainer_train(loss, model, steps, threads, cancel, err));
+                                  int32_t threads, pith__stop *stop, pith_error *err) {
+    PITH_ENTRY(pith__trainer_train(loss, model, steps, threads, stop, err));
 }
 
 pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count,
@@ -215,17 +211,15 @@ pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline, 
 }
 
 static pith_status save_baseline_run(const pith_relational *model,
-                                     int (*write)(void *user, const void *data, size_t size),
-                                     void *user, pith_error *err) {
+                                     const pith_writer *writer, pith_error *err) {
     const baseline_answerer *a = model->answerer.state;
     if (!a) return pith__fail(err, PITH_ERR_ARGUMENT, "the network answers, and no baseline");
-    return pith__baseline_save(&a->baseline, write, user, err);
+    return pith__baseline_save(&a->baseline, writer, err);
 }
 
 pith_status pith_relational_save_baseline(const pith_relational *model,
-                                          int (*write)(void *user, const void *data, size_t size),
-                                          void *user, pith_error *err) {
-    PITH_ENTRY(save_baseline_run(model, write, user, err));
+                                          const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(save_baseline_run(model, writer, err));
 }
 
 pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes, size_t size,
@@ -248,9 +242,8 @@ pith_status pith_relational_importance(pith_relational *model, int32_t split, si
 }
 
 pith_status pith_relational_export(const pith_relational *model,
-                                   int (*write)(void *user, const void *data, size_t size),
-                                   void *user, pith_error *err) {
-    PITH_ENTRY(pith__relational_onnx_write(model, write, user, err));
+                                   const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__relational_onnx_write(model, writer, err));
 }
 
 pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows, size_t count,

@@ -9,8 +9,7 @@ pith_status pith__pictures_decode(pith_image *image, const void *data, size_t si
 pith_status pith__pictures_read(pith_image *image, const char *path,
                                 const pith_image_options *options, pith_error *err);
 pith_status pith__pictures_encode(const pith_image *image, const pith_image_encode_options *options,
-                                  int (*write)(void *user, const void *data, size_t size),
-                                  void *user, pith_error *err);
+                                  const pith_writer *writer, pith_error *err);
 pith_status pith__pictures_resize(pith_image *resized, const pith_image *image,
                                   const pith_image_resize_options *options, pith_error *err);
 pith_status pith__pictures_center_crop(pith_image *cropped, const pith_image *image, int32_t width,

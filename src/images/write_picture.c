@@ -19,8 +19,7 @@ static const struct {
 
 typedef struct encode {
     pith_image_encode_call call; /* first: the encoder hands it back */
-    int (*write)(void *user, const void *data, size_t size);
-    void *user;
+    const pith_writer *writer;
 } encode;
 
 static int encode_write(pith_image_encode_call *call, const void *data, size_t size) {
@@ -84,8 +83,7 @@ static pith_status encode_run(const pith_image_codec *codec, encode *e, pith_err
 }
 
 pith_status pith__pictures_encode(const pith_image *image, const pith_image_encode_options *options,
-                                  int (*write)(void *user, const void *data, size_t size),
-                                  void *user, pith_error *err) {
+                                  const pith_writer *writer, pith_error *err) {
     pith_image_encode_options o = PITH_IMAGE_ENCODE_OPTIONS_INIT;
     const pith_image_codec *codec;
     pith_image converted = { 0 };

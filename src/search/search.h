@@ -99,7 +99,7 @@ void pith__search_quick(pith__search_room *room, const pith_search_index *index,
 
 /* Makes index->copy on `threads` threads. The caller frees it, also after a failure. */
 pith_status pith__search_copy_make(pith_search_index *index, int threads,
-                                   const volatile int *cancel, pith_error *err);
+                                   pith__stop *stop, pith_error *err);
 void pith__search_copy_free(pith_search_index *index);
 /* The copy of one row or query of dim floats; for int8 returns its scale, NaN if a component is not
  * finite. to has copy.row_bytes bytes. */
@@ -124,7 +124,7 @@ struct pith__search_scan {
     size_t item_bytes;                 /* about; decides how many items a part has */
     size_t k;
     int threads;
-    const volatile int *cancel;
+    pith__stop *stop;
 };
 
 /* Finds the best k items of each list: tops[lists], sorted, in memory of the arena. */

@@ -111,7 +111,7 @@ static pith_status call_block(const search_call *c, const float *rows, size_t co
                                      .item_bytes = row_bytes,
                                      .k = quick ? c->candidates : c->k,
                                      .threads = c->threads,
-                                     .cancel = c->options.cancel };
+                                     .stop = c->options.stop };
     PITH_TRY(pith__search_scan_run(tops, c->arena, &scan, err));
     if (quick) return call_rescore(c, &queries, tops, err);
     for (size_t i = 0; i < count; i++)
@@ -170,7 +170,7 @@ static pith_status call_document_query(const search_call *c, const float *rows, 
                                      .item_bytes = x->count * x->row_bytes / x->documents,
                                      .k = c->k,
                                      .threads = c->threads,
-                                     .cancel = c->options.cancel };
+                                     .stop = c->options.stop };
     PITH_TRY(pith__search_scan_run(&top, c->arena, &scan, err));
     call_put_hits(c->hits, c->stride, &top, x->metric);
     return PITH_OK;

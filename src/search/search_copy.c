@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/os/threads.h"
@@ -57,7 +57,7 @@ float pith__search_round(void *to, const pith_search_index *index, const float *
 typedef struct copy_job {
     pith_search_index *index;
     float *wide; /* [threads][dim], for rows of f16 */
-    const volatile int *cancel;
+    pith__stop *stop;
 } copy_job;
 
 static void copy_one(pith_search_index *x, size_t row, const float *values) {
@@ -79,7 +79,7 @@ static void copy_task(void *context, size_t part, int worker) {
     pith_search_index *x = j->index;
     const size_t begin = part * COPY_ROWS,
                  end = x->count - begin < COPY_ROWS ? x->count : begin + COPY_ROWS;
-    if (pith__is_cancelled(j->cancel)) return;
+    if (pith__stop_asked(j->stop)) return;
     for (size_t row = begin; row < end; row++) {
         const void *values = x->rows + row * x->row_bytes;
         if (x->dtype == PITH_F16) {
@@ -93,7 +93,7 @@ static void copy_task(void *context, size_t part, int worker) {
 }
 
 pith_status pith__search_copy_make(pith_search_index *index, int threads,
-                                   const volatile int *cancel, pith_error *err) {
+                                   pith__stop *stop, pith_error *err) {
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;
     const size_t count = index->count, parts = count / COPY_ROWS + (count % COPY_ROWS != 0);
     pith__search_copy *copy = &index->copy;
@@ -109,7 +109,7 @@ pith_status pith__search_copy_make(pith_search_index *index, int threads,
     if ((size_t)threads > parts) threads = parts ? (int)parts : 1;
     pith__arena arena;
     pith__arena_init(&arena, &index->allocator);
-    copy_job j = { .index = index, .cancel = cancel };
+    copy_job j = { .index = index, .stop = stop };
     j.wide = pith__arena_array(&arena, index->dtype == PITH_F16 ? (size_t)threads : 0,
                                index->dim * sizeof(float));
     if (j.wide) pith__threads_run(copy_task, &j, parts, threads);
@@ -117,5 +117,5 @@ pith_status pith__search_copy_make(pith_search_index *index, int threads,
     pith__arena_free(&arena);
     if (!done)
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
-    return pith__is_cancelled(cancel) ? pith__fail(err, PITH_ERR_CANCELLED, "cancelled") : PITH_OK;
+    return pith__stop_check(stop, err);
 }

@@ -151,7 +151,7 @@ pith_status pith__search_index_make(pith_search_index **index, const void *rows,
                               .documents = o.documents };
     const int threads = o.threads ? o.threads : pith__cpu_get()->threads;
     pith_status status = index_find_kernels(x, err);
-    if (!status && o.first_pass) status = pith__search_copy_make(x, threads, o.cancel, err);
+    if (!status && o.first_pass) status = pith__search_copy_make(x, threads, o.stop, err);
     if (status)
         pith__search_index_free(x);
     else

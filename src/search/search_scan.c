@@ -4,7 +4,7 @@
  * A part is a run of items that one thread takes as a whole. Each thread has lists of its own,
  * which are put together at the end. The order of results is total (top.h), so neither parts nor
  * threads can be seen in them. */
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/os/threads.h"
@@ -44,7 +44,7 @@ static void scan_task(void *context, size_t part, int worker) {
     const size_t end = s->items - begin < job->part_items ? s->items : begin + job->part_items;
     for (size_t item = begin, n; item < end; item += n) {
         n = end - item < s->block ? end - item : s->block;
-        if (pith__is_cancelled(s->cancel)) return;
+        if (pith__stop_asked(s->stop)) return;
         s->score(&w->room, &w->inner, s, item, n);
         for (size_t i = 0; i < s->lists; i++)
             scan_offer(&w->tops[i], w->room.scores + i * w->room.stride, item, n);
@@ -107,7 +107,7 @@ pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
                           "out of memory for the best %zu of %zu queries on %zu threads", scan->k,
                           scan->lists, threads);
     pith__threads_run(scan_task, &job, parts, (int)threads);
-    if (pith__is_cancelled(scan->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+    PITH_TRY(pith__stop_check(scan->stop, err));
     scan_merge(tops, job.workers, scan->lists, threads);
     return PITH_OK;
 }

@@ -9,7 +9,7 @@
 #include "base/unicode/utf8.h"
 
 void pith__json_put(pith__json_out *out, const char *text) {
-    out->write(out->user, text, strlen(text));
+    pith__out_put(out->out, text, strlen(text));
 }
 
 void pith__json_put_string(pith__json_out *out, pith_str s) {
@@ -22,7 +22,7 @@ void pith__json_put_string(pith__json_out *out, pith_str s) {
                s.data[i + good] != '"' && s.data[i + good] != '\\')
             good++;
         good = pith__utf8_valid_prefix(s.data + i, good);
-        out->write(out->user, s.data + i, good);
+        pith__out_put(out->out, s.data + i, good);
         i += good;
         if (good || i == s.size) continue;
         if (c == '"' || c == '\\')

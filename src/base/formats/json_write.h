@@ -1,7 +1,8 @@
-/* json_write.h - writing JSON text in pieces to a callback. Commas are added; nothing is kept in
+/* json_write.h - writing JSON text in pieces to a writer. Commas are added; nothing is kept in
  * memory.
  *
- *   pith__json_out out = { write, user, false };
+ *   pith__out bytes = { writer, false };
+ *   pith__json_out out = { &bytes, false };
  *   pith__json_open(&out, "{");
  *   pith__json_key_int(&out, "count", 3);
  *   pith__json_close(&out, "}");
@@ -15,10 +16,10 @@
 
 #include "base/private_symbol.h"
 #include "base/str.h"
+#include "base/writer.h"
 
 typedef struct pith__json_out {
-    void (*write)(void *user, const char *text, size_t size);
-    void *user;
+    pith__out *out;
     bool comma; /* the next key or item needs one before it */
 } pith__json_out;
 

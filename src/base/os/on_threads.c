@@ -40,6 +40,11 @@ void pith__threads_wake(int threads) {
     if (own) own->wake(threads);
 }
 
+uintptr_t pith__threads_self(void) {
+    const pith__threads_part *own = on_threads_part();
+    return own ? own->self() : 0;
+}
+
 void pith__threads_pin(bool pin) {
     const pith__threads_part *own = on_threads_part();
     if (own) own->pin(pin);

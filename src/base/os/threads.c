@@ -313,9 +313,12 @@ static void threads_pin(bool pin) {
     pthread_mutex_unlock(&pool.lock);
 }
 
+static uintptr_t threads_self(void) { return (uintptr_t)pthread_self(); }
+
 const pith__part pith__part_threads = { "threads", &(const pith__threads_part){
                                                        .run = threads_run,
                                                        .left = threads_left,
                                                        .wake = threads_wake,
                                                        .pin = threads_pin,
+                                                       .self = threads_self,
                                                        .machine = pith__machine_read } };

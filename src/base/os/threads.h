@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/optional_part.h"
@@ -37,6 +38,10 @@ size_t pith__threads_left(void);
  * takes longer than the first step of a small model. */
 void pith__threads_wake(int threads);
 
+/* A number of the calling thread, which differs from that of every other thread that runs. 0 in a
+ * build without threads. */
+PITH_PRIVATE uintptr_t pith__threads_self(void);
+
 /* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling
  * thread's current affinity mask, modulo its size. CPU 0 of the mask is left for the caller of
  * runs, which is never pinned. */
@@ -49,6 +54,7 @@ typedef struct pith__threads_part {
     size_t (*left)(void);
     void (*wake)(int threads);
     void (*pin)(bool pin);
+    uintptr_t (*self)(void);
     void (*machine)(pith__cpu *cpu); /* caches, allowed, quota and threads, if they are known */
 } pith__threads_part;
 

@@ -3,15 +3,14 @@
  * A branch is one part of a run on threads, with a copy of the run's state. A branch stops at its
  * first failure while the others go on; of all failures the one of the earliest step is told, which
  * is the one that a run of one step at a time would have met. */
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/os/threads.h"
 #include "engine/exec/run_state.h"
 
 static pith_status run_branch_steps(pith__running *r, const pith__region *region, pith_error *err) {
     for (uint32_t i = region->first[r->branch]; i < region->first[r->branch + 1]; i++) {
         r->step = region->steps[i];
-        if (pith__is_cancelled(r->exec.cancel))
-            return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        PITH_TRY(pith__stop_check(r->exec.stop, err));
         PITH_TRY(pith__running_step(r, err));
     }
     return PITH_OK;
@@ -43,7 +42,7 @@ static pith_status run_region(const pith__running *r, const pith__region *region
     const int at_once =
         e->options.branches < r->exec.threads ? e->options.branches : r->exec.threads;
     pith__threads_run(run_branch, &all, region->branches, at_once);
-    if (all.status && all.status != PITH_ERR_CANCELLED && !e->tree->failed)
+    if (all.status && !pith__status_stops(all.status) && !e->tree->failed)
         e->tree->failed = e->plan->steps[all.step].device;
     pith__executor_note(e, PITH_COUNT_branches, region->branches);
     return all.status;

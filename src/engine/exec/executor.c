@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/dtype.h"
 #include "base/left_out_pieces.h"
 #include "base/memory/poison.h"
@@ -458,7 +458,7 @@ pith_status pith__running_step(pith__running *r, pith_error *err) {
         pith_status status = step->run(step->context, &run);
         if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
         char place[256];
-        if (status == PITH_ERR_CANCELLED) return status;
+        if (pith__status_stops(status)) return status;
         if (status && !r->beside && !e->tree->failed) e->tree->failed = step->device;
         if (status)
             return pith__fail_at(err, status,
@@ -493,7 +493,7 @@ static void poison_dead(const pith__executor *e, const pith__binding *b, size_t 
  * seen before and no step is late. Cancelling is looked at between steps. */
 pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
                                      const pith_tensor *ports, int threads,
-                                     const volatile int *cancel, pith_error *err) {
+                                     pith__stop *stop, pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(e, err));
     PITH_TRY(set_ports(e, ports, err));
@@ -502,7 +502,7 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
     set_addresses(e, b);
     pith__running r = { .exec = { .threads = threads,
                                   .isa = e->plan->isa,
-                                  .cancel = cancel,
+                                  .stop = stop,
                                   .loop_limit = e->options.loop_limit,
                                   .alloc = run_alloc,
                                   .subgraph = e->subgraphs ? e->subgraphs->run : NULL },
@@ -511,7 +511,7 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
     size_t alive = 0;
     pith__poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
     for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
-        if (pith__is_cancelled(cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        PITH_TRY(pith__stop_check(stop, err));
         const pith__region *next = region < b->region_count ? &b->regions[region] : NULL;
         PITH_TRY(run_next(&r, next, &end, err));
         region += next && next->end == end;
@@ -573,10 +573,10 @@ static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_
 }
 
 pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
-                               const pith_tensor *inputs, int threads, const volatile int *cancel,
+                               const pith_tensor *inputs, int threads, pith__stop *stop,
                                pith_error *err) {
     executor->tree->failed = NULL;
-    PITH_TRY(pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel,
+    PITH_TRY(pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, stop,
                                       err));
     return settle_outputs(executor, outputs, err);
 }

@@ -57,7 +57,7 @@ void pith__executor_trace(pith__executor *executor, pith__trace_fn *trace, void 
  * be left out (dtype PITH_UNDEFINED). Outputs are valid until the next run. If the shapes of two
  * inputs contradict each other through a shared symbol, the error names both. */
 pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
-                               const pith_tensor *inputs, int threads, const volatile int *cancel,
+                               const pith_tensor *inputs, int threads, pith__stop *stop,
                                pith_error *err);
 
 /* From the next run on, outputs go to memory of the caller (engine/exec/output_target.h): targets

@@ -277,11 +277,10 @@ static void put_thread(pith__json_out *out, int lane) {
 }
 
 pith_status pith__profiling_write(const pith_profile *profile,
-                                  void (*write)(void *user, const char *text, size_t size),
-                                  void *user, pith_error *err) {
+                                  const pith_writer *writer, pith_error *err) {
     if (!profile || !write)
         return pith__fail(err, PITH_ERR_ARGUMENT, "profile and write must not be NULL");
-    pith__json_out out = { write, user, false };
+    pith__json_out out = { writer, false };
     uint64_t origin = UINT64_MAX;
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next)
         for (const event *e = lane->first; e; e = e->next)

@@ -20,8 +20,7 @@ void pith__profiling_phase(pith_profile *profile, const char *name, uint64_t beg
 void pith__profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase),
                           void *user, bool only);
 pith_status pith__profiling_write(const pith_profile *profile,
-                                  void (*write)(void *user, const char *text, size_t size),
-                                  void *user, pith_error *err);
+                                  const pith_writer *writer, pith_error *err);
 
 typedef struct pith__lane pith__lane;
 

@@ -86,9 +86,9 @@ static pith_status run_subgraph(pith__exec *exec, const pith__run *run, const ch
         e->given[input_count + i] = outer ? *outer : (pith_tensor){ .dtype = PITH_UNDEFINED };
     }
     pith_status status =
-        pith__executor_run_ports(e, outputs, e->given, exec->threads, exec->cancel, run->err);
+        pith__executor_run_ports(e, outputs, e->given, exec->threads, exec->stop, run->err);
     if (status)
-        return status == PITH_ERR_CANCELLED ? status
+        return pith__status_stops(status) ? status
                                             : pith__fail_at(run->err, status, "%s: ", attribute);
     status = pith__kept_keep(&(*child)->results->kept, outputs, output_count, e->given,
                              input_count + captures, run->err);

@@ -159,16 +159,34 @@ pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *fro
     return pith__tensor_copy(to, from, op_run_memory, r->exec, r->err);
 }
 
+typedef struct op_stoppable {
+    pith__task *task;
+    void *context;
+    pith__stop *stop;
+} op_stoppable;
+
+static void op_stoppable_part(void *context, size_t part, int worker) {
+    const op_stoppable *s = context;
+    if (!pith__stop_asked(s->stop)) s->task(s->context, part, worker);
+}
+
+/* A long step ends between two of its parts; the executor then sees that the run must end, and
+ * nobody reads what the step left unfinished. */
 void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t parts) {
-    pith__threads_run(task, context, parts, r->exec->threads);
+    op_stoppable s = { task, context, r->exec->stop };
+    if (s.stop)
+        pith__threads_run(op_stoppable_part, &s, parts, r->exec->threads);
+    else
+        pith__threads_run(task, context, parts, r->exec->threads);
 }
 
 int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
     /* Long steps get several parts per thread, so that a delayed thread can leave parts to others.
      * In short steps one part per thread is better: a thread then finds its rows in its cache. A
-     * step is long if a thread has LONG grains. */
+     * step is long if a thread has LONG grains. One thread does all at once, unless the run may be
+     * stopped in between. */
     enum { PARTS_PER_THREAD = 4, LONG = 16 };
-    if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
+    if (rows <= 1 || (r->exec->threads <= 1 && !r->exec->stop)) return rows > 0 ? rows : 1;
     int64_t least = rows;
     if (work_per_row > 0)
         least = work_per_row >= grain ? 1 : (grain + work_per_row - 1) / work_per_row;

@@ -98,7 +98,7 @@ struct pith__elementwise;
 typedef struct pith__exec {
     int threads;
     pith__isa isa;
-    const volatile int *cancel; /* may be NULL */
+    pith__stop *stop; /* may be NULL */
     int64_t loop_limit;
     /* 64-byte aligned memory that lives until the end of the run; NULL if out. */
     void *(*alloc)(struct pith__exec *exec, size_t bytes);

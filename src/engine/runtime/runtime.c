@@ -59,9 +59,9 @@ void pith__runner_destroy(pith__runner *runner) {
 }
 
 pith_status pith__runner_run(const pith__runner *runner, pith_tensor *outputs,
-                             const pith_tensor *inputs, int threads, const volatile int *cancel,
+                             const pith_tensor *inputs, int threads, pith__stop *stop,
                              pith_error *err) {
-    return runner->runtime->run(runner->state, outputs, inputs, threads, cancel, err);
+    return runner->runtime->run(runner->state, outputs, inputs, threads, stop, err);
 }
 
 pith_status pith__runner_plan_bytes(const pith__runner *runner, size_t *bytes,
@@ -82,10 +82,10 @@ size_t pith__runner_bytes(const pith__runner *runner) {
 pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs,
                                   const pith_tensor *targets, const pith__graph *graph,
                                   const pith_tensor *inputs, int threads,
-                                  const volatile int *cancel, pith_error *err) {
+                                  pith__stop *stop, pith_error *err) {
     const pith__runtime *runtime = runner->runtime;
     if (runtime->set_targets) runtime->set_targets(runner->state, targets);
-    pith_status status = runtime->run(runner->state, outputs, inputs, threads, cancel, err);
+    pith_status status = runtime->run(runner->state, outputs, inputs, threads, stop, err);
     if (runtime->set_targets) runtime->set_targets(runner->state, NULL);
     if (!targets) return status;
     for (size_t i = 0; !status && i < graph->output_count; i++)

@@ -63,9 +63,9 @@ struct pith__runtime {
     /* Runs once, with `threads` threads. inputs and outputs are in the order of the graph, and
      * inputs have the dtypes of its inputs; shapes are checked here. An input with a default may be
      * left out (dtype PITH_UNDEFINED). Outputs belong to the runner until its next run. Non-zero
-     * *cancel ends the run with PITH_ERR_CANCELLED. */
+     * stop, which may be NULL, ends the run. */
     pith_status (*run)(void *state, pith_tensor *outputs, const pith_tensor *inputs, int threads,
-                       const volatile int *cancel, pith_error *err);
+                       pith__stop *stop, pith_error *err);
     /* Sets *bytes to the memory that activations take in a run on inputs of these shapes, and keeps
      * the plan for it. NULL: it cannot tell. */
     pith_status (*plan_bytes)(void *state, size_t *bytes, const pith_tensor *inputs, int threads,
@@ -97,7 +97,7 @@ pith_status pith__runner_create(pith__runner *runner, const pith__program *progr
                                 const pith__executor_options *options, pith_error *err);
 void pith__runner_destroy(pith__runner *runner);
 pith_status pith__runner_run(const pith__runner *runner, pith_tensor *outputs,
-                             const pith_tensor *inputs, int threads, const volatile int *cancel,
+                             const pith_tensor *inputs, int threads, pith__stop *stop,
                              pith_error *err);
 /* Sets *bytes to 0 if the runtime cannot tell. */
 pith_status pith__runner_plan_bytes(const pith__runner *runner, size_t *bytes,
@@ -108,7 +108,7 @@ size_t pith__runner_bytes(const pith__runner *runner);
 pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs,
                                   const pith_tensor *targets, const pith__graph *graph,
                                   const pith_tensor *inputs, int threads,
-                                  const volatile int *cancel, pith_error *err);
+                                  pith__stop *stop, pith_error *err);
 
 extern const pith__runtime pith__runtime_builtin;
 /* The plan of a program of the builtin runtime; NULL for programs of other runtimes. */

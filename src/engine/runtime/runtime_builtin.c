@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/error.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/runtime.h"
@@ -168,7 +168,7 @@ typedef struct builtin_call {
     pith_tensor *outputs;
     const pith_tensor *inputs;
     int threads;
-    const volatile int *cancel;
+    pith__stop *stop;
 } builtin_call;
 
 static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith_error *err);
@@ -201,19 +201,19 @@ static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith
     pith__executor_trace(r->executor, r->trace, r->trace_context);
     pith__executor_set_targets(r->executor, r->targets);
     pith_status status =
-        pith__executor_run(r->executor, c->outputs, c->inputs, c->threads, c->cancel, err);
+        pith__executor_run(r->executor, c->outputs, c->inputs, c->threads, c->stop, err);
     const pith__device *failed = status ? pith__executor_failed_device(r->executor) : NULL;
-    bool cancelled = status == PITH_ERR_CANCELLED || pith__is_cancelled(c->cancel);
-    if (!pith__backends_differ || !failed || cancelled || !r->program->devices.falls_back)
+    bool stopped = pith__status_stops(status) || pith__stop_asked(c->stop);
+    if (!pith__backends_differ || !failed || stopped || !r->program->devices.falls_back)
         return status;
     runner_go_on(r, c, failed->backend, &status, err);
     return status;
 }
 
 static pith_status builtin_run(void *state, pith_tensor *outputs, const pith_tensor *inputs,
-                               int threads, const volatile int *cancel, pith_error *err) {
+                               int threads, pith__stop *stop, pith_error *err) {
     builtin_runner *r = state;
-    const builtin_call call = { outputs, inputs, threads, cancel };
+    const builtin_call call = { outputs, inputs, threads, stop };
     pith_error fault = PITH_ERROR_INIT;
     PITH_TRY(runner_follow(r, err));
     builtin_program *placed = r->program;

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/os/cpu.h"
@@ -278,28 +278,40 @@ static pith_status ort_take_output(pith_tensor *t, ort_runner *r, size_t i, pith
     return pith__ort_check(ort, ort->GetTensorMutableData(r->outputs[i], &t->data), name, err);
 }
 
-static pith_status ort_run_session(ort_runner *r, ort_session *session, const volatile int *cancel,
-                                   pith_error *err) {
+typedef struct ort_call {
+    ort_runner *runner;
+    ort_session *session;
+} ort_call;
+
+static ort_status *ort_call_run(void *context) {
+    const ort_call *c = context;
+    ort_runner *r = c->runner;
     const ort_program *p = r->program;
-    pith__ort_watch watch;
-    PITH_TRY(pith__ort_watch_begin(&watch, p->ort, r->run, cancel, err));
-    ort_status *failure =
-        p->ort->Run(session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
-                    p->outputs, p->source.graph->output_count, r->outputs);
-    pith_status status = pith__ort_check(p->ort, failure, "run", err);
-    return pith__ort_watch_end(&watch, err) ? pith__fail(err, PITH_ERR_CANCELLED, "cancelled")
-                                            : status;
+    return p->ort->Run(c->session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
+                       p->outputs, p->source.graph->output_count, r->outputs);
+}
+
+static pith_status ort_run_session(ort_runner *r, ort_session *session, pith__stop *stop,
+                                   pith_error *err) {
+    const pith__ort *ort = r->program->ort;
+    ort_call call = { r, session };
+    const pith__ort_watched watched = { ort, r->run, ort_call_run, &call };
+    ort_status *failure = NULL;
+    pith_error ignored;
+    pith_status stopped = pith__ort_watch(&failure, &watched, stop, err);
+    pith_status status = pith__ort_check(ort, failure, "run", stopped ? &ignored : err);
+    return stopped ? stopped : status;
 }
 
 static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor *inputs,
-                           int threads, const volatile int *cancel, pith_error *err) {
+                           int threads, pith__stop *stop, pith_error *err) {
     ort_runner *r = state;
     ort_session *session;
-    if (pith__is_cancelled(cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+    PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(ort_find_session(&session, r->program, threads, err));
     ort_forget(r);
     pith_status status = ort_give_inputs(r, inputs, err);
-    if (!status) status = ort_run_session(r, session, cancel, err);
+    if (!status) status = ort_run_session(r, session, stop, err);
     for (size_t i = 0; i < r->program->source.graph->output_count && !status; i++)
         status = ort_take_output(&outputs[i], r, i, err);
     if (status)

@@ -12,8 +12,7 @@
 typedef struct converted {
     pith_convert_options o;
     pith_convert_report report;
-    int (*write)(void *user, const void *data, size_t size);
-    void *user;
+    const pith_writer *writer;
     pith__arena scratch;
     pith_error *err;
 } converted;
@@ -53,8 +52,7 @@ static pith_status convert_bytes(converted *x, pith_str bytes) {
 }
 
 pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
-                                        int (*write)(void *user, const void *data, size_t size),
-                                        void *user, pith_convert_report *report, pith_error *err) {
+                                        const pith_writer *writer, pith_convert_report *report, pith_error *err) {
     converted x = { .o = PITH_CONVERT_OPTIONS_INIT,
                     .report = PITH_CONVERT_REPORT_INIT,
                     .err = err };

@@ -24,8 +24,7 @@ extern const char *const pith__syntax_omission_names[PITH_OMISSIONS];
 
 typedef struct pith__syntax_sink {
     /* non-zero ends the work with PITH_ERR_IO */
-    int (*write)(void *user, const void *data, size_t size);
-    void *user;
+    const pith_writer *writer;
     uint64_t size;                    /* bytes written */
     uint64_t omitted[PITH_OMISSIONS]; /* how many of each */
 } pith__syntax_sink;

@@ -150,9 +150,8 @@ static pith_status write_check(const pith_tensor *value, int32_t kind, pith_erro
 }
 
 pith_status pith__onnx_write_value(const pith_tensor *value, const char *name, int32_t kind,
-                                   void (*write)(void *user, const char *bytes, size_t size),
-                                   void *user, pith_error *err) {
-    pith__wire_out sink = { write, user, 0 }, *out = &sink;
+                                   const pith_writer *writer, pith_error *err) {
+    pith__wire_out sink = { writer, 0 }, *out = &sink;
     PITH_TRY(write_check(value, kind, err));
     if (kind == PITH_NONE)
         write_optional(out, value, name);

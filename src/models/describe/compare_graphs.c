@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/caller_options.h"
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -455,10 +455,8 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
     uint64_t run = 0;
     bool ragged = false;
     for (; !status && output < 0 && run < (uint64_t)c->runs; run++) {
-        if (c->given && pith__is_cancelled(c->given->cancel))
-            status = pith__fail(c->err, PITH_ERR_CANCELLED, "cancelled");
-        else
-            status = compare_both(&output, &difference, c, m, run, &arena);
+        status = pith__stop_check(c->stop, c->err);
+        if (!status) status = compare_both(&output, &difference, c, m, run, &arena);
         pith__arena_reset(&arena);
     }
     for (uint64_t i = 0;

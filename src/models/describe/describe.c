@@ -371,14 +371,13 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
 }
 
 pith_status pith__model_describe(const pith_model *model, pith_description form,
-                                 void (*write)(void *user, const char *text, size_t size),
-                                 void *user, pith_error *err) {
+                                 const pith_writer *writer, pith_error *err) {
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
     const pith__plan *plan = pith__program_plan(&model->text.program);
-    pith__json_out w = { write, user, false };
+    pith__json_out w = { writer, false };
     switch (form) {
-    case PITH_DESCRIBE_NODES: pith__graph_dump(graph, write, user); return PITH_OK;
-    case PITH_DESCRIBE_DOT: pith__graph_dump_dot(graph, write, user); return PITH_OK;
+    case PITH_DESCRIBE_NODES: pith__graph_dump(graph, writer); return PITH_OK;
+    case PITH_DESCRIBE_DOT: pith__graph_dump_dot(graph, writer); return PITH_OK;
     case PITH_DESCRIBE_JSON: break;
     default:
         return pith__fail(err, PITH_ERR_ARGUMENT,

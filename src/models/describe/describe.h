@@ -6,7 +6,6 @@
 #include "models/model.h"
 
 pith_status pith__model_describe(const pith_model *model, pith_description form,
-                                 void (*write)(void *user, const char *text, size_t size),
-                                 void *user, pith_error *err);
+                                 const pith_writer *writer, pith_error *err);
 
 #endif

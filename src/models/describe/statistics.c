@@ -97,8 +97,7 @@ static void stat_put_ratio(stat_writer *w, const stat_ratio *r) {
 
 /* Every number of base/counters.def is written, so a new counter needs no line here. */
 pith_status pith__statistics_put(const pith_statistics *theirs, pith_statistics_form form,
-                                 void (*write)(void *user, const char *text, size_t size),
-                                 void *user, pith_error *err) {
+                                 const pith_writer *writer, pith_error *err) {
     pith_statistics s = PITH_STATISTICS_INIT;
     PITH_TAKE_OPTIONS(s, theirs, err);
     if (form != PITH_STATISTICS_JSON && form != PITH_STATISTICS_TEXT)
@@ -123,7 +122,7 @@ pith_status pith__statistics_put(const pith_statistics *theirs, pith_statistics_
         { "batch_mean_tokens", s.tokens + s.padded_tokens, s.batches },
         { "cpu_utilisation", s.cpu_ns, s.thread_ns },
     };
-    stat_writer w = { { write, user, false }, form == PITH_STATISTICS_TEXT };
+    stat_writer w = { { writer, false }, form == PITH_STATISTICS_TEXT };
     if (!w.table) pith__json_open(&w.json, "{");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) stat_put_line(&w, &lines[i]);
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) stat_put_ratio(&w, &ratios[i]);

@@ -10,7 +10,6 @@ pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_
                                         size_t idle, pith_error *err);
 void pith__model_clear_statistics(const pith_model *model);
 pith_status pith__statistics_put(const pith_statistics *statistics, pith_statistics_form form,
-                                 void (*write)(void *user, const char *text, size_t size),
-                                 void *user, pith_error *err);
+                                 const pith_writer *writer, pith_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* chunk_run.c - runs a chunk of tokens through the model, and hands the rows of each text to the
  * heads. */
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -149,7 +149,7 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     pith__count(counters, PITH_COUNT_batches, 1);
     pith__count_most(counters, PITH_COUNT_batch_tokens_most, (uint64_t)fed);
     uint64_t begin = pith__clock_ns();
-    PITH_TRY(pith__runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->cancel,
+    PITH_TRY(pith__runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->stop,
                               err));
     pith__lane_phase(lane, "run", begin, tokens);
     uint64_t end = pith__clock_ns();
@@ -176,10 +176,10 @@ void pith__encode_chunk_part(void *context, size_t part, int index) {
     pith_error fault = PITH_ERROR_INIT;
     const encode_chunk *k = &c->chunks[part];
     if (pith__encode_first_failed(c) != SIZE_MAX) return;
-    if (pith__is_cancelled(c->job->cancel))
-        pith__fail(&fault, PITH_ERR_CANCELLED, "cancelled");
-    else if (!(c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, &c->workers[index], k,
-                                                                           &fault))
-        return;
+    pith_status status = pith__stop_check(c->job->stop, &fault);
+    if (!status)
+        status = (c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(
+            c, &c->workers[index], k, &fault);
+    if (!status) return;
     pith__encode_fail_text(c, &c->workers[index], &fault, c->order[k->first]);
 }

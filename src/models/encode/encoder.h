@@ -90,7 +90,7 @@ typedef struct pith__encode_job {
                          rows */
     int32_t threads, max_length, batch_tokens;
     const pith_batching *batching; /* of the caller; NULL: the defaults */
-    const volatile int *cancel;
+    pith__stop *stop;
     pith_profile *profile;
     pith_embed_stats *stats;
 } pith__encode_job;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/caller_options.h"
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/left_out_pieces.h"
@@ -340,7 +340,7 @@ static pith_status detect_network(pith__detector_outputs *o, detect_call *c, det
     pith__runner_trace(&w->runners[network], pith__lane_trace(lane), lane);
     const uint64_t begin = pith__clock_ns();
     PITH_TRY(pith__runner_run(&w->runners[network], outputs, input, c->inner_threads,
-                              c->options->cancel, err));
+                              c->options->stop, err));
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
     *o = (pith__detector_outputs){ .width = input->dims[3], .height = input->dims[2] };
@@ -383,8 +383,7 @@ typedef struct detect_cascade {
 static pith_status detect_cascade_run(pith__detector_run *self, pith__detector_outputs *outputs,
                                       int network, const pith_tensor *input, pith_error *err) {
     detect_cascade *d = (detect_cascade *)self;
-    if (pith__is_cancelled(d->call->options->cancel))
-        return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+    PITH_TRY(pith__stop_check(d->call->options->stop, err));
     return detect_network(outputs, d->call, d->worker, network, input, err);
 }
 
@@ -486,7 +485,7 @@ static pith_status detect_picture(detect_call *c, detect_worker *w, size_t index
     const pith_image *image = &c->images[index];
     const pith_detect_options *o = c->options;
     pith__candidates found = { .arena = &w->arena };
-    if (pith__is_cancelled(o->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+    PITH_TRY(pith__stop_check(o->stop, err));
     PITH_TRY(pith__picture_check(image, err));
     pith__arena_reset(&w->arena);
     const bool any = !o->width && !c->detection->head->detector->find &&

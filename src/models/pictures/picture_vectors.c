@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/caller_options.h"
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -101,7 +101,7 @@ static pith_status picture_explain(const picture_call *c, const pith_tensor *inp
     const int64_t *declared = c->view->dims, *made = input->dims + 1;
     bool differ = false;
     for (int i = 0; i < 3; i++) differ = differ || (declared[i] >= 0 && declared[i] != made[i]);
-    if (!differ || status == PITH_ERR_CANCELLED || status == PITH_ERR_MEMORY) return status;
+    if (!differ || pith__status_stops(status) || status == PITH_ERR_MEMORY) return status;
     return pith__fail_at(
         err, status,
         "the model declares pictures of %lldx%lldx%lld, but preprocessor_config.json makes "
@@ -126,8 +126,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith_tensor input;
     const float *rows = NULL;
     int64_t count = 0;
-    if (pith__is_cancelled(c->options->cancel))
-        return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+    PITH_TRY(pith__stop_check(c->options->stop, err));
     PITH_TRY(picture_borrow(c, w, err));
     pith__arena_reset(&w->arena);
     pith_tensor *out = pith__arena_array(&w->arena, outputs, sizeof *out);
@@ -138,7 +137,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith__runner_trace(&w->runner, pith__lane_trace(lane), lane);
     begin = pith__clock_ns();
     pith_status status =
-        pith__runner_run(&w->runner, out, &input, c->inner_threads, c->options->cancel, err);
+        pith__runner_run(&w->runner, out, &input, c->inner_threads, c->options->stop, err);
     if (status) return picture_explain(c, &input, status, err);
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
@@ -149,7 +148,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
 
 /* Whether the fault is of the picture alone, and the caller wants to go on without it. */
 static bool picture_pass_over(const picture_call *c, size_t index, const pith_error *fault) {
-    if (!c->options->failures || fault->code == PITH_ERR_CANCELLED ||
+    if (!c->options->failures || pith__status_stops(fault->code) ||
         fault->code == PITH_ERR_MEMORY)
         return false;
     c->options->failures[index] = *fault;

@@ -44,7 +44,7 @@ pith_status pith__text_runs_all(const pith__text_runs *r) {
                                  .count = some,
                                  .threads = 1,
                                  .batch_tokens = CHUNK_TOKENS,
-                                 .cancel = o->cancel };
+                                 .stop = o->stop };
         PITH_TRY(pith__encoder_run(r->encoder, &job, &use, 1, r->err));
         PITH_TRY(r->after(r->user));
         if (r->done) *r->done += some;

@@ -177,7 +177,7 @@ static pith_status write_models(const pith_model *const *models, size_t count,
     pith__account_init(&s.account, models[0]->options.allocator, 0, 0);
     pith__arena_init(&s.arena, &s.account.allocator);
     pith_status status = pith__account_settle(&s.account, make_sections(&s), err);
-    if (!status) status = pith__compiled_write(s.sections, s.count, write, user, err);
+    if (!status) status = pith__compiled_write(s.sections, s.count, writer, err);
     for (size_t i = 0; i < PITH_COMPILED_ROUTES; i++) pith__program_close(&s.heads[i]);
     pith__arena_free(&s.arena);
     return pith__account_explain(&models[0]->account, status, err);
@@ -192,7 +192,7 @@ static pith_status write_cascade(const pith_model *m, pith__write_fn *write, voi
     const int count = pith__detector_count(m->cascade->detector);
     pith_status status = cascades->open(parts, m, err);
     for (int i = 1; i < count; i++) models[i] = parts[i];
-    if (!status) status = write_models(models, (size_t)count, write, user, err);
+    if (!status) status = write_models(models, (size_t)count, writer, err);
     for (int i = 1; i < count; i++)
         if (parts[i]) pith__model_destroy(parts[i]);
     return status;
@@ -202,13 +202,13 @@ static pith_status write_cascade(const pith_model *m, pith__write_fn *write, voi
 pith_status pith__model_write(const pith_model *const *models, size_t count, pith__write_fn *write,
                               void *user, pith_error *err) {
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
-    if (count == 1 && models[0]->cascade) return write_cascade(models[0], write, user, err);
+    if (count == 1 && models[0]->cascade) return write_cascade(models[0], writer, err);
     for (size_t i = 0; i < count; i++)
         if (models[i]->cascade)
             return pith__fail(err, PITH_ERR_ARGUMENT,
                               "model %zu is the detector %s, which has no routes", i,
                               models[i]->cascade->name);
-    return write_models(models, count, write, user, err);
+    return write_models(models, count, writer, err);
 }
 
 pith_status pith__model_verify_file(const char *path, pith_error *err) {

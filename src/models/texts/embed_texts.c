@@ -57,7 +57,7 @@ static pith__encode_job encode_job(const pith_embed_options *o, const pith_str *
                                .threads = o->threads,
                                .max_length = o->max_length,
                                .batch_tokens = o->batch_tokens,
-                               .cancel = o->cancel,
+                               .stop = o->stop,
                                .profile = o->profile,
                                .stats = o->stats,
                                .batching = o->batching };

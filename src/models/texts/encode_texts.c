@@ -610,7 +610,7 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
                              .threads = c->embed.threads,
                              .max_length = c->embed.max_length,
                              .batch_tokens = c->embed.batch_tokens,
-                             .cancel = c->embed.cancel,
+                             .stop = c->embed.stop,
                              .profile = c->embed.profile,
                              .stats = c->embed.stats,
                              .batching = c->embed.batching };

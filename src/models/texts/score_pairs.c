@@ -76,7 +76,7 @@ static pith_status scoring_run(float *scores, const pith_model *m, int output,
                              .threads = o->threads,
                              .max_length = o->max_length,
                              .batch_tokens = o->batch_tokens,
-                             .cancel = o->cancel,
+                             .stop = o->stop,
                              .profile = o->profile,
                              .stats = o->stats,
                              .batching = o->batching };

@@ -36,8 +36,7 @@ static int baseline_nodes(int depth) { return (1 << (depth + 1)) - 1; }
 /* ---- writing ---- */
 
 typedef struct baseline_out {
-    int (*write)(void *user, const void *data, size_t size);
-    void *user;
+    const pith_writer *writer;
     pith__hash hash;
     bool failed;
 } baseline_out;
@@ -78,7 +77,7 @@ static void baseline_put_trees(baseline_out *o, const pith__baseline *b) {
 /* The header is zeroed as a whole first, so that padding bytes are the same in every file. The
  * checksum covers all that was written before it. */
 pith_status pith__baseline_save(const pith__baseline *b,
-                                int (*write)(void *user, const void *data, size_t size), void *user,
+                                const pith_writer *writer,
                                 pith_error *err) {
     const bool trees = b->kind > PITH_BASELINE_ENTITY;
     baseline_out o = { .write = write, .user = user };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "tables/database/build_database.h"
@@ -278,8 +278,7 @@ pith_status pith__build_columns(pith__build *b, pith_error *err) {
         pith__rdb_table *t = &b->rdb->tables[i];
         if (b->options->progress)
             b->options->progress(b->options->user, "tables", i, schema->table_count);
-        if (pith__is_cancelled(b->options->cancel))
-            return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        PITH_TRY(pith__stop_check(b->options->stop, err));
         PITH_TRY(b->source.kind->read(&b->texts[i], &b->source, from->file, err));
         *t = (pith__rdb_table){ .name = from->name,
                                 .rows = (uint32_t)b->texts[i].rows,

@@ -93,13 +93,13 @@ static pith_status build_steps(pith__build *b, pith_error *err) {
 
 pith_status pith__build_run(pith__rdb *rdb, const char *source,
                             const pith_database_options *options,
-                            int (*write)(void *user, const void *data, size_t size), void *user,
+                            const pith_writer *writer,
                             pith_error *err) {
     pith__build b = { .rdb = rdb, .options = options, .train_until = INT64_MAX };
     PITH_TRY(pith__table_source_open(&b.source, source, PITH_BUILD_ARENA(&b), err));
     /* Names are spans of the open files, so the database is written before these are closed. */
     pith_status status = build_steps(&b, err);
-    if (!status) status = pith__rdb_write(rdb, write, user, PITH_BUILD_ARENA(&b), err);
+    if (!status) status = pith__rdb_write(rdb, writer, PITH_BUILD_ARENA(&b), err);
     pith__build_queries_close(&b);
     pith__table_source_close(&b.source);
     return status;

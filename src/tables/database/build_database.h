@@ -77,7 +77,7 @@ pith_status pith__build_down(pith__build *b, pith__rdb_link *link, pith_error *e
  * it, whatever comes. */
 pith_status pith__build_run(pith__rdb *rdb, const char *source,
                             const pith_database_options *options,
-                            int (*write)(void *user, const void *data, size_t size), void *user,
+                            const pith_writer *writer,
                             pith_error *err);
 
 /* The text that joins the cells of several columns of a row, for keys; data is NULL if memory is

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/checked.h"
 #include "base/checksum.h"
 #include "base/error.h"
@@ -96,8 +96,7 @@ static pith_status vectors_embed(pith__build *b, float *vectors, const pith_text
     qsort(order, n, sizeof *order, vector_compare);
     for (uint32_t at = 0; at < n; at += VECTOR_TEXTS) {
         const uint32_t count = n - at < VECTOR_TEXTS ? n - at : VECTOR_TEXTS;
-        if (pith__is_cancelled(b->options->cancel))
-            return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        PITH_TRY(pith__stop_check(b->options->stop, err));
         if (b->options->progress) b->options->progress(b->options->user, "texts", at, n);
         for (uint32_t i = 0; i < count; i++) texts[i] = order[at + i].text;
         PITH_TRY(e->embed(e->user, some, texts, count, err));

@@ -6,8 +6,7 @@
 #include "tables/database/build_database.h"
 
 pith_status pith__database_draft_run(const char *source,
-                                     void (*write)(void *user, const char *text, size_t size),
-                                     void *user, pith_error *err) {
+                                     const pith_writer *writer, pith_error *err) {
     pith__arena arena;
     pith__table_source s;
     pith__schema schema;
@@ -15,7 +14,7 @@ pith_status pith__database_draft_run(const char *source,
     pith_status status = pith__table_source_open(&s, source, &arena, err);
     if (!status) {
         status = pith__schema_draft(&schema, &s, err);
-        if (!status) pith__schema_write(&schema, write, user);
+        if (!status) pith__schema_write(&schema, writer);
         pith__table_source_close(&s);
     }
     pith__arena_free(&arena);
@@ -23,13 +22,12 @@ pith_status pith__database_draft_run(const char *source,
 }
 
 pith_status pith__database_make_run(const char *source, const pith_database_options *options,
-                                    int (*write)(void *user, const void *data, size_t size),
-                                    void *user, pith_error *err) {
+                                    const pith_writer *writer, pith_error *err) {
     pith_database_options o = PITH_DATABASE_OPTIONS_INIT;
     pith__rdb rdb = { .table_count = 0 };
     PITH_TAKE_OPTIONS(o, options, err);
     pith__arena_init(&rdb.arena, o.allocator ? o.allocator : &pith__allocator_default);
-    const pith_status status = pith__build_run(&rdb, source, &o, write, user, err);
+    const pith_status status = pith__build_run(&rdb, source, &o, writer, err);
     pith__rdb_close(&rdb);
     return status;
 }

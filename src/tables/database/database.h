@@ -11,11 +11,9 @@ struct pith_database {
 };
 
 pith_status pith__database_draft_run(const char *source,
-                                     void (*write)(void *user, const char *text, size_t size),
-                                     void *user, pith_error *err);
+                                     const pith_writer *writer, pith_error *err);
 pith_status pith__database_make_run(const char *source, const pith_database_options *options,
-                                    int (*write)(void *user, const void *data, size_t size),
-                                    void *user, pith_error *err);
+                                    const pith_writer *writer, pith_error *err);
 pith_status pith__database_open_run(pith_database **database, const char *path,
                                     const pith_allocator *allocator, pith_error *err);
 void pith__database_free(pith_database *database);

@@ -143,12 +143,12 @@ void pith__rdb_close(pith__rdb *rdb);
 
 /* Hands the file to `write`, which returns other than 0 to stop; then the status is PITH_ERR_IO. */
 pith_status pith__rdb_write(const pith__rdb *rdb,
-                            int (*write)(void *user, const void *data, size_t size), void *user,
+                            const pith_writer *writer,
                             pith__arena *arena, pith_error *err);
 /* Writes what is in the database as JSON: tables, columns with statistics, links, tasks, warnings.
  * Nothing is written if it fails. */
 pith_status pith__rdb_describe(const pith__rdb *rdb, const pith_allocator *allocator,
-                               void (*write)(void *user, const char *text, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err);
 
 /* The time of a row: its own, or that of the newest row that it names; PITH_TIME_NULL if its table

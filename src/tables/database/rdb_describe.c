@@ -126,9 +126,9 @@ static void describe_database(pith__json_out *j, const pith__rdb *rdb,
 }
 
 pith_status pith__rdb_describe(const pith__rdb *rdb, const pith_allocator *allocator,
-                               void (*write)(void *user, const char *text, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err) {
-    pith__json_out out = { write, user, false };
+    pith__json_out out = { writer, false };
     pith__rdb_figures *figures;
     pith__arena arena;
     pith__arena_init(&arena, allocator);

@@ -13,7 +13,7 @@
 /* Hands such a file of the target's database to write. origin: the checksum that the model's file
  * names. */
 pith_status pith__rdb_keep(const pith__target *target, uint64_t origin,
-                           int (*write)(void *user, const void *data, size_t size), void *user,
+                           const pith_writer *writer,
                            const pith_allocator *allocator, pith_error *err);
 /* Gives an open database the statistics, the split and the target of what a model keeps, so that
  * the model can be loaded over it. PITH_ERR_ARGUMENT names the first difference if the schemas

@@ -223,7 +223,7 @@ static int hash_take(void *user, const void *data, size_t size) {
 }
 
 pith_status pith__rdb_write(const pith__rdb *rdb,
-                            int (*write)(void *user, const void *data, size_t size), void *user,
+                            const pith_writer *writer,
                             pith__arena *arena, pith_error *err) {
     size_t most =
         5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 2 + (size_t)rdb->link_count * 3;
@@ -255,7 +255,7 @@ pith_status pith__rdb_write(const pith__rdb *rdb,
                                 .bytes = parts.offset,
                                 .checksum = pith__hash_end(&hash),
                                 .sections = parts.count };
-    if (write(user, &header, sizeof header) || !parts_each(&parts, write, user))
+    if (write(user, &header, sizeof header) || !parts_each(&parts, writer))
         return pith__fail(err, PITH_ERR_IO, "the database could not be written");
     return PITH_OK;
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/os/cpu.h"
@@ -265,7 +265,7 @@ static pith_status trainer_step(double *loss, pith_relational *r, int32_t thread
 }
 
 pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps, int32_t threads,
-                                const volatile int *cancel, pith_error *err) {
+                                pith__stop *stop, pith_error *err) {
     const size_t batch = (size_t)r->config.batch;
     double sum = 0, one = 0;
     int64_t done = 0;
@@ -289,7 +289,7 @@ pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
                              : pith__fail_memory(err, batch * sizeof *b.losses);
     for (; !status && done < steps; done++) {
         if (r->step >= r->config.steps) break;
-        if (pith__is_cancelled(cancel)) status = pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        status = pith__stop_check(stop, err);
         if (!status) status = trainer_step(&one, r, threads, &b, err);
         sum += one;
     }

@@ -93,7 +93,7 @@ pith_status pith__trainer_create(pith_relational **model, const pith__trainer_qu
                                  const pith_allocator *allocator, pith_error *err);
 void pith__trainer_free(pith_relational *model);
 pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps, int32_t threads,
-                                const volatile int *cancel, pith_error *err);
+                                pith__stop *stop, pith_error *err);
 /* The network's answers as they are, [count][outputs]: see task_target.h. */
 pith_status pith__trainer_answer(float *answers, pith_relational *r, const uint32_t *rows,
                                  size_t count, int32_t threads, pith_error *err);
@@ -124,11 +124,11 @@ pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t m
 pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str key,
                                pith_error *err);
 pith_status pith__trainer_save(const pith_relational *r,
-                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err);
 /* See pith_relational_keep. */
 pith_status pith__trainer_keep(const pith_relational *r,
-                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err);
 /* rdbs: those that the model was made for, in the same order. */
 pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *rdbs, size_t count,

@@ -22,8 +22,7 @@ typedef struct trainer_header {
 enum { TRAINER_VERSION = 3 };
 
 typedef struct trainer_out {
-    int (*write)(void *user, const void *data, size_t size);
-    void *user;
+    const pith_writer *writer;
     pith__hash hash;
     bool failed;
 } trainer_out;
@@ -76,7 +75,7 @@ static pith_status trainer_header_make(trainer_header *h, const pith_relational 
 }
 
 pith_status pith__trainer_save(const pith_relational *r,
-                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err) {
     const size_t bytes = r->network.size * sizeof(float);
     trainer_out o = { .write = write, .user = user };
@@ -130,11 +129,11 @@ static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t s
 }
 
 pith_status pith__trainer_keep(const pith_relational *r,
-                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               const pith_writer *writer,
                                pith_error *err) {
     trainer_header h;
     PITH_TRY(trainer_header_make(&h, r, err));
-    return pith__rdb_keep(&r->target, h.database, write, user, &r->allocator, err);
+    return pith__rdb_keep(&r->target, h.database, writer, &r->allocator, err);
 }
 
 pith_status pith__trainer_config_text(pith_str *config, const void *bytes, size_t size,

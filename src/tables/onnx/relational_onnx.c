@@ -232,8 +232,7 @@ static pith__value *row_network(row_graph *g) {
     return row_answer(g, row_linear(g, n->head, true, h));
 }
 
-static pith_status row_write(row_graph *g, int (*write)(void *user, const void *data, size_t size),
-                             void *user, pith_error *err) {
+static pith_status row_write(row_graph *g, const pith_writer *writer, pith_error *err) {
     static const pith__opset opset = { { "", 0 }, ROW_GRAPH_OPSET };
     PITH_TRY(pith__graph_create(&g->graph, g->arena, NULL, err));
     row_inputs(g);
@@ -262,12 +261,11 @@ static pith_status row_write(row_graph *g, int (*write)(void *user, const void *
 }
 
 pith_status pith__relational_onnx_write(const pith_relational *r,
-                                        int (*write)(void *user, const void *data, size_t size),
-                                        void *user, pith_error *err) {
+                                        const pith_writer *writer, pith_error *err) {
     pith__arena arena;
     row_graph g = { .r = r, .arena = &arena };
     pith__arena_init(&arena, &r->allocator);
-    const pith_status status = row_write(&g, write, user, err);
+    const pith_status status = row_write(&g, writer, err);
     pith__arena_free(&arena);
     return status;
 }

@@ -9,7 +9,6 @@
 #include "tables/network/trainer.h"
 
 pith_status pith__relational_onnx_write(const pith_relational *r,
-                                        int (*write)(void *user, const void *data, size_t size),
-                                        void *user, pith_error *err);
+                                        const pith_writer *writer, pith_error *err);
 
 #endif

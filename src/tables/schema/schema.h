@@ -115,7 +115,7 @@ pith_status pith__schema_compact(pith_str *compact, pith_str text, pith__arena *
 /* Writes the tables of a schema as indented JSON, which pith__schema_read reads back as they are.
  * It writes drafts, which have no tasks. */
 void pith__schema_write(const pith__schema *schema,
-                        void (*write)(void *user, const char *text, size_t size), void *user);
+                        const pith_writer *writer);
 
 /* Returns the index of a table or column, or SIZE_MAX. */
 size_t pith__schema_table(const pith__schema *schema, pith_str name);

@@ -8,8 +8,7 @@
 #include "tables/schema/schema.h"
 
 typedef struct schema_out {
-    void (*write)(void *user, const char *text, size_t size);
-    void *user;
+    const pith_writer *writer;
 } schema_out;
 
 static void out_text(const schema_out *o, const char *text) {
@@ -129,8 +128,8 @@ static void out_table(const schema_out *o, const pith__table_schema *t) {
 }
 
 void pith__schema_write(const pith__schema *schema,
-                        void (*write)(void *user, const char *text, size_t size), void *user) {
-    const schema_out o = { write, user };
+                        const pith_writer *writer) {
+    const schema_out o = { writer };
     out_text(&o, "{\n  \"name\": ");
     out_string(&o, schema->name);
     out_text(&o, ",\n  \"tables\": {");

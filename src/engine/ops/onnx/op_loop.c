@@ -5,7 +5,7 @@
  * handed on. */
 #include <inttypes.h>
 
-#include "base/cancel.h"
+#include "base/stop.h"
 #include "base/dtype.h"
 #include "engine/ops/shared/stack_tensors.h"
 
@@ -119,8 +119,7 @@ static pith_status loop_run(pith__run *r) {
                               "(of the command: --loop-limit) lets it run longer",
                               iteration);
         }
-        if (pith__is_cancelled(r->exec->cancel))
-            return pith__fail(r->err, PITH_ERR_CANCELLED, "cancelled");
+        PITH_TRY(pith__stop_check(r->exec->stop, r->err));
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, in_count, out, out_count));
         PITH_TRY(loop_read_bool(r, &out[0], &going));
         for (int i = 0; i < carried; i++) in[OWN + i] = out[1 + i];

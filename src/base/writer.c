@@ -1,0 +1,24 @@
+/* writer.c - see writer.h. */
+#include "base/writer.h"
+
+#include "base/error.h"
+
+pith_status pith__writer_check(const pith_writer *writer, pith_error *err) {
+    if (writer && writer->write) return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT, "the writer has no function that writes");
+}
+
+void pith__out_begin(pith__out *out, uint64_t total) {
+    if (!out->failed && out->writer->begin)
+        out->failed = out->writer->begin(out->writer->user, total) != 0;
+}
+
+void pith__out_put(pith__out *out, const void *data, size_t size) {
+    if (size && !out->failed)
+        out->failed = out->writer->write(out->writer->user, data, size) != 0;
+}
+
+pith_status pith__out_status(const pith__out *out, const char *what, pith_error *err) {
+    if (!out->failed) return PITH_OK;
+    return pith__fail(err, PITH_ERR_IO, "%s could not be written", what);
+}
