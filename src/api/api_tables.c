@@ -8,14 +8,12 @@
 #include "tables/network/trainer.h"
 #include "tables/onnx/relational_onnx.h"
 
-pith_status pith_database_draft(const char *source,
-                                const pith_writer *writer, pith_error *err) {
+pith_status pith_database_draft(const char *source, const pith_writer *writer, pith_error *err) {
     PITH_ENTRY(pith__database_draft_run(source, writer, err));
 }
 
 pith_status pith_database_make(const char *source, const pith_database_options *options,
-                               const pith_writer *writer,
-                               pith_error *err) {
+                               const pith_writer *writer, pith_error *err) {
     PITH_ENTRY(pith__database_make_run(source, options, writer, err));
 }
 
@@ -26,8 +24,8 @@ pith_status pith_database_open(pith_database **database, const char *path,
 
 void pith_database_close(pith_database *database) { pith__database_free(database); }
 
-pith_status pith_database_describe(const pith_database *database,
-                                   const pith_writer *writer, pith_error *err) {
+pith_status pith_database_describe(const pith_database *database, const pith_writer *writer,
+                                   pith_error *err) {
     PITH_ENTRY(pith__rdb_describe(&database->rdb, &database->allocator, writer, err));
 }
 
@@ -38,8 +36,8 @@ pith_status pith_database_follow(pith_database *database, const pith_database *k
     PITH_ENTRY(pith__rdb_follow(&database->rdb, &kept->rdb, err));
 }
 
-pith_status pith_relational_keep(const pith_relational *model,
-                                 const pith_writer *writer, pith_error *err) {
+pith_status pith_relational_keep(const pith_relational *model, const pith_writer *writer,
+                                 pith_error *err) {
     PITH_ENTRY(pith__trainer_keep(model, writer, err));
 }
 
@@ -112,8 +110,8 @@ pith_status pith_relational_config(pith_str *config, const void *bytes, size_t s
     PITH_ENTRY(pith__trainer_config_text(config, bytes, size, err));
 }
 
-pith_status pith_relational_save(const pith_relational *model,
-                                 const pith_writer *writer, pith_error *err) {
+pith_status pith_relational_save(const pith_relational *model, const pith_writer *writer,
+                                 pith_error *err) {
     PITH_ENTRY(pith__trainer_save(model, writer, err));
 }
 
@@ -210,15 +208,15 @@ pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline, 
     PITH_ENTRY(answer_by_run(model, baseline, threads, err));
 }
 
-static pith_status save_baseline_run(const pith_relational *model,
-                                     const pith_writer *writer, pith_error *err) {
+static pith_status save_baseline_run(const pith_relational *model, const pith_writer *writer,
+                                     pith_error *err) {
     const baseline_answerer *a = model->answerer.state;
     if (!a) return pith__fail(err, PITH_ERR_ARGUMENT, "the network answers, and no baseline");
     return pith__baseline_save(&a->baseline, writer, err);
 }
 
-pith_status pith_relational_save_baseline(const pith_relational *model,
-                                          const pith_writer *writer, pith_error *err) {
+pith_status pith_relational_save_baseline(const pith_relational *model, const pith_writer *writer,
+                                          pith_error *err) {
     PITH_ENTRY(save_baseline_run(model, writer, err));
 }
 
@@ -241,8 +239,8 @@ pith_status pith_relational_importance(pith_relational *model, int32_t split, si
     PITH_ENTRY(pith__trainer_importance(model, split, rows, threads, each, user, err));
 }
 
-pith_status pith_relational_export(const pith_relational *model,
-                                   const pith_writer *writer, pith_error *err) {
+pith_status pith_relational_export(const pith_relational *model, const pith_writer *writer,
+                                   pith_error *err) {
     PITH_ENTRY(pith__relational_onnx_write(model, writer, err));
 }
 

@@ -272,7 +272,9 @@ pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__al
                               void *context, pith_error *err);
 /* The same in memory of the run. */
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from);
-/* Runs the parts on the run's threads; worker numbers are below r->exec->threads. */
+/* Runs the parts on the run's threads; worker numbers are below r->exec->threads. If the run must
+ * stop, parts that have not begun are left out: what they would have written is then anything, and
+ * must be good for nothing but more numbers. */
 void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t parts);
 /* Returns the number of rows per part, so that each part has at least `grain` units of work and
  * each thread gets a few parts. */
