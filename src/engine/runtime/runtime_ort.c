@@ -12,7 +12,7 @@
 #include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/os/cpu.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 #include "engine/runtime/ort_session.h"
 #include "engine/runtime/ort_watch.h"
