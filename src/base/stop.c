@@ -10,8 +10,8 @@
 #define STOP_ASK_NS 2000000
 
 pith__stop *pith__stop_begin(pith__stop *s, const pith_call *call) {
-    if (!call->stop && !call->deadline_ns && !call->stop) return NULL;
-    s->flag = call->stop;
+    if (!call->cancel && !call->deadline_ns && !call->stop) return NULL;
+    s->flag = call->cancel;
     s->deadline = call->deadline_ns;
     s->ask = call->stop;
     s->user = call->user;
