@@ -9,6 +9,8 @@
 #include "base/os/busy_time.h"
 #include "base/os/file.h"
 #include "base/os/system_memory.h"
+#include "base/progress.h"
+#include "base/stop.h"
 #include "engine/opt/pass.h"
 #include "engine/runtime/runtime.h"
 #include "formats/compiled/compiled.h"
@@ -71,8 +73,11 @@ struct pith_model {
     pith_log log;
     pith__busy busy;
     pith__memory_gauge gauge;
-    pith_open_options options; /* allocator and log point to the members above; stop_after and
-                                  input_shapes are dropped after opening */
+    pith_open_options options; /* call.allocator and call.log point to the members above; the rest
+                                  of call, stop_after and input_shapes are dropped after
+                                  opening */
+    pith__stop *stop;          /* while the model is opened; NULL: it cannot be stopped */
+    pith__progress *progress;  /* likewise */
     pith__arena arena;         /* graphs, tokenizer and all else that is made at open */
     pith__files files;
     pith_str path, dir; /* the path that was opened; the directory with its small files (data NULL:
@@ -127,15 +132,23 @@ struct pith_model {
     pith__program program; /* of graph */
 };
 
-/* Opens a program of a graph of the model, with its runtime and on its devices. */
+/* The optimisation level, 0 to 3. */
+static inline int32_t pith__model_level(const pith_model *model) {
+    return model->options.optimization > 0 ? model->options.optimization : 0;
+}
+
+/* Opens a program of a graph of the model, with its runtime and on its devices. What is made on
+ * first use is made during some call: stop, which may be NULL, is that call's. */
 pith_status pith__model_open_program(pith__program *program, const pith_model *model,
-                                     pith__graph *graph, pith__arena *arena, pith_error *err);
+                                     pith__graph *graph, pith__arena *arena, pith__stop *stop,
+                                     pith_error *err);
 /* Returns the program of model->graph; makes it on first use. Thread-safe. */
 pith_status pith__model_program(const pith__program **program, const pith_model *model,
-                                pith_error *err);
+                                pith__stop *stop, pith_error *err);
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin
  * one. Thread-safe. */
-pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith_error *err);
+pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith__stop *stop,
+                             pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */
 pith__opt pith__model_optimizer(const pith_model *model, pith__graph *graph, pith_error *err);

@@ -144,7 +144,7 @@ static pith_status compare_run(pith__executor **executor, pith_tensor *outputs, 
                                const pith_tensor *inputs, pith__trace_fn *trace, void *context,
                                pith_error *err) {
     const pith__plan *plan;
-    pith__executor_options options = { .allocator = m->options.allocator,
+    pith__executor_options options = { .allocator = m->options.call.allocator,
                                        .loop_limit = m->options.loop_limit };
     PITH_TRY(pith__model_plan(&plan, m, err));
     PITH_TRY(pith__executor_create(executor, plan, &options, err));
@@ -398,7 +398,7 @@ static pith_status compare_ragged(check *c, const pith_model *m, uint64_t run, p
     pith_tensor *out = pith__arena_array(
         arena, m->text.ragged->output_count + plan->graph->output_count, sizeof *out);
     if (!in || !out) return pith__fail_memory(c->err, inputs * sizeof *in);
-    pith__executor_options options = { .allocator = m->options.allocator,
+    pith__executor_options options = { .allocator = m->options.call.allocator,
                                        .loop_limit = m->options.loop_limit };
     pith__executor *executor = NULL;
     if (pith__text_inputs_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;

@@ -131,7 +131,7 @@ static pith_status second_plan_make(pith__second_plan *second, const bool *open,
     memcpy(second->open, open, count * sizeof *open);
     second->apart = apart;
     PITH_TRY(second_plan_make_graph(&graph, second, err));
-    PITH_TRY(pith__model_open_program(&second->program, m, graph, &second->arena, err));
+    PITH_TRY(pith__model_open_program(&second->program, m, graph, &second->arena, second->stop, err));
     options.allocator = &second->account.allocator;
     return pith__runner_create(&second->runner, &second->program, &options, err);
 }
@@ -141,16 +141,16 @@ static void second_plan_destroy(pith__second_plan *second) {
     pith__runner_destroy(&second->runner);
     pith__program_close(&second->program);
     pith__arena_free(&second->arena);
-    pith__memory_free(second->model->options.allocator, second);
+    pith__memory_free(second->model->options.call.allocator, second);
 }
 
 static pith_status second_plan_create(pith__second_plan **second, const pith_model *m,
                                       const bool *open, bool apart,
                                       const pith__executor_options *options, pith_error *err) {
-    pith__second_plan *f = pith__memory_alloc(m->options.allocator, sizeof *f, 64);
+    pith__second_plan *f = pith__memory_alloc(m->options.call.allocator, sizeof *f, 64);
     if (!f) return pith__fail_memory(err, sizeof *f);
     *f = (pith__second_plan){ .model = m };
-    pith__account_init(&f->account, m->options.allocator, 0, 0);
+    pith__account_init(&f->account, m->options.call.allocator, 0, 0);
     pith__arena_init(&f->arena, &f->account.allocator);
     pith_status status =
         pith__account_settle(&f->account, second_plan_make(f, open, apart, *options, err), err);

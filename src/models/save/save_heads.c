@@ -68,7 +68,7 @@ pith_status pith__save_heads_read(pith__graph **graph, const pith_model *m, cons
     for (size_t i = 0; i < count; i++)
         if (heads_place(list, listed, outputs[i]) == listed) return PITH_OK;
     PITH_TRY(pith__constant_spans_open(&weights, m->compiled.sections[PITH_SECTION_WEIGHTS], err));
-    PITH_TRY(pith__graph_read(graph, &in, &weights, arena, m->options.log));
+    PITH_TRY(pith__graph_read(graph, &in, &weights, arena, m->options.call.log));
     if ((*graph)->output_count != listed)
         return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
     PITH_TRY(heads_choose(*graph, list, listed, outputs, count, err));
@@ -127,13 +127,13 @@ pith_status pith__save_heads_write(pith__bytes_out *out, pith__program *program,
     int outputs[HEADS_OUTPUTS];
     size_t count;
     pith__graph *graph;
-    if (!m->text.encoder || !m->options.optimization || m->no_ragged) return PITH_OK;
+    if (!m->text.encoder || !pith__model_level(m) || m->no_ragged) return PITH_OK;
     PITH_TRY(heads_list(outputs, &count, m, out->arena->allocator, err));
     if (!count || (count == 1 && m->text.ragged && outputs[0] == m->text.outputs[0]))
         return PITH_OK;
     PITH_TRY(heads_make(&graph, m, outputs, count, out->arena, err));
     if (!graph) return PITH_OK;
-    PITH_TRY(pith__model_open_program(program, m, graph, out->arena, err));
+    PITH_TRY(pith__model_open_program(program, m, graph, out->arena, NULL, err));
     pith__put_u32(out, (uint32_t)count);
     for (size_t i = 0; i < count; i++) pith__put_u32(out, (uint32_t)outputs[i]);
     return pith__graph_write(out, weights, graph, pith__program_plan(program), err);

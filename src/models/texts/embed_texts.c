@@ -145,7 +145,7 @@ pith_status pith__model_round(pith_model *model, const pith_calibrate_options *o
     if (!status) status = pith__model_plan(&whole, model, err);
     if (!status) {
         pith__calibrate_parts parts = {
-            model->text.encoder, { whole, NULL }, model->tokenizer, model->options.allocator
+            model->text.encoder, { whole, NULL }, model->tokenizer, model->options.call.allocator
         };
         if (model->text.ragged)
             parts.plans[0] = pith__program_plan(&model->text.program), parts.plans[1] = whole;

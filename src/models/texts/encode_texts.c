@@ -392,7 +392,7 @@ static pith_status encoding_options(encoding *c, const pith_encode_options *give
         PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
         if (kind == DENSE) continue;
         c->collected[kind] =
-            (pith__collected){ .allocator = c->m->options.allocator, .count = c->count };
+            (pith__collected){ .allocator = c->m->options.call.allocator, .count = c->count };
         c->collected[kind].pieces =
             pith__arena_array(&c->arena, c->count, sizeof *c->collected[kind].pieces);
         if (!c->collected[kind].pieces)
@@ -620,7 +620,7 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
 
 /* The box exists before anything is put into it, so that a failure frees what there is. */
 static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
-    const pith_allocator *allocator = c->m->options.allocator;
+    const pith_allocator *allocator = c->m->options.call.allocator;
     PITH_TRY(encoding_options(c, options, err));
     c->box = pith__memory_alloc(allocator, sizeof *c->box, 16);
     if (!c->box) return pith__fail_memory(err, sizeof *c->box);
@@ -632,7 +632,7 @@ static pith_status encoding_all(encoding *c, const pith_encode_options *options,
 
 /* On success the results are in c->box, which the caller frees. */
 static pith_status encoding_call(encoding *c, const pith_encode_options *options, pith_error *err) {
-    pith__arena_init(&c->arena, c->m->options.allocator);
+    pith__arena_init(&c->arena, c->m->options.call.allocator);
     pith_status status = encoding_all(c, options, err);
     for (int kind = 0; kind < KINDS; kind++)
         if (c->collected[kind].pieces) pith__collected_free(&c->collected[kind]);
