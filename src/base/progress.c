@@ -10,14 +10,18 @@
 
 pith__progress *pith__progress_begin(pith__progress *p, const pith_call *call) {
     if (!call->progress) return NULL;
-    *p = (pith__progress){ call->progress, call->user, pith__threads_self(), 0 };
+    *p = (pith__progress){ .tell = call->progress,
+                           .user = call->user,
+                           .caller = pith__threads_self() };
     return p;
 }
 
 void pith__progress_put(pith__progress *p, const char *what, uint64_t done, uint64_t total) {
-    if (pith__threads_self() != p->caller) return;
+    if (pith__threads_self() != p->caller || (what == p->what && done == p->done)) return;
     const uint64_t now = pith__clock_ns();
     if (now < p->next && (!total || done < total)) return;
     p->next = now + PROGRESS_PAUSE_NS;
+    p->what = what;
+    p->done = done;
     p->tell(p->user, what, done, total);
 }

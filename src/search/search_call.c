@@ -94,7 +94,7 @@ static pith_status call_rescore(const search_call *c, const pith__search_queries
     if (!good)
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the candidates of %zu queries",
                           queries->count);
-    pith__threads_run(rescore_task, &j, queries->count, (int)threads);
+    pith__threads_run_until(c->stop, rescore_task, &j, queries->count, (int)threads);
     return pith__stop_check(c->stop, err);
 }
 
@@ -231,7 +231,7 @@ pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, con
     PITH_TRY(call_check(index, &c.options, queries, count, k, err));
     c.items = pith__search_index_items(index);
     c.k = k < c.items ? k : c.items;
-    c.threads = c.options.call.threads ? c.options.call.threads : pith__cpu_get()->threads;
+    c.threads = pith__threads_count(c.options.call.threads);
     if (!c.k) {
         for (size_t i = 0; i < count * k; i++) hits[i] = (pith_hit){ -1, NAN };
         return PITH_OK;

@@ -159,7 +159,7 @@ pith_status pith__search_index_make(pith_search_index **index, const void *rows,
                               .bits = o.bits,
                               .offsets = o.offsets,
                               .documents = o.documents };
-    const int threads = o.call.threads ? o.call.threads : pith__cpu_get()->threads;
+    const int threads = pith__threads_count(o.call.threads);
     pith_status status = index_find_kernels(x, err);
     if (!status && o.first_pass) status = pith__search_copy_make(x, threads, stop, err);
     if (status)

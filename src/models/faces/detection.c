@@ -560,7 +560,7 @@ static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
 static void detect_run(detect_call *c, size_t count, int threads) {
     if (count >= (size_t)threads) {
         c->inner_threads = 1;
-        pith__threads_run(detect_part, c, count, threads);
+        pith__threads_run_until(c->stop, detect_part, c, count, threads);
         return;
     }
     c->inner_threads = threads;
@@ -577,14 +577,16 @@ static pith_status detect_finish(detect_call *c, size_t count, int threads, pith
                 pith__idle_runners_give(&c->detection->networks[k].idle, &w->runners[k]);
         pith__arena_free(&w->arena);
     }
-    if (!first) return PITH_OK;
+    const pith_status stopped = pith__stop_check(c->stop, err);
+    if (!first && !stopped) return PITH_OK;
     for (size_t i = 0; i < count; i++) pith__faces_release(&c->faces[i]);
+    if (stopped) return stopped;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
                       first->fault.message);
 }
 
 static pith_status detect_all(detect_call *c, size_t count, pith__arena *arena, pith_error *err) {
-    int threads = c->options->call.threads ? c->options->call.threads : pith__cpu_get()->threads;
+    int threads = pith__threads_count(c->options->call.threads);
     if (threads > DETECT_THREADS_MOST) threads = DETECT_THREADS_MOST;
     PITH_TRY(detect_get(&c->detection, c->m, c->stop, err));
     c->workers = pith__arena_array(arena, (size_t)threads, sizeof *c->workers);

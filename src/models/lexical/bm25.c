@@ -4,14 +4,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/murmur.h"
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
+#include "base/progress.h"
 #include "base/unicode/utf8.h"
 #include "models/lexical/bm25_state.h"
 
+/* Words of a text between two looks at whether the call must end; a power of two. */
+enum { BM25_STOP_WORDS = 4096 };
 enum { BM25_THREADS = 512, BM25_TEXTS_PER_PART = 64, BM25_PLACES_LEAST = 64 };
 /* An idle worker has room for so many stems at most: 2 MB. */
 enum { BM25_STEMS_KEPT = 1 << 16 };
@@ -140,7 +144,8 @@ static void bm25_count(bm25_worker *w, uint32_t id, uint32_t check) {
 
 /* The distinct stems of a text, in the order in which they first occur; *count: of all stems. */
 static pith_status bm25_collect(size_t *count, const pith_bm25 *b, bm25_worker *w, pith_str text,
-                                pith_error *err) {
+                                pith__stop *stop, pith_error *err) {
+    size_t words = 0;
     bm25_known other;
     const bm25_known *stem;
     pith_status status = PITH_OK;
@@ -302,12 +307,14 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
     if (!c->results || !c->arenas || !c->workers)
         return pith__fail_memory(err, c->count * sizeof *c->results);
     for (int i = 0; i < threads; i++) pith__arena_init(&c->arenas[i], &c->b->allocator);
-    pith__threads_run(bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART,
+    pith__threads_run_until(c->stop, bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART,
                       threads);
     size_t failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
-    pith_status status = failed == SIZE_MAX ? bm25_join(rows, c, err)
-                                            : pith__fail(err, c->fault.code, "text %zu: %s", failed,
-                                                         c->fault.message);
+    pith_status status = pith__stop_check(c->stop, err);
+    if (!status)
+        status = failed == SIZE_MAX
+                     ? bm25_join(rows, c, err)
+                     : pith__fail(err, c->fault.code, "text %zu: %s", failed, c->fault.message);
     for (int i = 0; i < threads; i++) {
         if (c->workers[i]) pith__bm25_return(c->b, c->workers[i]);
         pith__arena_free(&c->arenas[i]);
@@ -331,7 +338,7 @@ pith_status pith__bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const
     pith__stop own, *stop = pith__stop_begin(&own, &taken);
     pith__progress told;
     PITH_TRY(pith__stop_check(stop, err));
-    int threads = taken.threads ? taken.threads : pith__cpu_get()->threads;
+    int threads = pith__threads_count(taken.threads);
     if (threads > BM25_THREADS) threads = BM25_THREADS;
     bm25_call c = { .b = b,
                     .texts = texts,

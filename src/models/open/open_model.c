@@ -84,7 +84,7 @@ static pith_status complete_options(pith_open_options *o, pith_error *err) {
     if (!o->pool_blocks) o->pool_blocks = PITH_POOL_BLOCKS;
     if (o->pool_blocks < 0) o->pool_blocks = 0;
     if (!o->pool_bytes) o->pool_bytes = PITH_POOL_BYTES;
-    if (!o->sessions) o->sessions = pith__cpu_get()->threads;
+    if (!o->sessions) o->sessions = pith__threads_count(0);
     if (o->sessions < 0) o->sessions = 0;
     if (!o->pressure_percent) o->pressure_percent = PRESSURE_PERCENT;
     if (o->pressure_percent < 0) o->pressure_percent = 0;

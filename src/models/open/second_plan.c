@@ -25,6 +25,7 @@ struct pith__second_plan {
     pith__runner runner;
     bool *open; /* by input */
     bool apart;
+    pith__stop *stop; /* of the call that makes it, until it is made */
 };
 
 static const pith_tensor *default_of(const pith_model *m, size_t input) {
@@ -146,14 +147,16 @@ static void second_plan_destroy(pith__second_plan *second) {
 
 static pith_status second_plan_create(pith__second_plan **second, const pith_model *m,
                                       const bool *open, bool apart,
-                                      const pith__executor_options *options, pith_error *err) {
+                                      const pith__executor_options *options, pith__stop *stop,
+                                      pith_error *err) {
     pith__second_plan *f = pith__memory_alloc(m->options.call.allocator, sizeof *f, 64);
     if (!f) return pith__fail_memory(err, sizeof *f);
-    *f = (pith__second_plan){ .model = m };
+    *f = (pith__second_plan){ .model = m, .stop = stop };
     pith__account_init(&f->account, m->options.call.allocator, 0, 0);
     pith__arena_init(&f->arena, &f->account.allocator);
     pith_status status =
         pith__account_settle(&f->account, second_plan_make(f, open, apart, *options, err), err);
+    f->stop = NULL;
     if (status)
         second_plan_destroy(f);
     else

@@ -236,7 +236,7 @@ pith_status pith__model_picture_dim(size_t *dim, const pith_model *m,
 static void picture_run(picture_call *c, size_t count, int threads) {
     if (count >= (size_t)threads) {
         c->inner_threads = 1;
-        pith__threads_run(picture_part, c, count, threads);
+        pith__threads_run_until(c->stop, picture_part, c, count, threads);
         return;
     }
     c->inner_threads = threads;
@@ -253,6 +253,7 @@ static pith_status picture_finish(picture_call *c, int threads, pith_error *err)
             pith__idle_runners_give((pith__idle_runners *)&c->view->idle, &w->runner);
         pith__arena_free(&w->arena);
     }
+    PITH_TRY(pith__stop_check(c->stop, err));
     if (!first) return PITH_OK;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
                       first->fault.message);
@@ -272,7 +273,7 @@ static pith_status picture_no_processor(const pith_error *why, pith_error *err) 
 static pith_status picture_all(float *vectors, picture_call *c, size_t count, pith__arena *arena,
                                pith_error *err) {
     const pith_embed_images_options *o = c->options;
-    int threads = o->call.threads ? o->call.threads : pith__cpu_get()->threads;
+    int threads = pith__threads_count(o->call.threads);
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
     pith__dense_request dense = picture_request(c, vectors);
     pith__piece_used(c->head);

@@ -191,7 +191,7 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
         pith__executor_options options = pith__model_executor_options(m);
         f->destroy(s->second_plan);
         s->second_plan = NULL;
-        PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, err));
+        PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, stop, err));
     }
     pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
@@ -213,7 +213,7 @@ pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
     PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
-    int threads = o.call.threads ? o.call.threads : pith__cpu_get()->threads;
+    int threads = pith__threads_count(o.call.threads);
     pith__lane *lane = pith__profile_lane(o.call.profile);
     uint64_t begin = pith__lane_now(lane), began = pith__clock_ns();
     pith_status status = run_taken(session, outputs, threads, stop, lane, err);

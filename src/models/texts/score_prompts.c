@@ -55,7 +55,7 @@ static pith_status prompts_tokens(pith_tokens *tokens, const pith_model *m, pith
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.no_specials = options.no_offsets = 1;
     options.max_length = max_length;
-    return pith__tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, err);
+    return pith__tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, NULL, err);
 }
 
 /* The ids of several token rows one behind the other. */
