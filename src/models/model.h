@@ -76,8 +76,9 @@ struct pith_model {
     pith_open_options options; /* call.allocator and call.log point to the members above; the rest
                                   of call, stop_after and input_shapes are dropped after
                                   opening */
-    pith__stop *stop;          /* while the model is opened; NULL: it cannot be stopped */
-    pith__progress *progress;  /* likewise */
+    pith__making making;       /* of graph: the call that opens the model, then nothing, or the call
+                                  that holds the lock (pith__model_begin_making) */
+    pith__progress *progress;  /* of the call that opens it; NULL: nobody is told */
     pith__arena arena;         /* graphs, tokenizer and all else that is made at open */
     pith__files files;
     pith_str path, dir; /* the path that was opened; the directory with its small files (data NULL:
@@ -137,12 +138,17 @@ static inline int32_t pith__model_level(const pith_model *model) {
     return model->options.optimization > 0 ? model->options.optimization : 0;
 }
 
-/* Opens a program of a graph of the model, with its runtime and on its devices. What is made on
- * first use is made during some call: stop, which may be NULL, is that call's. */
+/* Opens a program of a graph of the model, with its runtime and on its devices. */
 pith_status pith__model_open_program(pith__program *program, const pith_model *model,
-                                     pith__graph *graph, pith__arena *arena, pith__stop *stop,
-                                     pith_error *err);
-/* Returns the program of model->graph; makes it on first use. Thread-safe. */
+                                     pith__graph *graph, pith__arena *arena, pith_error *err);
+
+/* Around what makes something of model->graph: takes the model's lock, and gives the graph the stop
+ * of the call that makes it, which may be NULL. What is made with a `making` of its own needs the
+ * lock no more. */
+pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop);
+void pith__model_end_making(const pith_model *model, pith__making before);
+/* Returns the program of model->graph; makes it on first use, during some call whose stop this is.
+ * Thread-safe. */
 pith_status pith__model_program(const pith__program **program, const pith_model *model,
                                 pith__stop *stop, pith_error *err);
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin

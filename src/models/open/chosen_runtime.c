@@ -54,6 +54,7 @@ static pith_status runtime_note(pith_model *m, const char *reason, pith_error *e
 
 /* The builtin runtime takes the place of the one that was asked for. */
 static pith_status runtime_fall_back(pith_model *m, const pith_error *fault, pith_error *err) {
+    if (pith__status_stops(fault->code)) return pith__fail(err, fault->code, "%s", fault->message);
     if (m->chosen_runtime.options.strict || fault->code == PITH_ERR_MEMORY)
         return pith__fail(err, fault->code, "runtime %s: %s", m->runtime->name, fault->message);
     pith__log_write(m->options.call.log, PITH_LOG_WARNING,
@@ -119,6 +120,7 @@ static pith_status runtime_take_over(pith_model *m, const pith_error *reason, pi
     if (!status) status = runtime_open_program(m, &fault);
     if (!status) return runtime_note(m, reason->message, err);
     m->runtime = builtin;
+    if (pith__status_stops(status)) return pith__fail(err, status, "%s", fault.message);
     return pith__fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s",
                       reason->message, fault.message);
 }

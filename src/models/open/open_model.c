@@ -127,12 +127,26 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
 }
 
 pith_status pith__model_open_program(pith__program *program, const pith_model *m,
-                                     pith__graph *graph, pith__arena *arena, pith__stop *stop,
-                                     pith_error *err) {
+                                     pith__graph *graph, pith__arena *arena, pith_error *err) {
     graph->devices = &m->devices;
-    pith__program_source source = pith__model_program_source(m, graph);
-    source.stop = stop;
+    const pith__program_source source = pith__model_program_source(m, graph);
     return pith__program_open(program, m->runtime, &source, arena, err);
+}
+
+/* The graph's `making` is read wherever something is made of the graph, so it changes behind the
+ * lock only. While the model is opened nobody else knows it. */
+pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    pthread_mutex_lock(&m->lock);
+    const pith__making before = m->making;
+    m->making.stop = stop;
+    return before;
+}
+
+void pith__model_end_making(const pith_model *model, pith__making before) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    m->making = before;
+    pthread_mutex_unlock(&m->lock);
 }
 
 /* Made on first use: a model that only embeds text runs the program of its packed graph, and never
@@ -141,13 +155,13 @@ pith_status pith__model_program(const pith__program **program, const pith_model 
                                 pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
-    pthread_mutex_lock(&m->lock);
+    const pith__making before = pith__model_begin_making(m, stop);
     if (!m->program.runtime) {
-        status = pith__model_open_program(&m->program, m, m->graph, &m->program_arena, stop, err);
+        status = pith__model_open_program(&m->program, m, m->graph, &m->program_arena, err);
         if (status) pith__arena_free(&m->program_arena);
     }
     *program = &m->program;
-    pthread_mutex_unlock(&m->lock);
+    pith__model_end_making(m, before);
     return status;
 }
 
@@ -182,7 +196,6 @@ pith__opt pith__model_optimizer(const pith_model *m, pith__graph *graph, pith_er
                         .allocator = m->options.call.allocator,
                         .files = &m->files,
                         .limits = m->limits,
-                        .stop = m->stop,
                         .err = err };
 }
 
@@ -208,7 +221,7 @@ static pith_status open_finish(pith_model *m, pith__lane *lane, pith_error *err)
     if (texts == PITH_ERR_MEMORY || pith__status_stops(texts))
         return pith__fail(err, texts, "%s", m->no_text.message);
     const pith__program *program;
-    pith_status status = m->text.encoder ? PITH_OK : pith__model_program(&program, m, m->stop, err);
+    pith_status status = m->text.encoder ? PITH_OK : pith__model_program(&program, m, m->making.stop, err);
     status = pith__chosen_runtime_rescue(m, status, err);
     if (!status && m->text_modules) status = m->text_modules->tell(m, err);
     pith__lane_phase(lane, "tokenizer and plan", begin, -1);
@@ -243,7 +256,7 @@ static void open_forget_call(pith_model *m) {
                             .log = m->options.call.log,
                             .allocator = m->options.call.allocator };
     m->options.call = own;
-    m->stop = NULL;
+    m->making = (pith__making){ .stop = NULL };
     m->progress = NULL;
 }
 
@@ -257,7 +270,7 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     pith__progress told;
     PITH_TRY(create_model(&m, options, err));
     m->limits = limits;
-    m->stop = stop;
+    m->making = (pith__making){ stop, m->options.call.threads };
     m->progress = pith__progress_begin(&told, &m->options.call);
     pith__lane *lane = pith__profile_lane(m->options.call.profile);
     uint64_t begin = pith__lane_now(lane);

@@ -36,7 +36,7 @@ static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
 
 static pith_status text_modules_make_ragged(pith_model *m, pith_error *err) {
     return pith__text_view_make_ragged(
-        &m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, m->stop, err);
+        &m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, m->making.stop, err);
 }
 
 /* Markers of PyLate that are no tokens; see encoding_find_marker. */
@@ -236,7 +236,7 @@ static pith_status text_modules_tell(pith_model *m, pith_error *err) {
         m->text.encoder || m->compiled.writer || m->text.ragged || m->text.ragged_reason.data;
     if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
     PITH_TRY(text_modules_make_ragged(m, err));
-    return pith__text_view_make_program(&m->text, m, m->stop, err);
+    return pith__text_view_make_program(&m->text, m, m->making.stop, err);
 }
 
 static const pith__text_modules_part text_modules_functions = { .modules =

@@ -37,7 +37,7 @@ static pith_status texts_open(pith_model *m, pith_error *err) {
     if (!m->text.output_count)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "not a text encoder: no output has one vector per text or per token");
-    PITH_TRY(pith__text_view_make_encoder(&m->text, m, m->stop, err));
+    PITH_TRY(pith__text_view_make_encoder(&m->text, m, m->making.stop, err));
     pith__texts_note_use();
     if (m->compiled.writer) return PITH_OK;
     pith__part_used("text_modules");

@@ -25,7 +25,7 @@ struct pith__second_plan {
     pith__runner runner;
     bool *open; /* by input */
     bool apart;
-    pith__stop *stop; /* of the call that makes it, until it is made */
+    pith__making making; /* of its graph: the call that makes it */
 };
 
 static const pith_tensor *default_of(const pith_model *m, size_t input) {
@@ -115,6 +115,7 @@ static pith_status second_plan_make_graph(pith__graph **graph, pith__second_plan
     pith__files files = m->files;
     pith__source source = { m->source_bytes, m->source_folder, m->path.data };
     PITH_TRY(m->reader->again(graph, m, &source, &files, &second->arena, err));
+    (*graph)->making = &second->making;
     for (size_t i = 0; i < (*graph)->input_count; i++)
         if (second->open[i]) (*graph)->inputs[i]->type.data = NULL;
     (*graph)->apart = second->apart;
@@ -132,7 +133,7 @@ static pith_status second_plan_make(pith__second_plan *second, const bool *open,
     memcpy(second->open, open, count * sizeof *open);
     second->apart = apart;
     PITH_TRY(second_plan_make_graph(&graph, second, err));
-    PITH_TRY(pith__model_open_program(&second->program, m, graph, &second->arena, second->stop, err));
+    PITH_TRY(pith__model_open_program(&second->program, m, graph, &second->arena, err));
     options.allocator = &second->account.allocator;
     return pith__runner_create(&second->runner, &second->program, &options, err);
 }
@@ -151,12 +152,12 @@ static pith_status second_plan_create(pith__second_plan **second, const pith_mod
                                       pith_error *err) {
     pith__second_plan *f = pith__memory_alloc(m->options.call.allocator, sizeof *f, 64);
     if (!f) return pith__fail_memory(err, sizeof *f);
-    *f = (pith__second_plan){ .model = m, .stop = stop };
+    *f = (pith__second_plan){ .model = m, .making = { .stop = stop } };
     pith__account_init(&f->account, m->options.call.allocator, 0, 0);
     pith__arena_init(&f->arena, &f->account.allocator);
     pith_status status =
         pith__account_settle(&f->account, second_plan_make(f, open, apart, *options, err), err);
-    f->stop = NULL;
+    f->making.stop = NULL;
     if (status)
         second_plan_destroy(f);
     else

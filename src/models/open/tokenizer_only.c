@@ -66,7 +66,8 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
     pith__modules modules = PITH_MODULES_INIT;
     pith_error fault = PITH_ERROR_INIT;
     if (pith__dir_exists(path.data)) pith__modules_read(&modules, &source, &o->arena, &fault);
-    if (fault.code == PITH_ERR_MEMORY) return pith__fail(err, fault.code, "%s", fault.message);
+    if (fault.code == PITH_ERR_MEMORY || pith__status_stops(fault.code))
+        return pith__fail(err, fault.code, "%s", fault.message);
     if (fault.code) modules = (pith__modules)PITH_MODULES_INIT;
     if (modules.folder.size)
         PITH_TRY(pith__path_join(&path, &o->arena, path.data, modules.folder, err));

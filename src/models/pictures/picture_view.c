@@ -46,7 +46,12 @@ static pith_status picture_try(bool *found, pith__picture_view *v, const pith_mo
     pith__graph *part;
     *found = false;
     if (output < 0) return PITH_OK;
-    PITH_TRY(pith__model_extract(&part, m, (size_t)output, &v->arena, err));
+    const pith__making before = pith__model_begin_making(m, v->making.stop);
+    const pith_status extracted =
+        pith__model_extract(&part, m, (size_t)output, &v->arena, err);
+    pith__model_end_making(m, before);
+    if (extracted) return extracted;
+    part->making = &v->making;
     if (part->input_count != 1 || !pith__model_is_pixels(part->inputs[0])) return PITH_OK;
     if (!picture_reads(&v->facts, &part->outputs[0]->type)) return PITH_OK;
     *found = true;
@@ -59,11 +64,11 @@ static pith_status picture_try(bool *found, pith__picture_view *v, const pith_mo
     }
     if (m->graph->input_count == 1) { /* there is nothing else in the model */
         v->output = output;
-        return pith__model_program(&v->program, m, v->stop, err);
+        return pith__model_program(&v->program, m, v->making.stop, err);
     }
     v->output = 0;
     v->program = &v->own;
-    return pith__model_open_program(&v->own, m, part, &v->arena, v->stop, err);
+    return pith__model_open_program(&v->own, m, part, &v->arena, err);
 }
 
 /* The output that stands for a picture: one of the names, else the first that fits. */
@@ -140,10 +145,10 @@ static pith_status picture_create(pith__picture_view **view, const pith_model *m
     const pith_allocator *allocator = m->options.call.allocator;
     pith__picture_view *v = pith__memory_alloc(allocator, sizeof *v, 64);
     if (!v) return pith__fail_memory(err, sizeof *v);
-    *v = (pith__picture_view){ .no_processor = PITH_ERROR_INIT, .stop = stop };
+    *v = (pith__picture_view){ .no_processor = PITH_ERROR_INIT, .making = { .stop = stop } };
     pith__arena_init(&v->arena, allocator);
     pith_status status = picture_make(v, m, rows, err);
-    v->stop = NULL;
+    v->making.stop = NULL;
     if (status)
         pith__picture_view_free(v, allocator);
     else

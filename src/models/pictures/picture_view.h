@@ -19,7 +19,7 @@ typedef struct pith__picture_view {
     pith_image_processor *processor; /* NULL: the directory has none */
     pith_error no_processor;         /* why */
     pith__idle_runners idle;
-    pith__stop *stop; /* of the call that makes the view, until it is made */
+    pith__making making; /* of the graph of `own`: the call that makes the view */
 } pith__picture_view;
 
 /* Returns the view, and makes it on first use. PITH_ERR_UNSUPPORTED if the model takes no pictures.

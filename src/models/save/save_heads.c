@@ -86,9 +86,13 @@ static pith_status heads_make(pith__graph **graph, const pith_model *m, const in
                               size_t count, pith__arena *arena, pith_error *err) {
     pith_str reason;
     if (m->compiled.writer) return pith__save_heads_read(graph, m, outputs, count, arena, err);
+    const pith__making before = pith__model_begin_making(m, NULL);
     pith__opt o = pith__model_optimizer(m, m->graph, err);
     o.allocator = arena->allocator;
-    return pith__ragged_make(graph, &reason, outputs, count, &o, arena);
+    const pith_status status = pith__ragged_make(graph, &reason, outputs, count, &o, arena);
+    pith__model_end_making(m, before);
+    if (!status && *graph) (*graph)->making = NULL;
+    return status;
 }
 
 static size_t heads_add(int *outputs, size_t count, int output) {
@@ -133,7 +137,7 @@ pith_status pith__save_heads_write(pith__bytes_out *out, pith__program *program,
         return PITH_OK;
     PITH_TRY(heads_make(&graph, m, outputs, count, out->arena, err));
     if (!graph) return PITH_OK;
-    PITH_TRY(pith__model_open_program(program, m, graph, out->arena, NULL, err));
+    PITH_TRY(pith__model_open_program(program, m, graph, out->arena, err));
     pith__put_u32(out, (uint32_t)count);
     for (size_t i = 0; i < count; i++) pith__put_u32(out, (uint32_t)outputs[i]);
     return pith__graph_write(out, weights, graph, pith__program_plan(program), err);

@@ -4,6 +4,7 @@
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
 #include "base/str.h"
+#include "base/writer.h"
 #include "formats/compiled/graph_bytes.h"
 #include "models/faces/cascade.h"
 #include "models/faces/detector.h"

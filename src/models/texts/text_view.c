@@ -44,28 +44,45 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
         view->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
     }
+    const pith__making before = pith__model_begin_making(m, stop);
+    pith_status status = PITH_OK;
     if (text_view_needs_part(view, m)) {
-        PITH_TRY(pith__model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err));
+        status = pith__model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err);
         outputs = first;
     }
-    pith__opt o = pith__model_optimizer(m, graph, err);
-    o.report = report;
-    o.stop = stop;
-    return pith__ragged_make(&view->ragged, &view->ragged_reason, outputs,
-                             (size_t)view->output_count, &o, &view->arena);
+    if (!status) {
+        pith__opt o = pith__model_optimizer(m, graph, err);
+        o.report = report;
+        status = pith__ragged_make(&view->ragged, &view->ragged_reason, outputs,
+                                   (size_t)view->output_count, &o, &view->arena);
+    }
+    pith__model_end_making(m, before);
+    return status;
+}
+
+static pith_status text_view_open_program(pith__text_view *view, const pith_model *m,
+                                          pith__graph *graph, pith__stop *stop, pith_error *err) {
+    graph->making = &view->making;
+    view->making = (pith__making){ stop, m->making.threads };
+    pith_status status = pith__model_open_program(&view->program, m, graph, &view->arena, err);
+    view->making.stop = NULL;
+    return status;
 }
 
 pith_status pith__text_view_make_program(pith__text_view *view, const pith_model *m,
                                          pith__stop *stop, pith_error *err) {
     if (!view->ragged) return PITH_OK;
-    return pith__model_open_program(&view->program, m, view->ragged, &view->arena, stop, err);
+    return text_view_open_program(view, m, view->ragged, stop, err);
 }
 
 static pith_status text_view_make_part(pith__text_view *view, const pith_model *m,
                                        pith__stop *stop, pith_error *err) {
     pith__graph *part;
-    PITH_TRY(pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err));
-    return pith__model_open_program(&view->program, m, part, &view->arena, stop, err);
+    const pith__making before = pith__model_begin_making(m, stop);
+    pith_status status =
+        pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err);
+    pith__model_end_making(m, before);
+    return status ? status : text_view_open_program(view, m, part, stop, err);
 }
 
 /* A model of texts and pictures has inputs that texts do not fill; a part of its graph is cut out

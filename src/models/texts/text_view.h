@@ -21,6 +21,7 @@ typedef struct pith__text_view {
     pith_str ragged_reason; /* why there is no such graph */
     pith__program program;  /* of `ragged`; without a runtime if there is none */
     pith__encoder *encoder; /* NULL: not made, or texts cannot run */
+    pith__making making;    /* of `ragged`, or of the part that texts run through */
     struct pith__text_view *next;
 } pith__text_view;
 
