@@ -2,7 +2,7 @@
 #ifndef PITH_PROFILE_H
 #define PITH_PROFILE_H
 
-#include "pith/types.h"
+#include "pith/call.h"
 
 #ifdef __cplusplus
 extern "C" {

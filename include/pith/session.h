@@ -11,9 +11,10 @@
 extern "C" {
 #endif
 
-/* An input or output of a model. The strings belong to the model and are valid until it is closed.
- */
+/* An input or output of a model. It belongs to the model, with its strings and arrays, and is valid
+ * until the model is closed. Later versions may add members at its end. */
 typedef struct pith_port {
+    size_t size;
     const char *name;
     int32_t dtype;               /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
     int32_t rank;                /* number of dimensions; -1: unknown */
@@ -25,14 +26,16 @@ typedef struct pith_port {
                                     PITH_MAP_STRING: it is a sequence of maps, or a map, which has
                                     dims[0] 2; 0 for a tensor */
     int32_t optional;            /* 1: the input has a default and may be left out */
+    const char *const *dim_names; /* [rank]: the symbol of each dimension, such as "batch"; "" for a
+                                     number, and where the file gives none */
 } pith_port;
 
-/* The inputs and outputs of a model, in its own order. index must be below the count. Thread-safe.
- */
+/* The inputs and outputs of a model, in its own order; NULL if there is none of this index.
+ * Thread-safe. */
 PITH_API size_t pith_model_input_count(const pith_model *model);
 PITH_API size_t pith_model_output_count(const pith_model *model);
-PITH_API pith_port pith_model_input(const pith_model *model, size_t index);
-PITH_API pith_port pith_model_output(const pith_model *model, size_t index);
+PITH_API const pith_port *pith_model_input(const pith_model *model, size_t index);
+PITH_API const pith_port *pith_model_output(const pith_model *model, size_t index);
 
 /* The state of runs: memory for activations, and plans for the shapes seen so far. One thread at a
  * time may use a session. A model may have any number of sessions, and they may run at the same
@@ -47,6 +50,10 @@ PITH_API void pith_session_destroy(pith_session *session);
 
 typedef struct pith_run_options {
     pith_call call;
+    const char *const *output_names; /* [output_count]: the outputs that are wanted, in the order of
+                                        the results; only what they need is computed. NULL: all, in
+                                        the model's order */
+    size_t output_count;
 } pith_run_options;
 
 #define PITH_RUN_OPTIONS_INIT PITH_OPTIONS_INIT(pith_run_options)
@@ -54,7 +61,7 @@ typedef struct pith_run_options {
 /* Runs the model once.
  *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads
  *     them.
- *   - outputs: pith_tensor[pith_model_output_count(model)], filled in the model's order. Their data
+ *   - outputs: one pith_tensor for each output that is wanted. Their data
  *     belongs to the session and is valid until its next run or its end; that of bound outputs is
  *     the caller's.
  *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in
@@ -68,6 +75,19 @@ PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *output
                                       const char *const *names, const pith_tensor *inputs,
                                       size_t input_count, const pith_run_options *options,
                                       pith_error *err);
+
+/* ---- runs without a session ---- */
+
+/* Runs the model once, as pith_session_run does, with a session that the model keeps for such calls
+ * (pith_open_options.sessions). Any number of threads may call this at once. The caller owns the
+ * outputs and frees each with pith_tensor_free; call.allocator is theirs. After an error there is
+ * none. */
+PITH_API pith_status pith_model_run(pith_tensor *outputs, const pith_model *model,
+                                    const char *const *names, const pith_tensor *inputs,
+                                    size_t input_count, const pith_run_options *options,
+                                    pith_error *err);
+/* Frees what pith_model_run put into a tensor, and sets it to zeros. NULL and zeros are allowed. */
+PITH_API void pith_tensor_free(pith_tensor *tensor);
 
 /* ---- bound tensors: memory of the caller that many runs use ---- */
 

@@ -1,6 +1,5 @@
 /* api_types.c - the public functions of pith/types.h. */
 #include "api/entry.h"
-#include "base/os/threads.h"
 #include "base/unicode/utf8.h"
 
 #define TEXT_OF_VALUE(x) #x
@@ -12,5 +11,3 @@ const char *pith_version(void) {
 }
 
 size_t pith_text_valid(pith_str text) { return pith__utf8_valid_prefix(text.data, text.size); }
-
-void pith_pin_threads(int32_t pin) { pith__threads_pin(pin != 0); }

@@ -22,6 +22,7 @@
 #include "base/formats/json.h"
 #include "base/left_out_pieces.h"
 #include "base/memory/span_map.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "text/text_rules.h"
@@ -78,12 +79,29 @@ typedef struct pith__encoding {
     } scratch[PITH_SCRATCH_SLOTS];
     pith__text spare;
     pith_error *err;
+    pith__stop *stop;    /* of the call; NULL: it cannot be stopped */
+    size_t look;         /* see pith__encoding_stops */
+    bool stopped;        /* the call must end; the framework reports it like the next one */
     bool out_of_memory;  /* set by the functions below; the framework reports it after the step */
     bool source_offsets; /* begin and end are in source bytes already (fused steps) */
     bool unfused;        /* set by a fused step that cannot do this text: it goes through the steps
                             instead */
     size_t limit;        /* tokens beyond this many will be cut off: fused steps may stop there */
 } pith__encoding;
+
+/* The slow part of pith__encoding_stops. */
+bool pith__encoding_look(pith__encoding *enc, size_t at);
+
+/* Whether the call must end, for loops that go through a long text: a step that sees it leaves its
+ * loop, and what it has made is thrown away. at: a number that grows as the step goes on, at most
+ * by the number of bytes it has gone through since; the framework calls pith__encoding_restart
+ * before it begins at 0 again. */
+static inline bool pith__encoding_stops(pith__encoding *enc, size_t at) {
+    return at >= enc->look && pith__encoding_look(enc, at);
+}
+static inline void pith__encoding_restart(pith__encoding *enc) {
+    enc->look = enc->stop ? 0 : SIZE_MAX;
+}
 
 /* The source byte range that text bytes [begin, end) stand for, begin < end. */
 void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t end,

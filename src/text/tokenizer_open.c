@@ -570,8 +570,8 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, uns
         .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen
     };
     loader.allocator =
-        options && options->allocator ? options->allocator : &pith__allocator_default;
-    loader.log = options && !frozen.data ? options->log : NULL;
+        options && options->call.allocator ? options->call.allocator : &pith__allocator_default;
+    loader.log = options && !frozen.data ? options->call.log : NULL;
     pith__arena_init(&scratch, loader.allocator);
     pith_status status = loader_prepare(&loader);
     if (!status && path)

@@ -41,11 +41,11 @@ static pith_status run_region(const pith__running *r, const pith__region *region
     pith__beside all = { .run = r, .region = region, .err = err, .lock = ATOMIC_FLAG_INIT };
     const int at_once =
         e->options.branches < r->exec.threads ? e->options.branches : r->exec.threads;
-    pith__threads_run(run_branch, &all, region->branches, at_once);
+    pith__threads_run_until(r->exec.stop, run_branch, &all, region->branches, at_once);
     if (all.status && !pith__status_stops(all.status) && !e->tree->failed)
         e->tree->failed = e->plan->steps[all.step].device;
     pith__executor_note(e, PITH_COUNT_branches, region->branches);
-    return all.status;
+    return all.status ? all.status : pith__stop_check(r->exec.stop, err);
 }
 
 const pith__part pith__part_branches = { "branches", &(const pith__branches_part){

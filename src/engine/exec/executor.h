@@ -9,6 +9,7 @@
 #define PITH_ENGINE_EXEC_EXECUTOR_H
 
 #include "base/counters.h"
+#include "base/stop.h"
 #include "engine/plan/plan.h"
 
 typedef struct pith__executor pith__executor;

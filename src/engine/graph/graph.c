@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 
 pith_status pith__graph_create(pith__graph **graph, pith__arena *arena, pith__graph *parent,
@@ -26,6 +27,21 @@ pith_status pith__graph_create(pith__graph **graph, pith__arena *arena, pith__gr
     }
     *graph = g;
     return PITH_OK;
+}
+
+static const pith__making *graph_making(const pith__graph *graph) {
+    while (graph->parent) graph = graph->parent;
+    return graph->making;
+}
+
+pith__stop *pith__graph_stop(const pith__graph *graph) {
+    const pith__making *making = graph_making(graph);
+    return making ? making->stop : NULL;
+}
+
+int pith__graph_threads(const pith__graph *graph) {
+    const pith__making *making = graph_making(graph);
+    return pith__threads_count(making ? making->threads : 0);
 }
 
 pith__value *pith__graph_add_value(pith__graph *graph, pith_str name, pith__value_kind kind) {

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/memory/memory.h"
 #include "base/private_symbol.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "engine/graph/symbolic_dim.h"
 
@@ -171,6 +172,12 @@ typedef struct pith__function {
     size_t default_count;
 } pith__function;
 
+/* The call that makes a graph, changes it or plans it. */
+typedef struct pith__making {
+    pith__stop *stop; /* NULL: it cannot be stopped, or there is no such call now */
+    int32_t threads;  /* see pith__threads_count */
+} pith__making;
+
 struct pith__graph {
     pith_str name;
     pith__arena *arena;
@@ -179,6 +186,8 @@ struct pith__graph {
     const struct pith__device_list
         *devices;        /* to run on (engine/backend/backend.h), set before it is planned; NULL:
                             any */
+    const pith__making *making; /* main graph only; lives as long as the graph. NULL: as if all of
+                                   it were 0 */
     pith__graph *parent; /* of a subgraph; NULL for the main graph */
     pith__value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
@@ -205,6 +214,11 @@ struct pith__graph {
     int64_t ir_version;
     pith_str producer; /* "pytorch 2.1.0" */
 };
+
+/* The stop of the call that makes the graph; NULL: there is none. */
+pith__stop *pith__graph_stop(const pith__graph *graph);
+/* The number of threads that making a graph may take. */
+int pith__graph_threads(const pith__graph *graph);
 
 /* The name of an output: as in the file, if that is known. */
 pith_str pith__graph_output_name(const pith__graph *graph, size_t output);

@@ -159,25 +159,10 @@ pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *fro
     return pith__tensor_copy(to, from, op_run_memory, r->exec, r->err);
 }
 
-typedef struct op_stoppable {
-    pith__task *task;
-    void *context;
-    pith__stop *stop;
-} op_stoppable;
-
-static void op_stoppable_part(void *context, size_t part, int worker) {
-    const op_stoppable *s = context;
-    if (!pith__stop_asked(s->stop)) s->task(s->context, part, worker);
-}
-
 /* A long step ends between two of its parts; the executor then sees that the run must end, and
  * nobody reads what the step left unfinished. */
 void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t parts) {
-    op_stoppable s = { task, context, r->exec->stop };
-    if (s.stop)
-        pith__threads_run(op_stoppable_part, &s, parts, r->exec->threads);
-    else
-        pith__threads_run(task, context, parts, r->exec->threads);
+    pith__threads_run_until(r->exec->stop, task, context, parts, r->exec->threads);
 }
 
 int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, int64_t grain) {

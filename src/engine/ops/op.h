@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
+#include "base/stop.h"
 #include "engine/graph/graph.h"
 #include "engine/kernels/kernel.h"
 

@@ -114,10 +114,10 @@ static pith_status gram_add_block(gram_run *c, const product *p, const block *b)
     if (!r.transposed) return gram_out_of_memory(c, bytes);
     r.packed = r.transposed + rows;
     r.sum = r.packed + packed;
-    const int threads = pith__cpu_get()->threads;
-    pith__threads_run(gram_transpose, &r, parts, threads);
-    pith__threads_run(gram_add_columns, &r, parts, threads);
-    return PITH_OK;
+    const int threads = pith__threads_count(0);
+    pith__threads_run_until(c->job->stop, gram_transpose, &r, parts, threads);
+    pith__threads_run_until(c->job->stop, gram_add_columns, &r, parts, threads);
+    return pith__stop_check(c->job->stop, c->err);
 }
 
 /* Rows are added when some texts have run and no step runs any more: the sums may use all threads
@@ -162,6 +162,8 @@ static pith_status gram_after(void *user) {
 static pith_status gram_run_texts(gram_run *c) {
     const pith__text_runs runs = { .encoder = c->job->encoder,
                                    .options = &c->options,
+                                   .stop = c->job->stop,
+                                   .progress = c->job->progress,
                                    .user = c,
                                    .after = gram_after,
                                    .done = &c->done,

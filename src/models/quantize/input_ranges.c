@@ -202,6 +202,7 @@ static pith_status range_texts(range_run *c, pith__arena *scratch) {
     }
     const pith__text_runs runs = { .encoder = c->job->encoder,
                                    .options = &o,
+                                   .stop = c->job->stop,
                                    .user = c,
                                    .after = range_after,
                                    .enough = c->job->rows_only ? range_enough : NULL,
@@ -226,8 +227,9 @@ static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     pith_status status = PITH_OK;
     for (size_t i = 0; i < c->job->sets && !status; i++) {
         status = pith__runner_run(&runner, outputs, c->job->inputs + i * graph->input_count, 1,
-                                  NULL, c->err);
-        if (status) pith__fail_at(c->err, status, "calibration, set %zu: ", i);
+                                  c->job->stop, c->err);
+        if (status && !pith__status_stops(status))
+            pith__fail_at(c->err, status, "calibration, set %zu: ", i);
         if (!status) status = c->status;
     }
     pith__runner_destroy(&runner);
