@@ -113,8 +113,10 @@ template <class T> inline T pith_init_of_size() noexcept {
 #define PITH_OPTIONS_INIT(type) pith_init_of_size<type>()
 #define PITH_SIZED_INIT(type) pith_init_of_size<type>()
 #else
-#define PITH_OPTIONS_INIT PITH_SIZED_INIT(type)
-#define PITH_SIZED_INIT PITH_SIZED_INIT(type)
+/* clang-format off */
+#define PITH_OPTIONS_INIT(type) { .call = { .size = sizeof(type) } }
+#define PITH_SIZED_INIT(type) { .size = sizeof(type) }
+/* clang-format on */
 #endif
 
 /* Of functions that take a context and no options. */
