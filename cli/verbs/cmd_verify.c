@@ -159,7 +159,7 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
     pith_run_options options = PITH_RUN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
-    options.threads = 1;
+    options.call.threads = 1;
     bool good = load_inputs(&in, model, set, t->message, sizeof t->message);
     if (good &&
         pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {

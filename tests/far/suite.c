@@ -67,7 +67,7 @@ static bool side_open(side *s, uint32_t seed, const char *folder, int level) {
     char path[4200];
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    options.optimization = level;
+    options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
     *s = (side){ .seed = far.seed = seed, .err = PITH_ERROR_INIT };
     if (pith_model_open(&s->model, path, &options, &s->err)) return false;
     return !pith_session_create(&s->session, s->model, &s->err) &&
@@ -81,7 +81,7 @@ static void side_close(side *s) {
 
 static void side_run(side *s, const char *const *names, const pith_tensor *inputs, size_t count) {
     pith_run_options options = PITH_RUN_OPTIONS_INIT;
-    options.threads = 2;
+    options.call.threads = 2;
     far.seed = s->seed;
     s->status = pith_session_run(s->session, s->outputs, names, inputs, count, &options, &s->err);
 }
