@@ -47,7 +47,7 @@ const char *model_out_data_name(const model_out *out) {
 }
 
 static int32_t model_out_write(model_out *m, output *out, bool *opened, const char *path,
-                           const void *data, size_t size) {
+                               const void *data, size_t size) {
     const string_list inputs = { &m->model, 1 };
     if (!*opened && (m->code = output_open(out, m->c, path, &inputs))) return 1;
     *opened = true;

@@ -14,7 +14,7 @@
 
 static void show_texts(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
-    (void)what;
+    if (strcmp(what, "texts") != 0) return;
     fprintf(stderr, "\rcalibrating: %llu of %llu texts%s", (unsigned long long)done,
             (unsigned long long)total, done == total ? "\n" : "");
 }

@@ -319,8 +319,8 @@ static void finish_picture(crop_job *j, picture *p) {
 static int crop_batches(crop_job *j) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    size_t room =
-        (size_t)(j->s->detect.call.threads ? j->s->detect.call.threads : cpu.threads) * PICTURES_PER_THREAD;
+    size_t room = (size_t)(j->s->detect.call.threads ? j->s->detect.call.threads : cpu.threads) *
+                  PICTURES_PER_THREAD;
     if (room > PICTURES_MOST) room = PICTURES_MOST;
     j->pictures = grow(NULL, room * sizeof *j->pictures);
     for (size_t next = 0; next < j->found.count;) {

@@ -289,8 +289,8 @@ static int detect_frames(detect_job *j) {
 static int detect_files(detect_job *j, const string_list *paths) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    j->room =
-        (size_t)(j->s->detect.call.threads ? j->s->detect.call.threads : cpu.threads) * PICTURES_PER_THREAD;
+    j->room = (size_t)(j->s->detect.call.threads ? j->s->detect.call.threads : cpu.threads) *
+              PICTURES_PER_THREAD;
     if (j->room > PICTURES_MOST) j->room = PICTURES_MOST;
     int code = picture_files_find(&j->found, &j->passed, j->c, paths);
     j->names = picture_out_names(paths, &j->found, NULL, true);

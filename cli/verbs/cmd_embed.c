@@ -588,8 +588,7 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
     b.bad.report = s->errors == ERRORS_REPORT;
     b.keeps = s->jsonl && s->layout.format == FORMAT_JSONL;
     kept_members_set(&b.json, s->keep, s->longs.result == CHUNKS_ROWS);
-    code =
-        chunked ? embed_chunks_run(&chunks, &b, files) : embed_encodings_run(&kinds, &b, files);
+    code = chunked ? embed_chunks_run(&chunks, &b, files) : embed_encodings_run(&kinds, &b, files);
     if (chunked) j->options.stats->truncated += chunks.cut;
     code = bad_lines_end(b.bad.total, c, code);
     kept_members_free(&b.json);
@@ -642,7 +641,8 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     j.progress = s->progress && isatty(STDERR_FILENO);
     int code = profile_open(&j.options.call.profile, c, s->work.profile, files);
     if (!code)
-        code = telemetry_begin(&j.options.call.profile, c, s->runtime.telemetry, s->embed.call.threads);
+        code = telemetry_begin(&j.options.call.profile, c, s->runtime.telemetry,
+                               s->embed.call.threads);
     if (code) return code;
     const char *stops = strcmp(s->model, DEFAULT_MODEL) ? s->model : NULL;
     code = s->bm25.language ? bm25_open(&j.bm25, c, stops, &s->bm25) : open_model(&j, c, s);

@@ -205,9 +205,8 @@ class Writer {
     }
     static std::int32_t write(void *user, const void *data, std::size_t size) noexcept {
         auto *self = static_cast<Writer *>(user);
-        return self->guarded([&] {
-            return self->write_(std::string_view(static_cast<const char *>(data), size));
-        });
+        return self->guarded(
+            [&] { return self->write_(std::string_view(static_cast<const char *>(data), size)); });
     }
     static std::int32_t begin(void *user, std::uint64_t total) noexcept {
         auto *self = static_cast<Writer *>(user);
@@ -668,8 +667,8 @@ class Image {
             return pith_image_encode(&image_, &o, writer, err);
         });
     }
-    void encode(Writer &to, const pith_image_encode_options &o =
-                                options<pith_image_encode_options>()) const {
+    void encode(Writer &to,
+                const pith_image_encode_options &o = options<pith_image_encode_options>()) const {
         detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
             return pith_image_encode(&image_, &o, writer, err);
         });

@@ -186,7 +186,8 @@ class Relational {
     };
     /* What the model reads, the most important first, on up to so many rows. */
     std::vector<Importance> importance(std::int32_t split = PITH_SPLIT_OF_TEST,
-                                       std::size_t rows = 1000, const pith_call &call = options<pith_call>()) {
+                                       std::size_t rows = 1000,
+                                       const pith_call &call = options<pith_call>()) {
         std::vector<Importance> all;
         detail::attempt([&](pith_error *err) {
             return pith_relational_importance(
@@ -269,7 +270,8 @@ class Relational {
         }
     }
     /* One number for each row; for classes as many as there are classes. */
-    std::vector<float> predict(const std::vector<std::uint32_t> &rows, const pith_call &call = options<pith_call>()) {
+    std::vector<float> predict(const std::vector<std::uint32_t> &rows,
+                               const pith_call &call = options<pith_call>()) {
         std::vector<float> answers(rows.size() * static_cast<std::size_t>(state().outputs));
         detail::attempt([&](pith_error *err) {
             return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), &call,

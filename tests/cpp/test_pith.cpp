@@ -137,8 +137,7 @@ void test_stopped() {
     o.call.deadline_ns = pith::deadline(std::chrono::hours(1));
     CHECK(o.call.deadline_ns > pith::clock_now());
     CHECK(model.embed({ "a" }, o).size() == 1);
-    o.call.deadline_ns =
-        pith::deadline(std::chrono::steady_clock::now() - std::chrono::seconds(1));
+    o.call.deadline_ns = pith::deadline(std::chrono::steady_clock::now() - std::chrono::seconds(1));
     CHECK(thrown([&] { model.embed({ "a" }, o); }) == PITH_ERR_DEADLINE);
     CHECK(pith::deadline(std::chrono::steady_clock::time_point::min()) != 0);
 }
