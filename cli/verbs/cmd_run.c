@@ -25,16 +25,16 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
     int code = EXIT_DONE;
     for (size_t i = 0; i < pith_model_output_count(model) && !code; i++) {
         bool raw = false;
-        pith_port port = pith_model_output(model, i);
-        char *name = strdup(port.name);
-        const bool maps = port.item_dtype == PITH_MAP_I64 || port.item_dtype == PITH_MAP_STRING;
+        const pith_port *port = pith_model_output(model, i);
+        char *name = strdup(port->name);
+        const bool maps = port->item_dtype == PITH_MAP_I64 || port->item_dtype == PITH_MAP_STRING;
         printf("%zu %s %s%s%s\n", i, shown(name), tensor_text(&outputs[i], shape, sizeof shape),
-               maps ? " " : "", maps ? pith_element_name(port.item_dtype) : "");
+               maps ? " " : "", maps ? pith_element_name(port->item_dtype) : "");
         clean_name(name);
         if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
         free(name);
         if (dir && as_pb)
-            code = tensor_file_write_pb(&sink, &outputs[i], path, &port);
+            code = tensor_file_write_pb(&sink, &outputs[i], path, port);
         else if (dir)
             code = tensor_file_write(&sink, &outputs[i], path, &raw);
         if (raw)

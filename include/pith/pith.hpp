@@ -903,14 +903,15 @@ class Model {
         const pith_tokenizer *own = pith_model_tokenizer(get());
         return own ? std::optional<Tokenizer>(Tokenizer(own)) : std::nullopt;
     }
-    std::vector<pith_port> inputs() const {
-        std::vector<pith_port> ports;
+    /* The ports belong to the model. */
+    std::vector<const pith_port *> inputs() const {
+        std::vector<const pith_port *> ports;
         for (std::size_t i = 0; i < pith_model_input_count(get()); i++)
             ports.push_back(pith_model_input(get(), i));
         return ports;
     }
-    std::vector<pith_port> outputs() const {
-        std::vector<pith_port> ports;
+    std::vector<const pith_port *> outputs() const {
+        std::vector<const pith_port *> ports;
         for (std::size_t i = 0; i < pith_model_output_count(get()); i++)
             ports.push_back(pith_model_output(get(), i));
         return ports;

@@ -302,8 +302,8 @@ void test_session() {
     const std::vector<std::int64_t> ids = { 2, 5, 6, 3 }, mask = { 1, 1, 1, 1 },
                                     types = { 0, 0, 0, 0 };
     std::vector<std::pair<std::string, pith_tensor>> inputs;
-    for (const pith_port &port : model.inputs()) {
-        const std::string name = port.name;
+    for (const pith_port *port : model.inputs()) {
+        const std::string name = port->name;
         const auto &values = name == "input_ids" ? ids : name == "attention_mask" ? mask : types;
         inputs.emplace_back(name, pith::tensor(values.data(), { 1, 4 }));
     }
@@ -320,10 +320,10 @@ void test_session() {
     const std::vector<float> expected = pith::elements<float>(session.run(inputs)[0]);
     std::vector<float> memory(expected.size());
     for (const auto &input : inputs) session.bind_input(input.first, input.second);
-    session.bind_output(model.outputs()[0].name,
+    session.bind_output(model.outputs()[0]->name,
                         pith::tensor(memory.data(), { 1, 4, std::int64_t(memory.size() / 4) }));
     CHECK(session.run()[0].data == memory.data() && memory == expected);
-    session.bind_output(model.outputs()[0].name,
+    session.bind_output(model.outputs()[0]->name,
                         pith::tensor(memory.data(), { 1, 3, std::int64_t(memory.size() / 4) }));
     CHECK(thrown([&] { session.run(); }, "has shape [1, 4") == PITH_ERR_ARGUMENT);
     session.unbind();

@@ -109,16 +109,16 @@ static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_mo
         char path[4400];
         pith_str bytes;
         pith_error err = PITH_ERROR_INIT;
-        pith_port port = pith_model_input(model, i);
+        const pith_port *port = pith_model_input(model, i);
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (access(path, F_OK)) continue;
         if (pith__files_open(&bytes, files, path, &err) ||
-            pith__onnx_read_value(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32,
+            pith__onnx_read_value(&inputs[count], NULL, bytes, port->dtype ? port->dtype : PITH_F32,
                                   files->arena, &err)) {
             printf("%s: %s\n", path, err.message);
             exit(1);
         }
-        names[count++] = port.name;
+        names[count++] = port->name;
     }
     return count;
 }

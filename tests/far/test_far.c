@@ -53,11 +53,13 @@ static pith_status run(pith_tensor *output, const opened *o, pith_error *err) {
     size_t count = pith_model_input_count(o->model);
     assert_true(count <= 3 && pith_model_output_count(o->model) <= 4);
     for (size_t i = 0; i < count; i++) {
-        names[i] = pith_model_input(o->model, i).name;
+        names[i] = pith_model_input(o->model, i)->name;
         int64_t *data = !strcmp(names[i], "input_ids")        ? ids
                         : !strcmp(names[i], "attention_mask") ? ones
                                                               : zeros;
-        inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 1, TOKENS } };
+        inputs[i] = (pith_tensor){
+            .data = data, .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 1, TOKENS }
+        };
     }
     pith_status status = pith_session_run(o->session, outputs, names, inputs, count, NULL, err);
     *output = outputs[0];
@@ -373,7 +375,11 @@ static void test_list_own_error(void **state) {
     int64_t *data[] = { ids, ones, zeros };
     pith_tensor inputs[3];
     for (int i = 0; i < 3; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, TOKENS } };
+        inputs[i] = (pith_tensor){ .data = data[i],
+                                   .bytes = sizeof ids,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { 1, TOKENS } };
     assert_int_equal(pith_session_run(other.session, outputs, names, inputs, 3, NULL, &err),
                      PITH_ERR_RUN);
     assert_true(!strncmp(err.message, "node ", 5));

@@ -130,11 +130,11 @@ static void run_model(pith_model *model, run_counts *c) {
     pith_tensor in[MAX_PORTS], items[MAX_PORTS][ITEMS], *out = calloc(outputs + 1, sizeof *out);
     if (inputs <= MAX_PORTS && !pith_session_create(&session, model, &err)) {
         for (size_t i = 0; i < inputs; i++) {
-            pith_port port = pith_model_input(model, i);
-            names[i] = port.name;
-            bool sequence = port.dtype == PITH_SEQUENCE || port.dtype == PITH_NONE ||
-                            port.dtype == PITH_UNDEFINED;
-            in[i] = ones(sequence ? PITH_F32 : port.dtype, port.rank, port.dims, &memory[i]);
+            const pith_port *port = pith_model_input(model, i);
+            names[i] = port->name;
+            bool sequence = port->dtype == PITH_SEQUENCE || port->dtype == PITH_NONE ||
+                            port->dtype == PITH_UNDEFINED;
+            in[i] = ones(sequence ? PITH_F32 : port->dtype, port->rank, port->dims, &memory[i]);
             if (!sequence) continue;
             for (int k = 0; k < ITEMS; k++) items[i][k] = in[i];
             in[i] = (pith_tensor){ .data = items[i],
