@@ -15,10 +15,6 @@ typedef struct source_making {
     pith_embed_options embed;
 } source_making;
 
-static int32_t source_bytes(void *user, const void *data, size_t size) {
-    return output_write(user, data, size) ? 0 : 1;
-}
-
 static pith_status source_embed(void *user, float *vectors, const pith_str *texts, size_t count,
                                 pith_error *err) {
     const source_making *m = user;
@@ -58,7 +54,7 @@ static int source_make(const command *c, const database_making *how, const char 
         embedder.dim = pith_embed_dim(m.model, &m.embed);
         options.embedder = &embedder;
     }
-    const pith_writer writer = { .write = source_bytes, .user = out };
+    const pith_writer writer = output_writer(out);
     if (pith_database_make(unpacked->source ? unpacked->source : source, &options, &writer, &err))
         code = parquet_fail(unpacked, c, source, err.message);
     pith_model_close(m.model);
@@ -69,12 +65,13 @@ int database_source_make(const command *c, const database_making *how, const cha
                          bool draft, output *out) {
     pith_error err = PITH_ERROR_INIT;
     parquet_tables unpacked;
-    const pith_writer writer = { .write = source_bytes, .user = out };
+    const pith_writer writer = output_writer(out);
     int code = parquet_unpack(&unpacked, c, source, how->python);
     if (!code && !draft)
         code = source_make(c, how, source, &unpacked, out);
-    else if (!code && pith_database_draft(unpacked.source ? unpacked.source : source, NULL, &writer,
-                                          &err))
+    else if (!code &&
+             pith_database_draft(unpacked.source ? unpacked.source : source, NULL, &writer, &err) &&
+             !out->error) /* else output_close tells */
         code = parquet_fail(&unpacked, c, source, err.message);
     parquet_remove(&unpacked);
     return code;

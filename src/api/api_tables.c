@@ -37,7 +37,7 @@ pith_str pith_database_schema(const pith_database *database) { return database->
 
 static pith_status follow_run(pith_database *database, const pith_database *kept,
                               const pith_call *call, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     return pith__rdb_follow(&database->rdb, &kept->rdb, work.stop, err);
@@ -61,7 +61,7 @@ static pith_status relational_create_run(pith_relational **model,
                                          const pith_database *const *databases,
                                          const char *const *tasks, size_t count, pith_str config,
                                          uint64_t seed, const pith_call *call, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "a model needs a database");
@@ -80,7 +80,7 @@ static pith_status relational_load_run(pith_relational **model,
                                        const pith_database *const *databases, size_t count,
                                        const void *bytes, size_t size, const pith_call *call,
                                        pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "a model needs a database");
@@ -158,7 +158,7 @@ void pith_relational_get_state(pith_relational_state *state, const pith_relation
 
 static pith_status train_run(double *loss, pith_relational *model, int64_t steps,
                              const pith_call *call, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     *loss = 0;
     PITH_TRY(pith__work_take(&work, &own, call, err));
@@ -186,7 +186,7 @@ static pith_status metrics_give(pith_relational_metrics *theirs, pith_relational
 static pith_status evaluate_run(pith_relational_metrics *metrics, pith_relational *model,
                                 int32_t split, const pith_call *call, pith_error *err) {
     pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     PITH_TRY(pith__trainer_evaluate(&m, model, split, &work, err));
@@ -205,7 +205,7 @@ pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model
 
 static pith_status predict_run(float *answers, pith_relational *model, const uint32_t *rows,
                                size_t count, const pith_call *call, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     return pith__trainer_predict(answers, model, rows, count, &work, err);
@@ -224,7 +224,7 @@ static pith_status measure_run(pith_relational_metrics *metrics, const pith_rela
                                int32_t baseline, int32_t split, const pith_call *call,
                                pith_error *err) {
     pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     PITH_TRY(pith__baseline_measure(&m, model->rdb, model->task, baseline, split, &work,
@@ -277,7 +277,7 @@ static pith_status answerer_make(pith_relational *model, int32_t baseline, const
 
 static pith_status answer_by_run(pith_relational *model, int32_t baseline, const pith_call *call,
                                  pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     if (baseline >= PITH_BASELINE_COUNT)
@@ -306,7 +306,7 @@ pith_status pith_relational_save_baseline(const pith_relational *model, const pi
 
 static pith_status load_baseline_run(pith_relational *model, const void *bytes, size_t size,
                                      const pith_call *call, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     return answerer_make(model, 0, bytes, size, &work, err);
@@ -328,7 +328,7 @@ static pith_status importance_run(pith_relational *model, int32_t split, size_t 
                                   void (*each)(void *user, pith_str table, pith_str column,
                                                double rise),
                                   void *user, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     return pith__trainer_importance(model, split, rows, &work, each, user, err);

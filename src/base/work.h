@@ -6,44 +6,47 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/stop.h"
 
 typedef struct pith__work {
     int32_t threads;
-    pith__stop *stop; /* NULL: nothing can stop it */
-    void (*progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    pith__stop *stop;                /* NULL: nothing can stop it */
+    pith__progress *progress;        /* NULL: nobody wants to know */
     const pith_allocator *allocator; /* NULL: the caller named none */
 } pith__work;
+
+/* What a work points to. It stays where it is during the call. */
+typedef struct pith__work_own {
+    pith__stop stop;
+    pith__progress progress;
+} pith__work_own;
 
 /* Rows between two looks at whether the call must end. Smaller: calls end sooner, and a row costs
  * more. With 1024 the look costs a tenth of a nanosecond a row. A power of two. */
 #define PITH_WORK_ROWS 1024
 /* Bytes between two looks where they are read one after the other: some milliseconds. */
 #define PITH_WORK_BYTES ((size_t)4 << 20)
-/* Rows between two reports of progress. */
-#define PITH_WORK_TELL 65536
-
-/* What a checked context says; own stays where it is during the call. */
-static inline pith__work pith__work_of(pith__stop *own, const pith_call *call) {
-    return (pith__work){ call->threads, pith__stop_begin(own, call), call->progress, call->user,
-                         call->allocator };
+/* What a checked context says. */
+static inline pith__work pith__work_of(pith__work_own *own, const pith_call *call) {
+    return (pith__work){ call->threads, pith__stop_begin(&own->stop, call),
+                         pith__progress_begin(&own->progress, call), call->allocator };
 }
 
 /* The same of a context that a caller gives, which may be NULL. Fails if the call must end
  * already. */
-static inline pith_status pith__work_take(pith__work *work, pith__stop *own, const pith_call *call,
-                                          pith_error *err) {
+static inline pith_status pith__work_take(pith__work *work, pith__work_own *own,
+                                          const pith_call *call, pith_error *err) {
     pith_call taken = PITH_CALL_INIT;
     PITH_TAKE_OPTIONS(taken, call, err);
     *work = pith__work_of(own, &taken);
     return pith__stop_check(work->stop, err);
 }
 
-/* On the calling thread alone. */
+/* Any thread may say how far work is; see base/progress.h. */
 static inline void pith__work_tell(const pith__work *work, const char *what, uint64_t done,
                                    uint64_t total) {
-    if (work->progress) work->progress(work->user, what, done, total);
+    pith__progress_tell(work->progress, what, done, total);
 }
 
 /* Whether the call must end, asked for one row of many. stop may be NULL. */

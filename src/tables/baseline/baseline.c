@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "tables/database/stoppable_sort.h"
 #include "tables/network/answer_quality.h"
@@ -188,7 +187,6 @@ typedef struct baseline_matrix {
     uint8_t **columns;   /* [features.count] of [seeds->count] */
     pith__arena *arenas; /* [threads] */
     bool *failed;        /* [groups] */
-    uintptr_t caller;    /* the thread that may tell progress */
     atomic_size_t done;  /* groups */
 } baseline_matrix;
 
@@ -222,8 +220,7 @@ static void matrix_part(void *context, size_t part, int worker) {
                       !matrix_group(m, &m->b->features.groups[part], &m->arenas[worker]);
     if (!m->learn || !m->b->work->progress) return;
     const size_t done = atomic_fetch_add(&m->done, 1) + 1;
-    if (pith__threads_self() == m->caller)
-        pith__work_tell(m->b->work, "features", done, m->b->features.group_count);
+    pith__work_tell(m->b->work, "features", done, m->b->features.group_count);
 }
 
 /* Fills the matrix; its columns are in the arena of the baseline. */
@@ -231,8 +228,7 @@ static bool matrix_make(baseline_matrix *m, pith__baseline *b, const pith__featu
                         size_t learn) {
     const size_t features = (size_t)b->features.count, groups = b->features.group_count;
     bool failed = false;
-    *m =
-        (baseline_matrix){ .b = b, .seeds = seeds, .learn = learn, .caller = pith__threads_self() };
+    *m = (baseline_matrix){ .b = b, .seeds = seeds, .learn = learn };
     m->columns = pith__arena_array(&b->arena, features + 1, sizeof *m->columns);
     m->arenas = pith__arena_array(&b->arena, (size_t)b->threads, sizeof *m->arenas);
     m->failed = pith__arena_array(&b->arena, groups + 1, sizeof *m->failed);
@@ -240,10 +236,11 @@ static bool matrix_make(baseline_matrix *m, pith__baseline *b, const pith__featu
     for (size_t f = 0; f < features; f++)
         if (!(m->columns[f] = pith__arena_alloc(&b->arena, seeds->count + 1))) return false;
     for (int i = 0; i < b->threads; i++) pith__arena_init(&m->arenas[i], b->allocator);
-    pith__threads_run(matrix_part, m, groups, seeds->count < 100 ? 1 : b->threads);
+    pith__threads_run_until(seeds->stop, matrix_part, m, groups,
+                            seeds->count < 100 ? 1 : b->threads);
     for (int i = 0; i < b->threads; i++) pith__arena_free(&m->arenas[i]);
     for (size_t g = 0; g < groups; g++) failed |= m->failed[g];
-    return !failed;
+    return !failed && !pith__stop_asked(seeds->stop);
 }
 
 static int baseline_level(pith__baseline_kind kind) {
@@ -311,7 +308,7 @@ pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb,
         .kind = kind, .rdb = rdb, .task = task, .allocator = allocator, .work = work
     };
     pith__arena_init(&b->arena, allocator);
-    b->threads = work->threads > 0 ? work->threads : pith__cpu_get()->threads;
+    b->threads = pith__threads_count(work->threads);
     b->target = pith__arena_array(&b->arena, 1, sizeof *b->target);
     if (!b->target) return baseline_undone(b, err);
     PITH_TRY(pith__target_make(b->target, rdb, task, work->stop, &b->arena, err));

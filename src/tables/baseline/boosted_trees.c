@@ -145,8 +145,6 @@ static void tree_search(void *context, size_t feature, int worker) {
     int count = 0;
     (void)worker;
     memset(bins, 0, sizeof bins);
-    g->splits[feature].gain = 0;
-    if (pith__stop_asked(g->work->stop)) return;
     for (size_t i = g->begin; i < g->end; i++) {
         tree_bin *b = &bins[bin[g->list[i]]];
         b->slope += g->slopes[g->list[i]];
@@ -206,8 +204,9 @@ static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, 
         tree_leaf(g, &tree[node], scores);
         return;
     }
-    pith__threads_run(tree_search, g, (size_t)g->data->features,
-                      end - begin < 500 ? 1 : g->threads);
+    pith__threads_run_until(g->work->stop, tree_search, g, (size_t)g->data->features,
+                            end - begin < 500 ? 1 : g->threads);
+    if (pith__stop_asked(g->work->stop)) return;
     for (int f = 1; f < g->data->features; f++)
         if (g->splits[f].gain > g->splits[best].gain) best = f;
     if (g->splits[best].gain <= 0) {

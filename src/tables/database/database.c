@@ -28,7 +28,7 @@ pith_status pith__database_draft_run(const char *source, const pith_call *call,
                                      const pith_writer *writer, pith_error *err) {
     pith__out out = { writer, false };
     pith__arena arena;
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(pith__work_take(&work, &own, call, err));
@@ -42,7 +42,7 @@ pith_status pith__database_make_run(const char *source, const pith_database_opti
                                     const pith_writer *writer, pith_error *err) {
     pith_database_options o = PITH_DATABASE_OPTIONS_INIT;
     pith__rdb rdb = { .table_count = 0 };
-    pith__stop own;
+    pith__work_own own;
     PITH_TRY(pith__writer_check(writer, err));
     PITH_TAKE_OPTIONS(o, options, err);
     const pith__work work = pith__work_of(&own, &o.call);
@@ -55,7 +55,7 @@ pith_status pith__database_make_run(const char *source, const pith_database_opti
 
 pith_status pith__database_open_run(pith_database **database, const char *path,
                                     const pith_call *call, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__work_take(&work, &own, call, err));
     const pith_allocator *allocator = work.allocator ? work.allocator : &pith__allocator_default;
@@ -73,7 +73,7 @@ pith_status pith__database_open_run(pith_database **database, const char *path,
 
 pith_status pith__database_describe_run(const pith_database *database, const pith_call *call,
                                         const pith_writer *writer, pith_error *err) {
-    pith__stop own;
+    pith__work_own own;
     pith__work work;
     PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(pith__work_take(&work, &own, call, err));

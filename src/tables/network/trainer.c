@@ -9,7 +9,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "base/str.h"
 #include "tables/network/network_layers.h"
@@ -24,7 +23,7 @@ static size_t trainer_strings(const pith_relational *r) {
 
 int pith__trainer_workers(pith_relational *r, int32_t threads) {
     const size_t strings = trainer_strings(r);
-    int count = threads > 0 ? threads : pith__cpu_get()->threads;
+    int count = pith__threads_count(threads);
     if (count > PITH_TRAINER_THREADS) count = PITH_TRAINER_THREADS;
     for (; r->worker_count < count; r->worker_count++) {
         pith__trainer_worker *w = &r->workers[r->worker_count];
@@ -51,7 +50,6 @@ typedef struct trainer_job {
     bool *failed;            /* [packs] */
     const pith__work *work;
     bool told;          /* progress is that of rows */
-    uintptr_t caller;   /* the thread that may tell it */
     atomic_size_t done; /* packs */
 } trainer_job;
 
@@ -95,8 +93,7 @@ static void trainer_part(void *context, size_t part, int worker) {
     job->failed[part] = !trainer_pack_run(job, part, w);
     if (!job->told) return;
     const size_t done = PITH_NETWORK_PACK * (atomic_fetch_add(&job->done, 1) + 1);
-    if (pith__threads_self() == job->caller)
-        pith__work_tell(job->work, "rows", done < job->count ? done : job->count, job->count);
+    pith__work_tell(job->work, "rows", done < job->count ? done : job->count, job->count);
 }
 
 static pith_status trainer_run(trainer_job *job, pith_error *err) {
@@ -108,7 +105,7 @@ static pith_status trainer_run(trainer_job *job, pith_error *err) {
     job->cells = pith__arena_array(&r->arena, parts + 1, sizeof *job->cells);
     bool failed = !count || !job->failed || !job->cells;
     if (!failed) {
-        pith__threads_run(trainer_part, job, parts, count);
+        pith__threads_run_until(job->work->stop, trainer_part, job, parts, count);
         for (size_t i = 0; i < parts; i++) {
             failed |= job->failed[i];
             r->cells += job->cells[i];
@@ -129,8 +126,7 @@ pith_status pith__trainer_answer(float *answers, pith_relational *r, const uint3
                         .sample = r->config.sample,
                         .answers = answers,
                         .work = work,
-                        .told = work->progress != NULL,
-                        .caller = pith__threads_self() };
+                        .told = work->progress != NULL };
     job.sample.seed = r->seed;
     job.sample.epoch = PITH_TRAINER_ANSWERS;
     return count ? trainer_run(&job, err) : PITH_OK;
