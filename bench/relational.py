@@ -40,12 +40,11 @@ POOL = 16  # batches whose sequences are sorted by length
 # ---- Pith ----
 
 class State(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int64) for n in ("step", "steps", "parameters", "rows")] + [("cells", ctypes.c_uint64)] + \
+    _fields_ = [("size", ctypes.c_size_t)] + [(n, ctypes.c_int64) for n in ("step", "steps", "parameters", "rows")] + [("cells", ctypes.c_uint64)] + \
         [(n, ctypes.c_int32) for n in ("target", "outputs")]
 
 
 EACH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(pith_ctypes.Tensor))
-WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class Pith:
@@ -54,21 +53,21 @@ class Pith:
     def __init__(self, library, database, config):
         self.lib, self.error, self.database, self.model = ctypes.CDLL(str(library)), pith_ctypes.Error(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("database_open", ctypes.byref(self.database), str(database).encode(), None)
-        self.call("relational_create", ctypes.byref(self.model), self.database, b"returned", json.dumps(config).encode(), ctypes.c_uint64(1))
+        self.call("relational_create", ctypes.byref(self.model), self.database, b"returned", json.dumps(config).encode(), ctypes.c_uint64(1), None)
 
     def call(self, name, *arguments):
         if getattr(self.lib, f"pith_{name}")(*arguments, ctypes.byref(self.error)):
             raise SystemExit(self.error.message.decode())
 
     def state(self):
-        state = State()
+        state = State(ctypes.sizeof(State))
         self.lib.pith_relational_get_state(ctypes.byref(state), self.model)
         return state
 
     def train(self, steps, threads):
         """The mean loss of these steps."""
         loss = ctypes.c_double()
-        self.call("relational_train", ctypes.byref(loss), self.model, ctypes.c_int64(steps), threads, None)
+        self.call("relational_train", ctypes.byref(loss), self.model, ctypes.c_int64(steps), ctypes.byref(pith_ctypes.Call(ctypes.sizeof(pith_ctypes.Call), threads)))
         return loss.value
 
     def training_rows(self):
@@ -95,12 +94,7 @@ class Pith:
     def arrays(self):
         """Parameters, and the first moments of AdamW: the saved file of a training that is not done ends in both moments and a checksum."""
         raw = bytearray()
-
-        def write(_, data, size):
-            raw.extend(ctypes.string_at(data, size))
-            return 0
-
-        self.call("relational_save", self.model, WRITE(write), None)
+        self.call("relational_save", self.model, ctypes.byref(pith_ctypes.Writer(raw.extend)))
         count = self.state().parameters
         numbers = np.frombuffer(bytes(raw[-8 - 12 * count:-8]), np.float32).reshape(3, count)
         return numbers[0], numbers[1]

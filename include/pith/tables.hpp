@@ -13,20 +13,34 @@ template <> inline pith_database_options options<pith_database_options>() {
     return o;
 }
 
+/* Where something is written, there are two forms: one that takes a writer, and one that returns
+ * all bytes. */
+
 /* Infers the schema of a directory of tables, as JSON. */
-inline std::string draft_schema(const std::string &source) {
-    detail::Collector text;
-    detail::attempt([&](pith_error *err) {
-        return pith_database_draft(source.c_str(), detail::Collector::write, &text, err);
+inline void draft_schema(Writer &to, const std::string &source,
+                         const pith_call &call = options<pith_call>()) {
+    detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+        return pith_database_draft(source.c_str(), &call, writer, err);
     });
-    return text.take();
+}
+inline std::string draft_schema(const std::string &source,
+                                const pith_call &call = options<pith_call>()) {
+    return detail::collect([&](const pith_writer *writer, pith_error *err) {
+        return pith_database_draft(source.c_str(), &call, writer, err);
+    });
 }
 
 /* The bytes of a database file, made of a directory of tables. */
+inline void make_database(Writer &to, const std::string &source,
+                          const pith_database_options &o = options<pith_database_options>()) {
+    detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+        return pith_database_make(source.c_str(), &o, writer, err);
+    });
+}
 inline std::string make_database(
     const std::string &source, const pith_database_options &o = options<pith_database_options>()) {
-    return detail::collect([&](void *user, pith_error *err) {
-        return pith_database_make(source.c_str(), &o, detail::Collector::put, user, err);
+    return detail::collect([&](const pith_writer *writer, pith_error *err) {
+        return pith_database_make(source.c_str(), &o, writer, err);
     });
 }
 
@@ -34,20 +48,17 @@ inline std::string make_database(
 class Database {
   public:
     Database() noexcept = default;
-    explicit Database(const std::string &path) {
+    explicit Database(const std::string &path, const pith_call &call = options<pith_call>()) {
         pith_database *handle = nullptr;
-        detail::attempt([&](pith_error *err) {
-            return pith_database_open(&handle, path.c_str(), nullptr, err);
-        });
+        detail::attempt(
+            [&](pith_error *err) { return pith_database_open(&handle, path.c_str(), &call, err); });
         handle_.reset(handle);
     }
     pith_database *get() const noexcept { return handle_.get(); }
-    std::string describe() const {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_database_describe(get(), detail::Collector::write, &text, err);
+    std::string describe(const pith_call &call = options<pith_call>()) const {
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_database_describe(get(), &call, writer, err);
         });
-        return text.take();
     }
     /* The schema that it was made with, as JSON; empty if that is not known. */
     std::string schema() const {
@@ -56,9 +67,9 @@ class Database {
     }
     /* Takes the statistics, the split and the classes of what a model keeps: see Relational::keep.
      */
-    void follow(const Database &kept) {
+    void follow(const Database &kept, const pith_call &call = options<pith_call>()) {
         detail::attempt(
-            [&](pith_error *err) { return pith_database_follow(get(), kept.get(), err); });
+            [&](pith_error *err) { return pith_database_follow(get(), kept.get(), &call, err); });
     }
 
   private:
@@ -70,20 +81,23 @@ class Relational {
   public:
     Relational() noexcept = default;
     Relational(const Database &database, const std::string &task, const std::string &config = {},
-               std::uint64_t seed = 0) {
+               std::uint64_t seed = 0, const pith_call &call = options<pith_call>()) {
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
             return pith_relational_create(&handle, database.get(), task.c_str(),
-                                          config.empty() ? nullptr : config.c_str(), seed, err);
+                                          config.empty() ? nullptr : config.c_str(), seed, &call,
+                                          err);
         });
         handle_.reset(handle);
     }
-    /* Opens what save() returned. */
-    static Relational load(const Database &database, std::string_view bytes) {
+    /* The model of what save() returned. */
+    static Relational load(const Database &database, std::string_view bytes,
+                           const pith_call &call = options<pith_call>()) {
         Relational model;
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_load(&handle, database.get(), bytes.data(), bytes.size(), err);
+            return pith_relational_load(&handle, database.get(), bytes.data(), bytes.size(), &call,
+                                        err);
         });
         model.handle_.reset(handle);
         return model;
@@ -91,7 +105,7 @@ class Relational {
     /* A model of a task of each of several databases, which must live as long as it. */
     static Relational over(const std::vector<const Database *> &databases,
                            const std::vector<std::string> &tasks, const std::string &config = {},
-                           std::uint64_t seed = 0) {
+                           std::uint64_t seed = 0, const pith_call &call = options<pith_call>()) {
         Relational model;
         std::vector<const char *> names;
         for (const std::string &task : tasks) names.push_back(task.c_str());
@@ -101,18 +115,19 @@ class Relational {
         detail::attempt([&](pith_error *err) {
             return pith_relational_create_over(
                 &handle, raw(databases).data(), names.data(), names.size(),
-                config.empty() ? nullptr : config.c_str(), seed, err);
+                config.empty() ? nullptr : config.c_str(), seed, &call, err);
         });
         model.handle_.reset(handle);
         return model;
     }
     static Relational load_over(const std::vector<const Database *> &databases,
-                                std::string_view bytes) {
+                                std::string_view bytes,
+                                const pith_call &call = options<pith_call>()) {
         Relational model;
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
             return pith_relational_load_over(&handle, raw(databases).data(), databases.size(),
-                                             bytes.data(), bytes.size(), err);
+                                             bytes.data(), bytes.size(), &call, err);
         });
         model.handle_.reset(handle);
         return model;
@@ -132,37 +147,41 @@ class Relational {
         return text.data ? std::string(text.data, text.size) : std::string();
     }
     pith_relational *get() const noexcept { return handle_.get(); }
+    void save(Writer &to) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_save(get(), writer, err);
+        });
+    }
     std::string save() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_save(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_save(get(), writer, err);
         });
     }
     /* What the model keeps of its database, as the bytes of a database file: a later database
      * follows it. */
     std::string keep() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_keep(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_keep(get(), writer, err);
         });
     }
     pith_relational_state state() const {
-        pith_relational_state s;
+        pith_relational_state s = PITH_RELATIONAL_STATE_INIT;
         pith_relational_get_state(&s, get());
         return s;
     }
     /* Returns the mean loss of the steps. */
-    double train(std::int64_t steps, std::int32_t threads = 0,
-                 const volatile int *cancel = nullptr) {
+    double train(std::int64_t steps, const pith_call &call = options<pith_call>()) {
         double loss = 0;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_train(&loss, get(), steps, threads, cancel, err);
+            return pith_relational_train(&loss, get(), steps, &call, err);
         });
         return loss;
     }
     pith_relational_metrics evaluate(std::int32_t split = PITH_SPLIT_OF_TEST,
-                                     std::int32_t threads = 0) {
-        pith_relational_metrics m;
+                                     const pith_call &call = options<pith_call>()) {
+        pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_evaluate(&m, get(), split, threads, err);
+            return pith_relational_evaluate(&m, get(), split, &call, err);
         });
         return m;
     }
@@ -191,11 +210,12 @@ class Relational {
     };
     /* What the model reads, the most important first, on up to so many rows. */
     std::vector<Importance> importance(std::int32_t split = PITH_SPLIT_OF_TEST,
-                                       std::size_t rows = 1000, std::int32_t threads = 0) {
+                                       std::size_t rows = 1000,
+                                       const pith_call &call = options<pith_call>()) {
         std::vector<Importance> all;
         detail::attempt([&](pith_error *err) {
             return pith_relational_importance(
-                get(), split, rows, threads,
+                get(), split, rows, &call,
                 [](void *user, pith_str table, pith_str column, double rise) {
                     static_cast<std::vector<Importance> *>(user)->push_back(
                         { std::string(table.data, table.size),
@@ -216,33 +236,33 @@ class Relational {
     /* Trains a baseline for the model's task and measures it. */
     pith_relational_metrics evaluate_baseline(std::int32_t baseline,
                                               std::int32_t split = PITH_SPLIT_OF_TEST,
-                                              std::int32_t threads = 0) const {
-        pith_relational_metrics m;
+                                              const pith_call &call = options<pith_call>()) const {
+        pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
         detail::attempt([&](pith_error *err) {
-            return pith_baseline_evaluate(&m, get(), baseline, split, threads, err);
+            return pith_baseline_evaluate(&m, get(), baseline, split, &call, err);
         });
         return m;
     }
     /* Trains a baseline, which answers from then on; -1: the network does. */
-    void answer_by(std::int32_t baseline, std::int32_t threads = 0) {
+    void answer_by(std::int32_t baseline, const pith_call &call = options<pith_call>()) {
         detail::attempt([&](pith_error *err) {
-            return pith_relational_answer_by(get(), baseline, threads, err);
+            return pith_relational_answer_by(get(), baseline, &call, err);
         });
     }
     std::string save_baseline() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_save_baseline(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_save_baseline(get(), writer, err);
         });
     }
-    void load_baseline(std::string_view bytes, std::int32_t threads = 0) {
+    void load_baseline(std::string_view bytes, const pith_call &call = options<pith_call>()) {
         detail::attempt([&](pith_error *err) {
-            return pith_relational_load_baseline(get(), bytes.data(), bytes.size(), threads, err);
+            return pith_relational_load_baseline(get(), bytes.data(), bytes.size(), &call, err);
         });
     }
     /* The network as the bytes of an ONNX file. */
     std::string export_onnx() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_export(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_export(get(), writer, err);
         });
     }
     /* Its inputs for some rows; each is called with name and value, which is gone afterwards. */
@@ -274,10 +294,11 @@ class Relational {
         }
     }
     /* One number for each row; for classes as many as there are classes. */
-    std::vector<float> predict(const std::vector<std::uint32_t> &rows, std::int32_t threads = 0) {
+    std::vector<float> predict(const std::vector<std::uint32_t> &rows,
+                               const pith_call &call = options<pith_call>()) {
         std::vector<float> answers(rows.size() * static_cast<std::size_t>(state().outputs));
         detail::attempt([&](pith_error *err) {
-            return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), threads,
+            return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), &call,
                                            err);
         });
         return answers;
@@ -289,7 +310,7 @@ class Relational {
         for (const Database *database : databases) all.push_back(database->get());
         return all;
     }
-    detail::Handle<pith_relational, pith_relational_close> handle_;
+    detail::Handle<pith_relational, pith_relational_destroy> handle_;
 };
 
 } // namespace pith
