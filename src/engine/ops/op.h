@@ -284,6 +284,10 @@ int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, 
 #define PITH_STOP_PRODUCTS ((double)(1 << 26))
 /* Into how many parts work of so many multiply-adds is cut at least; 1 if the run cannot stop. */
 int64_t pith__run_parts_least(const pith__run *r, double products);
+/* PITH_OK, or the error of a run that must stop: for loops of steps that one thread does. */
+static inline pith_status pith__run_look(const pith__run *r) {
+    return pith__stop_check(r->exec->stop, r->err);
+}
 /* Sets *bytes to the operator's scratch, or 0 if it has none. Unless the operator is LATE, every
  * output that infer set must have a known shape. */
 pith_status pith__op_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes);

@@ -431,9 +431,9 @@ static void attention_split_queries(work *w, int threads) {
     enum { PARTS_PER_THREAD = 6 };
     int64_t pairs = w->batch * w->s->heads,
             wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1,
-            least = pith__run_parts_least(w->r, (double)pairs * (double)w->queries *
-                                                    (double)w->keys *
-                                                    (double)(w->s->size + w->s->v_size));
+            least =
+                pith__run_parts_least(w->r, (double)pairs * (double)w->queries * (double)w->keys *
+                                                (double)(w->s->size + w->s->v_size));
     if (wanted < least) wanted = least;
     int64_t blocks = pairs < wanted ? (wanted + pairs - 1) / pairs : 1,
             most = w->queries / ATTENTION_QUERIES;

@@ -235,10 +235,11 @@ static void attend_run_head(void *context, size_t part, int worker) {
 /* Threads share heads. The mask broadcasts to [batch, heads, rows, keys] from the right; one with
  * fewer keys masks the rest. A sink is one more score per row. */
 void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
-    job j = {
-        .a = a, .scratch = scratch, .worker_bytes = pith__attend_scratch(a), .stride = a->keys,
-        .stop = r->exec->stop
-    };
+    job j = { .a = a,
+              .scratch = scratch,
+              .worker_bytes = pith__attend_scratch(a),
+              .stride = a->keys,
+              .stop = r->exec->stop };
     if (a->batch * a->heads * a->rows == 0) return;
     j.stride += a->sinks || a->smooth;
     const pith_tensor *m = a->mask;

@@ -105,8 +105,8 @@ static void product_run_blocks(pith__run *r, job *w, const void *a, const float 
                                int64_t m) {
     const pith__product_job *j = w->j;
     const double products = (double)m * (double)j->n * (double)j->k;
-    bool small = products < GRAIN ||
-                 (r->exec->threads < 2 && pith__run_parts_least(r, products) < 2);
+    bool small =
+        products < GRAIN || (r->exec->threads < 2 && pith__run_parts_least(r, products) < 2);
     w->a = a;
     w->packed = packed;
     w->c = c;
