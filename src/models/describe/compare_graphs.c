@@ -521,6 +521,8 @@ static pith_status compare_levels(size_t *findings, check *c) {
     c->total = (uint64_t)c->runs * (uint64_t)(c->options.optimization > 0 ? c->options.optimization : 0);
     for (int level = 1; !status && level <= c->options.optimization; level++) {
         status = compare_level(c, level, NULL);
+        c->done = (uint64_t)level * (uint64_t)c->runs;
+        if (!status) pith__progress_tell(c->progress, "runs", c->done, c->total);
         if (status || !c->finding.pass) continue;
         ++*findings;
         if (c->given->finding) c->given->finding(c->given->user, &c->finding);

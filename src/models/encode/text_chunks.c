@@ -220,7 +220,8 @@ pith_status pith__encoder_next_chunk(pith_chunk *chunk, const pith__encoder *e, 
     s.max_length = pith__encoder_max_length(e, max_length);
     pith_chunk next = *chunk;
     pith__arena_init(&s.arena, e->parts.executor.allocator);
-    pith_status status = pith__encode_prompt(&s.prompt, e->parts.modules, prompt_name, err);
+    pith_status status = pith__stop_check(stop, err);
+    if (!status) status = pith__encode_prompt(&s.prompt, e->parts.modules, prompt_name, err);
     if (!status) status = chunk_check(&s, err);
     if (!status && (chunk->last || chunk->next > text.size || chunk->fresh > text.size ||
                     chunk->end > text.size))
