@@ -451,6 +451,7 @@ static pith_status encode_batch(pith_tokens *tokens, size_t *ends, const pith_to
     pith_status status =
         threads > 1 && count > 1 ? encode_parts(&b, threads, err) : encode_serially(&b, err);
     if (!status) status = pad_batch(&b, err);
+    if (!status) pith__progress_tell(b.progress, "texts", count, count);
     if (status) tokens->count = 0;
     return status;
 }

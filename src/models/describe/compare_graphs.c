@@ -490,17 +490,28 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
     return status;
 }
 
+/* Models are opened during the call, quietly; their memory is what the options of opening say. */
+static void compare_take_call(pith_call *inner, const pith_call *call) {
+    const pith_call own = *inner;
+    *inner = *call;
+    inner->size = own.size;
+    if (own.allocator) inner->allocator = own.allocator;
+    if (own.threads) inner->threads = own.threads;
+    inner->profile = NULL;
+    inner->log = NULL;
+    inner->progress = NULL;
+}
+
 /* The reference is opened once, at level 0 and in f32. It must be quiet and unchecked, or opening
  * it would check itself. */
-static pith_status compare_begin(check *c, const pith_open_options *options) {
+static pith_status compare_begin(check *c, const pith_open_options *options,
+                                 const pith_call *call) {
     c->options = (pith_open_options)PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(c->options, options, c->err);
     if (!c->options.optimization) c->options.optimization = 3;
+    compare_take_call(&c->options.call, call);
     c->options.flags &= ~(uint32_t)(PITH_OPEN_CHECK | PITH_OPEN_DESCRIBE);
     c->options.stop_after = NULL;
-    c->options.call.profile = NULL;
-    c->options.call.log = NULL;
-    c->options.call.progress = NULL;
     c->options.precision = PITH_PRECISION_F32;
     if (!c->options.call.allocator) c->options.call.allocator = &pith__allocator_default;
     PITH_TRY(compare_open(&c->reference, c, 0, NULL));
@@ -516,7 +527,7 @@ static pith_status compare_begin(check *c, const pith_open_options *options) {
 
 /* Every level up to the one asked for. */
 static pith_status compare_levels(size_t *findings, check *c) {
-    PITH_TRY(compare_begin(c, c->given->open));
+    PITH_TRY(compare_begin(c, c->given->open, &c->given->call));
     pith_status status = PITH_OK;
     c->total = (uint64_t)c->runs * (uint64_t)(c->options.optimization > 0 ? c->options.optimization : 0);
     for (int level = 1; !status && level <= c->options.optimization; level++) {
@@ -587,7 +598,7 @@ static pith_status compare_open_checked(pith_model **model, const pith__origin *
     c.stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(pith__stop_check(c.stop, err));
     if (!o.optimization) o.optimization = 3;
-    pith_status status = compare_begin(&c, options);
+    pith_status status = compare_begin(&c, options, &o.call);
     if (!status) {
         status = compare_leave_out(&c, &o.optimization, o.call.log, without, &limits);
         pith__model_destroy(c.reference);

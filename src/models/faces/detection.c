@@ -589,7 +589,10 @@ static pith_status detect_finish(detect_call *c, size_t count, int threads, pith
         pith__arena_free(&w->arena);
     }
     const pith_status stopped = pith__stop_check(c->stop, err);
-    if (!first && !stopped) return PITH_OK;
+    if (!first && !stopped) {
+        pith__progress_tell(c->progress, "pictures", count, count);
+        return PITH_OK;
+    }
     for (size_t i = 0; i < count; i++) pith__faces_release(&c->faces[i]);
     if (stopped) return stopped;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,

@@ -315,6 +315,7 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
         status = failed == SIZE_MAX
                      ? bm25_join(rows, c, err)
                      : pith__fail(err, c->fault.code, "text %zu: %s", failed, c->fault.message);
+    if (!status) pith__progress_tell(c->progress, "texts", c->count, c->count);
     for (int i = 0; i < threads; i++) {
         if (c->workers[i]) pith__bm25_return(c->b, c->workers[i]);
         pith__arena_free(&c->arenas[i]);

@@ -254,6 +254,7 @@ static pith_status picture_finish(picture_call *c, int threads, pith_error *err)
         pith__arena_free(&w->arena);
     }
     PITH_TRY(pith__stop_check(c->stop, err));
+    if (!first) pith__progress_tell(c->progress, "pictures", c->count, c->count);
     if (!first) return PITH_OK;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
                       first->fault.message);
