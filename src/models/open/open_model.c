@@ -282,8 +282,8 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     uint64_t begin = pith__lane_now(lane);
     pith_status status = pith__stop_check(stop, err);
     if (!status)
-        status = pith__device_list_read(
-        &m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.call.log, err);
+        status = pith__device_list_read(&m->devices, m->options.devices, &m->account.counters,
+                                        &m->arena, m->options.call.log, err);
     if (!status) status = pith__chosen_runtime_begin(m, err);
     if (!status) status = origin->open(m, origin, err);
     pith__lane_phase(lane, "read", begin, -1);
