@@ -219,7 +219,7 @@ typedef struct pith_check_options {
     int32_t runs;                  /* number of inputs per level; 0: 12 */
     /* called at most once per level; may be NULL */
     void (*finding)(void *user, const pith_check_finding *finding);
-    void *user;                 /* passed to finding */
+    void *user; /* passed to finding */
 } pith_check_options;
 
 #define PITH_CHECK_OPTIONS_INIT PITH_OPTIONS_INIT(pith_check_options)
@@ -238,8 +238,8 @@ PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path
  * without the files it was made from. It gives the same bits on every processor, and processes that
  * map it share its pages. docs/architecture.md describes the format. writer->begin is told the
  * size of the file. */
-PITH_API pith_status pith_model_save(const pith_model *model,
-                                     const pith_writer *writer, pith_error *err);
+PITH_API pith_status pith_model_save(const pith_model *model, const pith_writer *writer,
+                                     pith_error *err);
 
 /* Writes several routes of one Router model, each opened by itself, to one file. The first is the
  * file's default route; the others are opened by options.route. Equal weights are kept once.

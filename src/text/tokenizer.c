@@ -221,7 +221,8 @@ static pith_status encode_texts(pith_tokens *tokens, pith__encoding *enc,
         tokens->truncated = 0;
         status = pith__stop_check(b->stop, err);
         if (!status)
-            status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
+            status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL,
+                                      &b->options);
         if (status && !pith__status_stops(status)) pith__fail_at(err, status, "text %zu: ", i);
         truncated += tokens->truncated;
         b->ends[i] = tokens->count;

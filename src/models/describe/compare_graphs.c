@@ -45,7 +45,7 @@ typedef struct check {
     double allowed;
     uint64_t seed;
     int runs, ran;
-    uint64_t done, total; /* runs of levels, for progress */
+    uint64_t done, total;       /* runs of levels, for progress */
     pith_check_finding finding; /* pass is NULL: nothing differs */
     char node[256], output[128], inputs[256];
     char refusal[PITH_ERROR_MESSAGE_SIZE]; /* why the reference did not run the last inputs it did
@@ -191,8 +191,8 @@ static bool compare_is_rounding(check *c, const pith_tensor *inputs, const pith_
         pith__executor *executor = NULL;
         pith_error ignored = PITH_ERROR_INIT;
         compare_noise noise = { c->seed, run, 0 };
-        if (!compare_run(&executor, moved, c->reference, inputs, compare_add_noise, &noise,
-                         c->stop, &ignored) &&
+        if (!compare_run(&executor, moved, c->reference, inputs, compare_add_noise, &noise, c->stop,
+                         &ignored) &&
             !compare_forget_padding(c, moved, inputs, arena)) {
             double by = compare_difference(&moved[output], &want[output]);
             found = isfinite(by) && by >= NOISE_SHARE * difference;
@@ -319,7 +319,8 @@ static pith_status compare_listened(compare_values *v, const pith_model *m,
     pith__executor *executor = NULL;
     pith_tensor *outputs = pith__arena_array(v->arena, m->graph->output_count, sizeof *outputs);
     if (!outputs) return pith__fail_memory(err, m->graph->output_count * sizeof *outputs);
-    pith_status status = compare_run(&executor, outputs, m, inputs, compare_listen, v, v->c->stop, err);
+    pith_status status =
+        compare_run(&executor, outputs, m, inputs, compare_listen, v, v->c->stop, err);
     pith__executor_destroy(executor);
     return status;
 }
@@ -529,7 +530,8 @@ static pith_status compare_begin(check *c, const pith_open_options *options,
 static pith_status compare_levels(size_t *findings, check *c) {
     PITH_TRY(compare_begin(c, c->given->open, &c->given->call));
     pith_status status = PITH_OK;
-    c->total = (uint64_t)c->runs * (uint64_t)(c->options.optimization > 0 ? c->options.optimization : 0);
+    c->total =
+        (uint64_t)c->runs * (uint64_t)(c->options.optimization > 0 ? c->options.optimization : 0);
     for (int level = 1; !status && level <= c->options.optimization; level++) {
         status = compare_level(c, level, NULL);
         c->done = (uint64_t)level * (uint64_t)c->runs;

@@ -202,7 +202,8 @@ static pith_status chunk_check(chunk_search *s, pith_error *err) {
     /* An empty text has the tokens of the prompt and the special ones. */
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     o.no_specials = s->e->parts.modules->no_specials;
-    PITH_TRY(pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, s->stop, err));
+    PITH_TRY(pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, s->stop,
+                                    err));
     const int64_t room = s->max_length - (int64_t)s->tokens.count;
     if (2 * (int64_t)s->overlap < room) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,

@@ -227,7 +227,8 @@ static pith_status open_finish(pith_model *m, pith__lane *lane, pith_error *err)
         return pith__fail(err, texts, "%s", m->no_text.message);
     pith__progress_tell(m->progress, "steps", 3, OPEN_STEPS);
     const pith__program *program;
-    pith_status status = m->text.encoder ? PITH_OK : pith__model_program(&program, m, m->making.stop, err);
+    pith_status status =
+        m->text.encoder ? PITH_OK : pith__model_program(&program, m, m->making.stop, err);
     status = pith__chosen_runtime_rescue(m, status, err);
     if (!status && m->text_modules) status = m->text_modules->tell(m, err);
     pith__lane_phase(lane, "tokenizer and plan", begin, -1);

@@ -22,7 +22,7 @@ static size_t text_bytes;
 /* ---- a caller who may want to stop ---- */
 
 typedef struct asked {
-    size_t times, stop_at; /* questions; the one that is answered by yes, 0: none */
+    size_t times, stop_at;         /* questions; the one that is answered by yes, 0: none */
     uint64_t last, longest, whole; /* of the thread's own time */
 } asked;
 
@@ -39,9 +39,11 @@ static int32_t ask(void *user) {
 #define WORDS "\"vocab\":{\"u\":0,\"a\":1,\"b\":2,\"ab\":3,\"\\u2581\":4,\"\\u2581a\":5}"
 #define LEVEL "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\"," WORDS "}"
 #define PAIRS                                                                                      \
-    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\"," WORDS ",\"merges\":[\"a b\",\"\\u2581 a\"]}"
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\"," WORDS ",\"merges\":[\"a b\",\"\\u2581 "     \
+                                                             "a\"]}"
 #define PAIRS_OF_WORDS                                                                             \
-    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"end_of_word_suffix\":\"\",\"ignore_merges\":" \
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"end_of_word_suffix\":\"\",\"ignore_"        \
+    "merges\":"                                                                                    \
     "true," WORDS ",\"merges\":[\"a b\"]}"
 #define BYTES                                                                                      \
     "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"byte_fallback\":false," WORDS               \
@@ -74,13 +76,13 @@ static const struct {
       false },
     { "cut by class",
       "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Punctuation\"},"
-      "{\"type\":\"Digits\"},{\"type\":\"UnicodeScripts\"},{\"type\":\"FixedLength\"}]}," LEVEL
-      "}",
+      "{\"type\":\"Digits\"},{\"type\":\"UnicodeScripts\"},{\"type\":\"FixedLength\"}]}," LEVEL "}",
       false },
     { "bytes", "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"}," BYTES "}", false },
     { "bytes of one word",
       "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"use_regex\":false}," BYTES "}", true },
-    { "pairs", "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\"}," PAIRS "}",
+    { "pairs",
+      "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\"}," PAIRS "}",
       false },
     { "pairs of one word", "{" PAIRS "}", true },
     { "pairs that are not cut", "{" PAIRS_OF_WORDS "}", true },
@@ -98,7 +100,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static char *words, *word;
 
 static int make_texts(void **state) {
-    static const char some[] = "ab ba B\xC3\xA4" "b a1. \xE4\xB8\xAD b\xCC\x81 ";
+    static const char some[] = "ab ba B\xC3\xA4"
+                               "b a1. \xE4\xB8\xAD b\xCC\x81 ";
     (void)state;
     text_bytes = getenv("PITH_TEST_LONG") ? TEXT_LONG : TEXT_BYTES;
     words = malloc(text_bytes);
@@ -118,8 +121,8 @@ static int free_texts(void **state) {
     return 0;
 }
 
-static pith_status tokenize(pith_tokens *tokens, const pith_tokenizer *t, pith_str text,
-                            asked *a, pith_error *err) {
+static pith_status tokenize(pith_tokens *tokens, const pith_tokenizer *t, pith_str text, asked *a,
+                            pith_error *err) {
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     o.call.stop = ask;
     o.call.user = a;
@@ -127,8 +130,7 @@ static pith_status tokenize(pith_tokens *tokens, const pith_tokenizer *t, pith_s
     const uint64_t begin = a->last = pith__clock_thread_ns();
     const pith_status status = pith_tokenize(tokens, t, text, NULL, &o, err);
     a->whole = pith__clock_thread_ns() - begin;
-    if (a->last && begin + a->whole - a->last > a->longest)
-        a->longest = begin + a->whole - a->last;
+    if (a->last && begin + a->whole - a->last > a->longest) a->longest = begin + a->whole - a->last;
     return status;
 }
 
@@ -147,8 +149,8 @@ static void check_kind(const pith_tokenizer *t, const char *name, pith_str text)
     assert_int_equal(tokens.count, 0);
     assert_int_equal(soon.times, 2);
     if (never.times > 40 && soon.whole > never.whole / 2)
-        fail_msg("%s: %.1f ms after the call had to end, of %.1f", name,
-                 (double)soon.whole / 1e6, (double)never.whole / 1e6);
+        fail_msg("%s: %.1f ms after the call had to end, of %.1f", name, (double)soon.whole / 1e6,
+                 (double)never.whole / 1e6);
     /* The same buffers are used again. */
     asked third = { .stop_at = 0 };
     assert_int_equal(tokenize(&tokens, t, text, &third, &err), PITH_OK);
