@@ -20,8 +20,7 @@ pith_status pith_image_read(pith_image *image, const char *path, const pith_imag
 }
 
 pith_status pith_image_encode(const pith_image *image, const pith_image_encode_options *options,
-                              const pith_writer *writer,
-                              pith_error *err) {
+                              const pith_writer *writer, pith_error *err) {
     PITH_ENTRY(pith__pictures_encode(image, options, writer, err));
 }
 
@@ -52,7 +51,7 @@ pith_status pith_image_processor_shape(int64_t dims[3], const pith_image_process
 
 pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
                                const pith_image *image, pith_error *err) {
-    PITH_ENTRY(pith__processor_run(pixel_values, processor, image, err));
+    PITH_ENTRY(pith__processor_run(pixel_values, processor, image, NULL, err));
 }
 
 pith_status pith_embed_images_dim(size_t *dim, const pith_model *model,

@@ -27,8 +27,7 @@ pith_status pith_model_check_fusions(size_t *findings, const char *path,
     PITH_ENTRY(pith__compare_graphs(findings, path, options, err));
 }
 
-pith_status pith_model_save(const pith_model *model,
-                            const pith_writer *writer, pith_error *err) {
+pith_status pith_model_save(const pith_model *model, const pith_writer *writer, pith_error *err) {
     PITH_ENTRY(pith__model_write(&model, 1, writer, err));
 }
 

@@ -46,7 +46,9 @@ pith_status pith_op_output(pith_op_run *r, int32_t output, int32_t dtype, int32_
     return pith__custom_output(r, output, dtype, rank, dims);
 }
 
+/* All parts run even if the run must stop: the operator may rely on what they write. */
 void pith_op_parallel(pith_op_run *r, void (*task)(void *context, size_t part, int worker),
                       void *context, size_t parts) {
-    pith__run_parallel(r->engine, task, context, parts);
+    const pith__run *own = r->engine;
+    pith__threads_run(task, context, parts, own->exec->threads);
 }

@@ -6,8 +6,12 @@
 
 size_t pith_model_input_count(const pith_model *model) { return model->graph->input_count; }
 size_t pith_model_output_count(const pith_model *model) { return model->graph->output_count; }
-pith_port pith_model_input(const pith_model *model, size_t index) { return model->inputs[index]; }
-pith_port pith_model_output(const pith_model *model, size_t index) { return model->outputs[index]; }
+const pith_port *pith_model_input(const pith_model *model, size_t index) {
+    return index < model->graph->input_count ? &model->inputs[index] : NULL;
+}
+const pith_port *pith_model_output(const pith_model *model, size_t index) {
+    return index < model->graph->output_count ? &model->outputs[index] : NULL;
+}
 
 pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
     PITH_ENTRY(pith__model_create_session(session, model, err));
@@ -39,8 +43,7 @@ pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const c
 }
 
 pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
-                             const pith_writer *writer,
-                             pith_error *err) {
+                             const pith_writer *writer, pith_error *err) {
     PITH_ENTRY(pith__onnx_write_value(value, name, kind, writer, err));
 }
 

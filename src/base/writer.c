@@ -14,8 +14,7 @@ void pith__out_begin(pith__out *out, uint64_t total) {
 }
 
 void pith__out_put(pith__out *out, const void *data, size_t size) {
-    if (size && !out->failed)
-        out->failed = out->writer->write(out->writer->user, data, size) != 0;
+    if (size && !out->failed) out->failed = out->writer->write(out->writer->user, data, size) != 0;
 }
 
 pith_status pith__out_status(const pith__out *out, const char *what, pith_error *err) {

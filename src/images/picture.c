@@ -94,14 +94,15 @@ static uint8_t *decode_begin(pith_image_call *call, const pith_image_header *hea
             d->format, header->width, header->height, (unsigned long long)pixels,
             (unsigned long long)most);
     else
-        d->status = pith__picture_alloc(&d->read, (int32_t)header->width, (int32_t)header->height,
-                                        (int32_t)header->channels, d->options->allocator, d->err);
+        d->status =
+            pith__picture_alloc(&d->read, (int32_t)header->width, (int32_t)header->height,
+                                (int32_t)header->channels, d->options->call.allocator, d->err);
     d->meaning = (int)header->meaning;
     d->orientation =
         d->options->keep_orientation || header->orientation < 2 ? 1 : (int)header->orientation;
     if (!d->status && d->options->details)
         d->status = pith__details_take(d->options->details, header, d->orientation > 4,
-                                       d->options->allocator, d->err);
+                                       d->options->call.allocator, d->err);
     return d->status ? NULL : d->read.pixels;
 }
 
@@ -138,7 +139,7 @@ static pith_status decode_finish(pith_image *image, decode *d) {
     pith_image result;
     pith_status status = pith__picture_alloc(&result, turned ? read->height : read->width,
                                              turned ? read->width : read->height, channels,
-                                             d->options->allocator, d->err);
+                                             d->options->call.allocator, d->err);
     if (!status) {
         decode_turn(result.pixels, channels, read, d->orientation);
         *image = result;
@@ -162,7 +163,8 @@ static pith_status decode_fail(decode *d, pith_image_outcome outcome) {
 }
 
 pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t size,
-                                 const pith_image_options *options, pith_error *err) {
+                                 const pith_image_options *options, pith__stop *stop,
+                                 pith_error *err) {
     bool decodes;
     const char *format = pith__picture_format(&decodes, data, size);
     if (options->details) *options->details = (pith_image_details)PITH_IMAGE_DETAILS_INIT;
@@ -178,10 +180,11 @@ pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t 
             size ? "" : "the file is empty: ", format ? format : "what the bytes hold");
     const pith_image_codec *codec = pith__plain_codec(format);
     if (!codec) PITH_TRY(pith__picture_codec(&codec, format, options->module_path, err));
+    PITH_TRY(pith__stop_check(stop, err));
     decode d = {
         .call = { .data = data,
                   .size = size,
-                  .max_pixels = options->max_pixels ? options->max_pixels : PITH_IMAGE_MAX_PIXELS,
+                  .max_pixels = options->max_pixels,
                   .begin = decode_begin },
         .options = options,
         .format = format,

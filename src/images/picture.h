@@ -2,12 +2,14 @@
 #ifndef PITH_IMAGES_PICTURE_H
 #define PITH_IMAGES_PICTURE_H
 
+#include "base/stop.h"
 #include "pith/image.h"
 
-/* As pith_image_decode, with options that have all their fields; for code that runs inside the
- * library. */
+/* As pith_image_decode, with options that have all their fields and no defaults to be resolved; for
+ * code that runs inside the library. stop may be NULL. */
 pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t size,
-                                 const pith_image_options *options, pith_error *err);
+                                 const pith_image_options *options, pith__stop *stop,
+                                 pith_error *err);
 
 /* Room for the pixels of a picture of this size; width, height and channels must be positive. */
 pith_status pith__picture_alloc(pith_image *image, int32_t width, int32_t height, int32_t channels,

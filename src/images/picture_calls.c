@@ -13,7 +13,9 @@ pith_status pith__pictures_decode(pith_image *image, const void *data, size_t si
                                   const pith_image_options *options, pith_error *err) {
     pith_image_options o = PITH_IMAGE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    return pith__picture_decode(image, data, size, &o, err);
+    if (!o.max_pixels) o.max_pixels = PITH_IMAGE_MAX_PIXELS;
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    return pith__picture_decode(image, data, size, &o, stop, err);
 }
 
 pith_status pith__pictures_read(pith_image *image, const char *path,
@@ -42,13 +44,12 @@ static pith_status pictures_resized_size(pith__resize_window *w, const pith_imag
     if (edges)
         PITH_TRY(pith__resize_edges(&w->whole_width, &w->whole_height, image->width, image->height,
                                     o->shortest_edge, o->longest_edge, err));
-    uint64_t most = o->max_pixels ? o->max_pixels : PITH_IMAGE_MAX_PIXELS;
     if (w->whole_width > PITH_RESIZE_MAX_EDGE || w->whole_height > PITH_RESIZE_MAX_EDGE ||
-        (uint64_t)w->whole_width * (uint64_t)w->whole_height > most)
+        (uint64_t)w->whole_width * (uint64_t)w->whole_height > o->max_pixels)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the resized picture would have %d x %d pixels; max_pixels is %llu, an "
                           "edge has at most %d",
-                          w->whole_width, w->whole_height, (unsigned long long)most,
+                          w->whole_width, w->whole_height, (unsigned long long)o->max_pixels,
                           PITH_RESIZE_MAX_EDGE);
     w->width = w->whole_width;
     w->height = w->whole_height;
@@ -56,16 +57,16 @@ static pith_status pictures_resized_size(pith__resize_window *w, const pith_imag
 }
 
 static pith_status pictures_resize(pith_image *resized, const pith_image *image,
-                                   const pith_image_resize_options *o, pith_error *err) {
-    pith__resize_window window = { 0 };
+                                   const pith_image_resize_options *o, pith__stop *stop,
+                                   pith_error *err) {
+    pith__resize_window window = { .stop = stop };
     pith_image result;
     PITH_TRY(pith__picture_check(image, err));
     PITH_TRY(pictures_resized_size(&window, image, o, err));
     PITH_TRY(pith__picture_alloc(&result, window.width, window.height, image->channels,
-                                 o->allocator, err));
-    pith_status status =
-        pith__resize_run(result.pixels, image, &window, o->filter,
-                         o->max_pixels ? o->max_pixels : PITH_IMAGE_MAX_PIXELS, o->allocator, err);
+                                 o->call.allocator, err));
+    pith_status status = pith__resize_run(result.pixels, image, &window, o->filter, o->max_pixels,
+                                          o->call.allocator, err);
     if (status)
         pith__picture_free(&result);
     else
@@ -77,7 +78,10 @@ pith_status pith__pictures_resize(pith_image *resized, const pith_image *image,
                                   const pith_image_resize_options *options, pith_error *err) {
     pith_image_resize_options o = PITH_IMAGE_RESIZE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    return pictures_resize(resized, image, &o, err);
+    if (!o.filter) o.filter = PITH_IMAGE_BICUBIC;
+    if (!o.max_pixels) o.max_pixels = PITH_IMAGE_MAX_PIXELS;
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    return pictures_resize(resized, image, &o, stop, err);
 }
 
 pith_status pith__pictures_center_crop(pith_image *cropped, const pith_image *image, int32_t width,

@@ -110,7 +110,7 @@ static pith_status processor_resize(float *values, const pith_image_processor *p
     PITH_TRY(pith__picture_alloc(&part, plan->window.width, plan->window.height, image->channels,
                                  p->allocator, err));
     /* A picture that keeps its size is only cut; any filter but NEAREST copies it then. */
-    int filter = p->do_resize ? p->resample : PITH_IMAGE_BOX;
+    int filter = p->do_resize ? p->resample + 1 : PITH_IMAGE_BOX;
     pith_status status = pith__resize_run(part.pixels, image, &plan->window, filter,
                                           PITH_IMAGE_MAX_PIXELS, p->allocator, err);
     if (!status) values_write(values, p, plan, part.pixels, image->channels);
@@ -119,10 +119,11 @@ static pith_status processor_resize(float *values, const pith_image_processor *p
 }
 
 pith_status pith__processor_run(float *pixel_values, const pith_image_processor *p,
-                                const pith_image *image, pith_error *err) {
+                                const pith_image *image, pith__stop *stop, pith_error *err) {
     processor_plan plan;
     PITH_TRY(pith__picture_check(image, err));
     PITH_TRY(plan_make(&plan, p, image->width, image->height, err));
+    plan.window.stop = stop;
     if (image->channels != 4) return processor_resize(pixel_values, p, &plan, image, err);
     /* Alpha is dropped before the resize, as Pillow's convert("RGB") does. */
     pith_image rgb;

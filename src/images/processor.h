@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/stop.h"
 #include "base/memory/memory.h"
 #include "pith/image.h"
 
@@ -27,7 +28,7 @@ typedef struct pith__processor_class {
     const char *name; /* without "ImageProcessor" */
     pith__size_rule rule;
     pith__processor_size size;
-    int resample;
+    int resample; /* Pillow's number: pith_image_filter less 1 */
     int crop;     /* the default edge of the crop; 0: the class has no crop */
     bool do_crop; /* whether it crops by default */
     float channel_mean[3], channel_std[3];
@@ -41,6 +42,9 @@ typedef struct pith__processor_class {
 const pith__processor_class *pith__processor_class_find(pith_str name);
 /* The class that transformers takes for a model_type of config.json. */
 const pith__processor_class *pith__processor_class_of_model(pith_str model_type);
+
+/* The highest of Pillow's numbers of filters. */
+#define PITH_RESAMPLE_MOST (PITH_IMAGE_HAMMING - 1)
 
 struct pith_image_processor {
     const pith_allocator *allocator;
@@ -69,7 +73,8 @@ pith_status pith__processor_complete(pith_image_processor *p, const char *path, 
 /* The functions of pith/image.h, without the entry. */
 pith_status pith__processor_shape(int64_t dims[3], const pith_image_processor *p, int32_t width,
                                   int32_t height, pith_error *err);
+/* stop may be NULL. */
 pith_status pith__processor_run(float *pixel_values, const pith_image_processor *p,
-                                const pith_image *image, pith_error *err);
+                                const pith_image *image, pith__stop *stop, pith_error *err);
 
 #endif

@@ -17,7 +17,8 @@
     { n, n, 0, 0 }
 #define EDGE(n)                                                                                    \
     { 0, 0, n, 0 }
-enum { NEAREST = PITH_IMAGE_NEAREST, BILINEAR = PITH_IMAGE_BILINEAR, BICUBIC = PITH_IMAGE_BICUBIC };
+/* Pillow's numbers. */
+enum { NEAREST = 0, BILINEAR = 2, BICUBIC = 3 };
 
 /* name, rule, size, resample, crop, do_crop, mean, std, normalizes, flips, offsets */
 static const pith__processor_class classes[] = {

@@ -113,9 +113,9 @@ static bool processor_read_number(double *number, pith__json *j) {
 static void processor_read_resample(processor_file *f) {
     if (pith__json_null(f->j)) return;
     int64_t code = pith__json_int(f->j);
-    if (!f->j->failed && (code < 0 || code > PITH_IMAGE_HAMMING))
+    if (!f->j->failed && (code < 0 || code > PITH_RESAMPLE_MOST))
         pith__json_fail(f->j, PITH_ERR_UNSUPPORTED, "resample %lld is not one of Pillow's 0 to %d",
-                        (long long)code, PITH_IMAGE_HAMMING);
+                        (long long)code, PITH_RESAMPLE_MOST);
     f->p->resample = (int)code;
     f->resample_given = true;
 }

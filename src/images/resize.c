@@ -265,8 +265,9 @@ static void rows_sum(uint8_t *to, const uint8_t *rows, int32_t count, resizer *r
     for (size_t i = 0; i < r->middle; i++) to[i] = resize_byte(sums[i]);
 }
 
-static void resize_rows(uint8_t *pixels, resizer *r) {
+static pith_status resize_rows(uint8_t *pixels, resizer *r, pith_error *err) {
     for (int32_t i = 0; i < r->window.height; i++, pixels += r->row) {
+        PITH_TRY(pith__stop_check(r->window.stop, err));
         int32_t y = r->window.y + i, first = y;
         if (r->down) {
             int32_t count = axis_weights(r->y_weights, &first, &r->y, y);
@@ -278,6 +279,7 @@ static void resize_rows(uint8_t *pixels, resizer *r) {
         if (r->columns_first) row_along(pixels, r->line, r);
         if (r->premultiplied) row_divide(pixels, r->window.width);
     }
+    return PITH_OK;
 }
 
 /* Pillow adds the step again and again, so positions are those of the rounded sums. */
@@ -288,12 +290,14 @@ static void nearest_positions(int32_t *positions, int32_t in, int32_t out, int32
     for (int32_t i = 0; i < count; i++, at += step) positions[i] = at < in ? (int32_t)at : -1;
 }
 
-static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith__resize_window *w,
-                           int32_t *columns, int32_t *rows) {
+static pith_status resize_nearest(uint8_t *pixels, const pith_image *image,
+                                  const pith__resize_window *w, int32_t *columns, int32_t *rows,
+                                  pith_error *err) {
     size_t pixel = (size_t)image->channels;
     nearest_positions(columns, image->width, w->whole_width, w->x, w->width);
     nearest_positions(rows, image->height, w->whole_height, w->y, w->height);
-    for (int32_t y = 0; y < w->height; y++)
+    for (int32_t y = 0; y < w->height; y++) {
+        PITH_TRY(pith__stop_check(w->stop, err));
         for (int32_t x = 0; x < w->width; x++, pixels += pixel) {
             if (rows[y] < 0 || columns[x] < 0)
                 memset(pixels, 0, pixel);
@@ -303,6 +307,8 @@ static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith_
                            ((size_t)rows[y] * (size_t)image->width + (size_t)columns[x]) * pixel,
                        pixel);
         }
+    }
+    return PITH_OK;
 }
 
 static pith_status prepare_along(resizer *r, pith__arena *arena, pith_error *err) {
@@ -384,8 +390,7 @@ static pith_status resize_in(uint8_t *pixels, const pith_image *image,
         int32_t *rows = pith__arena_array(arena, (size_t)window->height, sizeof *rows);
         if (!columns || !rows)
             return pith__fail_memory(err, (size_t)window->width * sizeof *columns);
-        resize_nearest(pixels, image, window, columns, rows);
-        return PITH_OK;
+        return resize_nearest(pixels, image, window, columns, rows, err);
     }
     resizer r = { .image = image,
                   .window = *window,
@@ -394,14 +399,13 @@ static pith_status resize_in(uint8_t *pixels, const pith_image *image,
                   .along = window->whole_width != image->width,
                   .down = window->whole_height != image->height };
     PITH_TRY(resize_prepare(&r, limit, arena, err));
-    resize_rows(pixels, &r);
-    return PITH_OK;
+    return resize_rows(pixels, &r, err);
 }
 
 pith_status pith__resize_run(uint8_t *pixels, const pith_image *image,
                              const pith__resize_window *window, int filter, uint64_t limit,
                              const pith_allocator *allocator, pith_error *err) {
-    if (filter < 0 || filter > PITH_IMAGE_HAMMING)
+    if (filter < PITH_IMAGE_NEAREST || filter > PITH_IMAGE_HAMMING)
         return pith__fail(err, PITH_ERR_ARGUMENT, "filter is %d; it must be 0 to %d", filter,
                           PITH_IMAGE_HAMMING);
     pith__arena arena;

@@ -2,6 +2,7 @@
 #ifndef PITH_IMAGES_RESIZE_H
 #define PITH_IMAGES_RESIZE_H
 
+#include "base/stop.h"
 #include "pith/image.h"
 
 /* Edges of a resized picture are at most this. A strip of one pixel may otherwise ask for billions
@@ -13,10 +14,11 @@
 typedef struct pith__resize_window {
     int32_t whole_width, whole_height;
     int32_t x, y, width, height;
+    pith__stop *stop; /* may be NULL */
 } pith__resize_window;
 
 /* pixels: [height, width, channels] of the window. limit: the most weights, and the most pixels
- * between the passes, that are kept in memory. */
+ * between the passes, that are kept in memory. filter: a pith_image_filter, not the default. */
 pith_status pith__resize_run(uint8_t *pixels, const pith_image *image,
                              const pith__resize_window *window, int filter, uint64_t limit,
                              const pith_allocator *allocator, pith_error *err);

@@ -7,6 +7,8 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
+#include "base/stop.h"
+#include "base/writer.h"
 #include "images/decoder_module.h"
 #include "images/picture.h"
 #include "images/picture_calls.h"
@@ -19,25 +21,25 @@ static const struct {
 
 typedef struct encode {
     pith_image_encode_call call; /* first: the encoder hands it back */
-    const pith_writer *writer;
+    pith__out out;
+    pith__stop *stop;
 } encode;
 
 static int encode_write(pith_image_encode_call *call, const void *data, size_t size) {
     encode *e = (encode *)(void *)call;
-    return e->write(e->user, data, size);
+    pith__out_put(&e->out, data, size);
+    return e->out.failed || pith__stop_asked(e->stop);
 }
 
 static pith_status encode_find(const pith_image_codec **codec, const pith_image_encode_options *o,
                                pith_error *err) {
-    const size_t count = o->format ? sizeof encode_formats / sizeof *encode_formats : 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < sizeof encode_formats / sizeof *encode_formats; i++)
         if (!strcmp(encode_formats[i].given, o->format)) {
             PITH_TRY(pith__picture_codec(codec, encode_formats[i].codec, o->module_path, err));
             if ((*codec)->encode) return PITH_OK;
         }
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "pictures are written as jpeg, png or webp, not as '%s'",
-                      o->format ? o->format : "");
+                      "pictures are written as jpeg, png or webp, not as '%s'", o->format);
 }
 
 /* Grey needs three channels where the format has no grey, and alpha is dropped where it has no
@@ -75,6 +77,7 @@ static pith_status encode_run(const pith_image_codec *codec, encode *e, pith_err
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory in the encoder of %s pictures",
                           codec->format);
     case PITH_IMAGE_REFUSED:
+        PITH_TRY(pith__stop_check(e->stop, err));
         return pith__fail(err, PITH_ERR_IO, "the %s picture could not be written", codec->format);
     default:
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "the picture cannot be written as %s: %s",
@@ -88,6 +91,9 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
     const pith_image_codec *codec;
     pith_image converted = { 0 };
     PITH_TAKE_OPTIONS(o, options, err);
+    if (!o.format) o.format = "png";
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(pith__picture_check(image, err));
     if (o.quality < 0 || o.quality > 100)
         return pith__fail(err, PITH_ERR_ARGUMENT, "quality is %d; it must be from 1 to 100",
@@ -99,8 +105,8 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
                            .channels = encode_channels(codec, image),
                            .quality = o.quality ? o.quality : 90,
                            .write = encode_write },
-                 .write = write,
-                 .user = user };
+                 .out = { writer, false },
+                 .stop = stop };
     PITH_TRY(encode_details(&e.call, o.details, err));
     if (e.call.channels != (uint32_t)image->channels) {
         PITH_TRY(pith__picture_alloc(&converted, image->width, image->height,
@@ -109,7 +115,8 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
                               image->channels, (size_t)image->width * (size_t)image->height);
         e.call.pixels = converted.pixels;
     }
-    pith_status status = encode_run(codec, &e, err);
+    pith_status status = pith__stop_check(stop, err);
+    if (!status) status = encode_run(codec, &e, err);
     pith__picture_free(&converted);
     return status;
 }

@@ -361,11 +361,9 @@ static void threads_run(pith__task *task, void *context, size_t parts, int threa
         return;
     }
     pthread_once(&once, watch_forks);
-    job j = { .above = current,
-              .task = task,
-              .context = context,
-              .stop = stop,
-              .wanted = threads - 1 };
+    job j = {
+        .above = current, .task = task, .context = context, .stop = stop, .wanted = threads - 1
+    };
     j.ranges = threads < RANGES_MAX ? threads : RANGES_MAX;
     for (size_t i = 0, ranges = (size_t)j.ranges; i < ranges; i++)
         atomic_init(&j.parts[i], (uint64_t)(parts * (i + 1) / ranges) << 32 | parts * i / ranges);

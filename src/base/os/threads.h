@@ -76,7 +76,7 @@ typedef struct pith__threads_part {
     bool (*stop)(void);
     bool (*host)(const pith_executor *host);
     void (*spin)(uint64_t nanoseconds); /* UINT64_MAX: the default */
-    void (*machine)(pith__cpu *cpu); /* caches, allowed, quota and threads, if they are known */
+    void (*machine)(pith__cpu *cpu);    /* caches, allowed, quota and threads, if they are known */
 } pith__threads_part;
 
 /* Of that part, see machine.c. */

@@ -394,7 +394,7 @@ static bool can_run_now(const pith__binder *k, const pith__step *step,
 
 static pith_status run_now(pith__binder *k, const pith__step *step, pith__bound_step *bound) {
     pith__arena *arena = &k->binding->arena;
-    pith__lone_exec exec = pith__lone_exec_on(arena, k->plan->isa);
+    pith__lone_exec exec = pith__lone_exec_on(arena, k->plan->isa, k->how->stop);
     pith__run run =
         pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec.exec, k->err);
     run.plan = step;
@@ -406,6 +406,7 @@ static pith_status run_now(pith__binder *k, const pith__step *step, pith__bound_
         if (!bound->out[i]->data) return bind_out_of_memory(k);
     }
     pith_status status = step->run(step->context, &run);
+    PITH_TRY(pith__stop_check(k->how->stop, k->err));
     if (status) return fail_place(status, step, k->err);
     for (int i = 0; i < step->out_count; i++)
         if (bound->out[i]) pith__type_of_tensor(&k->types[step->out[i]->id], bound->out[i]);
@@ -492,6 +493,7 @@ static pith_status bind_step(pith__binder *k, uint32_t index) {
     const pith__step *step = &k->plan->steps[index];
     pith__bound_step *bound = &k->binding->steps[index];
     pith__binding *b = k->binding;
+    PITH_TRY(pith__stop_check(k->how->stop, k->err));
     size_t in_room = pith__node_in_room(step->node);
     bound->in = pith__arena_array(&b->arena, in_room, sizeof *bound->in);
     bound->out = pith__arena_array(&b->arena, pith__node_out_room(step->node), sizeof *bound->out);

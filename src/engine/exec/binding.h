@@ -111,6 +111,7 @@ typedef struct pith__bind {
                                              change; NULL: none */
     bool separate;                        /* give each value memory of its own instead of a place in
                                              one buffer */
+    pith__stop *stop;                     /* may be NULL */
     pith__arena *scratch;                 /* reset by the caller */
     pith_error *err;
 } pith__bind;

@@ -10,7 +10,6 @@
 static pith_status run_branch_steps(pith__running *r, const pith__region *region, pith_error *err) {
     for (uint32_t i = region->first[r->branch]; i < region->first[r->branch + 1]; i++) {
         r->step = region->steps[i];
-        PITH_TRY(pith__stop_check(r->exec.stop, err));
         PITH_TRY(pith__running_step(r, err));
     }
     return PITH_OK;

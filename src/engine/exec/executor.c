@@ -182,8 +182,8 @@ static void trace(const pith__executor *e, pith__trace_event event) {
 }
 
 /* *made, if made is not NULL, is set to whether there was none. */
-static pith_status get_binding(pith__executor *e, int threads, pith__binding **out, bool *made,
-                               pith_error *err) {
+static pith_status get_binding(pith__executor *e, int threads, pith__stop *stop,
+                               pith__binding **out, bool *made, pith_error *err) {
     pith__binding *b = e->options.fresh_plans ? NULL : find_binding(e, threads);
     if (made) *made = !b;
     if (!b) {
@@ -197,6 +197,7 @@ static pith_status get_binding(pith__executor *e, int threads, pith__binding **o
                            .beside = e->beside,
                            .tails = e->tails,
                            .separate = e->options.separate,
+                           .stop = stop,
                            .scratch = &e->scratch,
                            .err = err };
         pith__arena_reset(&e->scratch);
@@ -253,10 +254,10 @@ static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_e
 }
 
 /* Finds or makes the binding for these ports, and makes the buffers as large as it needs them. */
-static pith_status make_ready(pith__executor *e, int threads, pith__binding **binding,
-                              pith_error *err) {
+static pith_status make_ready(pith__executor *e, int threads, pith__stop *stop,
+                              pith__binding **binding, pith_error *err) {
     bool made, enlarged = false, used = false;
-    PITH_TRY(get_binding(e, threads, binding, &made, err));
+    PITH_TRY(get_binding(e, threads, stop, binding, &made, err));
     pith__executor_note(e, PITH_COUNT_runs, 1);
     pith__executor_note(e, PITH_COUNT_plans_reused, !made);
     if (e->options.separate) e->allocated = *binding;
@@ -456,6 +457,8 @@ pith_status pith__running_step(pith__running *r, pith_error *err) {
     if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
     if (!view) {
         pith_status status = step->run(step->context, &run);
+        /* Whatever the step says: it may have met what it left unfinished. */
+        PITH_TRY(pith__stop_check(r->exec.stop, err));
         if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
         char place[256];
         if (pith__status_stops(status)) return status;
@@ -490,14 +493,15 @@ static void poison_dead(const pith__executor *e, const pith__binding *b, size_t 
 
 /* A run: late memory of the run before goes, the binding for these shapes is found or made,
  * addresses are set, and the steps follow in order. Nothing is allocated if the shapes have been
- * seen before and no step is late. Cancelling is looked at between steps. */
+ * seen before and no step is late. Whether to stop is looked at after each step, and between the
+ * parts of one. */
 pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
-                                     const pith_tensor *ports, int threads,
-                                     pith__stop *stop, pith_error *err) {
+                                     const pith_tensor *ports, int threads, pith__stop *stop,
+                                     pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(e, err));
     PITH_TRY(set_ports(e, ports, err));
-    PITH_TRY(make_ready(e, threads, &b, err));
+    PITH_TRY(make_ready(e, threads, stop, &b, err));
     if (e->targets) PITH_TRY(check_targets(e, b, err));
     set_addresses(e, b);
     pith__running r = { .exec = { .threads = threads,
@@ -510,8 +514,8 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
                         .binding = b };
     size_t alive = 0;
     pith__poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
+    PITH_TRY(pith__stop_check(stop, err));
     for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
-        PITH_TRY(pith__stop_check(stop, err));
         const pith__region *next = region < b->region_count ? &b->regions[region] : NULL;
         PITH_TRY(run_next(&r, next, &end, err));
         region += next && next->end == end;
@@ -576,8 +580,8 @@ pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
                                const pith_tensor *inputs, int threads, pith__stop *stop,
                                pith_error *err) {
     executor->tree->failed = NULL;
-    PITH_TRY(pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, stop,
-                                      err));
+    PITH_TRY(
+        pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, stop, err));
     return settle_outputs(executor, outputs, err);
 }
 
@@ -586,7 +590,7 @@ pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes,
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(executor, err));
     PITH_TRY(set_ports(executor, inputs, err));
-    PITH_TRY(get_binding(executor, threads, &b, NULL, err));
+    PITH_TRY(get_binding(executor, threads, NULL, &b, NULL, err));
     *bytes = 0;
     for (size_t m = 0; m < executor->plan->devices->memory_count; m++)
         *bytes += b->memories[m].bytes;

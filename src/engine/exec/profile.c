@@ -276,11 +276,12 @@ static void put_thread(pith__json_out *out, int lane) {
     pith__json_close(out, "}");
 }
 
-pith_status pith__profiling_write(const pith_profile *profile,
-                                  const pith_writer *writer, pith_error *err) {
-    if (!profile || !write)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "profile and write must not be NULL");
-    pith__json_out out = { writer, false };
+pith_status pith__profiling_write(const pith_profile *profile, const pith_writer *writer,
+                                  pith_error *err) {
+    if (!profile) return pith__fail(err, PITH_ERR_ARGUMENT, "profile must not be NULL");
+    PITH_TRY(pith__writer_check(writer, err));
+    pith__out written = { writer, false };
+    pith__json_out out = { &written, false };
     uint64_t origin = UINT64_MAX;
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next)
         for (const event *e = lane->first; e; e = e->next)
@@ -300,5 +301,5 @@ pith_status pith__profiling_write(const pith_profile *profile,
     pith__json_close(&out, "}");
     pith__json_close(&out, "}");
     pith__json_put(&out, "\n");
-    return PITH_OK;
+    return pith__out_status(&written, "the profile", err);
 }

@@ -44,8 +44,8 @@ typedef struct pith__running {
 pith_status pith__running_step(pith__running *r, pith_error *err);
 /* Runs the plan. ports: the graph's inputs, then its captures. */
 pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
-                                     const pith_tensor *ports, int threads,
-                                     pith__stop *stop, pith_error *err);
+                                     const pith_tensor *ports, int threads, pith__stop *stop,
+                                     pith_error *err);
 /* parent: of the step that owns the plan, which is that of a subgraph; NULL: none. */
 pith_status pith__executor_make(pith__executor **executor, const pith__plan *plan,
                                 const pith__executor_options *options, const pith__executor *parent,

@@ -89,7 +89,7 @@ static pith_status run_subgraph(pith__exec *exec, const pith__run *run, const ch
         pith__executor_run_ports(e, outputs, e->given, exec->threads, exec->stop, run->err);
     if (status)
         return pith__status_stops(status) ? status
-                                            : pith__fail_at(run->err, status, "%s: ", attribute);
+                                          : pith__fail_at(run->err, status, "%s: ", attribute);
     status = pith__kept_keep(&(*child)->results->kept, outputs, output_count, e->given,
                              input_count + captures, run->err);
     count_kept(r->executor, (*child)->results);

@@ -184,11 +184,11 @@ struct pith__graph {
     pith__dims *dims;
     const pith_log *log;
     const struct pith__device_list
-        *devices;        /* to run on (engine/backend/backend.h), set before it is planned; NULL:
+        *devices; /* to run on (engine/backend/backend.h), set before it is planned; NULL:
                             any */
     const pith__making *making; /* main graph only; lives as long as the graph. NULL: as if all of
                                    it were 0 */
-    pith__graph *parent; /* of a subgraph; NULL for the main graph */
+    pith__graph *parent;        /* of a subgraph; NULL for the main graph */
     pith__value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
     bool apart;            /* every axis of an input has a symbol of its own, whatever the file

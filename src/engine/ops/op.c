@@ -168,9 +168,9 @@ void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t pa
 int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
     /* Long steps get several parts per thread, so that a delayed thread can leave parts to others.
      * In short steps one part per thread is better: a thread then finds its rows in its cache. A
-     * step is long if a thread has LONG grains. One thread does all at once, unless the run may be
-     * stopped in between. */
-    enum { PARTS_PER_THREAD = 4, LONG = 16 };
+     * step is long if a thread has LONG grains. One thread does all at once. If the run may have to
+     * stop, a part has at most MOST grains, some milliseconds. */
+    enum { PARTS_PER_THREAD = 4, LONG = 16, MOST = 64 };
     if (rows <= 1 || (r->exec->threads <= 1 && !r->exec->stop)) return rows > 0 ? rows : 1;
     int64_t least = rows;
     if (work_per_row > 0)
@@ -178,8 +178,16 @@ int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, 
     int64_t parts = r->exec->threads;
     if ((rows + parts - 1) / parts / LONG >= least) parts *= PARTS_PER_THREAD;
     int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
+    if (r->exec->stop && chunk / MOST > least) chunk = least * MOST;
     if (chunk < 1) return 1;
     return chunk > rows ? rows : chunk;
+}
+
+int64_t pith__run_parts_least(const pith__run *r, double products) {
+    enum { MOST = 1 << 20 };
+    const double parts = products / PITH_STOP_PRODUCTS;
+    if (!r->exec->stop || parts < 1) return 1;
+    return parts < MOST ? (int64_t)parts + 1 : MOST;
 }
 
 void pith__tensor_clear_tail(const pith_tensor *t) {

@@ -272,11 +272,22 @@ pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__al
                               void *context, pith_error *err);
 /* The same in memory of the run. */
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from);
-/* Runs the parts on the run's threads; worker numbers are below r->exec->threads. */
+/* Runs the parts on the run's threads; worker numbers are below r->exec->threads. If the run must
+ * stop, parts that have not begun are left out: what they would have written is then anything, and
+ * must be good for nothing but more numbers. */
 void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t parts);
 /* Returns the number of rows per part, so that each part has at least `grain` units of work and
  * each thread gets a few parts. */
 int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, int64_t grain);
+/* A part of a run that may have to stop does at most so many multiply-adds, some milliseconds, where
+ * it can be cut. */
+#define PITH_STOP_PRODUCTS ((double)(1 << 26))
+/* Into how many parts work of so many multiply-adds is cut at least; 1 if the run cannot stop. */
+int64_t pith__run_parts_least(const pith__run *r, double products);
+/* PITH_OK, or the error of a run that must stop: for loops of steps that one thread does. */
+static inline pith_status pith__run_look(const pith__run *r) {
+    return pith__stop_check(r->exec->stop, r->err);
+}
 /* Sets *bytes to the operator's scratch, or 0 if it has none. Unless the operator is LATE, every
  * output that infer set must have a known shape. */
 pith_status pith__op_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes);

@@ -79,12 +79,15 @@ pith_status pith__eval_node(pith_tensor *out, const pith__node *node, const pith
     pith_status status = node->op->prepare ? node->op->prepare(&prepare) : PITH_OK;
     PITH_TRY(pith__lacks_check(&lacks, err));
     if (status) return status;
-    pith__lone_exec exec = pith__lone_exec_on(arena, isa);
+    pith__stop *stop = pith__graph_stop(node->graph);
+    pith__lone_exec exec = pith__lone_exec_on(arena, isa, stop);
     size_t scratch = 0;
     PITH_TRY(pith__op_scratch(&infer, prepare.state, 1, &scratch));
     if (scratch > max_bytes) return pith__fail(err, PITH_ERR_UNSUPPORTED, "scratch is too large");
     pith__run run = pith__invoke_run(node, prepare.state, in, outs, &exec.exec, err);
     run.scratch = pith__arena_alloc64(arena, scratch);
     if (!run.scratch) return pith__fail_memory(err, scratch);
-    return node->op->run(&run);
+    status = node->op->run(&run);
+    const pith_status stopped = pith__stop_check(stop, err);
+    return stopped ? stopped : status;
 }

@@ -30,6 +30,7 @@ static pith_status run_in_subgraphs(pith__opt *o, const pith__pass *pass, size_t
             inner.graph = node->attrs[i].graph;
             pith_status status = run_in(&inner, pass, changes);
             char place[256];
+            if (pith__status_stops(status)) return status;
             if (status)
                 return pith__fail_at(o->err, status,
                                      "%s: ", pith__node_place(node, place, sizeof place));
@@ -47,12 +48,15 @@ static pith_status run_in(pith__opt *o, const pith__pass *pass, size_t *changes)
 
 static pith_status run_pass(pith__opt *o, const pith__pass *pass, size_t *changes) {
     *changes = 0;
+    PITH_TRY(pith__stop_check(pith__graph_stop(o->graph), o->err));
     pith_status status = run_in(o, pass, changes);
+    if (pith__status_stops(status)) return status;
     if (status) return pith__fail_at(o->err, status, "pass %s: ", pass->name);
     if (*changes == 0) return PITH_OK;
     pith__piece_used(pass);
     pith__graph_sweep(o->graph);
     status = pith__ops_infer(o->graph, false, o->err);
+    if (pith__status_stops(status)) return status;
     if (status) return pith__fail_at(o->err, status, "after pass %s: ", pass->name);
     assert(pith__graph_check(o->graph, NULL) != PITH_ERR_FORMAT); /* it may be out of memory */
     return PITH_OK;

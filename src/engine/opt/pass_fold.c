@@ -108,6 +108,7 @@ static pith_status fold_node(pith__opt *o, pith__node *node, pith__arena *scratc
     for (int i = 0; i < node->input_count; i++)
         in[i] = node->inputs[i] ? node->inputs[i]->type.data : NULL;
     pith_status status = pith__eval_node(out, node, in, bytes_max(o, node), scratch, NULL);
+    if (pith__status_stops(status)) return pith__stop_check(pith__graph_stop(graph), o->err);
     if (status) return status == PITH_ERR_MEMORY ? pith__fail_memory(o->err, 0) : PITH_OK;
     for (int i = 0; i < node->output_count; i++) {
         if (!node->outputs[i]) continue;

@@ -216,20 +216,21 @@ static pith_status prepare_step(builder *b, pith__step *step) {
     const bool lacks = c.lacks->count > 0; /* pith__plan_build_on names all at once, so the other
                                               steps follow */
     if (lacks) status = PITH_OK;
-    if (status) b->plan->devices->failed = step->device->backend;
+    if (status && !pith__status_stops(status)) b->plan->devices->failed = step->device->backend;
     b->plan->packed_bytes += b->arena->total - before;
     step->state = c.state;
     if (!status && !lacks) status = note_reads(b, step, c.packed_inputs);
 out:
     pith__arena_free(&scratch);
     char place[256];
-    if (!status) return PITH_OK;
+    if (!status || pith__status_stops(status)) return status;
     return pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place));
 }
 
 static pith_status plan_ready_step(builder *b, uint32_t index) {
     pith__plan *plan = b->plan;
     pith__step *step = &plan->steps[index];
+    PITH_TRY(pith__stop_check(b->packer.stop, b->err));
     if (pith__node_in_room(step->node) > plan->widest_in)
         plan->widest_in = pith__node_in_room(step->node);
     if (pith__node_out_room(step->node) > plan->widest_out)
@@ -239,6 +240,7 @@ static pith_status plan_ready_step(builder *b, uint32_t index) {
     if (step->is_copy) return note_reads(b, step, 0);
     char place[256];
     pith_status status = plan_subgraphs(b, step);
+    if (pith__status_stops(status)) return status;
     if (status)
         return pith__fail_at(b->err, status,
                              "%s: ", pith__node_place(step->node, place, sizeof place));
@@ -324,7 +326,9 @@ static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const 
                   .graph = graph,
                   .files = files,
                   .arena = arena,
-                  .packer = { .arena = arena },
+                  .packer = { .arena = arena,
+                              .stop = pith__graph_stop(graph),
+                              .threads = pith__graph_threads(graph) },
                   .err = err };
     p->graph = graph;
     p->devices = devices;

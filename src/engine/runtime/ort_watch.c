@@ -70,8 +70,9 @@ pith_status pith__ort_watch(ort_status **result, const pith__ort_watched *w, pit
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pith_status status = PITH_OK;
     if (failed) {
-        status = pith__fail(err, PITH_ERR_MEMORY,
-                            "no thread could be made for a run of ONNX Runtime that can be stopped");
+        status =
+            pith__fail(err, PITH_ERR_MEMORY,
+                       "no thread could be made for a run of ONNX Runtime that can be stopped");
     } else {
         status = watch_wait(&run, stop, err);
         pthread_join(thread, NULL);

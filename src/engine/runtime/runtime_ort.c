@@ -12,7 +12,7 @@
 #include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/os/cpu.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 #include "engine/runtime/ort_session.h"
 #include "engine/runtime/ort_watch.h"
@@ -148,7 +148,7 @@ static pith_status ort_open_program(void **state, const pith__program_source *so
     PITH_TRY(ort_copy_names(&p->inputs, graph->inputs, graph->input_count, arena, err));
     PITH_TRY(ort_copy_names(&p->outputs, graph->outputs, graph->output_count, arena, err));
     int threads = source->options->ort_threads;
-    PITH_TRY(ort_make_session(&session, p, threads > 0 ? threads : pith__cpu_get()->threads, err));
+    PITH_TRY(ort_make_session(&session, p, pith__threads_count(threads), err));
     pith_status status = ort_check_session(p, session, err);
     if (!status && pthread_mutex_init(&p->lock, NULL))
         status = pith__fail_memory(err, sizeof p->lock);

@@ -13,18 +13,19 @@ typedef struct converted {
     pith_convert_options o;
     pith_convert_report report;
     const pith_writer *writer;
+    pith__stop *stop;
     pith__arena scratch;
     pith_error *err;
 } converted;
 
 static pith_status convert_print(converted *x, pith_str model) {
-    pith__syntax_sink sink = { .write = x->write, .user = x->user };
+    pith__syntax_sink sink = { .out = { x->writer, false }, .stop = x->stop };
     PITH_TRY(pith__onnx_print(&sink, model, &x->scratch, x->err));
     x->report.bytes = sink.size;
     for (int i = 0; i < PITH_OMISSIONS; i++) {
         if (!sink.omitted[i]) continue;
         x->report.left_out += sink.omitted[i];
-        pith__log_write(x->o.log, PITH_LOG_WARNING,
+        pith__log_write(x->o.call.log, PITH_LOG_WARNING,
                         "left out, since text has no place for it: %s (%llu)",
                         pith__syntax_omission_names[i], (unsigned long long)sink.omitted[i]);
     }
@@ -33,9 +34,13 @@ static pith_status convert_print(converted *x, pith_str model) {
 
 static pith_status convert_parse(converted *x, pith_str text) {
     pith__wire_build model = { .allocator = x->scratch.allocator };
-    pith_status status = pith__onnx_parse(&model, text, &x->scratch, x->err);
-    if (!status && x->write(x->user, model.bytes, model.size))
-        status = pith__fail(x->err, PITH_ERR_IO, "the model could not be written");
+    pith__out out = { x->writer, false };
+    pith_status status = pith__onnx_parse(&model, text, x->stop, &x->scratch, x->err);
+    if (!status) {
+        pith__out_begin(&out, model.size);
+        pith__out_put(&out, model.bytes, model.size);
+        status = pith__out_status(&out, "the model", x->err);
+    }
     x->report.bytes = model.size;
     pith__wire_build_free(&model);
     return status;
@@ -52,7 +57,8 @@ static pith_status convert_bytes(converted *x, pith_str bytes) {
 }
 
 pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
-                                        const pith_writer *writer, pith_convert_report *report, pith_error *err) {
+                                        const pith_writer *writer, pith_convert_report *report,
+                                        pith_error *err) {
     converted x = { .o = PITH_CONVERT_OPTIONS_INIT,
                     .report = PITH_CONVERT_REPORT_INIT,
                     .err = err };
@@ -63,11 +69,13 @@ pith_status pith__model_write_converted(const char *path, const pith_convert_opt
                           "the report has no size; initialise it with PITH_CONVERT_REPORT_INIT");
     if (x.o.to < PITH_CONVERT_OTHER || x.o.to > PITH_CONVERT_TEXT)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_convert_to", x.o.to);
-    if (!path || !write)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "path and write must not be NULL");
-    x.write = write;
-    x.user = user;
-    const pith_allocator *allocator = x.o.allocator ? x.o.allocator : &pith__allocator_default;
+    if (!path) return pith__fail(err, PITH_ERR_ARGUMENT, "path must not be NULL");
+    PITH_TRY(pith__writer_check(writer, err));
+    pith__stop own;
+    x.writer = writer;
+    x.stop = pith__stop_begin(&own, &x.o.call);
+    const pith_allocator *allocator =
+        x.o.call.allocator ? x.o.call.allocator : &pith__allocator_default;
     PITH_TRY(pith__file_open(&file, path, false, allocator, err));
     pith__arena_init(&x.scratch, allocator);
     pith_status status = convert_bytes(&x, (pith_str){ (const char *)file.data, file.size });

@@ -6,6 +6,7 @@
 
 /* The implementation of pith_model_convert. */
 pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
-                                        const pith_writer *writer, pith_convert_report *report, pith_error *err);
+                                        const pith_writer *writer, pith_convert_report *report,
+                                        pith_error *err);
 
 #endif

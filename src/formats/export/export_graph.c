@@ -24,23 +24,6 @@ enum {
     EXPORT_GRAPH_DOMAINS = 9
 };
 
-typedef struct export_graph_sinks {
-    const pith__onnx_sinks *caller;
-    pith__export_graph_report *written;
-} export_graph_sinks;
-
-static int export_graph_put(void *user, const void *bytes, size_t size) {
-    const export_graph_sinks *s = user;
-    s->written->model_bytes += size;
-    return s->caller->model(s->caller->user, bytes, size);
-}
-
-static int export_graph_put_data(void *user, const void *bytes, size_t size) {
-    const export_graph_sinks *s = user;
-    s->written->data_bytes += size;
-    return s->caller->data(s->caller->user, bytes, size);
-}
-
 /* The domains of a model's nodes, with the versions that they need. */
 typedef struct export_graph_domains {
     pith__opset list[EXPORT_GRAPH_DOMAINS];
@@ -100,7 +83,7 @@ static uint64_t export_graph_parameters(const pith__graph *graph) {
 pith_status pith__export_graph_open(pith_model **model, const char *path, int level,
                                     pith_open_options *open, pith_error *err) {
     static const pith__opt_limits limits = { .runs = SIZE_MAX, .to_write = true };
-    open->optimization = level;
+    open->optimization = level ? level : PITH_OPTIMIZATION_NONE;
     const pith__origin origin = pith__origin_path(path);
     PITH_TRY(pith__model_open_limited(model, &origin, open, &limits, err));
     if (!(*model)->compiled.writer) return PITH_OK;
@@ -108,6 +91,12 @@ pith_status pith__export_graph_open(pith_model **model, const char *path, int le
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
                       "a compiled model cannot be exported; take the directory or the file that it "
                       "was made from");
+}
+
+void pith__export_graph_take_call(pith_call *inner, const pith_call *call) {
+    const size_t size = inner->size;
+    *inner = *call;
+    inner->size = size;
 }
 
 /* Names that begin with "pith." are those that opening gave to outputs it added, such as the
@@ -135,7 +124,7 @@ pith_status pith__export_graph_narrow(uint64_t *clamped, uint64_t *lost, pith_mo
     *clamped = report.clamped;
     *lost = report.lost;
     if (report.clamped)
-        pith__log_write(model->options.log, PITH_LOG_WARNING,
+        pith__log_write(model->options.call.log, PITH_LOG_WARNING,
                         "%zu numbers are too large for %s and become its largest; the first is in "
                         "'" PITH_STR_FMT "'",
                         report.clamped, pith__dtype_name(form->dtype),
@@ -215,6 +204,12 @@ pith_status pith__export_graph_declare(pith__graph *graph, pith_error *err) {
     return PITH_OK;
 }
 
+pith_status pith__export_graph_check_sinks(const pith__onnx_sinks *sinks, const char *data_name,
+                                           pith_error *err) {
+    PITH_TRY(pith__writer_check(sinks->model, err));
+    return data_name ? pith__writer_check(sinks->data, err) : PITH_OK;
+}
+
 pith_status pith__export_graph_check_name(const char *data_name, pith_error *err) {
     if (data_name && (!*data_name || strchr(data_name, '/') || *data_name == '.'))
         return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is no name of a file beside the model",
@@ -241,8 +236,11 @@ pith_status pith__export_graph_write(pith__export_graph_report *written, pith_mo
                               .opset_count = domains.count,
                               .data_name = form->data_name,
                               .data_always = form->data_always };
-    export_graph_sinks counted = { sinks, written };
-    pith__onnx_sinks own = { export_graph_put, export_graph_put_data, &counted };
-    *written = (pith__export_graph_report){ .parameters = export_graph_parameters(model->graph) };
-    return pith__onnx_write_model(&file, &own, &model->arena, err);
+    pith__onnx_sizes sizes;
+    pith__onnx_sinks own = { sinks->model, sinks->data, &sizes };
+    PITH_TRY(pith__onnx_write_model(&file, &own, &model->arena, err));
+    *written = (pith__export_graph_report){ .parameters = export_graph_parameters(model->graph),
+                                            .model_bytes = sizes.model,
+                                            .data_bytes = sizes.data };
+    return PITH_OK;
 }

@@ -27,6 +27,8 @@ typedef struct pith__export_graph_report {
  * destroys the model (models/open/open_model.h). */
 pith_status pith__export_graph_open(pith_model **model, const char *path, int level,
                                     pith_open_options *open, pith_error *err);
+/* Gives a call within a call what the caller said of it, for options of another size. */
+void pith__export_graph_take_call(pith_call *inner, const pith_call *call);
 /* Takes away the outputs that opening added. */
 pith_status pith__export_graph_own_outputs(pith__graph *graph, pith_error *err);
 
@@ -48,6 +50,10 @@ void pith__export_graph_declare_ranks(pith__graph *graph);
 
 /* PITH_ERR_ARGUMENT unless the name is that of a file beside the model; NULL is allowed. */
 pith_status pith__export_graph_check_name(const char *data_name, pith_error *err);
+
+/* PITH_ERR_ARGUMENT unless there is a writer for each file that may be written. */
+pith_status pith__export_graph_check_sinks(const pith__onnx_sinks *sinks, const char *data_name,
+                                           pith_error *err);
 
 /* Writes model->graph. The nodes are of that opset already. */
 pith_status pith__export_graph_write(pith__export_graph_report *written, pith_model *model,

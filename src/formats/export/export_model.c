@@ -40,7 +40,7 @@ static pith_status export_check(const pith_export_options *o, pith_error *err) {
                           pith__dtype_name(o->dtype));
     if (o->dim < 0)
         return pith__fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
-    if (!o->pool && (o->dim || o->pooling || o->normalize >= 0))
+    if (!o->pool && (o->dim || o->pooling || o->normalize))
         return pith__fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
     return pith__export_graph_check_name(o->data_name, err);
 }
@@ -226,14 +226,17 @@ pith_status pith__model_write_onnx(const char *model, const pith_export_options 
     pith_export_report own = PITH_EXPORT_REPORT_INIT;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
+    if (!o.dtype) o.dtype = PITH_F32;
     PITH_TRY(export_check(&o, err));
+    PITH_TRY(pith__export_graph_check_sinks(sinks, o.data_name, err));
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
     open.model_file = o.model_file;
     open.route = o.route;
-    open.log = o.log;
-    open.allocator = o.allocator;
+    pith__stop asked;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
+    pith__export_graph_take_call(&open.call, &o.call);
     exported x = { .o = &o,
                    .report = &own,
                    .err = err,
@@ -243,6 +246,7 @@ pith_status pith__model_write_onnx(const char *model, const pith_export_options 
     for (bool again = true; again && !status;) {
         status = pith__export_graph_open(&x.m, model, 1, &open, err);
         if (status) return status;
+        x.m->graph->making = &making;
         status = export_run(&x, sinks, &again);
         pith__model_destroy(x.m);
     }

@@ -83,7 +83,7 @@ static void fuse_tell_left_out(const pith_model *m, const char *const *without, 
         any = true;
     }
     if (any)
-        pith__log_write(m->options.log, PITH_LOG_WARNING,
+        pith__log_write(m->options.call.log, PITH_LOG_WARNING,
                         "this selective build lacks passes, so fewer operators are fused; add to "
                         "its list, and build "
                         "again: %s under 'passes:'",

@@ -61,8 +61,7 @@ static pith_status optimize_open(optimized *x, const char *path) {
     open.route = x->o->route;
     open.input_shapes = x->o->input_shapes;
     open.input_shape_count = x->o->input_shape_count;
-    open.log = x->o->log;
-    open.allocator = x->o->allocator;
+    pith__export_graph_take_call(&open.call, &x->o->call);
     return pith__export_graph_open(&x->m, path, 0, &open, x->err);
 }
 
@@ -164,7 +163,10 @@ pith_status pith__model_write_optimized(const char *model, const pith_optimize_o
     pith_optimize_options o = PITH_OPTIMIZE_OPTIONS_INIT;
     pith_optimize_report own = PITH_OPTIMIZE_REPORT_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
+    if (!o.level) o.level = 3;
+    if (!o.dtype) o.dtype = PITH_F32;
     PITH_TRY(optimize_check(&o, err));
+    PITH_TRY(pith__export_graph_check_sinks(sinks, o.data_name, err));
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_OPTIMIZE_REPORT_INIT");
@@ -172,10 +174,13 @@ pith_status pith__model_write_optimized(const char *model, const pith_optimize_o
                     .report = &own,
                     .err = err,
                     .fused = { .kind = optimize_kind(&o), .level = o.level } };
+    pith__stop asked;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
         status = optimize_open(&x, model);
         if (status) return status;
+        x.m->graph->making = &making;
         status = optimize_once(&x, sinks, &again);
         pith__model_destroy(x.m);
     }

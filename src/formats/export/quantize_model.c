@@ -84,7 +84,7 @@ static pith_status quantize_check(const pith_quantize_model_options *o, pith_err
                           o->accuracy);
     if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "tables have 8 or 4 bits, or 0 to stay in f32, not %d", o->table_bits);
+                          "tables have 8 or 4 bits, or -1 to stay in f32, not %d", o->table_bits);
     if (o->table_bits == 4 && quantize_is_int8(o))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "tables of 4 bits need a block scheme (blocks4 or blocks8)");
@@ -96,32 +96,40 @@ static pith_status quantize_check(const pith_quantize_model_options *o, pith_err
     return pith__export_graph_check_name(o->data_name, err);
 }
 
+/* Fills in the defaults, once the options are known to be good: blocks of 32 numbers in matmuls and
+ * of 64 in tables, and for 4 bits accuracy_level 4, which lets ONNX Runtime compute with integers.
+ * Then 0 stands for no accuracy level, and for tables that stay in f32. */
+static void quantize_complete(pith_quantize_model_options *o) {
+    const int32_t level = o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4 : 0;
+    if (o->accuracy <= 0) o->accuracy = o->accuracy ? 0 : level;
+    if (o->table_bits <= 0) o->table_bits = o->table_bits ? 0 : 8;
+    if (!o->block) o->block = 32;
+    if (!o->table_block) o->table_block = 64;
+    if (o->percentile == 0) o->percentile = 99.99f;
+}
+
 static pith__quantized_kind quantize_kind(const pith_quantize_model_options *o) {
     if (!quantize_is_int8(o)) return PITH_QUANTIZED_BLOCKS;
     if (o->scheme == PITH_QUANTIZE_STATIC) return PITH_QUANTIZED_STATIC;
     return o->rows ? PITH_QUANTIZED_ROWS : PITH_QUANTIZED_DYNAMIC;
 }
 
-/* The options with their defaults filled in: blocks of 32 numbers in matmuls and of 64 in tables,
- * and for 4 bits accuracy_level 4, which lets ONNX Runtime compute with integers. int8 has a scale
- * per column, and codes from -127, so that both signs reach equally far; reduce_range takes half of
- * that, for processors whose 16-bit sums would saturate. */
+/* int8 has a scale per column, and codes from -127, so that both signs reach equally far;
+ * reduce_range takes half of that, for processors whose 16-bit sums would saturate. */
 static pith__quantized_form quantize_form_of(const pith_quantize_model_options *o) {
     const bool int8 = quantize_is_int8(o), four = o->scheme == PITH_QUANTIZE_BLOCKS4;
     pith__quantized_form form = { .kind = quantize_kind(o),
-                                  .accuracy = four ? 4 : 0,
+                                  .accuracy = o->accuracy,
                                   .keep = o->keep,
                                   .keep_count = o->keep_count };
-    if (o->accuracy >= 0) form.accuracy = o->accuracy;
     form.weights = (pith__weight_code_form){ .bits = four ? 4 : 8, .symmetric = !o->asymmetric };
-    form.tables = (pith__weight_code_form){ .bits = o->table_bits < 0 ? 8 : o->table_bits,
-                                            .symmetric = true };
+    form.tables = (pith__weight_code_form){ .bits = o->table_bits, .symmetric = true };
     if (int8) {
         form.weights.reach = o->reduce_range ? 63 : 127;
         form.tables.reach = 127;
     } else {
-        form.weights.block = o->block ? o->block : 32;
-        form.tables.block = o->table_block ? o->table_block : 64;
+        form.weights.block = o->block;
+        form.tables.block = o->table_block;
     }
     return form;
 }
@@ -213,7 +221,7 @@ static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q,
                                .find = quantize_find_step,
                                .rows_only = q->form->kind != PITH_QUANTIZED_STATIC,
                                .method = o->ranges,
-                               .percentile = o->percentile != 0 ? o->percentile : 99.99f };
+                               .percentile = o->percentile };
     if (o->inputs) PITH_TRY(quantize_check_inputs(m, o, err));
     if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, NULL, err));
     PITH_TRY(pith__input_ranges_run(ranges, &job, &m->arena, err));
@@ -226,11 +234,18 @@ static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q,
     return PITH_OK;
 }
 
+/* Why something ended early that says no more: it had to, or memory is out. */
+static pith_status quantize_ended(const pith__quantized *q, pith_error *err) {
+    PITH_TRY(pith__stop_check(pith__graph_stop(q->graph), err));
+    return pith__fail_memory(err, 0);
+}
+
 /* Errors are measured on the rows that were kept while texts ran; without rows, on the weight
  * alone. */
 static pith_status quantize_tell(const pith__quantized *q, const pith__input_range *ranges,
                                  const pith_quantize_model_options *o,
                                  const pith_allocator *allocator, pith_error *err) {
+    pith__stop *stop = pith__graph_stop(q->graph);
     pith__arena scratch;
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
@@ -238,8 +253,10 @@ static pith_status quantize_tell(const pith__quantized *q, const pith__input_ran
         const pith_str name = q->weights[i].label;
         double error;
         if (!q->weights[i].codes.codes) continue;
+        status = pith__stop_check(stop, err);
+        if (status) break;
         if (!pith__quantized_error(&error, q, i, ranges[i].rows, ranges[i].row_count, &scratch))
-            status = pith__fail_memory(err, 0);
+            status = quantize_ended(q, err);
         else
             o->tell(o->tell_user, pith__arena_str(&scratch, name).data, error);
         pith__arena_reset(&scratch);
@@ -277,7 +294,7 @@ static pith_status quantize_smooth_all(pith__quantized *q, const pith__input_ran
             !ranges[i].row_count)
             continue;
         if (!pith__quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
-            status = pith__fail_memory(err, 0);
+            status = quantize_ended(q, err);
     }
     pith__arena_free(&scratch);
     return status;
@@ -297,6 +314,7 @@ static pith_status quantize_round_with(pith__quantized *q, pith_model *m,
     if (!o->inputs && !m->text.encoder)
         return pith__fail(err, m->no_text.code, "calibration needs a model of texts: %s",
                           m->no_text.message);
+    pith__export_graph_take_call(&texts.call, &o->call);
     texts.texts = o->texts;
     texts.text_count = o->text_count;
     PITH_TRY(quantize_lengths(&k, q, m, err));
@@ -306,6 +324,7 @@ static pith_status quantize_round_with(pith__quantized *q, pith_model *m,
         fixed || rows || o->tell ? quantize_watch(ranges, q, m, o, &texts, k, &fault) : PITH_OK;
     if (status == PITH_ERR_UNSUPPORTED && optional)
         return quantize_round_all(q, &m->account.allocator, err);
+    if (pith__status_stops(status)) return pith__stop_check(pith__graph_stop(q->graph), err);
     if (status) return pith__fail(err, status, "%s", fault.message);
     if (rows) PITH_TRY(quantize_smooth_all(q, ranges, &m->account.allocator, err));
     if (!fixed && !rows) PITH_TRY(quantize_calibrate(q, m, &texts, k, err));
@@ -364,15 +383,19 @@ pith_status pith__model_write_quantized(const char *model,
     pith_model *m;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(quantize_check(&o, err));
+    PITH_TRY(pith__export_graph_check_sinks(sinks, o.data_name, err));
+    quantize_complete(&o);
     if (report && report->size < sizeof report->size)
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
     open.model_file = o.model_file;
     open.route = o.route;
-    open.log = o.log;
-    open.allocator = o.allocator;
+    pith__stop asked;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
+    pith__export_graph_take_call(&open.call, &o.call);
     PITH_TRY(pith__export_graph_open(&m, model, 1, &open, err));
+    m->graph->making = &making;
     pith_status status = quantize_run(m, &o, sinks, &own, err);
     pith__model_destroy(m);
     if (status || !report) return status;

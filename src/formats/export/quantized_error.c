@@ -18,9 +18,9 @@ static float error_rounded(const pith__weight_codes *c, int64_t i, int64_t j) {
     return ((float)c->codes[j * c->k + i] - (float)c->zeros[at]) * c->scales[at];
 }
 
-static double error_of_weight(const pith__quantized_weight *w) {
+static double error_of_weight(const pith__quantized_weight *w, pith__stop *stop) {
     double off = 0, all = 0;
-    for (int64_t j = 0; j < w->source.n; j++)
+    for (int64_t j = 0; j < w->source.n && !pith__stop_asked(stop); j++)
         for (int64_t i = 0; i < w->source.k; i++) {
             const double x = (double)error_original(&w->source, i, j),
                          d = (double)error_rounded(&w->codes, i, j) - x;
@@ -92,10 +92,11 @@ bool pith__quantized_error(double *error, const pith__quantized *q, size_t weigh
                            const float *rows, int64_t count, pith__arena *scratch) {
     const pith__quantized_weight *w = &q->weights[weight];
     const int64_t k = w->source.k;
+    pith__stop *stop = pith__graph_stop(q->graph);
     double off = 0, all = 0;
     if (w->table || !count) {
-        *error = error_of_weight(w);
-        return true;
+        *error = error_of_weight(w, stop);
+        return !pith__stop_asked(stop);
     }
     const size_t blocks = (size_t)((count + BLOCK - 1) / BLOCK * k * BLOCK);
     float *x = pith__arena_array(scratch, (size_t)(count * k), sizeof *x);
@@ -108,6 +109,7 @@ bool pith__quantized_error(double *error, const pith__quantized *q, size_t weigh
     error_turn(exact, rows, count, k);
     error_turn(rounded, x, count, k);
     for (int64_t j = 0; j < w->source.n; j++) {
+        if (pith__stop_asked(stop)) return false;
         for (int64_t i = 0; i < k; i++) {
             before[i] = error_original(&w->source, i, j);
             after[i] = error_rounded(&w->codes, i, j);

@@ -195,10 +195,10 @@ pith_status pith__quantized_round(pith__quantized *q, size_t weight,
                                                         .reach = 127 };
     const pith__weight_code_form *form = w->table ? &q->form->tables : &q->form->weights;
     if (w->other) form = &dequantized;
-    if (!pith__weight_codes_round(&w->codes, form, &w->source, w->table ? NULL : factor,
+    if (!pith__weight_codes_round(&w->codes, form, &w->source, w->table ? NULL : factor, q->graph,
                                   q->graph->arena, scratch))
         return pith__fail_memory(err, (size_t)(w->source.k * w->source.n));
-    return PITH_OK;
+    return pith__stop_check(pith__graph_stop(q->graph), err);
 }
 
 /* ---- constants; each is made once ---- */

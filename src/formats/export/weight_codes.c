@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "engine/kernels/quantize.h"
 
@@ -28,6 +27,7 @@ typedef struct weight_code_job {
     const pith__weight_code_form *form;
     const pith__weight_code_source *source;
     const pith__factor *factor;
+    pith__stop *stop;
     float *work; /* of each worker: [k, PANEL] with a factor, else [k] */
     int64_t work_size;
 } weight_code_job;
@@ -149,6 +149,7 @@ static void weight_code_feed_back(const weight_code_job *j, int64_t first, int64
         const float *u = j->factor->u + s * stride;
         const int64_t i = j->factor->order[s];
         float sums[PANEL] = { 0 };
+        if (s % 64 == 0 && pith__stop_asked(j->stop)) return;
         for (int64_t t = s + 1; t < k; t++)
             for (int p = 0; p < PANEL; p++) sums[p] += u[t] * errors[t * PANEL + p];
         for (int p = 0; p < PANEL; p++) errors[s * PANEL + p] = 0;
@@ -176,10 +177,14 @@ static void weight_code_panel(void *context, size_t part, int worker) {
 
 bool pith__weight_codes_round(pith__weight_codes *codes, const pith__weight_code_form *form,
                               const pith__weight_code_source *source, const pith__factor *factor,
-                              pith__arena *arena, pith__arena *scratch) {
-    const int threads = pith__cpu_get()->threads;
+                              const pith__graph *graph, pith__arena *arena, pith__arena *scratch) {
+    const int threads = pith__graph_threads(graph);
     const int64_t block = form->block && form->block < source->k ? form->block : source->k;
-    weight_code_job j = { .codes = codes, .form = form, .source = source, .factor = factor };
+    weight_code_job j = { .codes = codes,
+                          .form = form,
+                          .source = source,
+                          .factor = factor,
+                          .stop = pith__graph_stop(graph) };
     size_t count;
     *codes = (pith__weight_codes){ .k = source->k,
                                    .n = source->n,
@@ -193,7 +198,8 @@ bool pith__weight_codes_round(pith__weight_codes *codes, const pith__weight_code
     j.work_size = source->k * (factor ? PANEL : 1);
     j.work = pith__arena_array(scratch, (size_t)threads, (size_t)j.work_size * sizeof *j.work);
     if (!codes->codes || !codes->scales || !codes->zeros || !j.work) return false;
-    pith__threads_run(weight_code_panel, &j, (size_t)((source->n + PANEL - 1) / PANEL), threads);
+    pith__threads_run_until(j.stop, weight_code_panel, &j,
+                            (size_t)((source->n + PANEL - 1) / PANEL), threads);
     return true;
 }
 

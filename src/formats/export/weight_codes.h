@@ -4,6 +4,7 @@
 #define PITH_FORMATS_EXPORT_WEIGHT_CODES_H
 
 #include "base/memory/memory.h"
+#include "engine/graph/graph.h"
 
 struct pith__factor; /* engine/kernels/quantize.h */
 
@@ -33,15 +34,15 @@ typedef struct pith__weight_codes {
     uint8_t *zeros;       /* [n, blocks] */
 } pith__weight_codes;
 
-/* Rounds all columns. Without a factor each number is rounded to nearest, on the scale that makes
+/* Rounds all columns, for a graph that is being made; if that must stop, not all of them. Without a factor each number is rounded to nearest, on the scale that makes
  * the sum of squared errors of its block small. With a factor the errors are weighted by the inputs
  * that the matmul gets, and compensated in the numbers not yet rounded (engine/kernels/quantize.h).
  * The same numbers give the same codes on every processor and any number of threads. The arena gets
  * the result; scratch is freed by the caller. Returns false if memory is out. */
 bool pith__weight_codes_round(pith__weight_codes *codes, const pith__weight_code_form *form,
                               const pith__weight_code_source *source,
-                              const struct pith__factor *factor, pith__arena *arena,
-                              pith__arena *scratch);
+                              const struct pith__factor *factor, const pith__graph *graph,
+                              pith__arena *arena, pith__arena *scratch);
 
 /* Packs the codes of each column into bytes, those of 4 bits with the low bits first: [n, size *
  * bits / 8]. size is the number of codes of a column, at least k, and even; those behind k are zero

@@ -512,30 +512,30 @@ static void write_model(pith__wire_out *out, const model_writer *w) {
 
 /* ---- files ---- */
 
-typedef struct written_file {
-    pith__onnx_sink *sink;
-    void *user;
-    bool failed;
-} written_file;
-
-static void file_put(void *user, const char *bytes, size_t size) {
-    written_file *f = user;
-    if (!f->failed) f->failed = f->sink(f->user, bytes, size) != 0;
+/* To be asked first: what was stopped is not whole. */
+static pith_status file_status(const pith__out *f, pith__stop *stop, pith_error *err) {
+    PITH_TRY(pith__stop_check(stop, err));
+    return pith__out_status(f, "the file", err);
 }
 
-static bool file_put_data(written_file *f, const model_writer *w) {
+static pith_status file_put_data(const model_writer *w, const pith_writer *writer,
+                                 pith__stop *stop) {
     static const char zeros[PITH_ONNX_DATA_ALIGNMENT];
+    pith__out file = { writer, false };
     uint64_t at = 0;
+    PITH_TRY(pith__writer_check(writer, w->err));
+    pith__out_begin(&file, w->data_size);
     for (size_t g = 0; g < w->graph_count; g++)
-        for (size_t i = 0; i < w->graphs[g].count && !f->failed; i++) {
+        for (size_t i = 0; i < w->graphs[g].count; i++) {
             const pith_tensor *t = w->graphs[g].constants[i]->type.data;
             const uint64_t offset = w->graphs[g].offsets[i];
             if (offset == UINT64_MAX) continue;
-            if (offset > at) file_put(f, zeros, (size_t)(offset - at));
-            file_put(f, t->data, t->bytes);
+            PITH_TRY(file_status(&file, stop, w->err));
+            if (offset > at) pith__out_put(&file, zeros, (size_t)(offset - at));
+            pith__out_put(&file, t->data, t->bytes);
             at = offset + t->bytes;
         }
-    return !f->failed;
+    return file_status(&file, stop, w->err);
 }
 
 pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__onnx_sinks *sinks,
@@ -563,11 +563,13 @@ pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__on
                           "second file for its "
                           "weights (external data)",
                           counted.size);
-    written_file data = { sinks->data, sinks->user, false },
-                 file = { sinks->model, sinks->user, false };
-    pith__wire_out out = { file_put, &file, 0 };
-    if (!w.data_size || file_put_data(&data, &w)) write_model(&out, &w);
-    if (data.failed || file.failed)
-        return pith__fail(err, PITH_ERR_IO, "the file cannot be written");
-    return PITH_OK;
+    pith__stop *stop = pith__graph_stop(model->graph);
+    pith__out file = { sinks->model, false };
+    pith__wire_out out = { &file, stop, 0 };
+    PITH_TRY(pith__writer_check(sinks->model, err));
+    if (sinks->sizes) *sinks->sizes = (pith__onnx_sizes){ counted.size, w.data_size };
+    if (w.data_size) PITH_TRY(file_put_data(&w, sinks->data, stop));
+    pith__out_begin(&file, counted.size);
+    write_model(&out, &w);
+    return file_status(&file, stop, err);
 }

@@ -3,10 +3,8 @@
 #define PITH_FORMATS_ONNX_MODEL_WRITE_H
 
 #include "base/private_symbol.h"
+#include "base/writer.h"
 #include "engine/graph/graph.h"
-
-/* Receives a file in pieces. Non-zero ends the writing with PITH_ERR_IO. */
-typedef int pith__onnx_sink(void *user, const void *bytes, size_t size);
 
 typedef struct pith__onnx_model {
     pith__graph *graph;   /* only its values' names may change: those that are missing or not unique
@@ -21,9 +19,13 @@ typedef struct pith__onnx_model {
     bool data_always;      /* they go there in any case */
 } pith__onnx_model;
 
+typedef struct pith__onnx_sizes {
+    uint64_t model, data; /* bytes */
+} pith__onnx_sizes;
+
 typedef struct pith__onnx_sinks {
-    pith__onnx_sink *model, *data; /* data may be NULL if data_name is */
-    void *user;
+    const pith_writer *model, *data; /* data may be NULL if data_name is */
+    pith__onnx_sizes *sizes;         /* receives what was written; may be NULL */
 } pith__onnx_sinks;
 
 /* Constants of at least this many bytes go to the data file, if there is one, at multiples of

@@ -3,6 +3,8 @@
 #ifndef PITH_FORMATS_ONNX_ONNX_TEXT_H
 #define PITH_FORMATS_ONNX_ONNX_TEXT_H
 
+#include "base/stop.h"
+#include "base/writer.h"
 #include "formats/onnx/wire_build.h"
 
 /* What the syntax has no place for, and the printer leaves out. */
@@ -23,8 +25,8 @@ typedef enum pith__syntax_omission {
 extern const char *const pith__syntax_omission_names[PITH_OMISSIONS];
 
 typedef struct pith__syntax_sink {
-    /* non-zero ends the work with PITH_ERR_IO */
-    const pith_writer *writer;
+    pith__out out;
+    pith__stop *stop;                 /* may be NULL */
     uint64_t size;                    /* bytes written */
     uint64_t omitted[PITH_OMISSIONS]; /* how many of each */
 } pith__syntax_sink;
@@ -40,8 +42,9 @@ pith_status pith__onnx_print(pith__syntax_sink *sink, pith_str model, pith__aren
                              pith_error *err);
 
 /* Makes a ModelProto of text: model is empty at first, and the caller frees it, whatever is
- * returned. Errors begin with line and column. scratch: for strings with escapes. */
-pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch,
-                             pith_error *err);
+ * returned. Errors begin with line and column. scratch: for strings with escapes. stop may be NULL.
+ */
+pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__stop *stop,
+                             pith__arena *scratch, pith_error *err);
 
 #endif

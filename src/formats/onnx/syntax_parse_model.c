@@ -56,7 +56,10 @@ static bool parse_failed(const pith__syntax_parser *t) { return t->scan.failed |
 void pith__syntax_list(pith__syntax_parser *t, const char *close,
                        void (*item)(pith__syntax_parser *t, int number), int number) {
     if (pith__scan_take(&t->scan, *close)) return;
-    do { item(t, number); } while (pith__scan_take(&t->scan, ',') && !parse_failed(t));
+    do {
+        pith__scan_look(&t->scan);
+        item(t, number);
+    } while (pith__scan_take(&t->scan, ',') && !parse_failed(t));
     pith__scan_need(&t->scan, close);
 }
 
@@ -171,6 +174,7 @@ static void parse_nodes(pith__syntax_parser *t, int number) {
     while (!parse_failed(t) && !pith__scan_take(&t->scan, '}')) {
         if (!pith__scan_peek(&t->scan) && t->scan.p == t->scan.end)
             pith__scan_expected(&t->scan, "'}'");
+        pith__scan_look(&t->scan);
         parse_node(t, number);
     }
 }
@@ -303,14 +307,15 @@ static void parse_model(pith__syntax_parser *t) {
 
 /* Two kinds of failure end the work: faults of the text, which `scan` holds, and lack of memory for
  * the message, which `model` holds. */
-pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch,
-                             pith_error *err) {
+pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__stop *stop,
+                             pith__arena *scratch, pith_error *err) {
     pith__syntax_parser t = { .out = model };
     if (!text.data) text = PITH_STR("");
     t.scan = (pith__syntax_scan){ .p = text.data,
                                   .begin = text.data,
                                   .end = text.data + text.size,
                                   .arena = scratch,
+                                  .stop = stop,
                                   .err = err };
     PITH_TRY(pith__decimal_begin(&t.scan.decimal, err));
     parse_model(&t);

@@ -59,7 +59,7 @@ static uint64_t tensor_values(pith__syntax_parser *t, const pith__syntax_type *t
             tensor_float(t, e);
         else
             tensor_integer(t, type, e);
-        count++;
+        if (++count % 1024 == 0) pith__scan_look(s);
     } while (pith__scan_take(s, ',') && !s->failed && !t->out->failed);
     pith__scan_need(s, "}");
     return count;

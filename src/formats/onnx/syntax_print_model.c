@@ -28,7 +28,7 @@ enum { INDENT = 2 };
 /* ---- writing ---- */
 
 static void print_flush(pith__syntax_printer *t) {
-    if (t->used && !t->failed) t->failed = t->sink->write(t->sink->user, t->buffer, t->used) != 0;
+    pith__out_put(&t->sink->out, t->buffer, t->used);
     t->used = 0;
 }
 
@@ -281,9 +281,11 @@ static pith_status print_nodes(pith__syntax_printer *t, pith_str message, int nu
     pith__syntax_walk(&w, message, t);
     while (pith__wire_next(&w, &f)) {
         if (f.tag != PITH_WIRE_BYTES(number)) continue;
+        PITH_TRY(pith__stop_check(t->sink->stop, t->err));
         pith__syntax_line(t);
         PITH_TRY(print_read_head(t, &h, f.bytes));
         pith_status status = print_parts(t, &h, f.bytes);
+        if (pith__status_stops(status)) return status;
         if (status)
             return pith__fail_at(t->err, status,
                                  "node %zu '" PITH_STR_FMT "' (" PITH_STR_FMT "): ", index,
@@ -538,7 +540,7 @@ static pith_status print_twice(pith__syntax_printer *t, pith_str model) {
     t->checking = false;
     PITH_TRY(print_model(t, model));
     print_flush(t);
-    return t->failed ? pith__fail(t->err, PITH_ERR_IO, "the text could not be written") : PITH_OK;
+    return pith__out_status(&t->sink->out, "the text", t->err);
 }
 
 bool pith__onnx_is_text(pith_str bytes) {

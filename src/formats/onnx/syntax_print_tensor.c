@@ -86,18 +86,20 @@ static size_t tensor_put_number(const pith__syntax_printer *t, char *text, pith_
     return 1 + tensor_put_unsigned(text + 1, 0 - (uint64_t)value);
 }
 
-static void tensor_put_values(pith__syntax_printer *t, const pith_tensor *tensor) {
+static pith_status tensor_put_values(pith__syntax_printer *t, const pith_tensor *tensor) {
     const pith__syntax_element e = pith__syntax_element_of(tensor->dtype);
     const char *at = tensor->data;
     char text[PITH_DECIMAL_CHARS];
-    if (t->checking) return;
+    if (t->checking) return PITH_OK;
     for (size_t i = 0; i < tensor->bytes / e.bytes; i++, at += e.bytes) {
+        if (i % 1024 == 0) PITH_TRY(pith__stop_check(t->sink->stop, t->err));
         if (i) pith__syntax_words(t, ",");
         if (e.kind == PITH_SYNTAX_ELEMENT_STRING)
             pith__syntax_quoted(t, ((const pith_str *)tensor->data)[i]);
         else
             pith__syntax_write(t, (pith_str){ text, tensor_put_number(t, text, e, at) });
     }
+    return PITH_OK;
 }
 
 static pith_status tensor_put_data(pith__syntax_printer *t, pith_str bytes) {
@@ -109,7 +111,7 @@ static pith_status tensor_put_data(pith__syntax_printer *t, pith_str bytes) {
     pith_tensor tensor;
     PITH_TRY(pith__onnx_decode_tensor(&tensor, NULL, bytes, &source));
     pith__syntax_words(t, "{");
-    tensor_put_values(t, &tensor);
+    PITH_TRY(tensor_put_values(t, &tensor));
     pith__syntax_words(t, "}");
     pith__arena_rewind(t->scratch, mark);
     return PITH_OK;

@@ -17,7 +17,6 @@ typedef struct pith__syntax_printer {
     const void *base; /* of the model, for messages */
     pith__decimal decimal;
     bool checking; /* nothing is written, and numbers are not turned into text */
-    bool failed;   /* the sink took no more */
     int indent, depth;
     size_t used;
     char buffer[1 << 14];

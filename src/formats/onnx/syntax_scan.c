@@ -44,6 +44,13 @@ void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format,
     s->p = s->end;
 }
 
+void pith__scan_look(pith__syntax_scan *s) {
+    if (s->failed || !pith__stop_asked(s->stop)) return;
+    s->code = pith__stop_check(s->stop, s->err);
+    s->failed = true;
+    s->p = s->end;
+}
+
 /* Passes over blanks and comments. 0 stands for the end and for a byte 0, which callers tell apart
  * where it matters. */
 unsigned char pith__scan_peek(pith__syntax_scan *s) {

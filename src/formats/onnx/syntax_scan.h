@@ -11,11 +11,13 @@
 
 #include "base/formats/decimal.h"
 #include "base/memory/memory.h"
+#include "base/stop.h"
 
 typedef struct pith__syntax_scan {
     const char *p, *begin, *end;
     pith__arena *arena; /* of strings with escapes */
     pith_error *err;
+    pith__stop *stop; /* may be NULL */
     pith__decimal decimal;
     bool failed;
     pith_status code; /* of the fault */
@@ -30,6 +32,8 @@ typedef enum pith__syntax_literal {
 
 void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
+/* Fails if the work must end; to be called where it can last long. */
+void pith__scan_look(pith__syntax_scan *s);
 bool pith__scan_letter(char c); /* that may begin an identifier */
 /* The next character that means something, which is not taken; 0 at the end. */
 unsigned char pith__scan_peek(pith__syntax_scan *s);

@@ -151,7 +151,9 @@ static pith_status write_check(const pith_tensor *value, int32_t kind, pith_erro
 
 pith_status pith__onnx_write_value(const pith_tensor *value, const char *name, int32_t kind,
                                    const pith_writer *writer, pith_error *err) {
-    pith__wire_out sink = { writer, 0 }, *out = &sink;
+    pith__out written = { writer, false };
+    pith__wire_out sink = { &written, NULL, 0 }, *out = &sink;
+    PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(write_check(value, kind, err));
     if (kind == PITH_NONE)
         write_optional(out, value, name);
@@ -161,5 +163,5 @@ pith_status pith__onnx_write_value(const pith_tensor *value, const char *name, i
         write_sequence(out, value, name);
     else
         pith__onnx_put_tensor(out, value, name);
-    return PITH_OK;
+    return pith__out_status(&written, "the value", err);
 }

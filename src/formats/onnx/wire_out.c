@@ -6,7 +6,7 @@
 #include "formats/onnx/wire.h"
 
 static void wire_put(pith__wire_out *out, const void *bytes, size_t size) {
-    if (size && out->write) out->write(out->user, bytes, size);
+    if (out->out && !pith__stop_asked(out->stop)) pith__out_put(out->out, bytes, size);
     out->size += size;
 }
 
@@ -45,7 +45,7 @@ void pith__wire_put_message(pith__wire_out *out, int number,
     put(&counted, message);
     wire_put_number(out, PITH_WIRE_BYTES(number));
     wire_put_number(out, counted.size);
-    if (out->write)
+    if (out->out)
         put(out, message);
     else
         out->size += counted.size;

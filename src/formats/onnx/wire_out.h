@@ -6,10 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/stop.h"
+#include "base/writer.h"
+
 typedef struct pith__wire_out {
-    void (*write)(void *user, const char *bytes, size_t size); /* NULL: bytes are only counted */
-    void *user;
-    size_t size; /* bytes so far */
+    pith__out *out;   /* NULL: bytes are only counted */
+    pith__stop *stop; /* once it says so, nothing more is written; may be NULL */
+    size_t size;      /* bytes so far */
 } pith__wire_out;
 
 void pith__wire_put_varint(pith__wire_out *out, int number, uint64_t value);

@@ -91,10 +91,11 @@ typedef struct inner_bytes {
     size_t size;
 } inner_bytes;
 
-static void inner_write(void *user, const char *bytes, size_t size) {
+static int32_t inner_write(void *user, const void *bytes, size_t size) {
     inner_bytes *b = user;
     memcpy(b->data + b->size, bytes, size);
     b->size += size;
+    return 0;
 }
 
 /* Another runtime reads the file itself, so the new outputs must be in it. A protobuf message is
@@ -117,7 +118,9 @@ pith_status pith__inner_file(pith_str *bytes, pith_model *m, pith_error *err) {
     if (!data) return pith__fail_memory(err, file.size);
     memcpy(data, file.data, file.size);
     inner_bytes made = { data + file.size, 0 };
-    pith__wire_out out = { inner_write, &made, 0 };
+    const pith_writer writer = { inner_write, NULL, &made };
+    pith__out written = { &writer, false };
+    pith__wire_out out = { &written, NULL, 0 };
     pith__wire_put_message(&out, INNER_MODEL_GRAPH, inner_put_graph, &outputs);
     *bytes = (pith_str){ data, whole };
     return PITH_OK;

@@ -98,6 +98,7 @@ static pith_status causal_run(pith__run *r) {
     const double *bias = pith__state_input(&w, r, 2), *old = pith__state_input(&w, r, 3);
     double *present = pith__state_output(&w, r, 1);
     for (int64_t i = 0; i < batch * channels; i++) {
+        PITH_TRY(pith__run_look(r));
         int64_t b = i / channels, c = i % channels,
                 at = last ? b * length * channels + c : i * length;
         int64_t state = last ? b * s.before * channels + c : i * s.before;
@@ -162,6 +163,7 @@ static pith_status causal_varlen_run(pith__run *r) {
     double *final = pith__state_output(&w, r, 1), *update = pith__state_output(&w, r, 2);
     PITH_TRY(pith__state_check_ends(r, ends, batch, total));
     for (int64_t i = 0; i < batch * channels; i++) {
+        PITH_TRY(pith__run_look(r));
         int64_t b = i / channels, c = i % channels, first = (int64_t)ends[b];
         causal_row row = { .x = w.in[V_X] + first * channels + c,
                            .old = w.in[V_STATE] + i * s.before,

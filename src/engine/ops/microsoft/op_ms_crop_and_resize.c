@@ -66,6 +66,7 @@ static pith_status crop_run(pith__run *r) {
             return pith__op_fail(r, "batch index %d is outside of %lld images", images[i],
                                  (long long)in[0]);
         for (int64_t at = 0; at < out[1] * out[2] * out[3]; at++) {
+            if (at % 4096 == 0) PITH_TRY(pith__run_look(r));
             int64_t c = at / (out[2] * out[3]), row = at / out[3] % out[2], column = at % out[3];
             double v = crop_place((double)box[0], (double)box[2], row, out[2], in[2]);
             double u = crop_place((double)box[1], (double)box[3], column, out[3], in[3]);

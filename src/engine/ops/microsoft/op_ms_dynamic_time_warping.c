@@ -42,6 +42,7 @@ static pith_status warping_run(pith__run *r) {
     uint8_t *steps = (uint8_t *)(above + columns + 1);
     for (int64_t j = 0; j <= columns; j++) above[j] = j ? INFINITY : 0;
     for (int64_t i = 0; i < rows; i++) {
+        PITH_TRY(pith__run_look(r));
         float corner = above[0], left = INFINITY;
         above[0] = INFINITY;
         for (int64_t j = 0; j < columns; j++) {

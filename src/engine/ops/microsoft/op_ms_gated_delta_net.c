@@ -229,14 +229,15 @@ static void delta_capture(const delta_job *j, double *update, int64_t t, int64_t
 
 /* All steps of one head of one sequence, in order. Value heads that share a query head read the
  * same query and key. */
-static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t first, int64_t last,
-                           int64_t captured) {
+static pith_status delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t first,
+                                  int64_t last, int64_t captured) {
     const delta *s = &j->s;
     int64_t size = s->dk * s->dv, q_head = h / (s->heads / s->q_heads), keys = s->q_heads * s->dk;
     double *state = j->states + (b * s->heads + h) * size,
            *update = pith__state_output(&j->w, j->r, 2);
     int64_t width = update ? j->r->out[2]->dims[1] : 0, row_width = 2 * keys + s->heads * s->dv;
     for (int64_t row = first; row < last; row++) {
+        PITH_TRY(pith__run_look(j->r));
         const double *q = j->w.in[QUERY] + (s->packed ? row * row_width : row * keys);
         const double *k = s->packed ? q + keys : j->w.in[KEY] + row * keys;
         const double *v = s->packed ? k + keys : j->w.in[VALUE] + row * s->heads * s->dv;
@@ -246,6 +247,7 @@ static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t fir
         delta_step(j, row, h, v + h * s->dv, state);
         if (row - first < captured) delta_capture(j, update + b * width, row - first, h);
     }
+    return PITH_OK;
 }
 
 /* All states are copied in first and given back at the end, so that a head's state is worked on in
@@ -270,7 +272,7 @@ static pith_status delta_run(pith__run *r) {
                 last = ends ? (int64_t)ends[b + 1] : first + even;
         bool capture = pith__state_output(&j.w, r, 2) && !(active && active[0] == 0);
         int64_t captured = capture ? pith__state_captured(counts, b, s->capacity, last - first) : 0;
-        delta_sequence(&j, b, i % s->heads, first, last, captured);
+        PITH_TRY(delta_sequence(&j, b, i % s->heads, first, last, captured));
     }
     if (pith__state_output(&j.w, r, 1))
         memcpy(j.w.out[1], j.states, (size_t)states * sizeof(double));

@@ -341,7 +341,9 @@ static void group_query_keep(const job *j, float *all, int64_t keys, const pith_
 static void group_query_cut_bias(const job *j, pith_tensor *cut, const pith_tensor *bias, float *to,
                                  int64_t keys) {
     int64_t planes = bias->dims[1] * j->rows, columns = bias->dims[3];
-    *cut = (pith_tensor){ to, 0, PITH_F32, 4, { j->batch, bias->dims[1], j->rows, keys } };
+    *cut = (pith_tensor){
+        .data = to, .dtype = PITH_F32, .rank = 4, .dims = { j->batch, bias->dims[1], j->rows, keys }
+    };
     for (int64_t i = 0; i < j->batch * planes; i++) {
         int64_t b = i / planes, base = j->first[b] - j->at[b];
         const float *from =

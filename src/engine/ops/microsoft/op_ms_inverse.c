@@ -40,6 +40,7 @@ static pith_status ms_inverse_run(pith__run *r) {
     int64_t n = r->in[0]->dims[r->in[0]->rank - 1], count = pith__tensor_count(r->in[0]);
     if (n) {
         for (int64_t at = 0; at < count; at += n * n) {
+            PITH_TRY(pith__run_look(r));
             if (!ms_inverse_invert(w.in[0] + at, w.out[0] + at, n))
                 return pith__fail(r->err, PITH_ERR_RUN, "matrix %lld has no inverse",
                                   (long long)(at / (n * n)));

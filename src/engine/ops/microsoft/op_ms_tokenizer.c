@@ -166,6 +166,7 @@ static pith_status tokenizer_fill(tokenizer *t) {
     int64_t count = pith__tensor_count(x), widest = 0,
             marks = pith__node_int(t->r->node, "mark", 0) ? 1 : 0, dims[3];
     for (int64_t i = 0; i < count; i++) {
+        PITH_TRY(pith__run_look(t->r));
         t->found = 0;
         PITH_TRY(tokenizer_string(t, ((const pith_str *)x->data)[i]));
         if (t->found > widest) widest = t->found;
@@ -177,6 +178,7 @@ static pith_status tokenizer_fill(tokenizer *t) {
     pith_str *y = t->r->out[0]->data, pad = pith__node_str(t->r->node, "pad_value", "");
     if (widest) {
         for (int64_t i = 0; i < count; i++, y += widest + 2 * marks) {
+            PITH_TRY(pith__run_look(t->r));
             t->found = 0;
             t->tokens = y + marks;
             PITH_TRY(tokenizer_string(t, ((const pith_str *)x->data)[i]));

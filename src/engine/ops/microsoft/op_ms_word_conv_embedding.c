@@ -37,6 +37,7 @@ static pith_status word_conv_run(pith__run *r) {
             if (id[i] < 0 || id[i] >= known)
                 return pith__op_fail(r, "character %d is outside of %lld", id[i], (long long)known);
         for (int64_t m = 0; m < maps; m++) {
+            PITH_TRY(pith__run_look(r));
             float most = used ? -INFINITY : 0;
             if (used) {
                 for (int64_t at = 0; (at == 0 || at + window <= used); at++) {

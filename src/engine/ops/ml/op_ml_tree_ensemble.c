@@ -450,6 +450,7 @@ static pith_status tree_run(pith__run *r) {
     bool classifier = e->label_count > 0;
     pith_tensor *y = r->out_count > classifier ? r->out[classifier] : NULL;
     for (int64_t row = 0; row < rows; row++) {
+        PITH_TRY(pith__run_look(r));
         memset(set, 0, (size_t)e->targets);
         for (int64_t i = 0; i < e->targets; i++) scores[i] = 0;
         for (int64_t i = 0; i < e->root_count; i++)

@@ -48,6 +48,7 @@ static pith_status causal_conv_run(pith__run *r) {
     pith__wide_open(&w, r);
     bool silu = !pith__str_is(pith__node_str(r->node, "activation", "none"), "none");
     for (int64_t row = 0; row < x->dims[0] * channels; row++) {
+        PITH_TRY(pith__run_look(r));
         const double *now = w.in[0] + row * length, *weight = w.in[1] + row % channels * taps;
         const double *old = past ? w.in[3] + row * before : NULL;
         if (w.out[0]) {

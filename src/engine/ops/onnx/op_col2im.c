@@ -56,6 +56,7 @@ static pith_status col2im_run(pith__run *r) {
     pith__wide_open(&w, r);
     int parts = pith__parts(x->dtype);
     for (int64_t row = 0; row < x->dims[0] * x->dims[1]; row++) {
+        PITH_TRY(pith__run_look(r));
         for (int64_t b = 0; b < blocks; b++) {
             int64_t k = row % volume, at = b, index = 0, stride = 1;
             bool inside = true;

@@ -70,6 +70,7 @@ static pith_status deform_conv_run(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
     for (int64_t i = 0; i < pith__tensor_count(y); i++) {
+        if (i % 256 == 0) PITH_TRY(pith__run_look(r));
         int64_t n = i / (outs * oh * ow), o = i / (oh * ow) % outs, row = i / ow % oh,
                 column = i % ow;
         double sum = bias ? w.in[3][o] : 0;

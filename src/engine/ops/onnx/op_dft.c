@@ -107,6 +107,7 @@ static pith_status dft_run(pith__run *r) {
     pith__transform t;
     pith__transform_init(&t, w.rest, n, inverse && x->dtype != PITH_F64);
     for (int64_t line = 0; line < outer * inner; line++) {
+        PITH_TRY(pith__run_look(r));
         const double *from = w.in[0] + (line / inner * in_length * inner + line % inner) * parts;
         double *to = w.out[0] + (line / inner * out_length * inner + line % inner) * out_parts;
         for (int64_t i = 0; i < n; i++) {

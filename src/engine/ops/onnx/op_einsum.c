@@ -454,6 +454,7 @@ static pith_status einsum_run(pith__run *r) {
     pith__wide w;
     pith__wide_open(&w, r);
     for (int64_t o = 0; o < outer; o++) {
+        if (o % 64 == 0 || inner > 4096) PITH_TRY(pith__run_look(r));
         double sum = 0;
         for (int64_t k = 0; k < inner; k++) {
             double product = 1;

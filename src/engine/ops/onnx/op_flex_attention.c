@@ -88,6 +88,7 @@ static pith_status flex_attention_run(pith__run *r) {
         !pith__dtype_is_float(shape.dtype))
         return pith__op_fail(r, "softmax_precision %d is not a float type", shape.dtype);
     for (int64_t row = 0; row < batch * heads * rows; row++) {
+        PITH_TRY(pith__run_look(r));
         int64_t b = row / (heads * rows), h = row / rows % heads;
         const double *key = w.in[1] + (b * kv_heads + h / (heads / kv_heads)) * keys * d;
         for (int64_t j = 0; j < keys; j++) {
@@ -98,6 +99,7 @@ static pith_status flex_attention_run(pith__run *r) {
     }
     PITH_TRY(flex_attention_modify(r, "score_mod", scores, &shape, narrow));
     for (int64_t row = 0; row < batch * heads * rows; row++) {
+        PITH_TRY(pith__run_look(r));
         double most = -INFINITY, sum = 0, *s = scores + row * keys;
         for (int64_t j = 0; j < keys; j++) most = fmax(most, s[j]);
         for (int64_t j = 0; j < keys; j++) sum += s[j] = exp(s[j] - most);
@@ -105,6 +107,7 @@ static pith_status flex_attention_run(pith__run *r) {
     }
     PITH_TRY(flex_attention_modify(r, "prob_mod", scores, &shape, narrow));
     for (int64_t row = 0; row < batch * heads * rows; row++) {
+        PITH_TRY(pith__run_look(r));
         int64_t b = row / (heads * rows), h = row / rows % heads;
         const double *value = w.in[2] + (b * kv_heads + h / (heads / kv_heads)) * keys * dv;
         for (int64_t j = 0; j < keys; j++)

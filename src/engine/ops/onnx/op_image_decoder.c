@@ -29,7 +29,9 @@ static pith_status image_decoder_run(pith__run *r) {
     pith_image image;
     options.channels = pith__str_is(format, "Grayscale") ? 1 : 3;
     options.keep_orientation = 1;
-    PITH_TRY(pith__picture_decode(&image, r->in[0]->data, r->in[0]->bytes, &options, r->err));
+    options.max_pixels = PITH_IMAGE_MAX_PIXELS;
+    PITH_TRY(pith__picture_decode(&image, r->in[0]->data, r->in[0]->bytes, &options, r->exec->stop,
+                                  r->err));
     pith_status status =
         pith__run_alloc(r, 0, PITH_U8, 3, (int64_t[]){ image.height, image.width, image.channels });
     if (!status) image_decoder_copy(r->out[0]->data, &image, pith__str_is(format, "BGR"));

@@ -189,6 +189,7 @@ static pith_status linear_attention_run(pith__run *r) {
         else
             memset(j.state, 0, bytes);
         for (int64_t t = 0; t < time; t++) {
+            PITH_TRY(pith__run_look(r));
             int64_t token = b * time + t;
             double beta = 1;
             if (s->delta) beta = j.w.in[5][token * j.betas + (j.betas == 1 ? 0 : h)];

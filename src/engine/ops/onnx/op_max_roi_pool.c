@@ -54,6 +54,7 @@ static pith_status max_roi_pool_run(pith__run *r) {
             return pith__fail(r->err, PITH_ERR_RUN, "region %lld has a corner that is not a number",
                               (long long)n);
         for (int64_t i = 0; i < channels * parts_h * parts_w; i++) {
+            PITH_TRY(pith__run_look(r));
             const double *plane =
                 w.in[0] + ((int64_t)roi[0] * channels + i / (parts_h * parts_w)) * height * width;
             int64_t top, bottom, left, right;

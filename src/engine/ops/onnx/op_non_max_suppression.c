@@ -78,6 +78,7 @@ static pith_status nms_run(pith__run *r) {
                 list[n++] = (candidate){ w.in[1][row * count + i], i };
         qsort(list, (size_t)n, sizeof *list, nms_by_score);
         for (int64_t i = 0; i < n && found - first < per_class; i++) {
+            PITH_TRY(pith__run_look(r));
             box b = nms_read_box(of + list[i].box * 4, centre);
             bool suppressed = false;
             for (int64_t k = first; k < found && !suppressed; k++)

@@ -300,6 +300,7 @@ static pith_status recurrent_run(pith__run *r) {
                 t.c[i] = c0 ? c0[last + i] : 0;
             }
             for (int64_t k = 0; k < steps; k++) {
+                PITH_TRY(pith__run_look(r));
                 int64_t at = reverse ? steps - 1 - k : k;
                 step(&t, w.in[0] + (s->batch_first ? n * seq + at : at * batch + n) * inputs);
                 int64_t place = (s->batch_first ? (n * seq + at) * directions + d

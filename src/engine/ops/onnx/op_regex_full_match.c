@@ -23,6 +23,7 @@ static pith_status regex_match_all(pith__run *r, pcre2_code *code, pcre2_match_d
     const pith_str *texts = r->in[0]->data;
     uint8_t *y = r->out[0]->data;
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
+        PITH_TRY(pith__run_look(r));
         int found = pcre2_match(code, (PCRE2_SPTR)(texts[i].data ? texts[i].data : ""),
                                 texts[i].size, 0, 0, match, limits);
         if (found < 0 && found != PCRE2_ERROR_NOMATCH) {

@@ -498,11 +498,13 @@ static void resize_run_nearest(pith__run *r, const resize *s, const target *t) {
 
 /* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of
  * parts. */
-static void resize_run_axis(const resize *s, const target *t, int d, const double *from, double *to,
-                            int64_t outer, int64_t length, int64_t inner, int parts, void *memory) {
+static pith_status resize_run_axis(const pith__run *r, const resize *s, const target *t, int d,
+                                   const double *from, double *to, int64_t outer, int64_t length,
+                                   int64_t inner, int parts, void *memory) {
     int64_t half = resize_half_taps(s, t->scale[d], length), *index = memory, size = t->size[d];
     double *weight = (double *)(index + 2 * half);
     for (int64_t i = 0; i < size; i++) {
+        PITH_TRY(pith__run_look(r));
         double x = resize_source_place(s, t, d, length, i);
         bool outside = s->coordinates == TF_CROP_AND_RESIZE && (x < 0 || x > (double)(length - 1));
         resize_make_taps(s, x, t->scale[d], length, half, index, weight);
@@ -520,6 +522,7 @@ static void resize_run_axis(const resize *s, const target *t, int d, const doubl
             }
         }
     }
+    return PITH_OK;
 }
 
 /* Interpolates in f32; false if that is not for this node. */
@@ -587,7 +590,8 @@ static pith_status resize_run(pith__run *r) {
         bool same =
             t.size[d] == x->dims[d] && t.scale[d] == 1 && s->coordinates != TF_CROP_AND_RESIZE;
         if (!same) {
-            resize_run_axis(s, &t, d, from, to, outer, x->dims[d], inner, parts, memory);
+            PITH_TRY(
+                resize_run_axis(r, s, &t, d, from, to, outer, x->dims[d], inner, parts, memory));
             double *swap = from;
             from = to, to = swap;
         }

@@ -81,6 +81,7 @@ static pith_status roi_align_run(pith__run *r) {
             return pith__fail(r->err, PITH_ERR_RUN, "region %lld is too large", (long long)n);
         int64_t steps_h = (int64_t)fmax(grid_h, 0), steps_w = (int64_t)fmax(grid_w, 0);
         for (int64_t i = 0; i < channels * bins_h * bins_w; i++) {
+            PITH_TRY(pith__run_look(r));
             const double *plane =
                 w.in[0] + (image * channels + i / (bins_h * bins_w)) * height * width;
             double top = y0 + (double)(i / bins_w % bins_h) * bin_h,

@@ -61,6 +61,7 @@ static pith_status stft_run(pith__run *r) {
     pith__transform t;
     pith__transform_init(&t, w.rest, n, false);
     for (int64_t f = 0; f < x->dims[0] * frames; f++) {
+        PITH_TRY(pith__run_look(r));
         const double *from = w.in[0] + (f / frames * x->dims[1] + f % frames * step) * parts;
         double *to = w.out[0] + f * bins * 2;
         for (int64_t i = 0; i < n; i++) {

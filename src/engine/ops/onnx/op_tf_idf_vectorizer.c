@@ -114,6 +114,7 @@ static pith_status tfidf_run(pith__run *r) {
             int64_t n = (int64_t)size + 1, begin = t->counts[size];
             int64_t end = size + 1 < t->count_count ? t->counts[size + 1] : (int64_t)t->items;
             for (int64_t at = begin; at < end; at += n, gram++) {
+                PITH_TRY(pith__run_look(r));
                 if (n < t->shortest || n > t->longest) continue;
                 for (int64_t step = 1; step <= (n == 1 ? 1 : skip + 1); step++)
                     for (int64_t from = 0; from + (n - 1) * step < length; from++)

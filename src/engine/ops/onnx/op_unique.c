@@ -82,6 +82,7 @@ static pith_status unique_sort(pith__run *r, unique *u) {
     for (int64_t i = 0; i < n; i++) u->order[i] = i;
     /* stable, so that earlier elements weigh more */
     for (int64_t e = u->length * parts - 1; e >= 0; e--) {
+        PITH_TRY(pith__run_look(r));
         for (int64_t i = 0; i < n; i++)
             memcpy(column + (size_t)i * part,
                    u->rows + (size_t)u->order[i] * u->row + (size_t)e * part, part);

@@ -430,7 +430,11 @@ static pith_status attention_check_offsets(const pith__run *r, const int64_t *of
 static void attention_split_queries(work *w, int threads) {
     enum { PARTS_PER_THREAD = 6 };
     int64_t pairs = w->batch * w->s->heads,
-            wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1;
+            wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1,
+            least =
+                pith__run_parts_least(w->r, (double)pairs * (double)w->queries * (double)w->keys *
+                                                (double)(w->s->size + w->s->v_size));
+    if (wanted < least) wanted = least;
     int64_t blocks = pairs < wanted ? (wanted + pairs - 1) / pairs : 1,
             most = w->queries / ATTENTION_QUERIES;
     if (blocks > most) blocks = most > 1 ? most : 1;

@@ -216,8 +216,9 @@ static void linear_part(void *context, size_t index, int worker) {
 /* By rows where each part has enough of them, so that a thread finds its rows of one step in its
  * cache in the next; fewer wait for weights, which are then read by one thread only. Where there
  * are enough rows each thread's share is cut by columns again, so that a thread which is done can
- * take some of another's; rows that are to be converted are not. */
-static void linear_split(work *w, int threads) {
+ * take some of another's; rows that are to be converted are not. least: the number of parts that
+ * a run which may have to stop wants. */
+static void linear_split(work *w, int threads, int64_t least) {
     int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS, shares = 1;
     double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->grain;
     if (most < (double)w->s->packed_bytes / PITH_LINEAR_GRAIN_BYTES)
@@ -231,6 +232,10 @@ static void linear_split(work *w, int threads) {
     if (w->column_parts > strips) w->column_parts = strips;
     w->streak = w->row_parts * w->column_parts / parts;
     if (w->streak < 1) w->streak = 1;
+    if (w->row_parts * w->column_parts >= least) return;
+    w->row_parts = (least + w->column_parts - 1) / w->column_parts;
+    if (w->row_parts > m / ROWS_PER_PART) w->row_parts = m / ROWS_PER_PART;
+    if (w->row_parts < 1) w->row_parts = 1;
 }
 
 static int64_t linear_rows_of(const pith__linear *s, const pith__run *r) {
@@ -255,7 +260,8 @@ static pith_status linear_run(pith__run *r) {
         w.rows.m = distinct->count;
         w.rows.converted = (char *)r->scratch + before;
     }
-    linear_split(&w, r->exec->threads);
+    linear_split(&w, r->exec->threads,
+                 pith__run_parts_least(r, (double)w.rows.m * (double)s->n * (double)s->k));
     if (w.column_parts > 1 && s->way->convert) s->way->convert(s, &w.rows, 0, w.rows.m);
     pith__run_parallel(r, linear_part, &w, (size_t)(w.row_parts * w.column_parts));
     if (distinct) pith__distinct_rows_spread(distinct, w.rows.y, m, s->n);

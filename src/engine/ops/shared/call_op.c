@@ -66,9 +66,10 @@ static pith_status call_op_lone_subgraph(pith__exec *exec, const pith__run *run,
                       "a subgraph cannot run while the graph is being optimised");
 }
 
-pith__lone_exec pith__lone_exec_on(pith__arena *arena, pith__isa isa) {
+pith__lone_exec pith__lone_exec_on(pith__arena *arena, pith__isa isa, pith__stop *stop) {
     return (pith__lone_exec){ .exec = { .threads = 1,
                                         .isa = isa,
+                                        .stop = stop,
                                         .loop_limit = 1,
                                         .alloc = call_op_lone_alloc,
                                         .subgraph = call_op_lone_subgraph },

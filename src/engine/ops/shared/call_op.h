@@ -20,6 +20,6 @@ typedef struct pith__lone_exec {
     pith__arena *arena;
 } pith__lone_exec;
 
-pith__lone_exec pith__lone_exec_on(pith__arena *arena, pith__isa isa);
+pith__lone_exec pith__lone_exec_on(pith__arena *arena, pith__isa isa, pith__stop *stop);
 
 #endif

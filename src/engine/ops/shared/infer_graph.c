@@ -304,10 +304,12 @@ static pith_status infer_nodes(pith__graph *graph, pith__arena *scratch, bool st
     pith__type *out = pith__arena_array(scratch, widest_out, sizeof *out);
     if (!in || !out)
         return pith__fail_memory(err, widest_in * sizeof *in + widest_out * sizeof *out);
+    pith__stop *stop = pith__graph_stop(graph);
     for (pith__node *node = graph->first; node; node = node->next) {
         if (!node->op)
             continue; /* it is there to be written only (export/), with the types that
                                     its maker gave it */
+        PITH_TRY(pith__stop_check(stop, err));
         pith__infer c = pith__invoke_infer(node, in, out, graph->arena, err);
         c.dims = graph->dims;
         c.strict = strict;

@@ -122,7 +122,7 @@ static void nbits_int8_part(void *context, size_t index, int worker) {
 
 /* By rows where each part has enough of them; else by columns, and the few rows are quantised
  * before. */
-static void nbits_int8_split(job *w, int threads) {
+static void nbits_int8_split(job *w, int threads, int64_t least) {
     const pith__nbits_int8 *q = w->q;
     const int64_t strips = (q->n + STRIP - 1) / STRIP;
     double most = (double)w->m * (double)q->n * (double)q->form.k / (double)q->grain;
@@ -130,6 +130,7 @@ static void nbits_int8_split(job *w, int threads) {
     int64_t parts = threads;
     if (most < threads) parts = most > 1 ? (int64_t)most : 1;
     w->row_parts = parts > 1 ? SHARES * parts : 1;
+    if (w->row_parts < least) w->row_parts = least;
     if (w->row_parts > w->m / ROWS) w->row_parts = w->m / ROWS;
     if (w->row_parts < 1) w->row_parts = 1;
     w->column_parts = (parts + w->row_parts - 1) / w->row_parts;
@@ -151,7 +152,8 @@ void pith__nbits_int8_run(pith__run *r, const pith__nbits_int8 *q, float *y, con
               .rows = r->scratch,
               .m = m };
     if (m == 0) return;
-    nbits_int8_split(&w, r->exec->threads);
+    nbits_int8_split(&w, r->exec->threads,
+                     pith__run_parts_least(r, (double)m * (double)q->n * (double)q->form.k));
     if (w.column_parts > 1) nbits_int8_quantize(&w, 0, m);
     pith__run_parallel(r, nbits_int8_part, &w, (size_t)(w.row_parts * w.column_parts));
 }

@@ -27,9 +27,14 @@ static pith_status pack_fill_alone(const pith__prepare *c, const void **where,
     pith__arena_mark mark = pith__arena_get_mark(c->arena);
     void *scratch = pith__arena_alloc64(c->arena, pack->scratch);
     if (!scratch) return pith__fail_memory(c->err, pack->scratch);
-    for (size_t i = 0; i < pack->parts; i++) pack->fill(packed, pack->context, i, scratch);
+    pith__stop *stop = pith__graph_stop(c->node->graph);
+    pith_status status = PITH_OK;
+    for (size_t i = 0; i < pack->parts && !status; i++) {
+        pack->fill(packed, pack->context, i, scratch);
+        status = pith__stop_check(stop, c->err);
+    }
     pith__arena_rewind(c->arena, mark);
-    return PITH_OK;
+    return status;
 }
 
 /* The n-th packed form that the graph's file holds for the node, if it is this one. */
@@ -131,7 +136,7 @@ pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, voi
                               pith_error *err) {
     pith__arena scratch;
     pith__arena_init(&scratch, packer->arena->allocator);
-    size_t threads = (size_t)pith__cpu_get()->threads, widest = 0, parts = 0, bytes;
+    size_t threads = (size_t)pith__threads_count(packer->threads), widest = 0, parts = 0, bytes;
     filling f = { .packer = packer, .filled = filled, .context = context };
     f.first = pith__arena_array(&scratch, packer->count + 1, sizeof *f.first);
     f.left = pith__arena_array(&scratch, packer->count, sizeof *f.left);
@@ -148,8 +153,9 @@ pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, voi
     f.scratch_bytes = pith__round64(widest);
     fits = fits && !pith__mul_overflows(f.scratch_bytes, threads, &bytes);
     f.scratch = fits ? pith__arena_alloc64(&scratch, bytes) : NULL;
-    if (f.scratch) pith__threads_run(pack_fill_part, &f, parts, (int)threads);
-    pith_status status = f.scratch ? PITH_OK : pith__fail_memory(err, widest);
+    if (f.scratch) pith__threads_run_until(packer->stop, pack_fill_part, &f, parts, (int)threads);
+    pith_status status =
+        f.scratch ? pith__stop_check(packer->stop, err) : pith__fail_memory(err, widest);
     pith__arena_free(&scratch);
     return status;
 }

@@ -83,6 +83,8 @@ typedef struct pith__packed_step {
 /* The requests of a plan's prepare calls, in order. */
 typedef struct pith__packer {
     pith__arena *arena;
+    pith__stop *stop; /* may be NULL */
+    int32_t threads;  /* see pith__threads_count */
     pith__packed_step *steps;
     size_t count, capacity;
 } pith__packer;
@@ -93,7 +95,7 @@ typedef void pith__packed_fn(void *context, const pith__packed_step *step);
 /* Allocates the packed forms that are not ready and sets all addresses. */
 pith_status pith__packer_place(pith__packer *packer, pith_error *err);
 
-/* Fills the packed forms that are not ready, on all CPUs the process may use. */
+/* Fills the packed forms that are not ready, on the packer's threads. */
 pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, void *context,
                               pith_error *err);
 

@@ -48,6 +48,7 @@ typedef struct job {
     const pith__attend *a;
     char *scratch;
     int64_t worker_bytes, mask_at[4], mask_keys, stride; /* stride: of the rows of scores */
+    pith__stop *stop;
 } job;
 
 /* The keys [*begin, *end) that row i of batch b may see, the mask aside. */
@@ -143,6 +144,15 @@ static void attend_softmax_f64(const pith__attend *a, double *row, int64_t n) {
 DEFINE_ROWS(float, f32, PITH_F32)
 DEFINE_ROWS(double, f64, PITH_F64)
 
+/* The rows of a product; the rest is left out if the run must stop. */
+static void attend_product(const job *j, const pith__gemm *g) {
+    enum { ROWS = 48 };
+    for (int64_t m0 = 0, m1; m0 < g->m && !pith__stop_asked(j->stop); m0 = m1) {
+        m1 = j->stop && g->m - m0 > ROWS ? m0 + ROWS : g->m;
+        j->a->kernels->product.gemm(g, m0, m1, 0, g->n);
+    }
+}
+
 /* One head: keys and values as panels, q k^T, the probabilities in place, times the values. The
  * GEMM has the bits of every other matmul of the engine. */
 static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t kv) {
@@ -163,7 +173,7 @@ static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, i
                      .k = a->d,
                      .lda = a->q_at[2],
                      .ldc = j->stride };
-    p->gemm(&g, 0, g.m, 0, g.n);
+    attend_product(j, &g);
     probabilities_f32(j, scores, b, h);
     g = (pith__gemm){ .a = scores,
                       .b = values,
@@ -173,7 +183,7 @@ static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, i
                       .k = a->keys,
                       .lda = j->stride,
                       .ldc = a->y_at[2] };
-    p->gemm(&g, 0, g.m, 0, g.n);
+    attend_product(j, &g);
 }
 
 /* The same by the plain kernel; its result is contiguous and copied to the rows of y. */
@@ -225,9 +235,11 @@ static void attend_run_head(void *context, size_t part, int worker) {
 /* Threads share heads. The mask broadcasts to [batch, heads, rows, keys] from the right; one with
  * fewer keys masks the rest. A sink is one more score per row. */
 void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
-    job j = {
-        .a = a, .scratch = scratch, .worker_bytes = pith__attend_scratch(a), .stride = a->keys
-    };
+    job j = { .a = a,
+              .scratch = scratch,
+              .worker_bytes = pith__attend_scratch(a),
+              .stride = a->keys,
+              .stop = r->exec->stop };
     if (a->batch * a->heads * a->rows == 0) return;
     j.stride += a->sinks || a->smooth;
     const pith_tensor *m = a->mask;

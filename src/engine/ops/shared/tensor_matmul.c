@@ -64,6 +64,7 @@ typedef struct job {
     const float *packed;
     const void *a;
     void *c;
+    pith__stop *stop;
 } job;
 
 static pith__gemm product_gemm_of(const pith__product_job *j, const void *a, const float *packed,
@@ -103,7 +104,9 @@ static void product_block_part(void *context, size_t part, int worker) {
 static void product_run_blocks(pith__run *r, job *w, const void *a, const float *packed, void *c,
                                int64_t m) {
     const pith__product_job *j = w->j;
-    bool small = (double)m * (double)j->n * (double)j->k < GRAIN || r->exec->threads < 2;
+    const double products = (double)m * (double)j->n * (double)j->k;
+    bool small =
+        products < GRAIN || (r->exec->threads < 2 && pith__run_parts_least(r, products) < 2);
     w->a = a;
     w->packed = packed;
     w->c = c;
@@ -124,7 +127,10 @@ static void product_matrix_part(void *context, size_t part, int worker) {
     j->p->pack(packed, b, j->b_row, j->b_column, j->k, j->n, 0, j->n);
     pith__gemm g = product_gemm_of(j, (const float *)j->a + product_a_offset(j, i), packed,
                                    (float *)j->c + i * j->m * j->n, j->m);
-    j->p->gemm(&g, 0, j->m, 0, j->n);
+    for (int64_t m0 = 0, m1; m0 < j->m && !pith__stop_asked(w->stop); m0 = m1) {
+        m1 = w->stop && j->m - m0 > ROWS ? m0 + ROWS : j->m;
+        j->p->gemm(&g, m0, m1, 0, j->n);
+    }
 }
 
 /* Rows of one matrix, by the kernel that takes strides. */
@@ -149,7 +155,10 @@ static void product_plain_part(void *context, size_t part, int worker) {
 
 /* One right matrix for all left ones makes one tall product. */
 void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) {
-    job w = { .j = j, .scratch = scratch, .packed_size = pith__gemm_f32_packed_size(j->k, j->n) };
+    job w = { .j = j,
+              .scratch = scratch,
+              .packed_size = pith__gemm_f32_packed_size(j->k, j->n),
+              .stop = r->exec->stop };
     if (j->count == 0 || j->m == 0 || j->n == 0) return;
     if (j->p->plain) {
         w.rows = pith__run_chunk(r, j->m, j->n * j->k, GRAIN);
