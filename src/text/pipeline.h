@@ -193,6 +193,7 @@ typedef struct pith__loader {
     pith__arena *scratch; /* freed when loading is done */
     const pith_allocator *allocator;
     pith_error *err;
+    pith__stop *stop; /* of the call that opens the tokenizer; NULL: it cannot be stopped */
     const char *path; /* of the file or directory, for messages */
     pith_str frozen;  /* the model's tables (frozen_tokenizer.h); data NULL: they are read and
                          built */
@@ -207,6 +208,12 @@ typedef struct pith__loader {
     pith__lacks lacks;                     /* steps that the tokenizer has and this build was made
                                               without */
 } pith__loader;
+
+/* For loops over a vocabulary: PITH_OK, or the error that ends the loading, which is asked for at
+ * some of the entries i. */
+static inline pith_status pith__loader_check(const pith__loader *loader, size_t i) {
+    return i % 4096 ? PITH_OK : pith__stop_check(loader->stop, loader->err);
+}
 
 typedef struct pith__frozen_writer pith__frozen_writer;
 
@@ -225,7 +232,10 @@ enum {
      * first_tokens.h. LOCAL: what comes of the text before it does not depend on what follows, but
      * for the piece that holds the place, and the space stays. CUTS: pieces always end there. */
     PITH_STEP_LOCAL = 1u << 2,
-    PITH_STEP_CUTS = 1u << 3
+    PITH_STEP_CUTS = 1u << 3,
+    /* A normalizer that goes through its piece a byte or a character at a time, and makes of each
+     * what it would make of it alone: the framework gives it a long piece in slices. */
+    PITH_STEP_EACH = 1u << 4
 };
 
 /* run appends the normalised piece to out. */

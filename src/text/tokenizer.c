@@ -99,6 +99,7 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith__encoding *
     if (!status && enc->tokenizer->untyped && !o->raw && tokens->count > first)
         memset(tokens->type_ids + first, 0, (tokens->count - first) * sizeof *tokens->type_ids);
     if (enc->out_of_memory) status = pith__fail_memory(enc->err, text.size);
+    if (enc->stopped) status = pith__stop_check(enc->stop, enc->err);
     return status == PITH_ERR_MEMORY
                ? pith__fail_at(enc->err, status, "a text of %zu bytes: ", text.size)
                : status;
@@ -411,6 +412,7 @@ static pith_status pad_batch(batch *b, pith_error *err) {
         return pith__fail_memory(err, bytes);
     to = total;
     for (size_t i = b->count; i--;) {
+        if (i % 256 == 0) PITH_TRY(pith__stop_check(b->stop, err));
         size_t begin = i ? b->ends[i - 1] : 0;
         b->ends[i] = to;
         do {

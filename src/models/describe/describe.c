@@ -370,6 +370,10 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     return PITH_OK;
 }
 
+static void describe_put(void *out, const char *text, size_t size) {
+    pith__out_put(out, text, size);
+}
+
 pith_status pith__model_describe(const pith_model *model, pith_description form,
                                  const pith_writer *writer, pith_error *err) {
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
@@ -379,10 +383,10 @@ pith_status pith__model_describe(const pith_model *model, pith_description form,
     PITH_TRY(pith__writer_check(writer, err));
     switch (form) {
     case PITH_DESCRIBE_NODES:
-        pith__graph_dump(graph, &out);
+        pith__graph_dump(graph, describe_put, &out);
         return pith__out_status(&out, "the description", err);
     case PITH_DESCRIBE_DOT:
-        pith__graph_dump_dot(graph, &out);
+        pith__graph_dump_dot(graph, describe_put, &out);
         return pith__out_status(&out, "the description", err);
     case PITH_DESCRIBE_JSON: break;
     default:

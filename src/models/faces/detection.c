@@ -195,6 +195,7 @@ typedef struct detect_rows {
     uint8_t *scaled; /* [size->height, size->width, channels]; NULL: the picture keeps its size */
     float *planes;   /* [3, size->whole_height, size->whole_width]; NULL: none are wanted */
     size_t parts;
+    pith__stop *stop;    /* may be NULL */
     pith_status *status; /* [parts] */
     pith_error *faults;  /* [parts] */
 } detect_rows;
@@ -226,8 +227,13 @@ static void detect_rows_part(void *context, size_t part, int worker) {
     const uint8_t *pixels = d->image->pixels;
     (void)worker;
     if (d->scaled) {
-        const pith__resize_window window = { s->scaled_width, s->scaled_height, s->left,
-                                             s->top + begin,  s->width,         end - begin };
+        const pith__resize_window window = { .whole_width = s->scaled_width,
+                                             .whole_height = s->scaled_height,
+                                             .x = s->left,
+                                             .y = s->top + begin,
+                                             .width = s->width,
+                                             .height = end - begin,
+                                             .stop = d->stop };
         uint8_t *made = d->scaled + (size_t)begin * (size_t)s->width * (size_t)d->image->channels;
         pixels = d->scaled;
         d->status[part] = pith__resize_run(made, d->image, &window, PITH_IMAGE_BILINEAR,
@@ -236,7 +242,8 @@ static void detect_rows_part(void *context, size_t part, int worker) {
     }
     const int32_t last = part + 1 == d->parts ? (int32_t)s->whole_height : end;
     if (d->planes)
-        for (int32_t y = begin; y < last; y++) detect_lay_row(d, pixels, y);
+        for (int32_t y = begin; y < last && (y % 64 || !pith__stop_asked(d->stop)); y++)
+            detect_lay_row(d, pixels, y);
 }
 
 /* Fewer bytes than this are not worth waking another thread. */
@@ -250,10 +257,13 @@ static pith_status detect_prepare(const uint8_t **pixels, float *planes,
     const bool scales = s->scaled_width != image->width || s->scaled_height != image->height ||
                         s->width != image->width || s->height != image->height;
     const size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
-    detect_rows d = {
-        s,    image, c->detection->head->detector->planes, arena->allocator, NULL, planes, 1,
-        NULL, NULL
-    };
+    detect_rows d = { .size = s,
+                      .image = image,
+                      .order = c->detection->head->detector->planes,
+                      .allocator = arena->allocator,
+                      .planes = planes,
+                      .parts = 1,
+                      .stop = c->stop };
     *pixels = image->pixels;
     if (!scales && !planes) return PITH_OK;
     if (scales) {
@@ -269,7 +279,8 @@ static pith_status detect_prepare(const uint8_t **pixels, float *planes,
     d.status = pith__arena_array(arena, d.parts, sizeof *d.status);
     d.faults = pith__arena_array(arena, d.parts, sizeof *d.faults);
     if (!d.status || !d.faults) return pith__fail_memory(err, d.parts * sizeof *d.faults);
-    pith__threads_run(detect_rows_part, &d, d.parts, c->inner_threads);
+    pith__threads_run_until(c->stop, detect_rows_part, &d, d.parts, c->inner_threads);
+    PITH_TRY(pith__stop_check(c->stop, err));
     for (size_t i = 0; i < d.parts; i++)
         if (d.status[i]) return pith__fail(err, d.status[i], "%s", d.faults[i].message);
     return PITH_OK;

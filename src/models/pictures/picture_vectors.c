@@ -67,7 +67,7 @@ static pith_status picture_pixels(pith_tensor *input, const picture_call *c, pic
     if (!pith__dtype_bytes(PITH_F32, count, &bytes)) return pith__fail_memory(err, SIZE_MAX);
     float *pixels = pith__arena_alloc64(&w->arena, bytes);
     if (!pixels) return pith__fail_memory(err, bytes);
-    PITH_TRY(pith__processor_run(pixels, c->processor, image, err));
+    PITH_TRY(pith__processor_run(pixels, c->processor, image, c->stop, err));
     input->data = pixels;
     input->bytes = bytes;
     if (v->dtype == PITH_F32) return PITH_OK;

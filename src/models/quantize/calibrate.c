@@ -88,10 +88,8 @@ static pith_status calibrate_round(void *user, size_t at, const pith__factor *fa
 }
 
 pith_status pith__calibrate(const pith__calibrate_parts *parts,
-                            const pith_calibrate_options *options, pith__stop *stop,
-                            pith_error *err) {
+                            const pith_calibrate_options *options, pith_error *err) {
     calibration c = { .parts = parts };
-    pith__progress told;
     pith__arena arena;
     pith__arena_init(&arena, parts->allocator);
     pith_status status = calibrate_find_products(&c, &arena, err);
@@ -99,8 +97,6 @@ pith_status pith__calibrate(const pith__calibrate_parts *parts,
                                         .tokenizer = parts->tokenizer,
                                         .allocator = parts->allocator,
                                         .options = options,
-                                        .stop = stop,
-                                        .progress = pith__progress_begin(&told, &options->call),
                                         .isa = parts->plans[0]->isa,
                                         .k = c.k,
                                         .count = c.count,

@@ -21,7 +21,6 @@ typedef struct pith__calibrate_parts {
 /* Rounds the weights of both plans in place. See pith_model_calibrate. Returns PITH_ERR_ARGUMENT if
  * no weights are in int8. */
 pith_status pith__calibrate(const pith__calibrate_parts *parts,
-                            const pith_calibrate_options *options, pith__stop *stop,
-                            pith_error *err);
+                            const pith_calibrate_options *options, pith_error *err);
 
 #endif

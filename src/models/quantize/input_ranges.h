@@ -20,8 +20,7 @@ typedef struct pith__input_ranges {
     /* Either texts … */
     pith__encoder *encoder; /* NULL: tensors are run; no other call may use it meanwhile */
     const pith_tokenizer *tokenizer;
-    const pith_calibrate_options *options; /* the texts; its call context is not looked at */
-    pith__stop *stop;                      /* may be NULL, of texts and of tensors */
+    const pith_calibrate_options *options; /* and the call's stop, of tensors too */
     /* … or tensors: [sets, inputs of the program] */
     const pith__program *program;
     const pith_tensor *inputs;

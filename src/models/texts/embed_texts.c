@@ -158,7 +158,7 @@ pith_status pith__model_round(pith_model *model, const pith_calibrate_options *o
         };
         if (model->text.ragged)
             parts.plans[0] = pith__program_plan(&model->text.program), parts.plans[1] = whole;
-        status = pith__calibrate(&parts, &o, stop, err);
+        status = pith__calibrate(&parts, &o, err);
     }
     return pith__account_explain(&model->account, status, err);
 }
