@@ -13,8 +13,8 @@ pith_status pith_bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_op
 void pith_bm25_close(pith_bm25 *bm25) { pith__bm25_close(bm25); }
 
 pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
-                             size_t count, int32_t role, int32_t threads, pith_error *err) {
-    PITH_ENTRY(pith__bm25_encode(rows, bm25, texts, count, role, threads, err));
+                             size_t count, int32_t role, const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__bm25_encode(rows, bm25, texts, count, role, call, err));
 }
 
 void pith_bm25_rows_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {

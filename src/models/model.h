@@ -9,6 +9,8 @@
 #include "base/os/busy_time.h"
 #include "base/os/file.h"
 #include "base/os/system_memory.h"
+#include "base/progress.h"
+#include "base/stop.h"
 #include "engine/opt/pass.h"
 #include "engine/runtime/runtime.h"
 #include "formats/compiled/compiled.h"
@@ -71,8 +73,12 @@ struct pith_model {
     pith_log log;
     pith__busy busy;
     pith__memory_gauge gauge;
-    pith_open_options options; /* allocator and log point to the members above; stop_after and
-                                  input_shapes are dropped after opening */
+    pith_open_options options; /* call.allocator and call.log point to the members above; the rest
+                                  of call, stop_after and input_shapes are dropped after
+                                  opening */
+    pith__making making;       /* of graph: the call that opens the model, then nothing, or the call
+                                  that holds the lock (pith__model_begin_making) */
+    pith__progress *progress;  /* of the call that opens it; NULL: nobody is told */
     pith__arena arena;         /* graphs, tokenizer and all else that is made at open */
     pith__files files;
     pith_str path, dir; /* the path that was opened; the directory with its small files (data NULL:
@@ -127,15 +133,28 @@ struct pith_model {
     pith__program program; /* of graph */
 };
 
+/* The optimisation level, 0 to 3. */
+static inline int32_t pith__model_level(const pith_model *model) {
+    return model->options.optimization > 0 ? model->options.optimization : 0;
+}
+
 /* Opens a program of a graph of the model, with its runtime and on its devices. */
 pith_status pith__model_open_program(pith__program *program, const pith_model *model,
                                      pith__graph *graph, pith__arena *arena, pith_error *err);
-/* Returns the program of model->graph; makes it on first use. Thread-safe. */
+
+/* Around what makes something of model->graph: takes the model's lock, and gives the graph the stop
+ * of the call that makes it, which may be NULL. What is made with a `making` of its own needs the
+ * lock no more. */
+pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop);
+void pith__model_end_making(const pith_model *model, pith__making before);
+/* Returns the program of model->graph; makes it on first use, during some call whose stop this is.
+ * Thread-safe. */
 pith_status pith__model_program(const pith__program **program, const pith_model *model,
-                                pith_error *err);
+                                pith__stop *stop, pith_error *err);
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin
  * one. Thread-safe. */
-pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith_error *err);
+pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith__stop *stop,
+                             pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */
 pith__opt pith__model_optimizer(const pith_model *model, pith__graph *graph, pith_error *err);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/memory/memory.h"
+#include "base/stop.h"
 #include "engine/kernels/scores.h"
 #include "pith/search.h"
 #include "search/top.h"

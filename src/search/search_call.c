@@ -16,11 +16,14 @@ enum { CALL_QUERIES_MAX = 64 };
 #define CALL_QUERY_BYTES ((size_t)256 << 10)
 /* The lists of the best of a block, of all threads. One query may take more. */
 #define CALL_LIST_BYTES ((size_t)64 << 20)
+/* Candidates of a query between two looks at whether the call must end. */
+enum { CALL_STOP_EVERY = 1024 };
 enum { CALL_RESCORE = 4, CALL_DOCUMENTS = 16 /* of a block of the scan */ };
 
 typedef struct search_call {
     const pith_search_index *index;
     pith_search_options options;
+    pith__stop *stop;
     pith__arena *arena;
     int threads;
     size_t items, k, candidates; /* k: hits that there are; candidates: of the first pass, 0: there
@@ -70,6 +73,7 @@ static void rescore_task(void *context, size_t part, int worker) {
     const pith__top *from = &j->candidates[part];
     pith__top best = { .hits = j->kept + part * c->k, .k = c->k };
     for (size_t i = 0; i < from->count; i++) {
+        if (i % CALL_STOP_EVERY == 0 && pith__stop_asked(c->stop)) return;
         pith__search_score(room, c->index, &q, (size_t)from->hits[i].index, 1);
         pith__top_offer(&best, from->hits[i].index, room->scores[0]);
     }
@@ -90,8 +94,8 @@ static pith_status call_rescore(const search_call *c, const pith__search_queries
     if (!good)
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the candidates of %zu queries",
                           queries->count);
-    pith__threads_run(rescore_task, &j, queries->count, (int)threads);
-    return PITH_OK;
+    pith__threads_run_until(c->stop, rescore_task, &j, queries->count, (int)threads);
+    return pith__stop_check(c->stop, err);
 }
 
 static pith_status call_block(const search_call *c, const float *rows, size_t count, bool quick,
@@ -111,7 +115,7 @@ static pith_status call_block(const search_call *c, const float *rows, size_t co
                                      .item_bytes = row_bytes,
                                      .k = quick ? c->candidates : c->k,
                                      .threads = c->threads,
-                                     .stop = c->options.stop };
+                                     .stop = c->stop };
     PITH_TRY(pith__search_scan_run(tops, c->arena, &scan, err));
     if (quick) return call_rescore(c, &queries, tops, err);
     for (size_t i = 0; i < count; i++)
@@ -170,7 +174,7 @@ static pith_status call_document_query(const search_call *c, const float *rows, 
                                      .item_bytes = x->count * x->row_bytes / x->documents,
                                      .k = c->k,
                                      .threads = c->threads,
-                                     .stop = c->options.stop };
+                                     .stop = c->stop };
     PITH_TRY(pith__search_scan_run(&top, c->arena, &scan, err));
     call_put_hits(c->hits, c->stride, &top, x->metric);
     return PITH_OK;
@@ -192,7 +196,7 @@ static pith_status call_documents(search_call *c, const float *queries, size_t c
 static pith_status call_check(const pith_search_index *x, const pith_search_options *o,
                               const float *queries, size_t count, size_t k, pith_error *err) {
     size_t last = count, bytes;
-    PITH_TRY(pith__threads_check(o->threads, err));
+    PITH_TRY(pith__threads_check(o->call.threads, err));
     if (o->rescore < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "rescore must not be negative");
     if (o->query_offsets && x->metric != PITH_METRIC_MAXSIM)
         return pith__fail(err, PITH_ERR_ARGUMENT, "query_offsets are for the metric maxsim only");
@@ -220,11 +224,14 @@ pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, con
     search_call c = {
         .index = index, .options = PITH_SEARCH_OPTIONS_INIT, .hits = hits, .stride = k
     };
+    pith__stop own;
     PITH_TAKE_OPTIONS(c.options, options, err);
+    c.stop = pith__stop_begin(&own, &c.options.call);
+    PITH_TRY(pith__stop_check(c.stop, err));
     PITH_TRY(call_check(index, &c.options, queries, count, k, err));
     c.items = pith__search_index_items(index);
     c.k = k < c.items ? k : c.items;
-    c.threads = c.options.threads ? c.options.threads : pith__cpu_get()->threads;
+    c.threads = pith__threads_count(c.options.call.threads);
     if (!c.k) {
         for (size_t i = 0; i < count * k; i++) hits[i] = (pith_hit){ -1, NAN };
         return PITH_OK;

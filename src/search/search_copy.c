@@ -112,7 +112,7 @@ pith_status pith__search_copy_make(pith_search_index *index, int threads,
     copy_job j = { .index = index, .stop = stop };
     j.wide = pith__arena_array(&arena, index->dtype == PITH_F16 ? (size_t)threads : 0,
                                index->dim * sizeof(float));
-    if (j.wide) pith__threads_run(copy_task, &j, parts, threads);
+    if (j.wide) pith__threads_run_until(stop, copy_task, &j, parts, threads);
     const bool done = j.wide != NULL;
     pith__arena_free(&arena);
     if (!done)

@@ -42,12 +42,21 @@ static pith_status index_check_options(const pith_search_index_options *o, pith_
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
-    PITH_TRY(pith__threads_check(o->threads, err));
+    PITH_TRY(pith__threads_check(o->call.threads, err));
     if ((o->metric == PITH_METRIC_MAXSIM) != (o->offsets != NULL))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           o->offsets ? "offsets are for the metric maxsim only"
                                      : "the metric maxsim needs the offsets of documents");
     return PITH_OK;
+}
+
+/* Completes the caller's options and checks them. */
+static pith_status index_take_options(pith_search_index_options *o,
+                                      const pith_search_index_options *given, pith_error *err) {
+    *o = (pith_search_index_options)PITH_SEARCH_INDEX_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, given, err);
+    if (!o->dtype) o->dtype = PITH_F32;
+    return index_check_options(o, err);
 }
 
 static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t count, size_t dim,
@@ -128,13 +137,14 @@ static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
 pith_status pith__search_index_make(pith_search_index **index, const void *rows, size_t count,
                                     size_t dim, const pith_search_index_options *options,
                                     pith_error *err) {
-    pith_search_index_options o = PITH_SEARCH_INDEX_OPTIONS_INIT;
+    pith_search_index_options o;
     size_t row_bytes = 0;
-    PITH_TAKE_OPTIONS(o, options, err);
-    PITH_TRY(index_check_options(&o, err));
+    PITH_TRY(index_take_options(&o, options, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(index_check_rows(&row_bytes, rows, count, dim, &o, err));
     PITH_TRY(index_check_offsets(&o, count, err));
-    const pith_allocator *allocator = o.allocator ? o.allocator : &pith__allocator_default;
+    const pith_allocator *allocator = o.call.allocator ? o.call.allocator : &pith__allocator_default;
     pith_search_index *x = pith__memory_alloc(allocator, sizeof *x, 16);
     if (!x) return pith__fail_memory(err, sizeof *x);
     *x = (pith_search_index){ .allocator = *allocator,
@@ -149,9 +159,9 @@ pith_status pith__search_index_make(pith_search_index **index, const void *rows,
                               .bits = o.bits,
                               .offsets = o.offsets,
                               .documents = o.documents };
-    const int threads = o.threads ? o.threads : pith__cpu_get()->threads;
+    const int threads = pith__threads_count(o.call.threads);
     pith_status status = index_find_kernels(x, err);
-    if (!status && o.first_pass) status = pith__search_copy_make(x, threads, o.stop, err);
+    if (!status && o.first_pass) status = pith__search_copy_make(x, threads, stop, err);
     if (status)
         pith__search_index_free(x);
     else

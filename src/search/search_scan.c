@@ -106,7 +106,7 @@ pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
         return pith__fail(err, PITH_ERR_MEMORY,
                           "out of memory for the best %zu of %zu queries on %zu threads", scan->k,
                           scan->lists, threads);
-    pith__threads_run(scan_task, &job, parts, (int)threads);
+    pith__threads_run_until(scan->stop, scan_task, &job, parts, (int)threads);
     PITH_TRY(pith__stop_check(scan->stop, err));
     scan_merge(tops, job.workers, scan->lists, threads);
     return PITH_OK;

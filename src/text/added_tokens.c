@@ -162,6 +162,7 @@ static pith_status normalise_patterns(pith__added_tokens *added, pith__loader *l
     if (!enc) return pith__fail_memory(loader->err, sizeof *enc);
     pith_status status = PITH_OK;
     enc->err = loader->err;
+    enc->stop = loader->stop;
     for (size_t i = 0; i < added->count && !status; i++) {
         pith__added_token *token = &added->tokens[i];
         if (!(token->flags & PITH_ADDED_NORMALIZED)) continue;
@@ -190,6 +191,7 @@ pith_status pith__added_tokens_finish(pith__loader *loader) {
     added->by_id = pith__arena_array(loader->arena, added->count, sizeof *added->by_id);
     if (!added->by_id) return pith__fail_memory(loader->err, added->count * sizeof *added->by_id);
     for (uint32_t i = 0; i < added->count; i++) added->by_id[i] = i;
+    PITH_TRY(pith__stop_check(loader->stop, loader->err));
     sort_indices(added->by_id, added->count, added->tokens, true);
     PITH_TRY(build_set(&added->raw, added, 0, loader));
     return build_set(&added->normalized, added, PITH_ADDED_NORMALIZED, loader);
@@ -263,6 +265,7 @@ static const char *added_next_start(const pith__added_tokens_set *set, const cha
 bool pith__added_tokens_split(pith__encoding *enc, const pith__added_tokens *added,
                               const pith__added_tokens_set *set) {
     if (!set->count) return true;
+    pith__encoding_restart(enc);
     for (size_t i = 0; i < enc->piece_count; i++) {
         pith__piece piece = enc->pieces[i];
         if (piece.id >= 0) {
@@ -272,6 +275,7 @@ bool pith__added_tokens_split(pith__encoding *enc, const pith__added_tokens *add
         const char *text = enc->text.data, *begin = text + piece.begin, *end = text + piece.end,
                    *done = begin;
         for (const char *p = begin; (p = added_next_start(set, p, end)) != NULL;) {
+            if (pith__encoding_stops(enc, (size_t)(p - text))) return false;
             const pith__added_token *token = added_match_at(added, set, p, end);
             if (!token) {
                 p++;

@@ -19,6 +19,15 @@ struct pith__encoding_pool {
     _Atomic(pith__encoding *) calls[POOL_SIZE];
 };
 
+/* Bytes of a text between two looks. Smaller: calls end sooner, and each look asks the clock. */
+#define LOOK_BYTES ((size_t)16 << 10)
+
+bool pith__encoding_look(pith__encoding *enc, size_t at) {
+    enc->look = at < SIZE_MAX - LOOK_BYTES ? at + LOOK_BYTES : SIZE_MAX;
+    enc->stopped = enc->stopped || pith__stop_asked(enc->stop);
+    return enc->stopped;
+}
+
 static bool grow(pith__encoding *enc, void **memory, size_t used_bytes, size_t bytes) {
     /* Once refused nothing is tried again: steps go on to the end of the text before anybody looks.
      */
@@ -295,6 +304,9 @@ pith__encoding *pith__encoding_acquire(const pith_tokenizer *tokenizer) {
     enc->count = 0;
     enc->limit = SIZE_MAX;
     enc->out_of_memory = false;
+    enc->stop = NULL;
+    enc->look = SIZE_MAX;
+    enc->stopped = false;
     enc->tokens_allocator = tokenizer->allocator;
     return enc;
 }

@@ -22,6 +22,7 @@
 #include "base/formats/json.h"
 #include "base/left_out_pieces.h"
 #include "base/memory/span_map.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "text/text_rules.h"
@@ -78,12 +79,29 @@ typedef struct pith__encoding {
     } scratch[PITH_SCRATCH_SLOTS];
     pith__text spare;
     pith_error *err;
+    pith__stop *stop;    /* of the call; NULL: it cannot be stopped */
+    size_t look;         /* see pith__encoding_stops */
+    bool stopped;        /* the call must end; the framework reports it like the next one */
     bool out_of_memory;  /* set by the functions below; the framework reports it after the step */
     bool source_offsets; /* begin and end are in source bytes already (fused steps) */
     bool unfused;        /* set by a fused step that cannot do this text: it goes through the steps
                             instead */
     size_t limit;        /* tokens beyond this many will be cut off: fused steps may stop there */
 } pith__encoding;
+
+/* The slow part of pith__encoding_stops. */
+bool pith__encoding_look(pith__encoding *enc, size_t at);
+
+/* Whether the call must end, for loops that go through a long text: a step that sees it leaves its
+ * loop, and what it has made is thrown away. at: a number that grows as the step goes on, at most
+ * by the number of bytes it has gone through since; the framework calls pith__encoding_restart
+ * before it begins at 0 again. */
+static inline bool pith__encoding_stops(pith__encoding *enc, size_t at) {
+    return at >= enc->look && pith__encoding_look(enc, at);
+}
+static inline void pith__encoding_restart(pith__encoding *enc) {
+    enc->look = enc->stop ? 0 : SIZE_MAX;
+}
 
 /* The source byte range that text bytes [begin, end) stand for, begin < end. */
 void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t end,
@@ -175,6 +193,7 @@ typedef struct pith__loader {
     pith__arena *scratch; /* freed when loading is done */
     const pith_allocator *allocator;
     pith_error *err;
+    pith__stop *stop; /* of the call that opens the tokenizer; NULL: it cannot be stopped */
     const char *path; /* of the file or directory, for messages */
     pith_str frozen;  /* the model's tables (frozen_tokenizer.h); data NULL: they are read and
                          built */
@@ -189,6 +208,12 @@ typedef struct pith__loader {
     pith__lacks lacks;                     /* steps that the tokenizer has and this build was made
                                               without */
 } pith__loader;
+
+/* For loops over a vocabulary: PITH_OK, or the error that ends the loading, which is asked for at
+ * some of the entries i. */
+static inline pith_status pith__loader_check(const pith__loader *loader, size_t i) {
+    return i % 4096 ? PITH_OK : pith__stop_check(loader->stop, loader->err);
+}
 
 typedef struct pith__frozen_writer pith__frozen_writer;
 
@@ -207,7 +232,10 @@ enum {
      * first_tokens.h. LOCAL: what comes of the text before it does not depend on what follows, but
      * for the piece that holds the place, and the space stays. CUTS: pieces always end there. */
     PITH_STEP_LOCAL = 1u << 2,
-    PITH_STEP_CUTS = 1u << 3
+    PITH_STEP_CUTS = 1u << 3,
+    /* A normalizer that goes through its piece a byte or a character at a time, and makes of each
+     * what it would make of it alone: the framework gives it a long piece in slices. */
+    PITH_STEP_EACH = 1u << 4
 };
 
 /* run appends the normalised piece to out. */

@@ -286,10 +286,13 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
         post_processing_put_text(tokens, enc, base + r[k].begin, base + r[k].end,
                                  post->zero_types ? 0 : f->items[i].type_id, k, index);
         if (post->trim && enc->offsets)
-            for (size_t x = at; x < tokens->count; x++)
+            for (size_t x = at; x < tokens->count; x++) {
+                if (x % 4096 == 0) PITH_TRY(pith__stop_check(enc->stop, enc->err));
                 trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
+            }
         if (f->milestones[k])
             for (size_t x = at; x < tokens->count; x++) {
+                if (x % 4096 == 0) PITH_TRY(pith__stop_check(enc->stop, enc->err));
                 tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
                 tokens->end[x] = character_at(f->milestones[k], f->texts[k], tokens->end[x]);
             }
@@ -324,6 +327,7 @@ pith_status pith__post_process(pith_tokens *tokens, pith__encoding *enc, const p
     for (size_t i = 0; window_pair(r, f.n, f.keep, truncation, i) && (!i || options->overflow);
          i++) {
         size_t first = tokens->count;
+        if (i % 64 == 0) PITH_TRY(pith__stop_check(enc->stop, enc->err));
         if (!i) longest = window_size(&f, r);
         PITH_TRY(put_window(tokens, &f, r, (uint32_t)i));
         if (options->raw && post->padding.on)

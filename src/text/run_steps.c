@@ -18,8 +18,28 @@ static bool is_ascii(const char *p, size_t size) {
     return !(seen & 0x8080808080808080u);
 }
 
-static pith_status memory_status(pith__encoding *enc) {
+/* What a step noted in the encoding. */
+static pith_status steps_status(pith__encoding *enc) {
+    if (enc->stopped) return pith__stop_check(enc->stop, enc->err);
     return enc->out_of_memory ? pith__fail_memory(enc->err, enc->text.size) : PITH_OK;
+}
+
+/* Bytes of a slice of a piece, for steps that need not see all of it: a call that must end ends
+ * between two of them. */
+enum { STEPS_SLICE = 1 << 16 };
+
+static pith_status steps_normalize_piece(const pith__text_step *step, pith__encoding *enc,
+                                         pith__piece piece) {
+    const pith__normalizer_desc *desc = step->desc;
+    if (!enc->stop || !(desc->flags & PITH_STEP_EACH)) return desc->run(step->self, enc, piece);
+    pith__piece slice = { piece.begin, piece.begin, piece.id };
+    do {
+        slice.end = piece.end - slice.begin > STEPS_SLICE ? slice.begin + STEPS_SLICE : piece.end;
+        while (slice.end < piece.end && (enc->text.data[slice.end] & 0xC0) == 0x80) slice.end++;
+        PITH_TRY(desc->run(step->self, enc, slice));
+        slice.begin = slice.end;
+    } while (slice.end < piece.end && !pith__encoding_stops(enc, slice.end));
+    return PITH_OK;
 }
 
 /* Each normalizer writes all pieces to the other buffer, which then becomes the text. Added tokens
@@ -30,14 +50,16 @@ pith_status pith__normalize(pith__encoding *enc) {
         const pith__normalizer_desc *desc = list->steps[s].desc;
         if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size))
             continue;
+        pith__encoding_restart(enc);
         for (size_t i = 0; i < enc->piece_count; i++) {
             pith__piece *piece = &enc->pieces[i];
+            (void)pith__encoding_stops(enc, piece->begin);
             uint32_t begin = (uint32_t)enc->out.size;
             if (piece->id >= 0)
                 pith__encoding_copy(enc, piece->begin, piece->end);
             else
-                PITH_TRY(desc->run(list->steps[s].self, enc, *piece));
-            if (enc->out_of_memory) return memory_status(enc);
+                PITH_TRY(steps_normalize_piece(&list->steps[s], enc, *piece));
+            if (enc->out_of_memory || enc->stopped) return steps_status(enc);
             piece->begin = begin;
             piece->end = (uint32_t)enc->out.size;
         }
@@ -58,8 +80,10 @@ static pith_status pretokenize(pith__encoding *enc) {
         if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size))
             continue;
         bool rewrites = desc->flags & PITH_STEP_REWRITES;
+        pith__encoding_restart(enc);
         for (size_t i = 0; i < enc->piece_count; i++) {
             pith__piece piece = enc->pieces[i];
+            (void)pith__encoding_stops(enc, piece.begin);
             if (piece.id < 0)
                 PITH_TRY(desc->run(list->steps[s].self, enc, piece));
             else {
@@ -71,7 +95,7 @@ static pith_status pretokenize(pith__encoding *enc) {
                 }
                 pith__encoding_emit_piece(enc, piece);
             }
-            if (enc->out_of_memory) return memory_status(enc);
+            if (enc->out_of_memory || enc->stopped) return steps_status(enc);
         }
         pith__encoding_swap_pieces(enc);
         if (enc->out.size >= PITH_TEXT_MAX)
@@ -95,8 +119,10 @@ static void steps_put_added(pith__encoding *enc, pith__piece piece) {
 static pith_status encode_fused(pith__encoding *enc) {
     const pith_tokenizer *t = enc->tokenizer;
     enc->source_offsets = true;
+    pith__encoding_restart(enc);
     for (size_t i = 0; i < enc->piece_count; i++) {
         if (enc->count > enc->limit || enc->unfused) break;
+        if (pith__encoding_stops(enc, enc->pieces[i].begin)) break;
         pith__piece piece = enc->pieces[i];
         if (piece.id < 0)
             PITH_TRY(t->model->encode_fused(t->fused, enc, piece));
@@ -104,9 +130,9 @@ static pith_status encode_fused(pith__encoding *enc) {
             steps_put_added(enc, piece);
             enc->word++;
         }
-        if (enc->out_of_memory) return memory_status(enc);
+        if (enc->out_of_memory) return steps_status(enc);
     }
-    return PITH_OK;
+    return steps_status(enc);
 }
 
 /* All stages one after another. Encoding ends when the limit is passed: the tokens beyond it would
@@ -121,22 +147,24 @@ static pith_status encode_steps(pith__encoding *enc) {
         pith__encoding_swap_pieces(enc);
     }
     if (!pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->normalized))
-        return memory_status(enc);
+        return steps_status(enc);
     PITH_TRY(pretokenize(enc));
+    pith__encoding_restart(enc);
     for (size_t i = 0; i < enc->piece_count; i++) {
         if (enc->count > enc->limit) break;
+        if (pith__encoding_stops(enc, enc->pieces[i].begin)) break;
         pith__piece piece = enc->pieces[i];
         enc->word = (int32_t)i;
         size_t size = piece.end - piece.begin;
         if (!pith__encoding_room(enc, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8))
-            return memory_status(enc);
+            return steps_status(enc);
         if (piece.id >= 0)
             steps_put_added(enc, piece);
         else
             PITH_TRY(t->model->encode(t->model_self, enc, piece));
-        if (enc->out_of_memory) return memory_status(enc);
+        if (enc->out_of_memory) return steps_status(enc);
     }
-    return PITH_OK;
+    return steps_status(enc);
 }
 
 /* A token's place in the text to that in the source. */
@@ -165,20 +193,22 @@ pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) 
     bool origins = offsets || t->needs_origins;
     if (!pith__encoding_begin(enc, text, origins) ||
         !pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->raw))
-        return memory_status(enc);
+        return steps_status(enc);
     enc->unfused = !t->fused;
     if (t->fused) PITH_TRY(encode_fused(enc));
     if (t->fused && enc->unfused) {
         enc->count = first;
         if (!pith__encoding_begin(enc, text, origins) ||
             !pith__added_tokens_split(enc, t->added_tokens, &t->added_tokens->raw))
-            return memory_status(enc);
+            return steps_status(enc);
     }
     if (enc->unfused) PITH_TRY(encode_steps(enc));
     enc->offsets = offsets;
     if (!offsets) return PITH_OK;
     if (enc->source_offsets && !t->post_processing->trim) return PITH_OK;
+    pith__encoding_restart(enc);
     for (size_t i = first; i < enc->count; i++) {
+        if (pith__encoding_stops(enc, i)) return steps_status(enc);
         pith_str slice = { enc->text.data + enc->begin[i], enc->end[i] - enc->begin[i] };
         if (!enc->source_offsets) find_in_source(enc, i);
         if (!t->post_processing->trim ||

@@ -7,6 +7,7 @@
 #include "base/memory/account.h"
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
+#include "base/progress.h"
 #include "text/added_tokens.h"
 #include "text/encoding.h"
 #include "text/first_tokens.h"
@@ -42,15 +43,15 @@ static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_op
                                 pith_error *err) {
     *o = (pith_tokenize_options)PITH_TOKENIZE_OPTIONS_INIT;
     if (!options) return PITH_OK;
-    if (options->size < sizeof(size_t))
+    if (options->call.size < sizeof(size_t))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "the options have no size; initialise them with PITH_TOKENIZE_OPTIONS_INIT");
-    memcpy(o, options, options->size < sizeof *o ? options->size : sizeof *o);
-    if (o->max_length < 0 || o->stride < 0 || o->threads < 0)
+    memcpy(o, options, options->call.size < sizeof *o ? options->call.size : sizeof *o);
+    if (o->max_length < 0 || o->stride < 0 || o->call.threads < 0)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "max_length, stride and threads must not be negative");
-    PITH_TRY(pith__threads_check(o->threads, err));
+    PITH_TRY(pith__threads_check(o->call.threads, err));
     if (o->left < -1 || o->left > 1)
         return pith__fail(err, PITH_ERR_ARGUMENT, "left is %d, which is none of -1, 0 and 1",
                           o->left);
@@ -98,6 +99,7 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith__encoding *
     if (!status && enc->tokenizer->untyped && !o->raw && tokens->count > first)
         memset(tokens->type_ids + first, 0, (tokens->count - first) * sizeof *tokens->type_ids);
     if (enc->out_of_memory) status = pith__fail_memory(enc->err, text.size);
+    if (enc->stopped) status = pith__stop_check(enc->stop, enc->err);
     return status == PITH_ERR_MEMORY
                ? pith__fail_at(enc->err, status, "a text of %zu bytes: ", text.size)
                : status;
@@ -119,20 +121,21 @@ static pith_status tokenizer_encode(pith_tokens *tokens, pith__encoding *enc, pi
 
 /* allocator: what tokens grow with. */
 static pith_status encode_alone(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
-                                const pith_str *pair, const pith_tokenize_options *options,
-                                const pith_allocator *allocator, pith_error *err) {
-    pith_tokenize_options o;
+                                const pith_str *pair, const pith_tokenize_options *o,
+                                const pith_allocator *allocator, pith__stop *stop,
+                                pith_error *err) {
     PITH_TRY(pith__tokens_check(tokens, err));
-    PITH_TRY(take_options(&o, options, err));
+    PITH_TRY(pith__stop_check(stop, err));
     pith__encoding *enc = pith__encoding_acquire(tokenizer);
     if (!enc) return pith__fail_memory(err, sizeof *enc);
     enc->err = err;
     enc->tokens_allocator = allocator;
+    enc->stop = stop;
     size_t count = tokens->count;
     int32_t truncated = tokens->truncated;
     tokens->count = 0;
     tokens->truncated = 0;
-    pith_status status = tokenizer_encode(tokens, enc, text, pair, &o);
+    pith_status status = tokenizer_encode(tokens, enc, text, pair, o);
     if (status) {
         tokens->count = count;
         tokens->truncated = truncated;
@@ -143,16 +146,22 @@ static pith_status encode_alone(pith_tokens *tokens, const pith_tokenizer *token
 
 pith_status pith__tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer,
                                    pith_str text, const pith_str *pair,
-                                   const pith_tokenize_options *options, pith_error *err) {
-    return encode_alone(tokens, tokenizer, text, pair, options, tokenizer->allocator, err);
+                                   const pith_tokenize_options *options, pith__stop *stop,
+                                   pith_error *err) {
+    pith_tokenize_options o;
+    PITH_TRY(take_options(&o, options, err));
+    return encode_alone(tokens, tokenizer, text, pair, &o, tokenizer->allocator, stop, err);
 }
 
 /* The caller's tokens may outlive the tokenizer. */
 pith_status pith__tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer,
                                      pith_str text, const pith_str *pair,
                                      const pith_tokenize_options *options, pith_error *err) {
-    pith_status status = encode_alone(tokens, tokenizer, text, pair, options,
-                                      pith__account_host(tokenizer->allocator), err);
+    pith_tokenize_options o;
+    PITH_TRY(take_options(&o, options, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    pith_status status = encode_alone(tokens, tokenizer, text, pair, &o,
+                                      pith__account_host(tokenizer->allocator), stop, err);
     return pith__account_explain_for(tokenizer->allocator, status, err);
 }
 
@@ -181,6 +190,8 @@ typedef struct batch {
     size_t count;
     size_t *ends; /* within the part until it is put in place */
     pith_tokenize_options options;
+    pith__stop *stop;
+    pith__progress *progress;
     pith_tokens *result;
     pith__encoding **calls;   /* by worker, NULL before its first part: caches of words stay with a
                                  processor */
@@ -189,6 +200,7 @@ typedef struct batch {
     size_t taken;             /* texts that have been given to parts */
     size_t numbered, placed;  /* parts: those given out, those that have their place */
     size_t total;             /* tokens of the latter */
+    size_t ready;             /* and their texts */
     batch_part *empty, *done; /* buffers; parts that have no place yet */
     int copying;              /* threads that write into the result */
     pith_status status;       /* of the first part that failed */
@@ -203,14 +215,17 @@ static pith_status encode_texts(pith_tokens *tokens, pith__encoding *enc,
     int32_t truncated = 0;
     enc->err = err;
     enc->tokens_allocator = allocator;
+    enc->stop = b->stop;
     tokens->count = 0;
     for (size_t i = begin; i < end && !status; i++) {
         tokens->truncated = 0;
-        status =
-            tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
-        if (status) pith__fail_at(err, status, "text %zu: ", i);
+        status = pith__stop_check(b->stop, err);
+        if (!status)
+            status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
+        if (status && !pith__status_stops(status)) pith__fail_at(err, status, "text %zu: ", i);
         truncated += tokens->truncated;
         b->ends[i] = tokens->count;
+        if (tokens == b->result) pith__progress_tell(b->progress, "texts", i + 1, b->count);
     }
     tokens->truncated = truncated;
     return status;
@@ -311,7 +326,10 @@ static void tokenizer_run_part(void *context, size_t index, int worker) {
     b->done = part;
     batch_part *placed = place_parts(b);
     bool failed = b->status;
+    for (batch_part *p = placed; p; p = p->next) b->ready += p->end - p->begin;
+    const size_t ready = b->ready;
     pthread_mutex_unlock(&b->lock);
+    if (placed && !failed) pith__progress_tell(b->progress, "texts", ready, b->count);
     for (part = placed; part; last = part, part = part->next) {
         if (failed) continue;
         pith__tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count,
@@ -347,7 +365,7 @@ static pith_status encode_parts(batch *b, int threads, pith_error *err) {
     pthread_cond_init(&b->copied, NULL);
     b->result->count = 0;
     b->result->truncated = 0;
-    pith__threads_run(tokenizer_run_part, b, parts, threads);
+    pith__threads_run_until(b->stop, tokenizer_run_part, b, parts, threads);
     pthread_cond_destroy(&b->copied);
     pthread_mutex_destroy(&b->lock);
     for (int i = 0; i < threads; i++)
@@ -355,6 +373,7 @@ static pith_status encode_parts(batch *b, int threads, pith_error *err) {
     free_parts(b->empty, allocator);
     free_parts(b->done, allocator);
     pith__memory_free(allocator, b->calls);
+    PITH_TRY(pith__stop_check(b->stop, err));
     if (b->status && err) *err = b->err;
     return b->status;
 }
@@ -393,6 +412,7 @@ static pith_status pad_batch(batch *b, pith_error *err) {
         return pith__fail_memory(err, bytes);
     to = total;
     for (size_t i = b->count; i--;) {
+        if (i % 256 == 0) PITH_TRY(pith__stop_check(b->stop, err));
         size_t begin = i ? b->ends[i - 1] : 0;
         b->ends[i] = to;
         do {
@@ -422,7 +442,12 @@ static pith_status encode_batch(pith_tokens *tokens, size_t *ends, const pith_to
                 .result = tokens };
     PITH_TRY(pith__tokens_check(tokens, err));
     PITH_TRY(take_options(&b.options, options, err));
-    int threads = b.options.threads ? b.options.threads : pith__cpu_get()->threads;
+    pith__stop own;
+    pith__progress told;
+    b.stop = pith__stop_begin(&own, &b.options.call);
+    b.progress = pith__progress_begin(&told, &b.options.call);
+    PITH_TRY(pith__stop_check(b.stop, err));
+    int threads = pith__threads_count(b.options.call.threads);
     pith_status status =
         threads > 1 && count > 1 ? encode_parts(&b, threads, err) : encode_serially(&b, err);
     if (!status) status = pad_batch(&b, err);

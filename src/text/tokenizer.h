@@ -9,6 +9,7 @@
 #define PITH_TEXT_TOKENIZER_H
 
 #include "base/memory/memory.h"
+#include "base/stop.h"
 #include "pith/tokens.h"
 
 /* dir_or_file: a directory with tokenizer files or one such file. The error lists the files that
@@ -77,10 +78,11 @@ pith_status pith__tokenizer_stream_finish(pith_text_stream *stream, pith_str *te
                                           pith_error *err);
 
 /* pith__tokenizer_tokenize, but tokens use the tokenizer's allocator and must be freed before the
- * tokenizer. */
+ * tokenizer. The call context of the options is not looked at; stop may be NULL. */
 pith_status pith__tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer,
                                    pith_str text, const pith_str *pair,
-                                   const pith_tokenize_options *options, pith_error *err);
+                                   const pith_tokenize_options *options, pith__stop *stop,
+                                   pith_error *err);
 
 /* -1 if the vocabulary has no such token. */
 int32_t pith__tokenizer_id(const pith_tokenizer *tokenizer, pith_str token);

@@ -219,6 +219,7 @@ pith_status pith__loader_add(pith__loader *loader, const char *kind, pith_str js
     pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     if (!j) return pith__fail_memory(loader->err, sizeof *j);
     pith__json_init(j, json, kind, loader->scratch, loader->err);
+    j->stop = loader->stop;
     parse_kind(j, loader, pith__str_of(kind));
     pith__json_finish(j);
     return j->failed ? failure(loader) : PITH_OK;
@@ -268,6 +269,7 @@ pith_status pith__loader_read_json(pith__loader *loader, const char *path, pith_
     pith_str key;
     if (!j) return pith__fail_memory(loader->err, 2 * sizeof *j);
     pith__json_init(j, bytes, slash ? slash + 1 : path, loader->scratch, loader->err);
+    j->stop = loader->stop;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
         if (loader->json_name) PITH_TRY(loader_note_key(j, loader, key));
@@ -565,15 +567,18 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, uns
                                pith_str bytes, pith_str frozen, const pith_open_options *options,
                                pith__arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
+    pith__stop own_stop;
     pith__arena scratch;
     pith__loader loader = {
         .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen
     };
     loader.allocator =
-        options && options->allocator ? options->allocator : &pith__allocator_default;
-    loader.log = options && !frozen.data ? options->log : NULL;
+        options && options->call.allocator ? options->call.allocator : &pith__allocator_default;
+    loader.stop = options ? pith__stop_begin(&own_stop, &options->call) : NULL;
+    loader.log = options && !frozen.data ? options->call.log : NULL;
     pith__arena_init(&scratch, loader.allocator);
-    pith_status status = loader_prepare(&loader);
+    pith_status status = pith__stop_check(loader.stop, &own);
+    if (!status) status = loader_prepare(&loader);
     if (!status && path)
         status = load_path(&loader, path, how, options && options->flags & PITH_OPEN_COPY);
     if (!status && bytes.data) status = load_bytes(&loader, bytes);

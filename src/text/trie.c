@@ -220,14 +220,16 @@ static uint32_t group_end(const builder *b, const entry *entries, uint32_t i, ui
 /* Places all nodes, depth first with a stack of ranges in place of recursion, since a hostile
  * vocabulary can be as deep as its longest string. Children are pushed in reverse, so that they are
  * placed in the order of their labels. */
-static pith_status place_nodes(builder *b, const entry *entries, size_t count, pith_error *err) {
-    size_t capacity = 0, depth = 0;
+static pith_status place_nodes(builder *b, const entry *entries, size_t count, pith__stop *stop,
+                               pith_error *err) {
+    size_t capacity = 0, depth = 0, placed = 0;
     range *stack = NULL;
     if (!pith__arena_grow(b->scratch, (void **)&stack, depth, &capacity, sizeof *stack))
         return pith__fail_memory(err, sizeof *stack);
     stack[depth++] = (range){ 0, (uint32_t)count, 0, PITH_TRIE_ROOT };
     while (depth) {
         range r = stack[--depth];
+        if (placed++ % 4096 == 0) PITH_TRY(pith__stop_check(stop, err));
         /* The key that ends here comes first. */
         if (r.begin < r.end && entries[r.begin].size == r.depth)
             slot_at(b, r.slot)->value = entries[r.begin++].index;
@@ -287,7 +289,8 @@ static pith_status copy_keys(pith__trie *trie, const pith_str *keys, size_t coun
 /* Strings go in with their first eight bytes as a number, by which they are
  * sorted. Empty strings are left out, and of equal ones the last is kept. */
 pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t count,
-                             pith__arena *arena, pith__arena *scratch, pith_error *err) {
+                             pith__arena *arena, pith__arena *scratch, pith__stop *stop,
+                             pith_error *err) {
     builder b = { .scratch = scratch, .trie = trie };
     PITH_TRY(copy_keys(trie, keys, count, arena, err));
     entry *entries = pith__arena_alloc(scratch, count * 2 * sizeof *entries);
@@ -312,7 +315,7 @@ pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t coun
     b.blocks[1].free[0] &= ~1ull;
     b.blocks[1].base_free[0] &= ~1ull;
     b.blocks[1].free_count--;
-    PITH_TRY(place_nodes(&b, sorted, used, err));
+    PITH_TRY(place_nodes(&b, sorted, used, stop, err));
     size_t bytes = b.block_count * sizeof b.blocks->slots;
     pith__trie_slot *slots = pith__arena_alloc64(arena, bytes);
     if (!slots) return pith__fail_memory(err, bytes);

@@ -34,7 +34,8 @@ typedef struct pith__trie {
  * are never found. The tables are in arena; scratch is for building. Returns PITH_ERR_UNSUPPORTED
  * beyond 2^24 slots or 2^31 bytes. */
 pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t count,
-                             pith__arena *arena, pith__arena *scratch, pith_error *err);
+                             pith__arena *arena, pith__arena *scratch, pith__stop *stop,
+                             pith_error *err);
 /* Write the tables to a frozen tokenizer, and open them from one. */
 void pith__trie_save(const pith__trie *trie, pith__frozen_writer *writer);
 pith_status pith__trie_open(pith__trie *trie, pith__loader *loader);

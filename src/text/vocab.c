@@ -75,7 +75,7 @@ static bool vocab_put(pith__vocab *v, pith__vocab_slot *slots, uint32_t *by_id,
  * prefetched: the table is larger than the caches, and the loop would otherwise wait for memory at
  * each entry. */
 pith_status pith__vocab_build(pith__vocab *v, const pith__vocab_builder *b, pith__arena *arena,
-                              pith_error *err) {
+                              pith__stop *stop, pith_error *err) {
     memset(v, 0, sizeof *v);
     uint32_t capacity = 16;
     while (capacity < 2 * b->count) capacity *= 2;
@@ -103,6 +103,7 @@ pith_status pith__vocab_build(pith__vocab *v, const pith__vocab_builder *b, pith
     for (size_t i = 9; i < 17; i++) powers[i] = powers[i - 1] * PITH_VOCAB_PRIME;
     uint32_t begin = 0, end = 0;
     for (size_t i = 0; i < b->count + AHEAD; i++) {
+        if (i % 4096 == 0) PITH_TRY(pith__stop_check(stop, err));
         if (i >= AHEAD) {
             const pith__vocab_entry *e = &b->entries[i - AHEAD];
             if (!vocab_put(v, slots, by_id, e, mixed[i % AHEAD], begin))
@@ -172,7 +173,7 @@ pith_status pith__vocab_open(pith__vocab *v, pith__loader *loader) {
 
 pith_status pith__vocab_take(pith__vocab *v, const pith__vocab_builder *b, pith__loader *loader) {
     return loader->frozen.data ? pith__vocab_open(v, loader)
-                               : pith__vocab_build(v, b, loader->arena, loader->err);
+                               : pith__vocab_build(v, b, loader->arena, loader->stop, loader->err);
 }
 
 int32_t pith__vocab_id(const pith__vocab *v, pith_str text) {

@@ -51,7 +51,7 @@ typedef struct pith__vocab_builder {
 bool pith__vocab_add(pith__vocab_builder *builder, pith_str text, int32_t id);
 /* Builds the tables in arena. Fails if memory is out, and for strings that were made to collide. */
 pith_status pith__vocab_build(pith__vocab *vocab, const pith__vocab_builder *builder,
-                              pith__arena *arena, pith_error *err);
+                              pith__arena *arena, pith__stop *stop, pith_error *err);
 /* Write the tables to a frozen tokenizer, and open them from one, with all checks. */
 void pith__vocab_save(const pith__vocab *vocab, pith__frozen_writer *writer);
 pith_status pith__vocab_open(pith__vocab *vocab, pith__loader *loader);

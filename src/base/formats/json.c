@@ -30,6 +30,8 @@ void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena
     j->name = name;
     j->arena = arena;
     j->err = err;
+    j->stop = NULL;
+    j->look = begin;
     j->failed = j->python = j->halves = false;
     j->depth = 0;
 }
@@ -149,10 +151,19 @@ void pith__json_array(pith__json *j) {
     if (expect(j, PITH_JSON_ARRAY)) enter(j, false);
 }
 
+/* Bytes of a text between two looks at whether the call must end. */
+enum { JSON_LOOK = 1 << 16 };
+
+static void json_look(pith__json *j) {
+    j->look = j->end - j->p > JSON_LOOK ? j->p + JSON_LOOK : j->end;
+    if (!j->failed && pith__stop_check(j->stop, j->err)) j->failed = true;
+}
+
 /* Consumes what stands between two members: false at the end of the container, which is then left.
  */
 static bool next_member(pith__json *j, char close) {
     unsigned char c = next_char(j);
+    if (j->stop && j->p >= j->look) json_look(j);
     if (j->failed) return false;
     assert(j->depth > 0 && j->stack[j->depth - 1].is_object == (close == '}'));
     if (c == (unsigned char)close) {

@@ -22,6 +22,7 @@
 
 #include "base/memory/memory.h"
 #include "base/private_symbol.h"
+#include "base/stop.h"
 
 typedef enum pith__json_kind {
     PITH_JSON_END,
@@ -40,6 +41,9 @@ typedef struct pith__json {
     const char *name; /* of the file, for messages */
     pith__arena *arena;
     pith_error *err;
+    pith__stop *stop; /* may be set after init: reading fails when the call must end; NULL: it cannot
+                         be stopped */
+    const char *look; /* where stop is asked next */
     bool failed;
     bool python; /* may be set after init, for files that Python programs wrote: NaN, Infinity and
                     -Infinity are numbers, and 2048.0 is a whole one */

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/writer.h"
 #include "base/str.h"
 #include "formats/compiled/wire_bytes.h"
 
@@ -199,19 +200,18 @@ pith_status pith__compiled_verify(pith_str file, pith_error *err) {
 /* ---- writing ---- */
 
 typedef struct sink {
-    pith__write_fn *write; /* NULL: only the hash is wanted */
-    void *user;
-    uint64_t total;
+    pith__out *out; /* NULL: only the hash is wanted */
     pith__hash hash;
     pith_error *err;
 } sink;
 
 static pith_status send(sink *s, const void *data, size_t size) {
-    if (!s->write)
+    if (!s->out) {
         pith__hash_add(&s->hash, data, size);
-    else if (size && s->write(s->user, data, size, s->total))
-        return pith__fail(s->err, PITH_ERR_IO, "the write callback stopped writing");
-    return PITH_OK;
+        return PITH_OK;
+    }
+    pith__out_put(s->out, data, size);
+    return pith__out_status(s->out, "the model", s->err);
 }
 
 static pith_status send_zeros(sink *s, uint64_t size) {
@@ -237,9 +237,9 @@ static pith_status send_section(sink *s, const pith__section_out *section) {
 }
 
 /* Sections are walked twice: once for their hashes, which the table in front of them holds, and
- * once to be written. So nothing is kept in memory, and the callback gets the bytes in order. */
+ * once to be written. So nothing is kept in memory, and the writer gets the bytes in order. */
 pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
-                                 pith__write_fn *write, void *user, pith_error *err) {
+                                 const pith_writer *writer, pith_error *err) {
     char head[HEADER + SECTIONS_MAX * ENTRY] = { 0 };
     if (count > SECTIONS_MAX)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
@@ -266,7 +266,9 @@ pith_status pith__compiled_write(const pith__section_out *sections, size_t count
     compiled_put(head + 16, end, 8);
     snprintf(head + WRITER_AT, WRITER_SIZE, "%s", pith_version());
     compiled_put(head + 24, pith__hash_of(head + HASHED_FROM, head_size - HASHED_FROM), 8);
-    sink out = { .write = write, .user = user, .total = end, .err = err };
+    pith__out written = { .writer = writer };
+    sink out = { .out = &written, .err = err };
+    pith__out_begin(&written, end);
     PITH_TRY(send(&out, head, head_size));
     uint64_t at = head_size;
     for (size_t i = 0; i < count; i++) {

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/writer.h"
 
 #define PITH_COMPILED_MAGIC "\x89PITH\r\n\x1a"
 #define PITH_COMPILED_VERSION 4u
@@ -94,11 +95,8 @@ typedef struct pith__section_out {
     size_t count;
 } pith__section_out;
 
-/* Receives the file in pieces. Non-zero ends the writing with PITH_ERR_IO. total is the size of the
- * whole file. */
-typedef int pith__write_fn(void *user, const void *data, size_t size, uint64_t total);
-
+/* The writer, which has been checked, is told the size of the file before its first byte. */
 pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
-                                 pith__write_fn *write, void *user, pith_error *err);
+                                 const pith_writer *writer, pith_error *err);
 
 #endif

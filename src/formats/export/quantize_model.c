@@ -223,7 +223,7 @@ static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q,
                                .method = o->ranges,
                                .percentile = o->percentile };
     if (o->inputs) PITH_TRY(quantize_check_inputs(m, o, err));
-    if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, err));
+    if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, NULL, err));
     PITH_TRY(pith__input_ranges_run(ranges, &job, &m->arena, err));
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;

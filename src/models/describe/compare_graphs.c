@@ -40,9 +40,12 @@ typedef struct check {
     pith_open_options options; /* level, allocator and shapes of the caller; f32 */
     const pith_check_options *given;
     pith_model *reference;
+    pith__stop *stop;         /* NULL: it cannot be stopped */
+    pith__progress *progress; /* NULL: nobody is told */
     double allowed;
     uint64_t seed;
     int runs, ran;
+    uint64_t done, total; /* runs of levels, for progress */
     pith_check_finding finding; /* pass is NULL: nothing differs */
     char node[256], output[128], inputs[256];
     char refusal[PITH_ERROR_MESSAGE_SIZE]; /* why the reference did not run the last inputs it did
@@ -142,14 +145,14 @@ static pith_status compare_forget_padding(const check *c, pith_tensor *outputs,
  * NULL. */
 static pith_status compare_run(pith__executor **executor, pith_tensor *outputs, const pith_model *m,
                                const pith_tensor *inputs, pith__trace_fn *trace, void *context,
-                               pith_error *err) {
+                               pith__stop *stop, pith_error *err) {
     const pith__plan *plan;
-    pith__executor_options options = { .allocator = m->options.allocator,
+    pith__executor_options options = { .allocator = m->options.call.allocator,
                                        .loop_limit = m->options.loop_limit };
-    PITH_TRY(pith__model_plan(&plan, m, err));
+    PITH_TRY(pith__model_plan(&plan, m, stop, err));
     PITH_TRY(pith__executor_create(executor, plan, &options, err));
     pith__executor_trace(*executor, trace, context);
-    return pith__executor_run(*executor, outputs, inputs, 1, NULL, err);
+    return pith__executor_run(*executor, outputs, inputs, 1, stop, err);
 }
 
 /* ---- how much rounding matters ---- */
@@ -189,7 +192,7 @@ static bool compare_is_rounding(check *c, const pith_tensor *inputs, const pith_
         pith_error ignored = PITH_ERROR_INIT;
         compare_noise noise = { c->seed, run, 0 };
         if (!compare_run(&executor, moved, c->reference, inputs, compare_add_noise, &noise,
-                         &ignored) &&
+                         c->stop, &ignored) &&
             !compare_forget_padding(c, moved, inputs, arena)) {
             double by = compare_difference(&moved[output], &want[output]);
             found = isfinite(by) && by >= NOISE_SHARE * difference;
@@ -213,12 +216,12 @@ static pith_status compare_both(int *output, double *difference, check *c, const
     if (!inputs || !want || !got) return pith__fail_memory(c->err, g->output_count * sizeof *want);
     PITH_TRY(
         pith__made_up_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, arena, c->err));
-    pith_status status = compare_run(&a, want, c->reference, inputs, NULL, NULL, &ignored);
+    pith_status status = compare_run(&a, want, c->reference, inputs, NULL, NULL, c->stop, &ignored);
     if (status) {
         snprintf(c->refusal, sizeof c->refusal, "%s", ignored.message);
     } else {
         c->ran++;
-        status = compare_run(&b, got, m, inputs, NULL, NULL, &ignored);
+        status = compare_run(&b, got, m, inputs, NULL, NULL, c->stop, &ignored);
         if (!status) status = compare_forget_padding(c, want, inputs, arena);
         if (!status) status = compare_forget_padding(c, got, inputs, arena);
         for (size_t i = 0; !status && i < g->output_count && *output < 0; i++) {
@@ -227,11 +230,13 @@ static pith_status compare_both(int *output, double *difference, check *c, const
                 *output = (int)i;
         }
         /* A fused step may refuse what it was not made for, but it says so. */
-        if (status != PITH_OK && status != PITH_ERR_ARGUMENT && status != PITH_ERR_MEMORY)
+        if (status != PITH_OK && status != PITH_ERR_ARGUMENT && status != PITH_ERR_MEMORY &&
+            !pith__status_stops(status))
             *output = 0, *difference = INFINITY;
     }
     pith__executor_destroy(a);
     pith__executor_destroy(b);
+    PITH_TRY(pith__stop_check(c->stop, c->err));
     return status == PITH_ERR_MEMORY ? pith__fail(c->err, status, "%s", ignored.message) : PITH_OK;
 }
 
@@ -240,8 +245,8 @@ static pith_status compare_both(int *output, double *difference, check *c, const
 static pith_status compare_open(pith_model **m, check *c, int level,
                                 const pith__opt_limits *limits) {
     pith_open_options options = c->options;
-    options.optimization = level;
-    return pith__model_open_limited(m, &c->origin, &options, limits, c->err);
+    options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
+    return pith__model_open_stoppable(m, &c->origin, &options, limits, c->stop, c->err);
 }
 
 /* Does the model differ from the reference on this run, with the first `most` runs of passes? */
@@ -252,7 +257,7 @@ static pith_status compare_limited(bool *differs, check *c, int level,
     int output;
     double difference;
     PITH_TRY(compare_open(&m, c, level, limits));
-    pith__arena_init(&arena, c->options.allocator);
+    pith__arena_init(&arena, c->options.call.allocator);
     pith_status status = compare_both(&output, &difference, c, m, run, &arena);
     *differs = output >= 0;
     pith__arena_free(&arena);
@@ -314,7 +319,7 @@ static pith_status compare_listened(compare_values *v, const pith_model *m,
     pith__executor *executor = NULL;
     pith_tensor *outputs = pith__arena_array(v->arena, m->graph->output_count, sizeof *outputs);
     if (!outputs) return pith__fail_memory(err, m->graph->output_count * sizeof *outputs);
-    pith_status status = compare_run(&executor, outputs, m, inputs, compare_listen, v, err);
+    pith_status status = compare_run(&executor, outputs, m, inputs, compare_listen, v, v->c->stop, err);
     pith__executor_destroy(executor);
     return status;
 }
@@ -323,7 +328,7 @@ static pith_status compare_listened(compare_values *v, const pith_model *m,
 static pith_status compare_find_node(check *c, const pith_model *guilty, uint64_t run) {
     pith__arena arena;
     pith_error ignored = PITH_ERROR_INIT;
-    pith__arena_init(&arena, c->options.allocator);
+    pith__arena_init(&arena, c->options.call.allocator);
     const pith__graph *g = c->reference->graph;
     pith_tensor *inputs = pith__arena_array(&arena, g->input_count, sizeof *inputs);
     compare_values before = { .arena = &arena, .c = c },
@@ -340,7 +345,7 @@ static pith_status compare_find_node(check *c, const pith_model *guilty, uint64_
         (!compare_listened(&after, guilty, inputs, &ignored) || after.guilty) && after.guilty)
         pith__node_place(after.guilty, c->node, sizeof c->node);
     pith__arena_free(&arena);
-    return status;
+    return status ? status : pith__stop_check(c->stop, c->err);
 }
 
 /* The first run of a pass with which the results differ: with `good` runs of passes they do not,
@@ -379,7 +384,7 @@ static pith_status compare_ragged(check *c, const pith_model *m, uint64_t run, p
     const pith__row *pointers[TEXTS];
     pith_error ignored = PITH_ERROR_INIT;
     const pith__plan *plan;
-    PITH_TRY(pith__model_plan(&plan, c->reference, c->err));
+    PITH_TRY(pith__model_plan(&plan, c->reference, c->stop, c->err));
     if (pith__text_inputs_init(&packed, m->text.ragged, true, 0, arena, &ignored) ||
         pith__text_inputs_init(&alone, plan->graph, false, 0, arena, &ignored))
         return PITH_OK;
@@ -398,7 +403,7 @@ static pith_status compare_ragged(check *c, const pith_model *m, uint64_t run, p
     pith_tensor *out = pith__arena_array(
         arena, m->text.ragged->output_count + plan->graph->output_count, sizeof *out);
     if (!in || !out) return pith__fail_memory(c->err, inputs * sizeof *in);
-    pith__executor_options options = { .allocator = m->options.allocator,
+    pith__executor_options options = { .allocator = m->options.call.allocator,
                                        .loop_limit = m->options.loop_limit };
     pith__executor *executor = NULL;
     if (pith__text_inputs_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
@@ -406,14 +411,14 @@ static pith_status compare_ragged(check *c, const pith_model *m, uint64_t run, p
         pith__executor_create(&executor, pith__program_plan(&m->text.program), &options, c->err);
     if (status) return status;
     int which = m->text.outputs[0], mine = m->text.ragged->output_count > (size_t)which ? which : 0;
-    if (!pith__executor_run(executor, out, in, 1, NULL, &ignored)) {
+    if (!pith__executor_run(executor, out, in, 1, c->stop, &ignored)) {
         int64_t at = 0, width = out[mine].rank ? out[mine].dims[out[mine].rank - 1] : 0;
         for (int i = 0; i < TEXTS && !*differs; i++) {
             pith__executor *one = NULL;
             pith_tensor *ain = in + m->text.ragged->input_count,
                         *aout = out + m->text.ragged->output_count;
             if (!pith__text_inputs_fill(ain, &alone, &pointers[i], 1, arena, &ignored) &&
-                !compare_run(&one, aout, c->reference, ain, NULL, NULL, &ignored)) {
+                !compare_run(&one, aout, c->reference, ain, NULL, NULL, c->stop, &ignored)) {
                 pith_tensor want = aout[which], got = out[mine];
                 int64_t rows_here = width ? pith__tensor_count(&want) / width : 0;
                 got.data = (char *)out[mine].data +
@@ -427,7 +432,7 @@ static pith_status compare_ragged(check *c, const pith_model *m, uint64_t run, p
         }
     }
     pith__executor_destroy(executor);
-    return PITH_OK;
+    return pith__stop_check(c->stop, c->err);
 }
 
 /* ---- one level ---- */
@@ -450,7 +455,7 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
     double difference = 0;
     c->finding = (pith_check_finding){ .level = level, .allowed = c->allowed };
     PITH_TRY(compare_open(&m, c, level, limits));
-    pith__arena_init(&arena, c->options.allocator);
+    pith__arena_init(&arena, c->options.call.allocator);
     pith_status status = PITH_OK;
     uint64_t run = 0;
     bool ragged = false;
@@ -458,6 +463,8 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
         status = pith__stop_check(c->stop, c->err);
         if (!status) status = compare_both(&output, &difference, c, m, run, &arena);
         pith__arena_reset(&arena);
+        c->done++;
+        pith__progress_tell(c->progress, "runs", c->done, c->total);
     }
     for (uint64_t i = 0;
          !status && output < 0 && !ragged && m->text.program.runtime && m->text.ragged && i < 3;
@@ -488,14 +495,15 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
 static pith_status compare_begin(check *c, const pith_open_options *options) {
     c->options = (pith_open_options)PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(c->options, options, c->err);
+    if (!c->options.optimization) c->options.optimization = 3;
     c->options.flags &= ~(uint32_t)(PITH_OPEN_CHECK | PITH_OPEN_DESCRIBE);
     c->options.stop_after = NULL;
-    c->options.profile = NULL;
-    c->options.log = NULL;
+    c->options.call.profile = NULL;
+    c->options.call.log = NULL;
+    c->options.call.progress = NULL;
     c->options.precision = PITH_PRECISION_F32;
+    if (!c->options.call.allocator) c->options.call.allocator = &pith__allocator_default;
     PITH_TRY(compare_open(&c->reference, c, 0, NULL));
-    c->options.allocator =
-        options && options->allocator ? options->allocator : &pith__allocator_default;
     if (c->reference->compiled.writer) {
         pith__model_destroy(c->reference);
         return pith__fail(c->err, PITH_ERR_ARGUMENT,
@@ -510,6 +518,7 @@ static pith_status compare_begin(check *c, const pith_open_options *options) {
 static pith_status compare_levels(size_t *findings, check *c) {
     PITH_TRY(compare_begin(c, c->given->open));
     pith_status status = PITH_OK;
+    c->total = (uint64_t)c->runs * (uint64_t)(c->options.optimization > 0 ? c->options.optimization : 0);
     for (int level = 1; !status && level <= c->options.optimization; level++) {
         status = compare_level(c, level, NULL);
         if (status || !c->finding.pass) continue;
@@ -528,9 +537,14 @@ pith_status pith__compare_graphs(size_t *findings, const char *path,
                                  const pith_check_options *options, pith_error *err) {
     pith_check_options o = PITH_CHECK_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    pith__progress told;
+    PITH_TRY(pith__stop_check(stop, err));
     if (o.runs < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "runs must not be negative");
     check c = { .origin = pith__origin_path(path),
                 .given = &o,
+                .stop = stop,
+                .progress = pith__progress_begin(&told, &o.call),
                 .seed = o.seed,
                 .runs = o.runs ? o.runs : RUNS,
                 .err = err };
@@ -551,7 +565,7 @@ static pith_status compare_leave_out(check *c, int32_t *level, const pith_log *l
                         "number, first at %s",
                         c->finding.pass, c->output, c->finding.difference, c->node);
         if (limits->without_count == WITHOUT_MAX)
-            *level = 0;
+            *level = PITH_OPTIMIZATION_NONE;
         else
             without[limits->without_count++] = c->finding.pass;
     }
@@ -562,21 +576,25 @@ static pith_status compare_leave_out(check *c, int32_t *level, const pith_log *l
  * about once. */
 static pith_status compare_open_checked(pith_model **model, const pith__origin *origin,
                                         const pith_open_options *options, pith_error *err) {
+    pith__stop own;
     check c = { .origin = *origin, .seed = 1, .runs = RUNS_AT_OPEN, .err = err };
     const char *without[WITHOUT_MAX];
     pith__opt_limits limits = { .runs = SIZE_MAX, .without = without };
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
+    c.stop = pith__stop_begin(&own, &o.call);
+    PITH_TRY(pith__stop_check(c.stop, err));
+    if (!o.optimization) o.optimization = 3;
     pith_status status = compare_begin(&c, options);
     if (!status) {
-        status = compare_leave_out(&c, &o.optimization, o.log, without, &limits);
+        status = compare_leave_out(&c, &o.optimization, o.call.log, without, &limits);
         pith__model_destroy(c.reference);
     }
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
-    if (!status) status = pith__model_open_limited(model, origin, &o, &limits, err);
+    if (!status) status = pith__model_open_stoppable(model, origin, &o, &limits, c.stop, err);
     if (!status && (*model)->runtime->as_written)
         pith__log_write(
-            o.log, PITH_LOG_WARNING,
+            o.call.log, PITH_LOG_WARNING,
             "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
             (*model)->runtime->name);
     return status;

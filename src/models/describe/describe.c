@@ -201,12 +201,12 @@ static pith_status declared_inputs(pith_tensor *inputs, const pith_model *m, pit
  * of memory fails. */
 static pith_status put_activations(pith__json_out *out, const pith_model *m, const pith__plan *plan,
                                    int32_t tokens, pith_error *err) {
-    pith__executor_options options = { .allocator = m->options.allocator };
+    pith__executor_options options = { .allocator = m->options.call.allocator };
     pith__executor *executor = NULL;
     pith__arena arena;
     pith_error fault = PITH_ERROR_INIT;
     size_t bytes;
-    pith__arena_init(&arena, m->options.allocator);
+    pith__arena_init(&arena, m->options.call.allocator);
     pith_tensor *inputs = pith__arena_array(&arena, plan->graph->input_count, sizeof *inputs);
     pith_status status = inputs ? PITH_OK : pith__fail_memory(&fault, sizeof *inputs);
     if (!status)
@@ -245,7 +245,7 @@ static pith_status put_memory(pith__json_out *out, const pith_model *m, const pi
         }
     if (plan && !m->text.encoder) {
         const pith__plan *own; /* of the graph as it stands, whose inputs are the declared ones */
-        PITH_TRY(pith__model_plan(&own, m, err));
+        PITH_TRY(pith__model_plan(&own, m, NULL, err));
         PITH_TRY(put_activations(out, m, own, 0, err));
     }
     pith__json_close(out, "]");
@@ -287,7 +287,7 @@ static pith_status put_pictures(pith__json_out *w, const pith_model *m, pith_err
         pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
     if (!pixels) return PITH_OK;
     pith_error why = PITH_ERROR_INIT;
-    pith_status status = pith__picture_view_get(&v, m, false, &why);
+    pith_status status = pith__picture_view_get(&v, m, false, NULL, &why);
     if (status == PITH_ERR_MEMORY) return pith__fail(err, status, "%s", why.message);
     pith__json_key(w, "pictures");
     pith__json_open(w, "{");
@@ -352,7 +352,7 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     }
     pith__json_close(w, "]");
     put_parameters(w, g);
-    pith__json_key_int(w, "level", m->options.optimization);
+    pith__json_key_int(w, "level", pith__model_level(m));
     put_report(w, "fused", &m->report, true);
     put_report(w, "not_fused", &m->report, false);
     put_left_out(w);
@@ -370,14 +370,24 @@ static pith_status put_model(pith__json_out *w, const pith_model *m, const pith_
     return PITH_OK;
 }
 
+static void describe_put(void *out, const char *text, size_t size) {
+    pith__out_put(out, text, size);
+}
+
 pith_status pith__model_describe(const pith_model *model, pith_description form,
                                  const pith_writer *writer, pith_error *err) {
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
     const pith__plan *plan = pith__program_plan(&model->text.program);
-    pith__json_out w = { writer, false };
+    pith__out out = { .writer = writer };
+    pith__json_out w = { &out, false };
+    PITH_TRY(pith__writer_check(writer, err));
     switch (form) {
-    case PITH_DESCRIBE_NODES: pith__graph_dump(graph, writer); return PITH_OK;
-    case PITH_DESCRIBE_DOT: pith__graph_dump_dot(graph, writer); return PITH_OK;
+    case PITH_DESCRIBE_NODES:
+        pith__graph_dump(graph, describe_put, &out);
+        return pith__out_status(&out, "the description", err);
+    case PITH_DESCRIBE_DOT:
+        pith__graph_dump_dot(graph, describe_put, &out);
+        return pith__out_status(&out, "the description", err);
     case PITH_DESCRIBE_JSON: break;
     default:
         return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -387,6 +397,7 @@ pith_status pith__model_describe(const pith_model *model, pith_description form,
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model was opened without PITH_OPEN_DESCRIBE, which this form needs");
     if (!plan && model->runtime == &pith__runtime_builtin)
-        PITH_TRY(pith__model_plan(&plan, model, err));
-    return pith__account_explain(&model->account, put_model(&w, model, plan, err), err);
+        PITH_TRY(pith__model_plan(&plan, model, NULL, err));
+    PITH_TRY(pith__account_explain(&model->account, put_model(&w, model, plan, err), err));
+    return pith__out_status(&out, "the description", err);
 }

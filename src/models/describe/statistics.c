@@ -68,7 +68,7 @@ static void stat_put(stat_writer *w, const char *name, const char *value) {
         return;
     }
     snprintf(line, sizeof line, "%-26s %s\n", name, value);
-    w->json.write(w->json.user, line, strlen(line));
+    pith__out_put(w->json.out, line, strlen(line));
 }
 
 /* Times are nanoseconds in JSON and milliseconds in tables, where the name loses its "_ns". */
@@ -99,6 +99,7 @@ static void stat_put_ratio(stat_writer *w, const stat_ratio *r) {
 pith_status pith__statistics_put(const pith_statistics *theirs, pith_statistics_form form,
                                  const pith_writer *writer, pith_error *err) {
     pith_statistics s = PITH_STATISTICS_INIT;
+    PITH_TRY(pith__writer_check(writer, err));
     PITH_TAKE_OPTIONS(s, theirs, err);
     if (form != PITH_STATISTICS_JSON && form != PITH_STATISTICS_TEXT)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there is no form %d of statistics", (int)form);
@@ -122,10 +123,11 @@ pith_status pith__statistics_put(const pith_statistics *theirs, pith_statistics_
         { "batch_mean_tokens", s.tokens + s.padded_tokens, s.batches },
         { "cpu_utilisation", s.cpu_ns, s.thread_ns },
     };
-    stat_writer w = { { writer, false }, form == PITH_STATISTICS_TEXT };
+    pith__out out = { .writer = writer };
+    stat_writer w = { { &out, false }, form == PITH_STATISTICS_TEXT };
     if (!w.table) pith__json_open(&w.json, "{");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) stat_put_line(&w, &lines[i]);
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) stat_put_ratio(&w, &ratios[i]);
     if (!w.table) pith__json_close(&w.json, "}");
-    return PITH_OK;
+    return pith__out_status(&out, "the statistics", err);
 }

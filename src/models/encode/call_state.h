@@ -57,7 +57,8 @@ typedef struct encode_call {
     encode_chunk *chunks;
     size_t chunk_count;
     atomic_size_t failed; /* the first text of the window that has failed so far; SIZE_MAX: none */
-    int64_t budget;       /* tokens of a chunk */
+    atomic_size_t emitted; /* texts of the window whose rows the heads have */
+    int64_t budget;        /* tokens of a chunk */
     size_t window;        /* texts of a window */
     size_t bytes;         /* of the window's texts */
     bool side_by_side;    /* the window's chunks run at the same time */

@@ -1,6 +1,5 @@
 /* chunk_run.c - runs a chunk of tokens through the model, and hands the rows of each text to the
  * heads. */
-#include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -180,6 +179,11 @@ void pith__encode_chunk_part(void *context, size_t part, int index) {
     if (!status)
         status = (c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(
             c, &c->workers[index], k, &fault);
-    if (!status) return;
+    if (!status) {
+        const size_t done =
+            atomic_fetch_add_explicit(&c->emitted, k->count, memory_order_relaxed) + k->count;
+        pith__progress_tell(c->job->progress, "texts", c->first_text + done, c->job->count);
+        return;
+    }
     pith__encode_fail_text(c, &c->workers[index], &fault, c->order[k->first]);
 }

@@ -181,8 +181,10 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     for (int i = 0; i < c->threads; i++) pith__arena_reset(&c->workers[i].rows);
     c->texts_per_part = c->count / ((size_t)c->threads * PARTS_PER_THREAD) + 1;
     if (c->texts_per_part > TEXTS_PER_PART) c->texts_per_part = TEXTS_PER_PART;
-    pith__threads_run(pith__encode_text_part, c,
-                      (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
+    atomic_store_explicit(&c->emitted, 0, memory_order_relaxed);
+    pith__threads_run_until(c->job->stop, pith__encode_text_part, c,
+                            (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
+    PITH_TRY(pith__stop_check(c->job->stop, err));
     PITH_TRY(encode_first_fault(c, err));
 
     PITH_TRY(pith__encode_plan_window(c, err));
@@ -193,9 +195,11 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory");
     }
     if (c->side_by_side)
-        pith__threads_run(pith__encode_chunk_part, c, c->chunk_count, c->threads);
+        pith__threads_run_until(c->job->stop, pith__encode_chunk_part, c, c->chunk_count,
+                                c->threads);
     else
         for (size_t i = 0; i < c->chunk_count; i++) pith__encode_chunk_part(c, i, 0);
+    PITH_TRY(pith__stop_check(c->job->stop, err));
     return encode_first_fault(c, err);
 }
 
@@ -382,6 +386,7 @@ static pith_status encode_windows(encode_call *c, pith_error *err) {
         PITH_TRY(encode_next_window(c, err));
         encode_count_window(c);
         if (c->batching.done) c->batching.done(c->batching.user, c->first_text, c->count);
+        pith__progress_tell(job->progress, "texts", c->first_text + c->count, job->count);
     }
     return PITH_OK;
 }
@@ -398,7 +403,7 @@ pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__enc
     c->executor = e->parts.executor;
     c->executor.allocator = allocator;
     c->max_length = pith__encoder_max_length(e, job->max_length);
-    c->threads = job->threads ? job->threads : pith__cpu_get()->threads;
+    c->threads = pith__threads_count(job->threads);
     if (c->threads > THREADS_MAX) c->threads = THREADS_MAX;
     pith__arena_init(&c->arena, allocator);
     return PITH_OK;
@@ -414,7 +419,8 @@ pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job,
     if (e->parts.busy) pith__busy_begin(e->parts.busy, c.threads);
 
     pith__threads_wake(c.threads); /* while the first texts become tokens */
-    pith_status status = encode_windows(&c, err);
+    pith_status status = pith__stop_check(job->stop, err);
+    if (!status) status = encode_windows(&c, err);
     size_t peak = 0;
     if (c.workers)
         for (int i = 0; i < c.threads; i++) peak += c.workers[i].peak_bytes;

@@ -9,6 +9,8 @@
 
 #include "base/os/busy_time.h"
 #include "base/os/system_memory.h"
+#include "base/progress.h"
+#include "base/stop.h"
 #include "engine/runtime/runtime.h"
 #include "models/heads/head.h"
 #include "pith/chunk.h"
@@ -90,7 +92,8 @@ typedef struct pith__encode_job {
                          rows */
     int32_t threads, max_length, batch_tokens;
     const pith_batching *batching; /* of the caller; NULL: the defaults */
-    pith__stop *stop;
+    pith__stop *stop;         /* may be NULL, like the next two */
+    pith__progress *progress; /* is told of texts that are done */
     pith_profile *profile;
     pith_embed_stats *stats;
 } pith__encode_job;
@@ -117,6 +120,6 @@ pith_status pith__encoder_predict(pith_memory_need *need, pith__encoder *encoder
  * that runs it. */
 pith_status pith__encoder_next_chunk(pith_chunk *chunk, const pith__encoder *encoder, pith_str text,
                                      int32_t max_length, int32_t overlap, const char *prompt_name,
-                                     pith_error *err);
+                                     pith__stop *stop, pith_error *err);
 
 #endif

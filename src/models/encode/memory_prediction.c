@@ -73,7 +73,7 @@ static pith_status prediction_tokenizing(pith_memory_need *need, encode_call *c,
     if (!text) return pith__fail_memory(err, size);
     for (size_t i = 0; i < size; i++) text[i] = i % 2 ? ' ' : 'a';
     PITH_TRY(pith__tokenizer_encode(&out, c->e->parts.tokenizer, (pith_str){ text, size }, NULL,
-                                    NULL, err));
+                                    NULL, c->job->stop, err));
     pith__token_rows_free(&out);
     need->total += pith__tokenizer_missing_bytes(c->e->parts.tokenizer, threads);
     return PITH_OK;

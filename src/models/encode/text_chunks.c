@@ -22,6 +22,7 @@ typedef struct chunk_search {
     const pith__encoder *e;
     pith_str text, prompt;
     int32_t max_length, overlap;
+    pith__stop *stop;
     pith_tokens tokens; /* of the bytes encoded last; after chunk_encode, only those of the text
                            itself */
     pith__arena arena;  /* the prompt and these bytes */
@@ -67,9 +68,11 @@ static pith_status chunk_encode(chunk_search *s, size_t begin, size_t end, int32
         part = (pith_str){ both, size };
     }
     pith_status status =
-        pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, part, NULL, &o, err);
+        pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, part, NULL, &o, s->stop, err);
     if (status)
-        return begin ? pith__fail_at(err, status, "the text from byte %zu on: ", begin) : status;
+        return begin && !pith__status_stops(status)
+                   ? pith__fail_at(err, status, "the text from byte %zu on: ", begin)
+                   : status;
     chunk_keep_text(s, begin);
     return PITH_OK;
 }
@@ -199,7 +202,7 @@ static pith_status chunk_check(chunk_search *s, pith_error *err) {
     /* An empty text has the tokens of the prompt and the special ones. */
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     o.no_specials = s->e->parts.modules->no_specials;
-    PITH_TRY(pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, err));
+    PITH_TRY(pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, s->stop, err));
     const int64_t room = s->max_length - (int64_t)s->tokens.count;
     if (2 * (int64_t)s->overlap < room) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -211,8 +214,9 @@ static pith_status chunk_check(chunk_search *s, pith_error *err) {
 
 pith_status pith__encoder_next_chunk(pith_chunk *chunk, const pith__encoder *e, pith_str text,
                                      int32_t max_length, int32_t overlap, const char *prompt_name,
-                                     pith_error *err) {
-    chunk_search s = { .e = e, .text = text, .overlap = overlap, .tokens = PITH_TOKENS_INIT };
+                                     pith__stop *stop, pith_error *err) {
+    chunk_search s = { .e = e, .text = text, .overlap = overlap, .stop = stop };
+    s.tokens = (pith_tokens)PITH_TOKENS_INIT;
     s.max_length = pith__encoder_max_length(e, max_length);
     pith_chunk next = *chunk;
     pith__arena_init(&s.arena, e->parts.executor.allocator);

@@ -57,11 +57,13 @@ pith_status pith__encode_count_prompt(encode_call *c, pith_error *err) {
     pith_tokens tokens = PITH_TOKENS_INIT;
     if (c->e->parts.modules->include_prompt || !c->prompt.size) return PITH_OK;
     pith_status status =
-        pith__tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL, &options, err);
+        pith__tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL, &options,
+                                                c->job->stop, err);
     if (!status) c->prompt_rows = (int64_t)tokens.count;
     if (!status && tokens.count && tokens.special[tokens.count - 1]) c->prompt_rows--;
     pith__token_rows_free(&tokens);
-    return status ? pith__fail_at(err, status, "prompt: ") : PITH_OK;
+    return status && !pith__status_stops(status) ? pith__fail_at(err, status, "prompt: ")
+                                                 : status;
 }
 
 /* *text with the prompt in front of it. */
@@ -167,7 +169,9 @@ static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_
     PITH_TRY(encode_add_prompt(&text, c, &w->rows, err));
     const pith_str *pair = c->job->pairs ? &c->job->pairs[number] : NULL;
     pith_status status =
-        pith__tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options, err);
+        pith__tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options,
+                                                c->job->stop, err);
+    if (pith__status_stops(status)) return status;
     if (status) return pith__fail_at(err, status, "text %zu: ", number);
     encode_drop(&w->tokens, c->e->dropped);
     encode_keep_end(c, &w->tokens);
@@ -186,6 +190,7 @@ void pith__encode_text_part(void *context, size_t part, int index) {
      * named. */
     for (size_t i = first; i < first + count && i < pith__encode_first_failed(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
+        if (pith__stop_asked(c->job->stop)) break;
         if (encode_text(c, w, i, &fault)) pith__encode_fail_text(c, w, &fault, i);
     }
     pith__lane_phase(lane, "tokenise", begin, (int64_t)count);

@@ -120,7 +120,7 @@ static pith_status cascade_look(pith_model *m, const char *dir, pith__files *fil
 pith_status pith__cascade_find(pith_model *m, const char *dir, pith_error *err) {
     pith__arena arena;
     if (!cascade_least() || !pith__dir_exists(dir)) return PITH_OK;
-    pith__arena_init(&arena, m->options.allocator);
+    pith__arena_init(&arena, m->options.call.allocator);
     pith__files files = { .arena = &arena, .copy = m->options.flags & PITH_OPEN_COPY };
     pith_status status = cascade_look(m, dir, &files, err);
     pith__files_close(&files);
@@ -136,7 +136,8 @@ static pith_status cascade_open_route(pith_model *m, const pith__origin *origin,
 }
 
 /* The parts are models of their own, in the memory of the first: its limit counts for all. */
-pith_status pith__cascade_open(pith_model **parts, const pith_model *m, pith_error *err) {
+pith_status pith__cascade_open(pith_model **parts, const pith_model *m, pith__stop *stop,
+                               pith_error *err) {
     pith_open_options o = m->options;
     const int count = pith__detector_count(m->cascade->detector);
     o.runtime = m->chosen_runtime.requested;
@@ -150,7 +151,7 @@ pith_status pith__cascade_open(pith_model **parts, const pith_model *m, pith_err
                                      .network = (uint32_t)i };
         const pith__origin origin =
             m->cascade_files ? pith__origin_path(m->cascade_files[i].data) : route;
-        PITH_TRY(pith__model_open_limited(&parts[i], &origin, &o, NULL, err));
+        PITH_TRY(pith__model_open_stoppable(&parts[i], &origin, &o, NULL, stop, err));
     }
     return PITH_OK;
 }

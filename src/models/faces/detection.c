@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "base/caller_options.h"
-#include "base/stop.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/os/clock.h"
 #include "base/os/threads.h"
 #include "base/piece_listener.h"
+#include "base/progress.h"
+#include "base/stop.h"
 #include "engine/exec/profile.h"
 #include "images/float_planes.h"
 #include "images/picture.h"
@@ -43,6 +44,10 @@ typedef struct detect_call {
     const pith_image *images;
     pith_faces *faces;
     const pith_detect_options *options;
+    pith__stop *stop;
+    pith__progress *progress;
+    size_t count;
+    atomic_size_t done;
     pith__executor_options executor;
     int inner_threads;
     detect_worker *workers;
@@ -66,10 +71,10 @@ static const pith__head *detect_find(const pith_model *m) {
 
 /* Declared types may be wrong or missing, so inference has the last word. */
 static pith_status detect_make_network(pith__detection *d, int index, const pith_model *m,
-                                       pith_error *err) {
+                                       pith__stop *stop, pith_error *err) {
     pith__detection_network *n = &d->networks[index];
     const pith_model *part = index ? d->parts[index] : m;
-    PITH_TRY(pith__model_program(&n->program, part, err));
+    PITH_TRY(pith__model_program(&n->program, part, stop, err));
     if (!pith__detector_takes(n->places, &d->head->detector->networks[index], part->graph))
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "network %d of %s has other types than its file declares", index + 1,
@@ -91,7 +96,8 @@ static pith_status detect_check_left_out(pith_error *err) {
 }
 
 /* Made when pictures are first looked at: other users of a model pay nothing for it. */
-static pith_status detect_make(pith__detection *d, const pith_model *m, pith_error *err) {
+static pith_status detect_make(pith__detection *d, const pith_model *m, pith__stop *stop,
+                               pith_error *err) {
     const pith__graph *graph = m->graph;
     d->head = detect_find(m);
     if (!d->head) PITH_TRY(detect_check_left_out(err));
@@ -109,9 +115,9 @@ static pith_status detect_make(pith__detection *d, const pith_model *m, pith_err
                          ? declared->dims[2 + i]
                          : -1;
     const pith__cascade_part *cascades = m->cascade ? pith__part_find("cascades") : NULL;
-    if (cascades) PITH_TRY(cascades->open(d->parts, m, err));
+    if (cascades) PITH_TRY(cascades->open(d->parts, m, stop, err));
     for (const int count = pith__detector_count(d->head->detector); d->count < count; d->count++)
-        PITH_TRY(detect_make_network(d, d->count, m, err));
+        PITH_TRY(detect_make_network(d, d->count, m, stop, err));
     return PITH_OK;
 }
 
@@ -126,25 +132,25 @@ void pith__detection_free(pith__detection *d, const pith_allocator *allocator) {
 }
 
 static void detect_close(pith_model *m) {
-    pith__detection_free(m->detection, m->options.allocator);
+    pith__detection_free(m->detection, m->options.call.allocator);
 }
 
 /* A failure is not kept: the next call tries again, since memory may have been short. */
 static pith_status detect_get(pith__detection **detection, const pith_model *model,
-                              pith_error *err) {
+                              pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->view_lock);
     if (!m->detection) {
-        pith__detection *d = pith__memory_alloc(m->options.allocator, sizeof *d, 64);
+        pith__detection *d = pith__memory_alloc(m->options.call.allocator, sizeof *d, 64);
         if (d) {
             *d = (pith__detection){ .head = NULL };
-            pith__arena_init(&d->arena, m->options.allocator);
-            status = detect_make(d, m, err);
+            pith__arena_init(&d->arena, m->options.call.allocator);
+            status = detect_make(d, m, stop, err);
         } else {
             status = pith__fail_memory(err, sizeof *d);
         }
-        if (status) pith__detection_free(d, m->options.allocator);
+        if (status) pith__detection_free(d, m->options.call.allocator);
         if (!status) m->detection = d;
         m->close_detection = detect_close;
     }
@@ -189,6 +195,7 @@ typedef struct detect_rows {
     uint8_t *scaled; /* [size->height, size->width, channels]; NULL: the picture keeps its size */
     float *planes;   /* [3, size->whole_height, size->whole_width]; NULL: none are wanted */
     size_t parts;
+    pith__stop *stop;    /* may be NULL */
     pith_status *status; /* [parts] */
     pith_error *faults;  /* [parts] */
 } detect_rows;
@@ -220,8 +227,13 @@ static void detect_rows_part(void *context, size_t part, int worker) {
     const uint8_t *pixels = d->image->pixels;
     (void)worker;
     if (d->scaled) {
-        const pith__resize_window window = { s->scaled_width, s->scaled_height, s->left,
-                                             s->top + begin,  s->width,         end - begin };
+        const pith__resize_window window = { .whole_width = s->scaled_width,
+                                             .whole_height = s->scaled_height,
+                                             .x = s->left,
+                                             .y = s->top + begin,
+                                             .width = s->width,
+                                             .height = end - begin,
+                                             .stop = d->stop };
         uint8_t *made = d->scaled + (size_t)begin * (size_t)s->width * (size_t)d->image->channels;
         pixels = d->scaled;
         d->status[part] = pith__resize_run(made, d->image, &window, PITH_IMAGE_BILINEAR,
@@ -230,7 +242,8 @@ static void detect_rows_part(void *context, size_t part, int worker) {
     }
     const int32_t last = part + 1 == d->parts ? (int32_t)s->whole_height : end;
     if (d->planes)
-        for (int32_t y = begin; y < last; y++) detect_lay_row(d, pixels, y);
+        for (int32_t y = begin; y < last && (y % 64 || !pith__stop_asked(d->stop)); y++)
+            detect_lay_row(d, pixels, y);
 }
 
 /* Fewer bytes than this are not worth waking another thread. */
@@ -244,10 +257,13 @@ static pith_status detect_prepare(const uint8_t **pixels, float *planes,
     const bool scales = s->scaled_width != image->width || s->scaled_height != image->height ||
                         s->width != image->width || s->height != image->height;
     const size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
-    detect_rows d = {
-        s,    image, c->detection->head->detector->planes, arena->allocator, NULL, planes, 1,
-        NULL, NULL
-    };
+    detect_rows d = { .size = s,
+                      .image = image,
+                      .order = c->detection->head->detector->planes,
+                      .allocator = arena->allocator,
+                      .planes = planes,
+                      .parts = 1,
+                      .stop = c->stop };
     *pixels = image->pixels;
     if (!scales && !planes) return PITH_OK;
     if (scales) {
@@ -263,7 +279,8 @@ static pith_status detect_prepare(const uint8_t **pixels, float *planes,
     d.status = pith__arena_array(arena, d.parts, sizeof *d.status);
     d.faults = pith__arena_array(arena, d.parts, sizeof *d.faults);
     if (!d.status || !d.faults) return pith__fail_memory(err, d.parts * sizeof *d.faults);
-    pith__threads_run(detect_rows_part, &d, d.parts, c->inner_threads);
+    pith__threads_run_until(c->stop, detect_rows_part, &d, d.parts, c->inner_threads);
+    PITH_TRY(pith__stop_check(c->stop, err));
     for (size_t i = 0; i < d.parts; i++)
         if (d.status[i]) return pith__fail(err, d.status[i], "%s", d.faults[i].message);
     return PITH_OK;
@@ -332,7 +349,7 @@ static pith_status detect_network(pith__detector_outputs *o, detect_call *c, det
                                   int network, const pith_tensor *input, pith_error *err) {
     const pith__detection_network *n = &c->detection->networks[network];
     const pith__detector_output *wanted = c->detection->head->detector->networks[network].outputs;
-    pith__lane *lane = pith__profile_lane(c->options->profile);
+    pith__lane *lane = pith__profile_lane(c->options->call.profile);
     pith_tensor *outputs =
         pith__arena_array(&w->arena, n->program->graph->output_count, sizeof *outputs);
     if (!outputs) return pith__fail_memory(err, n->program->graph->output_count * sizeof *outputs);
@@ -340,7 +357,7 @@ static pith_status detect_network(pith__detector_outputs *o, detect_call *c, det
     pith__runner_trace(&w->runners[network], pith__lane_trace(lane), lane);
     const uint64_t begin = pith__clock_ns();
     PITH_TRY(pith__runner_run(&w->runners[network], outputs, input, c->inner_threads,
-                              c->options->stop, err));
+                              c->stop, err));
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
     *o = (pith__detector_outputs){ .width = input->dims[3], .height = input->dims[2] };
@@ -356,7 +373,7 @@ static pith_status detect_network(pith__detector_outputs *o, detect_call *c, det
 static pith_status detect_once(pith__candidates *found, detect_call *c, detect_worker *w,
                                const pith__detect_window *size, const pith_image *image,
                                const pith_detect_options *options, pith_error *err) {
-    pith__lane *lane = pith__profile_lane(c->options->profile);
+    pith__lane *lane = pith__profile_lane(c->options->call.profile);
     pith__detector_outputs outputs;
     pith_tensor input;
     /* other sizes are what is asked for here */
@@ -383,7 +400,7 @@ typedef struct detect_cascade {
 static pith_status detect_cascade_run(pith__detector_run *self, pith__detector_outputs *outputs,
                                       int network, const pith_tensor *input, pith_error *err) {
     detect_cascade *d = (detect_cascade *)self;
-    PITH_TRY(pith__stop_check(d->call->options->stop, err));
+    PITH_TRY(pith__stop_check(d->call->stop, err));
     return detect_network(outputs, d->call, d->worker, network, input, err);
 }
 
@@ -485,13 +502,13 @@ static pith_status detect_picture(detect_call *c, detect_worker *w, size_t index
     const pith_image *image = &c->images[index];
     const pith_detect_options *o = c->options;
     pith__candidates found = { .arena = &w->arena };
-    PITH_TRY(pith__stop_check(o->stop, err));
+    PITH_TRY(pith__stop_check(c->stop, err));
     PITH_TRY(pith__picture_check(image, err));
     pith__arena_reset(&w->arena);
     const bool any = !o->width && !c->detection->head->detector->find &&
                      !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES);
     PITH_TRY((any ? detect_at_levels : detect_at_size)(&found, c, w, image, err));
-    return detect_give(&c->faces[index], &found, o->allocator, err);
+    return detect_give(&c->faces[index], &found, o->call.allocator, err);
 }
 
 static void detect_part(void *context, size_t part, int index) {
@@ -499,7 +516,12 @@ static void detect_part(void *context, size_t part, int index) {
     detect_worker *w = &c->workers[index];
     pith_error fault = PITH_ERROR_INIT;
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
-    if (part > first || !detect_picture(c, w, part, &fault)) return;
+    if (part > first) return;
+    if (!detect_picture(c, w, part, &fault)) {
+        const size_t done = atomic_fetch_add_explicit(&c->done, 1, memory_order_relaxed) + 1;
+        pith__progress_tell(c->progress, "pictures", done, c->count);
+        return;
+    }
     while (part < first &&
            !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
                                                   memory_order_relaxed)) {}
@@ -509,6 +531,23 @@ static void detect_part(void *context, size_t part, int index) {
 }
 
 /* ---- the call ---- */
+
+/* Completes the caller's options. The thresholds are compared so that NaN fails. */
+static pith_status detect_take_options(pith_detect_options *o, const pith_detect_options *given,
+                                       pith_error *err) {
+    *o = (pith_detect_options)PITH_DETECT_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, given, err);
+    if (o->score_threshold == 0)
+        o->score_threshold = 0.9f;
+    else if (o->score_threshold < 0)
+        o->score_threshold = 0;
+    if (o->nms_threshold == 0)
+        o->nms_threshold = 0.3f;
+    else if (o->nms_threshold < 0)
+        o->nms_threshold = 0;
+    if (!o->top_k) o->top_k = 5000;
+    return PITH_OK;
+}
 
 static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
     if (!(o->score_threshold >= 0 && o->score_threshold <= 1 && o->nms_threshold >= 0 &&
@@ -525,14 +564,14 @@ static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
             err, PITH_ERR_ARGUMENT,
             "width and height must both be 0, both PITH_DETECT_OWN_SIZE, or both from 1 to %d",
             DETECT_SIDE_MOST);
-    PITH_TRY(pith__threads_check(o->threads, err));
+    PITH_TRY(pith__threads_check(o->call.threads, err));
     return PITH_OK;
 }
 
 static void detect_run(detect_call *c, size_t count, int threads) {
     if (count >= (size_t)threads) {
         c->inner_threads = 1;
-        pith__threads_run(detect_part, c, count, threads);
+        pith__threads_run_until(c->stop, detect_part, c, count, threads);
         return;
     }
     c->inner_threads = threads;
@@ -549,16 +588,18 @@ static pith_status detect_finish(detect_call *c, size_t count, int threads, pith
                 pith__idle_runners_give(&c->detection->networks[k].idle, &w->runners[k]);
         pith__arena_free(&w->arena);
     }
-    if (!first) return PITH_OK;
+    const pith_status stopped = pith__stop_check(c->stop, err);
+    if (!first && !stopped) return PITH_OK;
     for (size_t i = 0; i < count; i++) pith__faces_release(&c->faces[i]);
+    if (stopped) return stopped;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
                       first->fault.message);
 }
 
 static pith_status detect_all(detect_call *c, size_t count, pith__arena *arena, pith_error *err) {
-    int threads = c->options->threads ? c->options->threads : pith__cpu_get()->threads;
+    int threads = pith__threads_count(c->options->call.threads);
     if (threads > DETECT_THREADS_MOST) threads = DETECT_THREADS_MOST;
-    PITH_TRY(detect_get(&c->detection, c->m, err));
+    PITH_TRY(detect_get(&c->detection, c->m, c->stop, err));
     c->workers = pith__arena_array(arena, (size_t)threads, sizeof *c->workers);
     if (!c->workers) return pith__fail_memory(err, (size_t)threads * sizeof *c->workers);
     for (int i = 0; i < threads; i++) {
@@ -582,17 +623,24 @@ void pith__faces_release(pith_faces *faces) {
 
 pith_status pith__model_detect(pith_faces *faces, const pith_model *m, const pith_image *images,
                                size_t count, const pith_detect_options *options, pith_error *err) {
-    pith_detect_options o = PITH_DETECT_OPTIONS_INIT;
+    pith_detect_options o;
     pith__arena arena;
-    PITH_TAKE_OPTIONS(o, options, err);
+    pith__progress told;
+    PITH_TRY(detect_take_options(&o, options, err));
     PITH_TRY(detect_check(&o, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    PITH_TRY(pith__stop_check(stop, err));
     detect_call c = { .m = m,
                       .images = images,
                       .faces = faces,
                       .options = &o,
+                      .stop = stop,
+                      .progress = pith__progress_begin(&told, &o.call),
+                      .count = count,
                       .executor = pith__model_executor_options(m) };
     atomic_init(&c.failed, SIZE_MAX);
-    pith__arena_init(&arena, m->options.allocator);
+    atomic_init(&c.done, 0);
+    pith__arena_init(&arena, m->options.call.allocator);
     pith_status status = detect_all(&c, count, &arena, err);
     pith__arena_free(&arena);
     return pith__account_explain(&m->account, status, err);

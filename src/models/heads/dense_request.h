@@ -9,7 +9,7 @@
 
 typedef struct pith__dense_request {
     int32_t pooling;   /* pith_pooling */
-    int32_t normalize; /* -1: what modules.json says; 0: no; 1: to length 1 */
+    int32_t normalize; /* a pith_choice: whether vectors are scaled to length 1 */
     int32_t dim;       /* keep this many components, cut before normalisation; 0: what the model
                           says, else all */
     float *vectors;    /* [texts, pith__dense_dim], row i for text i; not read by pith__dense_dim */

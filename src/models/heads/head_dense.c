@@ -98,7 +98,7 @@ static pith_status dense_check(const pith__head_model *model, const pith__dense_
 }
 
 static bool dense_normalizes(const pith__head_model *model, const pith__dense_request *r) {
-    return r->normalize < 0 ? model->modules->normalize : r->normalize != 0;
+    return r->normalize ? r->normalize > 0 : model->modules->normalize;
 }
 
 /* For exports, which write the same steps as nodes. */

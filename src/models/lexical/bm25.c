@@ -4,14 +4,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/murmur.h"
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
+#include "base/progress.h"
 #include "base/unicode/utf8.h"
 #include "models/lexical/bm25_state.h"
 
+/* Words of a text between two looks at whether the call must end; a power of two. */
+enum { BM25_STOP_WORDS = 4096 };
 enum { BM25_THREADS = 512, BM25_TEXTS_PER_PART = 64, BM25_PLACES_LEAST = 64 };
 /* An idle worker has room for so many stems at most: 2 MB. */
 enum { BM25_STEMS_KEPT = 1 << 16 };
@@ -140,7 +144,8 @@ static void bm25_count(bm25_worker *w, uint32_t id, uint32_t check) {
 
 /* The distinct stems of a text, in the order in which they first occur; *count: of all stems. */
 static pith_status bm25_collect(size_t *count, const pith_bm25 *b, bm25_worker *w, pith_str text,
-                                pith_error *err) {
+                                pith__stop *stop, pith_error *err) {
+    size_t words = 0;
     bm25_known other;
     const bm25_known *stem;
     pith_status status = PITH_OK;
@@ -151,6 +156,7 @@ static pith_status bm25_collect(size_t *count, const pith_bm25 *b, bm25_worker *
     pith__words_begin(&w->words, text);
     while (!status && pith__words_next(&w->words)) {
         status = bm25_stem(&stem, b, w, &other, err);
+        if (!status && !(++words & (BM25_STOP_WORDS - 1))) status = pith__stop_check(stop, err);
         if (status || stem->id == UINT32_MAX) continue;
         bm25_count(w, stem->id, stem->check);
         ++*count;
@@ -214,6 +220,9 @@ typedef struct bm25_call {
     const pith_str *texts;
     size_t count;
     bool query;
+    pith__stop *stop;
+    pith__progress *progress;
+    atomic_size_t done;
     bm25_text *results;
     pith__arena *arenas; /* by worker */
     bm25_worker **workers;
@@ -227,7 +236,8 @@ static pith_status bm25_text_run(bm25_call *c, bm25_worker *w, pith__arena *aren
                                  pith_error *err) {
     size_t count;
     bm25_text *r = &c->results[text];
-    PITH_TRY(bm25_collect(&count, c->b, w, c->texts[text], err));
+    PITH_TRY(pith__stop_check(c->stop, err));
+    PITH_TRY(bm25_collect(&count, c->b, w, c->texts[text], c->stop, err));
     r->indices = pith__arena_alloc(arena, w->stem_count * sizeof *r->indices);
     r->values = pith__arena_alloc(arena, w->stem_count * sizeof *r->values);
     if (!r->indices || !r->values)
@@ -260,6 +270,9 @@ static void bm25_part(void *context, size_t part, int index) {
          i++)
         if (bm25_text_run(c, c->workers[index], &c->arenas[index], i, &fault))
             bm25_note(c, i, &fault);
+    const size_t done =
+        atomic_fetch_add_explicit(&c->done, end - first, memory_order_relaxed) + end - first;
+    pith__progress_tell(c->progress, "texts", done, c->count);
 }
 
 /* The rows of all texts, in one block. */
@@ -294,12 +307,14 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
     if (!c->results || !c->arenas || !c->workers)
         return pith__fail_memory(err, c->count * sizeof *c->results);
     for (int i = 0; i < threads; i++) pith__arena_init(&c->arenas[i], &c->b->allocator);
-    pith__threads_run(bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART,
+    pith__threads_run_until(c->stop, bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART,
                       threads);
     size_t failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
-    pith_status status = failed == SIZE_MAX ? bm25_join(rows, c, err)
-                                            : pith__fail(err, c->fault.code, "text %zu: %s", failed,
-                                                         c->fault.message);
+    pith_status status = pith__stop_check(c->stop, err);
+    if (!status)
+        status = failed == SIZE_MAX
+                     ? bm25_join(rows, c, err)
+                     : pith__fail(err, c->fault.code, "text %zu: %s", failed, c->fault.message);
     for (int i = 0; i < threads; i++) {
         if (c->workers[i]) pith__bm25_return(c->b, c->workers[i]);
         pith__arena_free(&c->arenas[i]);
@@ -310,17 +325,29 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
 /* The formula is that of fastembed's Bm25: k, b and avg_len are given, not measured, so a text's
  * vector depends on nothing else. */
 pith_status pith__bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
-                              size_t count, int32_t role, int32_t threads, pith_error *err) {
+                              size_t count, int32_t role, const pith_call *call,
+                              pith_error *err) {
     pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not
                                                     change */
     if (role != PITH_ROLE_DOCUMENT && role != PITH_ROLE_QUERY)
         return pith__fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value",
                           role);
-    PITH_TRY(pith__threads_check(threads, err));
-    if (!threads) threads = pith__cpu_get()->threads;
+    pith_call taken = PITH_CALL_INIT;
+    PITH_TAKE_OPTIONS(taken, call, err);
+    PITH_TRY(pith__threads_check(taken.threads, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &taken);
+    pith__progress told;
+    PITH_TRY(pith__stop_check(stop, err));
+    int threads = pith__threads_count(taken.threads);
     if (threads > BM25_THREADS) threads = BM25_THREADS;
-    bm25_call c = { .b = b, .texts = texts, .count = count, .query = role == PITH_ROLE_QUERY };
+    bm25_call c = { .b = b,
+                    .texts = texts,
+                    .count = count,
+                    .query = role == PITH_ROLE_QUERY,
+                    .stop = stop,
+                    .progress = pith__progress_begin(&told, &taken) };
     atomic_init(&c.failed, SIZE_MAX);
+    atomic_init(&c.done, 0);
     if (pthread_mutex_init(&c.lock, NULL)) return pith__fail_memory(err, sizeof c.lock);
     pith__arena arena;
     pith__arena_init(&arena, &b->allocator);

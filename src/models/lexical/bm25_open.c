@@ -5,9 +5,11 @@
 #include "base/caller_options.h"
 #include "base/error.h"
 #include "base/os/file.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "models/hub/hub.h"
+#include "models/lexical/bm25_numbers.h"
 #include "models/lexical/bm25_state.h"
 
 /* Ranges that keep the formula finite. Comparisons are written so that NaN fails them. */
@@ -27,6 +29,19 @@ static pith_status bm25_check(const pith_bm25_options *o, pith_error *err) {
     return PITH_OK;
 }
 
+/* Completes the caller's options and checks them. */
+static pith_status bm25_take_options(pith_bm25_options *o, const pith_bm25_options *given,
+                                     pith_error *err) {
+    *o = (pith_bm25_options)PITH_BM25_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, given, err);
+    if (!o->language) o->language = "english";
+    o->k = pith__bm25_number(o->k, PITH_BM25_K);
+    o->b = pith__bm25_number(o->b, PITH_BM25_B);
+    if (o->avg_len == 0) o->avg_len = 256;
+    if (!o->token_max_length) o->token_max_length = 40;
+    return bm25_check(o, err);
+}
+
 /* Adds a stop word; its bytes must last as long as the arena. */
 static pith_status bm25_add_stop(pith_bm25 *b, pith_str word, pith_error *err) {
     uint32_t old;
@@ -38,7 +53,7 @@ static pith_status bm25_add_stop(pith_bm25 *b, pith_str word, pith_error *err) {
 /* fastembed keeps its stop words in <language>.txt of the model's directory, a word per line. A
  * language without such a file has none. */
 static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *language,
-                                   pith_error *err) {
+                                   pith__stop *stop, pith_error *err) {
     pith_str path, folder;
     bool there;
     pith__file file;
@@ -63,15 +78,18 @@ static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *la
         pith_str word = { text.data + at, end - at };
         if (word.size && word.data[word.size - 1] == '\r') word.size--;
         status = bm25_add_stop(b, word, err);
+        if (!status && !(b->stops.count & 4095)) status = pith__stop_check(stop, err);
     }
     return status;
 }
 
 /* Words are compared in lower case, so those of the caller are made lower case too. */
-static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pith_error *err) {
+static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pith__stop *stop,
+                                   pith_error *err) {
     char lower[PITH_WORD_BYTES];
     for (size_t i = 0; i < o->stop_word_count; i++) {
         pith_str word = pith__str_of(o->stop_words[i]);
+        if (!(i & 4095)) PITH_TRY(pith__stop_check(stop, err));
         if (pith__utf8_valid_prefix(word.data, word.size) < word.size)
             return pith__fail(err, PITH_ERR_ARGUMENT, "stop word %zu is not UTF-8", i);
         word = pith__arena_str(&b->arena, (pith_str){ lower, pith__words_lower(lower, word) });
@@ -83,14 +101,14 @@ static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pit
 
 /* A worker is made at once, so that a missing libstemmer is told when the model is opened. */
 static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_options *o,
-                             pith_error *err) {
+                             pith__stop *stop, pith_error *err) {
     bm25_worker *worker;
     b->language = pith__arena_str(&b->arena, pith__str_of(o->language)).data;
     if (!b->language || pith__map_init(&b->stops, &b->arena, 64)) return pith__fail_memory(err, 64);
     if (o->stop_words)
-        PITH_TRY(bm25_take_stops(b, o, err));
+        PITH_TRY(bm25_take_stops(b, o, stop, err));
     else if (dir && !o->no_stemming)
-        PITH_TRY(bm25_read_stops(b, dir, o->language, err));
+        PITH_TRY(bm25_read_stops(b, dir, o->language, stop, err));
     PITH_TRY(pith__bm25_borrow(&worker, b, err));
     pith__bm25_return(b, worker);
     return PITH_OK;
@@ -99,10 +117,11 @@ static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_opti
 /* The model never changes after this, but for its idle workers. */
 pith_status pith__bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given,
                             pith_error *err) {
-    pith_bm25_options o = PITH_BM25_OPTIONS_INIT;
-    PITH_TAKE_OPTIONS(o, given, err);
-    PITH_TRY(bm25_check(&o, err));
-    const pith_allocator *allocator = o.allocator ? o.allocator : &pith__allocator_default;
+    pith_bm25_options o;
+    PITH_TRY(bm25_take_options(&o, given, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    PITH_TRY(pith__stop_check(stop, err));
+    const pith_allocator *allocator = o.call.allocator ? o.call.allocator : &pith__allocator_default;
     pith_bm25 *b = pith__memory_alloc(allocator, sizeof *b, 64);
     if (!b) return pith__fail_memory(err, sizeof *b);
     *b = (pith_bm25){ .allocator = *allocator,
@@ -116,7 +135,7 @@ pith_status pith__bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_o
         return pith__fail_memory(err, sizeof b->lock);
     }
     pith__arena_init(&b->arena, &b->allocator);
-    pith_status status = bm25_fill(b, dir, &o, err);
+    pith_status status = bm25_fill(b, dir, &o, stop, err);
     if (status)
         pith__bm25_close(b);
     else

@@ -54,9 +54,10 @@ static pith_status runtime_note(pith_model *m, const char *reason, pith_error *e
 
 /* The builtin runtime takes the place of the one that was asked for. */
 static pith_status runtime_fall_back(pith_model *m, const pith_error *fault, pith_error *err) {
+    if (pith__status_stops(fault->code)) return pith__fail(err, fault->code, "%s", fault->message);
     if (m->chosen_runtime.options.strict || fault->code == PITH_ERR_MEMORY)
         return pith__fail(err, fault->code, "runtime %s: %s", m->runtime->name, fault->message);
-    pith__log_write(m->options.log, PITH_LOG_WARNING,
+    pith__log_write(m->options.call.log, PITH_LOG_WARNING,
                     "the builtin runtime runs the model instead of %s: %s", m->runtime->name,
                     fault->message);
     PITH_TRY(pith__runtime_find(&m->runtime, NULL, err));
@@ -119,6 +120,7 @@ static pith_status runtime_take_over(pith_model *m, const pith_error *reason, pi
     if (!status) status = runtime_open_program(m, &fault);
     if (!status) return runtime_note(m, reason->message, err);
     m->runtime = builtin;
+    if (pith__status_stops(status)) return pith__fail(err, status, "%s", fault.message);
     return pith__fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s",
                       reason->message, fault.message);
 }
@@ -126,20 +128,19 @@ static pith_status runtime_take_over(pith_model *m, const pith_error *reason, pi
 /* What the caller asked of the builtin runtime changes nothing where another one runs the file as
  * it is. */
 static void runtime_tell_unused(const pith_model *m) {
-    static const pith_open_options none = PITH_OPEN_OPTIONS_INIT;
     const pith_open_options *o = &m->options;
     const struct {
         const char *name;
         bool given;
     } options[] = {
-        { "optimization", o->optimization != none.optimization && !(o->flags & PITH_OPEN_INNER) },
+        { "optimization", pith__model_level(m) != 3 && !(o->flags & PITH_OPEN_INNER) },
         { "inter_op_threads", o->inter_op_threads > 1 },
         { "PITH_OPEN_NO_ARENA (--no-arena)", o->flags & PITH_OPEN_NO_ARENA },
         { "PITH_OPEN_NO_PLAN_REUSE (--no-plan-reuse)", o->flags & PITH_OPEN_NO_PLAN_REUSE }
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
-            pith__log_write(o->log, PITH_LOG_WARNING,
+            pith__log_write(o->call.log, PITH_LOG_WARNING,
                             "%s is the builtin runtime's; %s runs the file as it is",
                             options[i].name, m->runtime->name);
 }

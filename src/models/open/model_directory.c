@@ -277,7 +277,7 @@ pith_status pith__readers_directory(pith_model *m, pith_error *err) {
     if (!path.data) return not_there(m, dir.data, err);
     if (class != DIRECTORY_FULL)
         pith__log_write(
-            m->options.log, PITH_LOG_WARNING,
+            m->options.call.log, PITH_LOG_WARNING,
             "%s: opened %s, since there is no file whose name says that its numbers have 32 bits",
             m->dir.data, path.data);
     PITH_TRY(note_file(m, path, err));

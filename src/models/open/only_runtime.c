@@ -53,7 +53,7 @@ pith__program_source pith__model_program_source(const pith_model *m, const pith_
     pith__program_source source = { .graph = graph,
                                     .files = &m->files,
                                     .options = &m->chosen_runtime.options,
-                                    .log = m->options.log,
+                                    .log = m->options.call.log,
                                     .counters = &account->counters };
     if (!m->reader || strcmp(m->reader->name, "onnx")) return source;
     if (m->chosen_runtime.inner.data) {

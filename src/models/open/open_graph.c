@@ -34,7 +34,7 @@ static pith_status open_graph_check_precision(const pith_model *m, pith_error *e
 static pith_status open_graph_optimize(pith_model *m, pith_error *err) {
     PITH_TRY(open_graph_check_precision(m, err));
     pith__opt o = open_graph_optimizer(m, err);
-    return m->options.optimization ? pith__opt_run(&o, m->options.stop_after) : PITH_OK;
+    return pith__model_level(m) ? pith__opt_run(&o, m->options.stop_after) : PITH_OK;
 }
 
 /* Inner values become outputs; what the file calls outputs is noted first. */
@@ -91,7 +91,7 @@ static pith_status open_graph_again(pith__graph *graph, const pith_model *m,
         PITH_TRY(m->text_modules->output(&output, m, graph, err));
     pith__opt o = pith__model_optimizer(m, graph, err);
     o.allocator = allocator;
-    return m->options.optimization ? pith__opt_run(&o, NULL) : PITH_OK;
+    return pith__model_level(m) ? pith__opt_run(&o, NULL) : PITH_OK;
 }
 
 const pith__reader_stages pith__open_graph_stages = { .finish = open_graph_finish,

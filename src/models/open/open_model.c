@@ -61,6 +61,19 @@ static pith_status check_range(const char *name, int64_t value, int64_t min, int
 /* Checks what the model keeps between calls, and replaces the numbers that stand for a default or
  * for "none". */
 static pith_status complete_options(pith_open_options *o, pith_error *err) {
+    if (!o->optimization) o->optimization = 3;
+    if (o->optimization < PITH_OPTIMIZATION_NONE || o->optimization > 3)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3",
+                          o->optimization);
+    if (o->flags & PITH_OPEN_INNER && o->optimization > 0)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "inner values are those of the graph as written: optimization 0");
+    if (o->precision < PITH_PRECISION_AUTO || o->precision > PITH_PRECISION_BF16)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", o->precision);
+    if (o->precision > PITH_PRECISION_F32 && o->optimization < 2)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "precision int8 and bf16 need optimization 2 or 3");
+    PITH_TRY(pith__threads_check(o->call.threads, err));
     PITH_TRY(check_range("pool_blocks", o->pool_blocks, -1, PITH_POOL_BLOCKS_MOST, err));
     PITH_TRY(check_range("sessions", o->sessions, -1, SESSIONS_MOST, err));
     PITH_TRY(check_range("session_idle_ms", o->session_idle_ms, 0, INT32_MAX, err));
@@ -71,7 +84,7 @@ static pith_status complete_options(pith_open_options *o, pith_error *err) {
     if (!o->pool_blocks) o->pool_blocks = PITH_POOL_BLOCKS;
     if (o->pool_blocks < 0) o->pool_blocks = 0;
     if (!o->pool_bytes) o->pool_bytes = PITH_POOL_BYTES;
-    if (!o->sessions) o->sessions = pith__cpu_get()->threads;
+    if (!o->sessions) o->sessions = pith__threads_count(0);
     if (o->sessions < 0) o->sessions = 0;
     if (!o->pressure_percent) o->pressure_percent = PRESSURE_PERCENT;
     if (o->pressure_percent < 0) o->pressure_percent = 0;
@@ -84,20 +97,9 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
                                 pith_error *err) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(options, given, err);
-    if (options.optimization < 0 || options.optimization > 3)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3",
-                          options.optimization);
-    if (options.flags & PITH_OPEN_INNER && options.optimization)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "inner values are those of the graph as written: optimization 0");
-    if (options.precision < PITH_PRECISION_AUTO || options.precision > PITH_PRECISION_BF16)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
-    if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "precision int8 and bf16 need optimization 2 or 3");
     PITH_TRY(complete_options(&options, err));
     const pith_allocator *allocator =
-        options.allocator ? options.allocator : &pith__allocator_default;
+        options.call.allocator ? options.call.allocator : &pith__allocator_default;
     pith_model *m = pith__memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith__fail_memory(err, sizeof *m);
     *m = (pith_model){ .options = options };
@@ -110,9 +112,9 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
         pith__memory_free(allocator, m);
         return pith__fail_memory(err, sizeof m->lock);
     }
-    if (options.log) m->log = *options.log;
-    m->options.allocator = &m->account.allocator;
-    m->options.log = options.log ? &m->log : NULL;
+    if (options.call.log) m->log = *options.call.log;
+    m->options.call.allocator = &m->account.allocator;
+    m->options.call.log = options.call.log ? &m->log : NULL;
     pith__arena_init(&m->arena, &m->account.allocator);
     pith__arena_init(&m->text.arena, &m->account.allocator);
     pith__arena_init(&m->program_arena, &m->account.allocator);
@@ -131,25 +133,42 @@ pith_status pith__model_open_program(pith__program *program, const pith_model *m
     return pith__program_open(program, m->runtime, &source, arena, err);
 }
 
+/* The graph's `making` is read wherever something is made of the graph, so it changes behind the
+ * lock only. While the model is opened nobody else knows it. */
+pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    pthread_mutex_lock(&m->lock);
+    const pith__making before = m->making;
+    m->making.stop = stop;
+    return before;
+}
+
+void pith__model_end_making(const pith_model *model, pith__making before) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    m->making = before;
+    pthread_mutex_unlock(&m->lock);
+}
+
 /* Made on first use: a model that only embeds text runs the program of its packed graph, and never
  * this one. */
 pith_status pith__model_program(const pith__program **program, const pith_model *model,
-                                pith_error *err) {
+                                pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
-    pthread_mutex_lock(&m->lock);
+    const pith__making before = pith__model_begin_making(m, stop);
     if (!m->program.runtime) {
         status = pith__model_open_program(&m->program, m, m->graph, &m->program_arena, err);
         if (status) pith__arena_free(&m->program_arena);
     }
     *program = &m->program;
-    pthread_mutex_unlock(&m->lock);
+    pith__model_end_making(m, before);
     return status;
 }
 
-pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith_error *err) {
+pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith__stop *stop,
+                             pith_error *err) {
     const pith__program *program;
-    PITH_TRY(pith__model_program(&program, model, err));
+    PITH_TRY(pith__model_program(&program, model, stop, err));
     *plan = pith__program_plan(program);
     return *plan ? PITH_OK
                  : pith__fail(err, PITH_ERR_UNSUPPORTED,
@@ -159,22 +178,22 @@ pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, p
 
 /* A model with a memory limit runs tight: it gives memory back between runs. */
 pith__executor_options pith__model_executor_options(const pith_model *m) {
-    return (pith__executor_options){ .allocator = m->options.allocator,
-                                     .log = m->options.log,
+    return (pith__executor_options){ .allocator = m->options.call.allocator,
+                                     .log = m->options.call.log,
                                      .tight = m->options.memory_limit > 0,
                                      .loop_limit = m->options.loop_limit,
                                      .separate = m->options.flags & PITH_OPEN_NO_ARENA,
                                      .fresh_plans = m->options.flags & PITH_OPEN_NO_PLAN_REUSE,
                                      .branches = m->options.inter_op_threads,
-                                     .tails = m->options.optimization > 0,
+                                     .tails = pith__model_level(m) > 0,
                                      .counters = (pith__counters *)&m->account.counters };
 }
 
 pith__opt pith__model_optimizer(const pith_model *m, pith__graph *graph, pith_error *err) {
     return (pith__opt){ .graph = graph,
-                        .level = m->options.optimization,
+                        .level = pith__model_level(m),
                         .precision = m->options.precision,
-                        .allocator = m->options.allocator,
+                        .allocator = m->options.call.allocator,
                         .files = &m->files,
                         .limits = m->limits,
                         .err = err };
@@ -198,10 +217,11 @@ static pith_status open_finish(pith_model *m, pith__lane *lane, pith_error *err)
     PITH_TRY(m->reader->stages->finish(m, err));
     pith__lane_phase(lane, "optimise", begin, -1);
     begin = pith__lane_now(lane);
-    if (open_text(m) == PITH_ERR_MEMORY)
-        return pith__fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
+    const pith_status texts = open_text(m);
+    if (texts == PITH_ERR_MEMORY || pith__status_stops(texts))
+        return pith__fail(err, texts, "%s", m->no_text.message);
     const pith__program *program;
-    pith_status status = m->text.encoder ? PITH_OK : pith__model_program(&program, m, err);
+    pith_status status = m->text.encoder ? PITH_OK : pith__model_program(&program, m, m->making.stop, err);
     status = pith__chosen_runtime_rescue(m, status, err);
     if (!status && m->text_modules) status = m->text_modules->tell(m, err);
     pith__lane_phase(lane, "tokenizer and plan", begin, -1);
@@ -230,18 +250,34 @@ pith__origin pith__origin_memory(pith_str bytes) {
     return (pith__origin){ .open = open_memory, .bytes = bytes };
 }
 
+/* The call that opens the model is over: log and allocator stay. */
+static void open_forget_call(pith_model *m) {
+    const pith_call own = { .size = m->options.call.size,
+                            .log = m->options.call.log,
+                            .allocator = m->options.call.allocator };
+    m->options.call = own;
+    m->making = (pith__making){ .stop = NULL };
+    m->progress = NULL;
+}
+
 /* The order of opening: devices and the runtime that was asked for, the file, the graph's passes,
  * texts, upkeep. Options that point into the caller's memory are dropped at the end. */
-pith_status pith__model_open_limited(pith_model **model, const pith__origin *origin,
-                                     const pith_open_options *options,
-                                     const pith__opt_limits *limits, pith_error *err) {
+pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *origin,
+                                       const pith_open_options *options,
+                                       const pith__opt_limits *limits, pith__stop *stop,
+                                       pith_error *err) {
     pith_model *m = NULL;
+    pith__progress told;
     PITH_TRY(create_model(&m, options, err));
     m->limits = limits;
-    pith__lane *lane = pith__profile_lane(m->options.profile);
+    m->making = (pith__making){ stop, m->options.call.threads };
+    m->progress = pith__progress_begin(&told, &m->options.call);
+    pith__lane *lane = pith__profile_lane(m->options.call.profile);
     uint64_t begin = pith__lane_now(lane);
-    pith_status status = pith__device_list_read(
-        &m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.log, err);
+    pith_status status = pith__stop_check(stop, err);
+    if (!status)
+        status = pith__device_list_read(
+        &m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.call.log, err);
     if (!status) status = pith__chosen_runtime_begin(m, err);
     if (!status) status = origin->open(m, origin, err);
     pith__lane_phase(lane, "read", begin, -1);
@@ -250,8 +286,8 @@ pith_status pith__model_open_limited(pith_model **model, const pith__origin *ori
     status = pith__account_settle(&m->account, status, err);
     pith__lane_phase(lane, "open", begin, -1);
     m->limits = NULL;
+    open_forget_call(m);
     m->options.stop_after = NULL;
-    m->options.profile = NULL;
     m->options.input_shapes = NULL;
     m->options.runtime = NULL;
     m->options.devices = NULL;
@@ -262,6 +298,15 @@ pith_status pith__model_open_limited(pith_model **model, const pith__origin *ori
     else
         *model = m;
     return status;
+}
+
+pith_status pith__model_open_limited(pith_model **model, const pith__origin *origin,
+                                     const pith_open_options *options,
+                                     const pith__opt_limits *limits, pith_error *err) {
+    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(o, options, err);
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    return pith__model_open_stoppable(model, origin, &o, limits, stop, err);
 }
 
 /* The check of passes is a part of its own, since it opens the model several times. */

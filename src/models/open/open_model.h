@@ -21,6 +21,11 @@ pith__origin pith__origin_memory(pith_str bytes);
 pith_status pith__model_open_limited(pith_model **model, const pith__origin *origin,
                                      const pith_open_options *options,
                                      const pith__opt_limits *limits, pith_error *err);
+/* The same as part of a call that may be stopped, whose options are not these. stop may be NULL. */
+pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *origin,
+                                       const pith_open_options *options,
+                                       const pith__opt_limits *limits, pith__stop *stop,
+                                       pith_error *err);
 /* Implements pith_model_open and pith_model_open_memory, with the check of passes if the options
  * ask for it. */
 pith_status pith__model_make(pith_model **model, pith__origin origin,

@@ -20,13 +20,14 @@
 /* Faults of the modules are kept for pith_embed, unless they are the caller's, or those of a build
  * that was made without a module: the graph would have other outputs. */
 static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
-    const pith__modules_source source = { m->dir.data, m->options.route, &m->files, m->options.log,
+    const pith__modules_source source = { m->dir.data, m->options.route, &m->files, m->options.call.log,
                                           &m->account.allocator };
     pith_error fault = PITH_ERROR_INIT;
     m->modules_read = true;
     pith_status status = pith__modules_read(&m->modules, &source, &m->arena, &fault);
     if (!status) return PITH_OK;
-    if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT || pith__error_is_lack(&fault))
+    if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT || pith__status_stops(status) ||
+        pith__error_is_lack(&fault))
         return pith__fail(err, status, "%s", fault.message);
     m->no_text = fault;
     m->modules = (pith__modules){ .folder = PITH_STR("") };
@@ -35,7 +36,7 @@ static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
 
 static pith_status text_modules_make_ragged(pith_model *m, pith_error *err) {
     return pith__text_view_make_ragged(
-        &m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err);
+        &m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, m->making.stop, err);
 }
 
 /* Markers of PyLate that are no tokens; see encoding_find_marker. */
@@ -91,7 +92,7 @@ static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     PITH_TRY(pith__tokenizer_load_as(&m->tokenizer, dir.data, pith__tokenizer_only_how(&m->modules),
                                      &m->options, &m->arena, err));
     const pith__hf_labels_source labels = { dir, m->dir, m->modules.rerank.answers,
-                                            m->options.log };
+                                            m->options.call.log };
     PITH_TRY(pith__hf_labels_read(&m->labels, &labels, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith__late_interaction_read(&m->late, &m->modules.late, m->dir.data,
                                          &m->account.allocator, &m->arena, err));
@@ -199,7 +200,7 @@ static pith_status text_modules_adapter(pith_model *m, pith_error *err) {
     for (size_t i = 0; i < m->modules.decision_count; i++)
         if (!strcmp(m->modules.decisions[i].what, "adapter"))
             m->modules.decisions[i].value = PITH_STR("left out: the ONNX file is run as it is");
-    pith__log_write(m->options.log, PITH_LOG_WARNING,
+    pith__log_write(m->options.call.log, PITH_LOG_WARNING,
                     "%s: this adapter is left out, since the ONNX file beside it is run as it is; "
                     "if the file was made "
                     "without the adapter, remove the file, so that the weights are read and the "
@@ -223,7 +224,8 @@ static pith_status text_modules_rows(pith_model *m, pith_error *err) {
     }
     m->text.outputs[0] = output > 0 ? output : 0;
     m->text.output_count = output >= 0;
-    if (status == PITH_ERR_MEMORY) return pith__fail(err, status, "%s", fault.message);
+    if (status == PITH_ERR_MEMORY || pith__status_stops(status))
+        return pith__fail(err, status, "%s", fault.message);
     if (status) m->no_text = fault;
     return PITH_OK;
 }
@@ -234,7 +236,7 @@ static pith_status text_modules_tell(pith_model *m, pith_error *err) {
         m->text.encoder || m->compiled.writer || m->text.ragged || m->text.ragged_reason.data;
     if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
     PITH_TRY(text_modules_make_ragged(m, err));
-    return pith__text_view_make_program(&m->text, m, err);
+    return pith__text_view_make_program(&m->text, m, m->making.stop, err);
 }
 
 static const pith__text_modules_part text_modules_functions = { .modules =

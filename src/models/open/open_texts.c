@@ -37,7 +37,7 @@ static pith_status texts_open(pith_model *m, pith_error *err) {
     if (!m->text.output_count)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "not a text encoder: no output has one vector per text or per token");
-    PITH_TRY(pith__text_view_make_encoder(&m->text, m, err));
+    PITH_TRY(pith__text_view_make_encoder(&m->text, m, m->making.stop, err));
     pith__texts_note_use();
     if (m->compiled.writer) return PITH_OK;
     pith__part_used("text_modules");
@@ -57,7 +57,7 @@ static void texts_close(pith_model *m) {
     while (m->views) {
         pith__text_view *next = m->views->next;
         pith__text_view_free(m->views);
-        pith__memory_free(m->options.allocator, m->views);
+        pith__memory_free(m->options.call.allocator, m->views);
         m->views = next;
     }
     pith__text_view_free(&m->text);

@@ -31,13 +31,13 @@ static pith_status reader_safetensors_read(pith_model *m, const pith__source *so
         const pith__modules *modules = &m->modules;
         PITH_TRY(pith__hf_build_from(&m->graph, &report, source->folder, m->weights_file,
                                      &m->modules.rerank, pith__modules_task(modules),
-                                     modules->config_args, &m->files, &m->arena, m->options.log,
+                                     modules->config_args, &m->files, &m->arena, m->options.call.log,
                                      err));
         m->modules.config_args = PITH_STR("");
         return reader_safetensors_note(m, &report, err);
     }
     PITH_TRY(pith__graph_create(&m->graph, &m->arena, NULL, err));
-    m->graph->log = m->options.log;
+    m->graph->log = m->options.call.log;
     m->graph->name = PITH_STR("static");
     m->graph->producer = PITH_STR("safetensors");
     m->graph->opsets = &opset;

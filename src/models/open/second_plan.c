@@ -25,6 +25,7 @@ struct pith__second_plan {
     pith__runner runner;
     bool *open; /* by input */
     bool apart;
+    pith__making making; /* of its graph: the call that makes it */
 };
 
 static const pith_tensor *default_of(const pith_model *m, size_t input) {
@@ -114,6 +115,7 @@ static pith_status second_plan_make_graph(pith__graph **graph, pith__second_plan
     pith__files files = m->files;
     pith__source source = { m->source_bytes, m->source_folder, m->path.data };
     PITH_TRY(m->reader->again(graph, m, &source, &files, &second->arena, err));
+    (*graph)->making = &second->making;
     for (size_t i = 0; i < (*graph)->input_count; i++)
         if (second->open[i]) (*graph)->inputs[i]->type.data = NULL;
     (*graph)->apart = second->apart;
@@ -141,19 +143,21 @@ static void second_plan_destroy(pith__second_plan *second) {
     pith__runner_destroy(&second->runner);
     pith__program_close(&second->program);
     pith__arena_free(&second->arena);
-    pith__memory_free(second->model->options.allocator, second);
+    pith__memory_free(second->model->options.call.allocator, second);
 }
 
 static pith_status second_plan_create(pith__second_plan **second, const pith_model *m,
                                       const bool *open, bool apart,
-                                      const pith__executor_options *options, pith_error *err) {
-    pith__second_plan *f = pith__memory_alloc(m->options.allocator, sizeof *f, 64);
+                                      const pith__executor_options *options, pith__stop *stop,
+                                      pith_error *err) {
+    pith__second_plan *f = pith__memory_alloc(m->options.call.allocator, sizeof *f, 64);
     if (!f) return pith__fail_memory(err, sizeof *f);
-    *f = (pith__second_plan){ .model = m };
-    pith__account_init(&f->account, m->options.allocator, 0, 0);
+    *f = (pith__second_plan){ .model = m, .making = { .stop = stop } };
+    pith__account_init(&f->account, m->options.call.allocator, 0, 0);
     pith__arena_init(&f->arena, &f->account.allocator);
     pith_status status =
         pith__account_settle(&f->account, second_plan_make(f, open, apart, *options, err), err);
+    f->making.stop = NULL;
     if (status)
         second_plan_destroy(f);
     else

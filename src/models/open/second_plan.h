@@ -30,7 +30,8 @@ typedef struct pith__second_plan_functions {
      * symbol of its own. options are those of its runner. Thread-safe. The model must outlive
      * it. */
     pith_status (*create)(pith__second_plan **second, const pith_model *model, const bool *open,
-                          bool apart, const pith__executor_options *options, pith_error *err);
+                          bool apart, const pith__executor_options *options, pith__stop *stop,
+                          pith_error *err);
     void (*destroy)(pith__second_plan *second); /* NULL is allowed */
     /* Returns the runner to use. Puts the defaults into `inputs` (in the graph's order) for opened
      * inputs that are not given. */

@@ -66,7 +66,8 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
     pith__modules modules = PITH_MODULES_INIT;
     pith_error fault = PITH_ERROR_INIT;
     if (pith__dir_exists(path.data)) pith__modules_read(&modules, &source, &o->arena, &fault);
-    if (fault.code == PITH_ERR_MEMORY) return pith__fail(err, fault.code, "%s", fault.message);
+    if (fault.code == PITH_ERR_MEMORY || pith__status_stops(fault.code))
+        return pith__fail(err, fault.code, "%s", fault.message);
     if (fault.code) modules = (pith__modules)PITH_MODULES_INIT;
     if (modules.folder.size)
         PITH_TRY(pith__path_join(&path, &o->arena, path.data, modules.folder, err));
@@ -100,13 +101,13 @@ pith_status pith__tokenizer_only_open(pith_tokenizer **tokenizer, const char *pa
     pith_open_options opened = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(opened, options, err);
     const pith_allocator *allocator =
-        opened.allocator ? opened.allocator : &pith__allocator_default;
+        opened.call.allocator ? opened.call.allocator : &pith__allocator_default;
     owner *o = pith__memory_alloc(allocator, sizeof *o, 64);
     if (!o) return pith__fail_memory(err, sizeof *o);
     *o = (owner){ .files = { .arena = &o->arena, .copy = opened.flags & PITH_OPEN_COPY } };
     pith__account_init(&o->account, allocator, opened.memory_limit,
                        PITH_MEMORY_COST(sizeof *o, 64));
-    opened.allocator = &o->account.allocator;
+    opened.call.allocator = &o->account.allocator;
     pith__arena_init(&o->arena, &o->account.allocator);
     pith_tokenizer *t = NULL;
     pith_status status = open_path(&t, o, path, &opened, err);

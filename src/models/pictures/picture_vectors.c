@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "base/caller_options.h"
-#include "base/stop.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "base/os/clock.h"
 #include "base/os/threads.h"
 #include "base/piece_listener.h"
+#include "base/progress.h"
+#include "base/stop.h"
 #include "engine/exec/profile.h"
 #include "images/processor.h"
 #include "models/heads/dense_request.h"
@@ -37,6 +38,10 @@ typedef struct picture_call {
     const pith_image_processor *processor;
     const pith_image *images;
     const pith_embed_images_options *options;
+    pith__stop own_stop, *stop;
+    pith__progress own_progress, *progress;
+    size_t count;
+    atomic_size_t done;
     const pith__head *head;
     const void *state;
     float *vectors;
@@ -62,7 +67,7 @@ static pith_status picture_pixels(pith_tensor *input, const picture_call *c, pic
     if (!pith__dtype_bytes(PITH_F32, count, &bytes)) return pith__fail_memory(err, SIZE_MAX);
     float *pixels = pith__arena_alloc64(&w->arena, bytes);
     if (!pixels) return pith__fail_memory(err, bytes);
-    PITH_TRY(pith__processor_run(pixels, c->processor, image, err));
+    PITH_TRY(pith__processor_run(pixels, c->processor, image, c->stop, err));
     input->data = pixels;
     input->bytes = bytes;
     if (v->dtype == PITH_F32) return PITH_OK;
@@ -122,11 +127,11 @@ static pith_status picture_borrow(picture_call *c, picture_worker *w, pith_error
 static pith_status picture_embed(picture_call *c, picture_worker *w, size_t index,
                                  pith_error *err) {
     const size_t outputs = c->view->program->graph->output_count;
-    pith__lane *lane = pith__profile_lane(c->options->profile);
+    pith__lane *lane = pith__profile_lane(c->options->call.profile);
     pith_tensor input;
     const float *rows = NULL;
     int64_t count = 0;
-    PITH_TRY(pith__stop_check(c->options->stop, err));
+    PITH_TRY(pith__stop_check(c->stop, err));
     PITH_TRY(picture_borrow(c, w, err));
     pith__arena_reset(&w->arena);
     pith_tensor *out = pith__arena_array(&w->arena, outputs, sizeof *out);
@@ -137,7 +142,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith__runner_trace(&w->runner, pith__lane_trace(lane), lane);
     begin = pith__clock_ns();
     pith_status status =
-        pith__runner_run(&w->runner, out, &input, c->inner_threads, c->options->stop, err);
+        pith__runner_run(&w->runner, out, &input, c->inner_threads, c->stop, err);
     if (status) return picture_explain(c, &input, status, err);
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
@@ -165,7 +170,11 @@ static void picture_part(void *context, size_t part, int index) {
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
     if (part > first) return;
     if (c->options->failures) c->options->failures[part] = fault;
-    if (!picture_embed(c, w, part, &fault) || picture_pass_over(c, part, &fault)) return;
+    if (!picture_embed(c, w, part, &fault) || picture_pass_over(c, part, &fault)) {
+        const size_t done = atomic_fetch_add_explicit(&c->done, 1, memory_order_relaxed) + 1;
+        pith__progress_tell(c->progress, "pictures", done, c->count);
+        return;
+    }
     while (part < first &&
            !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
                                                   memory_order_relaxed)) {}
@@ -181,10 +190,14 @@ static pith_status picture_begin(picture_call *c, pith_embed_images_options *o, 
                                  const pith_embed_images_options *given, pith_error *err) {
     *o = (pith_embed_images_options)PITH_EMBED_IMAGES_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
-    PITH_TRY(pith__threads_check(o->threads, err));
+    PITH_TRY(pith__threads_check(o->call.threads, err));
     *c = (picture_call){ .m = m, .options = o, .executor = pith__model_executor_options(m) };
     atomic_init(&c->failed, SIZE_MAX);
-    PITH_TRY(pith__picture_view_get(&c->view, m, o->pooling != PITH_POOLING_MODEL, err));
+    atomic_init(&c->done, 0);
+    c->stop = pith__stop_begin(&c->own_stop, &o->call);
+    c->progress = pith__progress_begin(&c->own_progress, &o->call);
+    PITH_TRY(pith__stop_check(c->stop, err));
+    PITH_TRY(pith__picture_view_get(&c->view, m, o->pooling != PITH_POOLING_MODEL, c->stop, err));
     PITH_TRY(pith__head_find(&c->head, "dense", err));
     c->processor = o->processor ? o->processor : c->view->processor;
     return PITH_OK;
@@ -223,7 +236,7 @@ pith_status pith__model_picture_dim(size_t *dim, const pith_model *m,
 static void picture_run(picture_call *c, size_t count, int threads) {
     if (count >= (size_t)threads) {
         c->inner_threads = 1;
-        pith__threads_run(picture_part, c, count, threads);
+        pith__threads_run_until(c->stop, picture_part, c, count, threads);
         return;
     }
     c->inner_threads = threads;
@@ -240,6 +253,7 @@ static pith_status picture_finish(picture_call *c, int threads, pith_error *err)
             pith__idle_runners_give((pith__idle_runners *)&c->view->idle, &w->runner);
         pith__arena_free(&w->arena);
     }
+    PITH_TRY(pith__stop_check(c->stop, err));
     if (!first) return PITH_OK;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
                       first->fault.message);
@@ -259,7 +273,7 @@ static pith_status picture_no_processor(const pith_error *why, pith_error *err) 
 static pith_status picture_all(float *vectors, picture_call *c, size_t count, pith__arena *arena,
                                pith_error *err) {
     const pith_embed_images_options *o = c->options;
-    int threads = o->threads ? o->threads : pith__cpu_get()->threads;
+    int threads = pith__threads_count(o->call.threads);
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
     pith__dense_request dense = picture_request(c, vectors);
     pith__piece_used(c->head);
@@ -286,9 +300,10 @@ pith_status pith__model_embed_pictures(float *vectors, const pith_model *m,
     pith_embed_images_options o;
     picture_call c;
     pith__arena arena;
-    pith__arena_init(&arena, m->options.allocator);
+    pith__arena_init(&arena, m->options.call.allocator);
     pith_status status = picture_begin(&c, &o, m, options, err);
     c.images = images;
+    c.count = count;
     if (!status) status = picture_all(vectors, &c, count, &arena, err);
     pith__arena_free(&arena);
     return pith__account_explain(&m->account, status, err);

@@ -46,7 +46,12 @@ static pith_status picture_try(bool *found, pith__picture_view *v, const pith_mo
     pith__graph *part;
     *found = false;
     if (output < 0) return PITH_OK;
-    PITH_TRY(pith__model_extract(&part, m, (size_t)output, &v->arena, err));
+    const pith__making before = pith__model_begin_making(m, v->making.stop);
+    const pith_status extracted =
+        pith__model_extract(&part, m, (size_t)output, &v->arena, err);
+    pith__model_end_making(m, before);
+    if (extracted) return extracted;
+    part->making = &v->making;
     if (part->input_count != 1 || !pith__model_is_pixels(part->inputs[0])) return PITH_OK;
     if (!picture_reads(&v->facts, &part->outputs[0]->type)) return PITH_OK;
     *found = true;
@@ -59,7 +64,7 @@ static pith_status picture_try(bool *found, pith__picture_view *v, const pith_mo
     }
     if (m->graph->input_count == 1) { /* there is nothing else in the model */
         v->output = output;
-        return pith__model_program(&v->program, m, err);
+        return pith__model_program(&v->program, m, v->making.stop, err);
     }
     v->output = 0;
     v->program = &v->own;
@@ -109,7 +114,7 @@ static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool
                                      (pith__counters *)&m->account.counters, &v->arena, err));
     if (m->compiled.writer)
         return pith__save_pictures_read(&v->processor, &v->no_processor,
-                                        m->compiled.sections[PITH_SECTION_PICTURES], o->allocator,
+                                        m->compiled.sections[PITH_SECTION_PICTURES], o->call.allocator,
                                         err);
     if (!m->dir.data) {
         pith__fail(&v->no_processor, PITH_ERR_NOT_FOUND,
@@ -120,7 +125,7 @@ static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool
     if (m->modules.folder.size)
         PITH_TRY(pith__path_join(&folder, &v->arena, m->dir.data, m->modules.folder, err));
     pith_status status =
-        pith__processor_open(&v->processor, folder.data, m->options.allocator, &v->no_processor);
+        pith__processor_open(&v->processor, folder.data, m->options.call.allocator, &v->no_processor);
     return status == PITH_ERR_MEMORY ? pith__fail(err, status, "%s", v->no_processor.message)
                                      : PITH_OK;
 }
@@ -136,13 +141,14 @@ void pith__picture_view_free(pith__picture_view *v, const pith_allocator *alloca
 
 /* Made in memory of its own, so that a failure leaves nothing behind. */
 static pith_status picture_create(pith__picture_view **view, const pith_model *m, bool rows,
-                                  pith_error *err) {
-    const pith_allocator *allocator = m->options.allocator;
+                                  pith__stop *stop, pith_error *err) {
+    const pith_allocator *allocator = m->options.call.allocator;
     pith__picture_view *v = pith__memory_alloc(allocator, sizeof *v, 64);
     if (!v) return pith__fail_memory(err, sizeof *v);
-    *v = (pith__picture_view){ .no_processor = PITH_ERROR_INIT };
+    *v = (pith__picture_view){ .no_processor = PITH_ERROR_INIT, .making = { .stop = stop } };
     pith__arena_init(&v->arena, allocator);
     pith_status status = picture_make(v, m, rows, err);
+    v->making.stop = NULL;
     if (status)
         pith__picture_view_free(v, allocator);
     else
@@ -151,17 +157,17 @@ static pith_status picture_create(pith__picture_view **view, const pith_model *m
 }
 
 static void picture_close(pith_model *m) {
-    for (int i = 0; i < 2; i++) pith__picture_view_free(m->pictures[i], m->options.allocator);
+    for (int i = 0; i < 2; i++) pith__picture_view_free(m->pictures[i], m->options.call.allocator);
 }
 
 /* Made when pictures are first embedded, one view for vectors that the model pools and one for rows
  * that are pooled here. */
 pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model,
-                                   bool rows, pith_error *err) {
+                                   bool rows, pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->view_lock);
-    if (!m->pictures[rows]) status = picture_create(&m->pictures[rows], m, rows, err);
+    if (!m->pictures[rows]) status = picture_create(&m->pictures[rows], m, rows, stop, err);
     m->close_pictures = picture_close;
     *view = m->pictures[rows];
     pthread_mutex_unlock(&m->view_lock);

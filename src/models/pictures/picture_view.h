@@ -19,13 +19,14 @@ typedef struct pith__picture_view {
     pith_image_processor *processor; /* NULL: the directory has none */
     pith_error no_processor;         /* why */
     pith__idle_runners idle;
+    pith__making making; /* of the graph of `own`: the call that makes the view */
 } pith__picture_view;
 
 /* Returns the view, and makes it on first use. PITH_ERR_UNSUPPORTED if the model takes no pictures.
  * rows: whether it is to read rows of patches, which a caller pools, rather than what the model
  * pools itself. Thread-safe. */
 pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model,
-                                   bool rows, pith_error *err);
+                                   bool rows, pith__stop *stop, pith_error *err);
 /* Frees a view; NULL is allowed. */
 void pith__picture_view_free(pith__picture_view *view, const pith_allocator *allocator);
 

@@ -51,6 +51,8 @@ typedef struct gram_run {
     pith__unit_factor_fn *factor;
     pith__binary_fn *add;
     pith_calibrate_options options;
+    pith__stop *stop;
+    pith__progress *progress;
     pith__arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one matmul */
     size_t done, total;                 /* texts */
     pith_error *err;
@@ -114,10 +116,10 @@ static pith_status gram_add_block(gram_run *c, const product *p, const block *b)
     if (!r.transposed) return gram_out_of_memory(c, bytes);
     r.packed = r.transposed + rows;
     r.sum = r.packed + packed;
-    const int threads = pith__cpu_get()->threads;
-    pith__threads_run(gram_transpose, &r, parts, threads);
-    pith__threads_run(gram_add_columns, &r, parts, threads);
-    return PITH_OK;
+    const int threads = pith__threads_count(0);
+    pith__threads_run_until(c->stop, gram_transpose, &r, parts, threads);
+    pith__threads_run_until(c->stop, gram_add_columns, &r, parts, threads);
+    return pith__stop_check(c->stop, c->err);
 }
 
 /* Rows are added when some texts have run and no step runs any more: the sums may use all threads
@@ -162,6 +164,8 @@ static pith_status gram_after(void *user) {
 static pith_status gram_run_texts(gram_run *c) {
     const pith__text_runs runs = { .encoder = c->job->encoder,
                                    .options = &c->options,
+                                   .stop = c->stop,
+                                   .progress = c->progress,
                                    .user = c,
                                    .after = gram_after,
                                    .done = &c->done,
@@ -250,6 +254,7 @@ static pith_status gram_group(gram_run *c, size_t first, size_t end) {
     }
     PITH_TRY(gram_run_texts(c));
     for (size_t i = first; i < end; i++) {
+        PITH_TRY(pith__stop_check(c->stop, c->err));
         PITH_TRY(gram_round_weights(c, i));
         c->products[i].gram = NULL;
     }
@@ -292,7 +297,13 @@ static pith_status gram_begin(gram_run *c) {
 /* Idle runners are ended before, so that all runners have the trace, and after, so that none keeps
  * it. */
 pith_status pith__gram_matrices_run(const pith__gram_matrices *job, pith_error *err) {
-    gram_run c = { .job = job, .options = *job->options, .err = err };
+    pith__stop own;
+    pith__progress told;
+    gram_run c = { .job = job,
+                   .options = *job->options,
+                   .stop = pith__stop_begin(&own, &job->options->call),
+                   .progress = pith__progress_begin(&told, &job->options->call),
+                   .err = err };
     pith__arena_init(&c.arena, job->allocator);
     pith__arena_init(&c.blocks, job->allocator);
     pith__arena_init(&c.scratch, job->allocator);

@@ -14,7 +14,7 @@ typedef struct pith__gram_matrices {
     pith__encoder *encoder;          /* runs the texts; no other call may use it meanwhile */
     const pith_tokenizer *tokenizer; /* makes texts up, if there are none */
     const pith_allocator *allocator;
-    const pith_calibrate_options *options;
+    const pith_calibrate_options *options; /* the texts, and the call's stop and progress */
     pith__isa isa;
     const int64_t *k; /* [count] the length of a row of each matmul */
     size_t count;

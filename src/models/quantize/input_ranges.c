@@ -27,6 +27,7 @@ typedef struct watched {
 } watched;
 
 typedef struct range_run {
+    pith__stop *stop; /* may be NULL */
     const pith__input_ranges *job;
     watched *all;
     pith__arena *arena;
@@ -202,6 +203,7 @@ static pith_status range_texts(range_run *c, pith__arena *scratch) {
     }
     const pith__text_runs runs = { .encoder = c->job->encoder,
                                    .options = &o,
+                                   .stop = c->stop,
                                    .user = c,
                                    .after = range_after,
                                    .enough = c->job->rows_only ? range_enough : NULL,
@@ -226,8 +228,9 @@ static pith_status range_tensors(range_run *c, pith__arena *scratch) {
     pith_status status = PITH_OK;
     for (size_t i = 0; i < c->job->sets && !status; i++) {
         status = pith__runner_run(&runner, outputs, c->job->inputs + i * graph->input_count, 1,
-                                  NULL, c->err);
-        if (status) pith__fail_at(c->err, status, "calibration, set %zu: ", i);
+                                  c->stop, c->err);
+        if (status && !pith__status_stops(status))
+            pith__fail_at(c->err, status, "calibration, set %zu: ", i);
         if (!status) status = c->status;
     }
     pith__runner_destroy(&runner);
@@ -249,7 +252,11 @@ static pith_status range_begin(range_run *c, pith__input_range *ranges, pith__ar
 
 pith_status pith__input_ranges_run(pith__input_range *ranges, const pith__input_ranges *job,
                                    pith__arena *arena, pith_error *err) {
-    range_run c = { .job = job, .arena = arena, .err = err };
+    pith__stop own;
+    range_run c = { .job = job,
+                    .stop = job->options ? pith__stop_begin(&own, &job->options->call) : NULL,
+                    .arena = arena,
+                    .err = err };
     pith__arena scratch;
     pith__arena_init(&scratch, job->allocator);
     pith_status status = range_begin(&c, ranges, &scratch);

@@ -20,7 +20,7 @@ typedef struct pith__input_ranges {
     /* Either texts … */
     pith__encoder *encoder; /* NULL: tensors are run; no other call may use it meanwhile */
     const pith_tokenizer *tokenizer;
-    const pith_calibrate_options *options;
+    const pith_calibrate_options *options; /* and the call's stop, of tensors too */
     /* … or tensors: [sets, inputs of the program] */
     const pith__program *program;
     const pith_tensor *inputs;

@@ -44,11 +44,11 @@ pith_status pith__text_runs_all(const pith__text_runs *r) {
                                  .count = some,
                                  .threads = 1,
                                  .batch_tokens = CHUNK_TOKENS,
-                                 .stop = o->stop };
+                                 .stop = r->stop };
         PITH_TRY(pith__encoder_run(r->encoder, &job, &use, 1, r->err));
         PITH_TRY(r->after(r->user));
         if (r->done) *r->done += some;
-        if (o->progress && r->done) o->progress(o->user, *r->done, r->total);
+        if (r->done) pith__progress_tell(r->progress, "texts", *r->done, r->total);
         if (r->enough && r->enough(r->user)) return PITH_OK;
     }
     return PITH_OK;

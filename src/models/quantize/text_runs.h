@@ -7,7 +7,9 @@
 
 typedef struct pith__text_runs {
     pith__encoder *encoder;
-    const pith_calibrate_options *options; /* texts are set */
+    const pith_calibrate_options *options; /* texts are set; its call context is not looked at */
+    pith__stop *stop;                      /* may be NULL, like the next one */
+    pith__progress *progress;
     void *user;
     pith_status (*after)(void *user); /* called after some texts; their number is added to *done
                                          before */

@@ -68,7 +68,7 @@ pith_status pith__save_heads_read(pith__graph **graph, const pith_model *m, cons
     for (size_t i = 0; i < count; i++)
         if (heads_place(list, listed, outputs[i]) == listed) return PITH_OK;
     PITH_TRY(pith__constant_spans_open(&weights, m->compiled.sections[PITH_SECTION_WEIGHTS], err));
-    PITH_TRY(pith__graph_read(graph, &in, &weights, arena, m->options.log));
+    PITH_TRY(pith__graph_read(graph, &in, &weights, arena, m->options.call.log));
     if ((*graph)->output_count != listed)
         return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
     PITH_TRY(heads_choose(*graph, list, listed, outputs, count, err));
@@ -86,9 +86,13 @@ static pith_status heads_make(pith__graph **graph, const pith_model *m, const in
                               size_t count, pith__arena *arena, pith_error *err) {
     pith_str reason;
     if (m->compiled.writer) return pith__save_heads_read(graph, m, outputs, count, arena, err);
+    const pith__making before = pith__model_begin_making(m, NULL);
     pith__opt o = pith__model_optimizer(m, m->graph, err);
     o.allocator = arena->allocator;
-    return pith__ragged_make(graph, &reason, outputs, count, &o, arena);
+    const pith_status status = pith__ragged_make(graph, &reason, outputs, count, &o, arena);
+    pith__model_end_making(m, before);
+    if (!status && *graph) (*graph)->making = NULL;
+    return status;
 }
 
 static size_t heads_add(int *outputs, size_t count, int output) {
@@ -127,7 +131,7 @@ pith_status pith__save_heads_write(pith__bytes_out *out, pith__program *program,
     int outputs[HEADS_OUTPUTS];
     size_t count;
     pith__graph *graph;
-    if (!m->text.encoder || !m->options.optimization || m->no_ragged) return PITH_OK;
+    if (!m->text.encoder || !pith__model_level(m) || m->no_ragged) return PITH_OK;
     PITH_TRY(heads_list(outputs, &count, m, out->arena->allocator, err));
     if (!count || (count == 1 && m->text.ragged && outputs[0] == m->text.outputs[0]))
         return PITH_OK;

@@ -4,6 +4,7 @@
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
 #include "base/str.h"
+#include "base/writer.h"
 #include "formats/compiled/graph_bytes.h"
 #include "models/faces/cascade.h"
 #include "models/faces/detector.h"
@@ -58,7 +59,7 @@ static pith_status add_graph(saver *s, pith__section kind, const pith__graph *gr
 static pith_status add_graphs(saver *s, const pith_model *m) {
     const pith__plan *plan;
     pith__bytes_out heads = { .arena = &s->arena };
-    PITH_TRY(pith__model_plan(&plan, m, s->err));
+    PITH_TRY(pith__model_plan(&plan, m, NULL, s->err));
     PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
     if (m->text.ragged && m->text.encoder)
         PITH_TRY(
@@ -73,7 +74,7 @@ static void warn_of_defaults(const pith_model *m) {
     for (size_t i = m->graph->input_count; i-- > 0;)
         if (m->graph->inputs[i]->type.data) count++, first = i;
     if (m->compiled.writer || !count) return;
-    pith__log_write(m->options.log, PITH_LOG_WARNING,
+    pith__log_write(m->options.call.log, PITH_LOG_WARNING,
                     "input '%s' has a default, which is built into the compiled file: it takes no "
                     "other value there "
                     "(%zu such inputs)",
@@ -172,9 +173,9 @@ static pith_status make_sections(saver *s) {
 
 /* The account counts what the sections take in memory, within the limit of the first model. */
 static pith_status write_models(const pith_model *const *models, size_t count,
-                                pith__write_fn *write, void *user, pith_error *err) {
+                                const pith_writer *writer, pith_error *err) {
     saver s = { .models = models, .model_count = count, .err = err };
-    pith__account_init(&s.account, models[0]->options.allocator, 0, 0);
+    pith__account_init(&s.account, models[0]->options.call.allocator, 0, 0);
     pith__arena_init(&s.arena, &s.account.allocator);
     pith_status status = pith__account_settle(&s.account, make_sections(&s), err);
     if (!status) status = pith__compiled_write(s.sections, s.count, writer, err);
@@ -184,13 +185,12 @@ static pith_status write_models(const pith_model *const *models, size_t count,
 }
 
 /* The networks of a detector are opened like models of their own, and become routes. */
-static pith_status write_cascade(const pith_model *m, pith__write_fn *write, void *user,
-                                 pith_error *err) {
+static pith_status write_cascade(const pith_model *m, const pith_writer *writer, pith_error *err) {
     const pith__cascade_part *cascades = pith__part_find("cascades");
     pith_model *parts[PITH_DETECTOR_NETWORKS] = { NULL };
     const pith_model *models[PITH_DETECTOR_NETWORKS] = { m };
     const int count = pith__detector_count(m->cascade->detector);
-    pith_status status = cascades->open(parts, m, err);
+    pith_status status = cascades->open(parts, m, NULL, err);
     for (int i = 1; i < count; i++) models[i] = parts[i];
     if (!status) status = write_models(models, (size_t)count, writer, err);
     for (int i = 1; i < count; i++)
@@ -199,8 +199,9 @@ static pith_status write_cascade(const pith_model *m, pith__write_fn *write, voi
 }
 
 /* A detector's networks take the place of routes, so it cannot be one of several models. */
-pith_status pith__model_write(const pith_model *const *models, size_t count, pith__write_fn *write,
-                              void *user, pith_error *err) {
+pith_status pith__model_write(const pith_model *const *models, size_t count,
+                              const pith_writer *writer, pith_error *err) {
+    PITH_TRY(pith__writer_check(writer, err));
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
     if (count == 1 && models[0]->cascade) return write_cascade(models[0], writer, err);
     for (size_t i = 0; i < count; i++)
@@ -228,7 +229,7 @@ pith_status pith__model_load_graph(pith__graph **graph, pith_model *m, pith__sec
     pith__bytes_in in = { .bytes = m->compiled.sections[kind],
                           .what = pith__section_name(kind),
                           .err = err };
-    PITH_TRY(pith__graph_read(graph, &in, weights, &m->arena, m->options.log));
+    PITH_TRY(pith__graph_read(graph, &in, weights, &m->arena, m->options.call.log));
     pith_status status = pith__ops_bind_compiled(*graph, err);
     if (!status) status = pith__ops_infer(*graph, false, err);
     return status ? pith__fail_at(err, status, "%s: ", in.what) : PITH_OK;
@@ -267,13 +268,13 @@ pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
                               pith__section_name(wanted[i]));
     PITH_TRY(pith__constant_spans_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(pith__model_load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
-    const int32_t wanted_precision = m->options.precision, wanted_level = m->options.optimization;
+    const int32_t wanted_precision = m->options.precision, wanted_level = pith__model_level(m);
     PITH_TRY(pith__save_settings_read(m, sections[PITH_SECTION_MODEL], err));
-    if (wanted_level != SAVED_LEVEL_DEFAULT && wanted_level != m->options.optimization)
+    if (wanted_level != SAVED_LEVEL_DEFAULT && wanted_level != pith__model_level(m))
         pith__log_write(
-            m->options.log, PITH_LOG_WARNING,
+            m->options.call.log, PITH_LOG_WARNING,
             "the file keeps the optimization %d that it was compiled with; %d changes nothing",
-            m->options.optimization, wanted_level);
+            pith__model_level(m), wanted_level);
     if (sections[PITH_SECTION_NETWORKS].data) PITH_TRY(load_detector(m, err));
     if (m->texts) PITH_TRY(m->texts->load(m, &weights, err));
     const bool routed = sections[PITH_SECTION_ROUTES].data || !m->texts || !m->options.route;

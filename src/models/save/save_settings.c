@@ -192,7 +192,7 @@ void pith__save_settings_write(pith__bytes_out *out, const pith_model *m,
     write_labels(out, &m->labels);
     write_late(out, &m->late);
     pith__put_u32(out, m->from_safetensors);
-    pith__put_u32(out, (uint32_t)m->options.optimization);
+    pith__put_u32(out, (uint32_t)pith__model_level(m));
     pith__put_u32(out,
                   (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
     pith__put_u32(out, (uint32_t)(m->text.output_count ? m->text.outputs[0] + 1 : 0));
@@ -453,6 +453,7 @@ pith_status pith__save_settings_read(pith_model *m, pith_str section, pith_error
     save_read_late(&m->late, &in, &m->arena);
     m->from_safetensors = pith__get_below(&in, 2, "a flag other than 0 and 1");
     m->options.optimization = (int32_t)pith__get_below(&in, 4, "an unknown level");
+    if (!m->options.optimization) m->options.optimization = PITH_OPTIMIZATION_NONE;
     m->options.precision =
         (int32_t)pith__get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");
     int output = (int)pith__get_below(&in, (uint32_t)m->graph->output_count + 1,

@@ -88,7 +88,7 @@ pith_status pith__model_check_input(const pith_model *m, size_t input, const pit
         return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is declared as %s but is %s",
                           m->inputs[input].name, wanted, given);
     *warned = true;
-    pith__log_write(m->options.log, PITH_LOG_WARNING,
+    pith__log_write(m->options.call.log, PITH_LOG_WARNING,
                     "input '%s' is declared as %s but is %s; the declaration is ignored",
                     m->inputs[input].name, wanted, given);
     return PITH_OK;

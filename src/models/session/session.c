@@ -39,7 +39,7 @@ struct pith_session {
 pith_status pith__model_create_session(pith_session **session, const pith_model *model,
                                        pith_error *err) {
     const pith__program *program;
-    pith_status status = pith__model_program(&program, model, err);
+    pith_status status = pith__model_program(&program, model, NULL, err);
     if (status) return pith__account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t outputs = model->graph->output_count;
@@ -167,7 +167,7 @@ static bool note_needs(pith_session *s, bool *apart) {
     const pith__second_plan_functions *f = m->reader->stages->second_plan;
     *apart = f && f->apart(m, s->inputs, &s->sizes);
     if (*apart && !s->apart)
-        pith__log_write(m->options.log, PITH_LOG_WARNING,
+        pith__log_write(m->options.call.log, PITH_LOG_WARNING,
                         "%s; the name is ignored, and the model is planned again",
                         f->sizes_text(&s->sizes, m, text, sizeof text));
     s->apart |= *apart;
@@ -176,8 +176,8 @@ static bool note_needs(pith_session *s, bool *apart) {
 
 /* On the model's plan, or on the session's own where that one takes something for granted that the
  * inputs contradict. */
-static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
-                             const pith_run_options *o, pith__lane *lane, pith_error *err) {
+static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads, pith__stop *stop,
+                             pith__lane *lane, pith_error *err) {
     const pith_model *m = s->model;
     bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
     const pith__second_plan_functions *f = m->reader->stages->second_plan;
@@ -191,13 +191,13 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
         pith__executor_options options = pith__model_executor_options(m);
         f->destroy(s->second_plan);
         s->second_plan = NULL;
-        PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, err));
+        PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, stop, err));
     }
     pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
     pith_status status = pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs,
-                                               threads, o->stop, err);
+                                               threads, stop, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
     return pith__fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
@@ -210,12 +210,13 @@ pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
                                     pith_error *err) {
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    PITH_TRY(pith__threads_check(o.threads, err));
+    PITH_TRY(pith__threads_check(o.call.threads, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
-    int threads = o.threads ? o.threads : pith__cpu_get()->threads;
-    pith__lane *lane = pith__profile_lane(o.profile);
+    int threads = pith__threads_count(o.call.threads);
+    pith__lane *lane = pith__profile_lane(o.call.profile);
     uint64_t begin = pith__lane_now(lane), began = pith__clock_ns();
-    pith_status status = run_taken(session, outputs, threads, &o, lane, err);
+    pith_status status = run_taken(session, outputs, threads, stop, lane, err);
     pith__count((pith__counters *)&session->model->account.counters, PITH_COUNT_run_ns,
                 pith__clock_ns() - began);
     pith__lane_phase(lane, "run", begin, -1);

@@ -69,7 +69,7 @@ pith_status pith__model_create_pool(pith_session_pool **pool, const pith_model *
     PITH_TRY(pool_check("sessions", o.sessions, POOL_SESSIONS_MOST, err));
     PITH_TRY(pool_check("idle", o.idle, POOL_SESSIONS_MOST, err));
     PITH_TRY(pool_check("idle_ms", o.idle_ms, INT32_MAX, err));
-    size_t most = o.sessions ? (size_t)o.sessions : (size_t)pith__cpu_get()->threads;
+    size_t most = o.sessions ? (size_t)o.sessions : (size_t)pith__threads_count(0);
     size_t bytes = sizeof(pith_session_pool) + most * sizeof(idle_session);
     pith_session_pool *p = pith__memory_alloc(&model->account.allocator, bytes, 64);
     if (!p) return pith__account_explain(&model->account, pith__fail_memory(err, bytes), err);

@@ -49,16 +49,17 @@ static pith__dense_request dense_request(const pith_embed_options *o, float *vec
     };
 }
 
-static pith__encode_job encode_job(const pith_embed_options *o, const pith_str *texts,
-                                   size_t count) {
+static pith__encode_job encode_job(const pith_embed_options *o, const pith_str *texts, size_t count,
+                                   pith__stop *stop, pith__progress *progress) {
     return (pith__encode_job){ .texts = texts,
                                .count = count,
                                .prompt_name = o->prompt_name,
-                               .threads = o->threads,
+                               .threads = o->call.threads,
                                .max_length = o->max_length,
                                .batch_tokens = o->batch_tokens,
-                               .stop = o->stop,
-                               .profile = o->profile,
+                               .stop = stop,
+                               .progress = progress,
+                               .profile = o->call.profile,
                                .stats = o->stats,
                                .batching = o->batching };
 }
@@ -82,7 +83,8 @@ pith_status pith__model_predict(pith_memory_need *need, const pith_model *model,
                                 size_t tokens, const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
     PITH_TRY(embed_complete(&o, options, model, err));
-    pith__encode_job job = encode_job(&o, NULL, count);
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    pith__encode_job job = encode_job(&o, NULL, count, stop, NULL);
     return pith__account_explain(
         &model->account, pith__encoder_predict(need, model->text.encoder, &job, tokens, err), err);
 }
@@ -92,7 +94,10 @@ pith_status pith__model_embed(float *vectors, const pith_model *model, const pit
     pith_embed_options o;
     PITH_TRY(embed_complete_dense(&o, options, model, err));
     pith__dense_request dense = dense_request(&o, vectors);
-    pith__encode_job job = encode_job(&o, texts, count);
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    pith__progress told;
+    pith__encode_job job =
+        encode_job(&o, texts, count, stop, pith__progress_begin(&told, &o.call));
     pith__head_use use = { .request = &dense };
     pith_status status = pith__head_find(&use.head, "dense", err);
     if (!status) status = pith__encoder_run(model->text.encoder, &job, &use, 1, err);
@@ -103,12 +108,14 @@ pith_status pith__model_next_chunk(pith_chunk *chunk, const pith_model *model, p
                                    const pith_chunk_options *options, pith_error *err) {
     pith_chunk_options o = PITH_CHUNK_OPTIONS_INIT;
     pith_embed_options embed;
+    pith__stop own;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(embed_complete(&embed, o.embed, model, err));
     if (embed.max_length < 0)
         return pith__fail(err, PITH_ERR_ARGUMENT, "max_length must not be negative");
     pith_status status = pith__encoder_next_chunk(
-        chunk, model->text.encoder, text, embed.max_length, o.overlap, embed.prompt_name, err);
+        chunk, model->text.encoder, text, embed.max_length, o.overlap, embed.prompt_name,
+        pith__stop_begin(&own, &o.call), err);
     return pith__account_explain(&model->account, status, err);
 }
 
@@ -141,11 +148,13 @@ pith_status pith__model_round(pith_model *model, const pith_calibrate_options *o
     pith_calibrate_options o = PITH_CALIBRATE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     const pith__plan *whole;
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     pith_status status = check_calibrate(model, err);
-    if (!status) status = pith__model_plan(&whole, model, err);
+    if (!status) status = pith__stop_check(stop, err);
+    if (!status) status = pith__model_plan(&whole, model, stop, err);
     if (!status) {
         pith__calibrate_parts parts = {
-            model->text.encoder, { whole, NULL }, model->tokenizer, model->options.allocator
+            model->text.encoder, { whole, NULL }, model->tokenizer, model->options.call.allocator
         };
         if (model->text.ragged)
             parts.plans[0] = pith__program_plan(&model->text.program), parts.plans[1] = whole;

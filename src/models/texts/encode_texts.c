@@ -14,6 +14,7 @@
 #include "models/heads/sparse_request.h"
 #include "models/heads/token_vectors_request.h"
 #include "models/heads/word_weights_request.h"
+#include "models/lexical/bm25_numbers.h"
 #include "models/texts/embed_texts.h"
 
 enum {
@@ -24,6 +25,10 @@ enum {
     TOKENS = 3,
     BLOCKS = 3 * KINDS
 };
+
+/* Defaults of pith_encode_options. */
+#define ENCODING_ALPHA 0.5
+#define ENCODING_AVG_LEN 150.0
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
 /* The heads of sparse vectors, by pith__word_model_kind. */
@@ -42,6 +47,7 @@ typedef struct encoding {
     const pith_model *m;
     pith_encode_options options;
     pith_embed_options embed;
+    pith__stop own_stop, *stop; /* NULL: it cannot be stopped */
     const pith_str *texts;
     size_t count;
     const pith_encode_memory *memory; /* of the caller; NULL: the box gets memory of its own */
@@ -357,12 +363,11 @@ static pith_status encoding_check_numbers(const pith_encode_options *o, pith_err
 
 /* Numbers that the model does not take would change nothing. */
 static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
-    static const pith_encode_options none = PITH_ENCODE_OPTIONS_INIT;
     const pith_encode_options *o = &c->options;
-    if (o->alpha != none.alpha && c->m->word_model.kind != PITH_WORD_MODEL_BM42)
+    if (o->alpha != ENCODING_ALPHA && c->m->word_model.kind != PITH_WORD_MODEL_BM42)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "alpha (--bm42-alpha) is of BM42, which the model is not");
-    if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) &&
+    if ((o->k != PITH_BM25_K || o->b != PITH_BM25_B || o->avg_len != ENCODING_AVG_LEN) &&
         c->m->word_model.kind != PITH_WORD_MODEL_MINICOIL)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, "
@@ -370,15 +375,29 @@ static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     return PITH_OK;
 }
 
+/* Completes the caller's options. */
+static pith_status encoding_take_options(encoding *c, const pith_encode_options *given,
+                                         pith_error *err) {
+    pith_encode_options *o = &c->options;
+    *o = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
+    c->embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, given, err);
+    PITH_TAKE_OPTIONS(c->embed, o->embed, err);
+    if (!o->what) o->what = PITH_ENCODE_DENSE;
+    if (o->alpha == 0) o->alpha = ENCODING_ALPHA;
+    o->k = pith__bm25_number(o->k, PITH_BM25_K);
+    o->b = pith__bm25_number(o->b, PITH_BM25_B);
+    if (o->avg_len == 0) o->avg_len = ENCODING_AVG_LEN;
+    c->stop = pith__stop_begin(&c->own_stop, &o->call);
+    return pith__stop_check(c->stop, err);
+}
+
 /* Options are checked before any text runs, and heads are found here, so that a kind that the model
  * does not have is an error for an empty call too. */
 static pith_status encoding_options(encoding *c, const pith_encode_options *given,
                                     pith_error *err) {
-    c->options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
-    c->embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
-    PITH_TAKE_OPTIONS(c->options, given, err);
-    PITH_TAKE_OPTIONS(c->embed, c->options.embed, err);
-    if (!c->options.what || c->options.what >> KINDS)
+    PITH_TRY(encoding_take_options(c, given, err));
+    if (c->options.what >> KINDS)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "what is %u, which is not a sum of PITH_ENCODE_* values",
                           c->options.what);
@@ -392,7 +411,7 @@ static pith_status encoding_options(encoding *c, const pith_encode_options *give
         PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
         if (kind == DENSE) continue;
         c->collected[kind] =
-            (pith__collected){ .allocator = c->m->options.allocator, .count = c->count };
+            (pith__collected){ .allocator = c->m->options.call.allocator, .count = c->count };
         c->collected[kind].pieces =
             pith__arena_array(&c->arena, c->count, sizeof *c->collected[kind].pieces);
         if (!c->collected[kind].pieces)
@@ -595,6 +614,7 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
     pith__head_use uses[KINDS];
     size_t use_count = 0;
+    pith__progress told;
     const pith__text_view *view;
     for (int kind = 0; kind < KINDS; kind++) {
         if (!c->heads[kind]) continue;
@@ -607,20 +627,21 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
                              .prompt_name = c->embed.prompt_name,
                              .frame = c->framed ? &c->frame : NULL,
                              .tokens_only = encoding_is_words(c),
-                             .threads = c->embed.threads,
+                             .threads = c->options.call.threads,
                              .max_length = c->embed.max_length,
                              .batch_tokens = c->embed.batch_tokens,
-                             .stop = c->embed.stop,
-                             .profile = c->embed.profile,
+                             .stop = c->stop,
+                             .progress = pith__progress_begin(&told, &c->options.call),
+                             .profile = c->options.call.profile,
                              .stats = c->embed.stats,
                              .batching = c->embed.batching };
-    PITH_TRY(pith__text_view_get(&view, c->m, outputs, count, !c->frame.hidden, err));
+    PITH_TRY(pith__text_view_get(&view, c->m, outputs, count, !c->frame.hidden, c->stop, err));
     return pith__encoder_run(view->encoder, &job, uses, use_count, err);
 }
 
 /* The box exists before anything is put into it, so that a failure frees what there is. */
 static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
-    const pith_allocator *allocator = c->m->options.allocator;
+    const pith_allocator *allocator = c->m->options.call.allocator;
     PITH_TRY(encoding_options(c, options, err));
     c->box = pith__memory_alloc(allocator, sizeof *c->box, 16);
     if (!c->box) return pith__fail_memory(err, sizeof *c->box);
@@ -632,7 +653,7 @@ static pith_status encoding_all(encoding *c, const pith_encode_options *options,
 
 /* On success the results are in c->box, which the caller frees. */
 static pith_status encoding_call(encoding *c, const pith_encode_options *options, pith_error *err) {
-    pith__arena_init(&c->arena, c->m->options.allocator);
+    pith__arena_init(&c->arena, c->m->options.call.allocator);
     pith_status status = encoding_all(c, options, err);
     for (int kind = 0; kind < KINDS; kind++)
         if (c->collected[kind].pieces) pith__collected_free(&c->collected[kind]);

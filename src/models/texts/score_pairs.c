@@ -64,8 +64,9 @@ const char *pith__model_label_name(const pith_model *m, size_t label) {
 static pith_status scoring_run(float *scores, const pith_model *m, int output,
                                pith_activation activation, const pith_str *texts,
                                const pith_str *pairs, size_t count, const pith__encode_frame *frame,
-                               const pith_score_options *o, pith_error *err) {
+                               const pith_score_options *o, pith__stop *stop, pith_error *err) {
     const pith__text_view *view;
+    pith__progress told;
     pith__scores_request request = { activation, scores };
     pith__head_use use = { .request = &request };
     pith__encode_job job = { .texts = texts,
@@ -73,15 +74,16 @@ static pith_status scoring_run(float *scores, const pith_model *m, int output,
                              .count = count,
                              .prompt_name = "",
                              .frame = frame,
-                             .threads = o->threads,
+                             .threads = o->call.threads,
                              .max_length = o->max_length,
                              .batch_tokens = o->batch_tokens,
-                             .stop = o->stop,
-                             .profile = o->profile,
+                             .stop = stop,
+                             .progress = pith__progress_begin(&told, &o->call),
+                             .profile = o->call.profile,
                              .stats = o->stats,
                              .batching = o->batching };
     PITH_TRY(pith__head_find(&use.head, "scores", err));
-    PITH_TRY(pith__text_view_get(&view, m, &output, 1, true, err));
+    PITH_TRY(pith__text_view_get(&view, m, &output, 1, true, stop, err));
     return pith__encoder_run(view->encoder, &job, &use, 1, err);
 }
 
@@ -103,20 +105,22 @@ pith_status pith__model_classify(float *scores, const pith_model *m, const pith_
     int output;
     size_t labels;
     PITH_TRY(scoring_options(&o, options, err));
+    pith__stop of_call, *stop = pith__stop_begin(&of_call, &o.call);
+    PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
     pith_activation own = m->labels.classify;
     /* a softmax of one is always 1 */
     if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID;
     pith_activation activation = o.activation ? (pith_activation)o.activation : own;
     pith_status status =
-        scoring_run(scores, m, output, activation, texts, pairs, count, NULL, &o, err);
+        scoring_run(scores, m, output, activation, texts, pairs, count, NULL, &o, stop, err);
     return pith__account_explain(&m->account, status, err);
 }
 
 /* A reranker whose texts have words of the model around them, or a prompt. */
 static pith_status scoring_reranked(float *scores, const pith_model *m, int output, pith_str query,
                                     const pith_str *documents, size_t count, pith_score_options *o,
-                                    pith_error *err) {
+                                    pith__stop *stop, pith_error *err) {
     pith__score_prompts j;
     pith_status status = pith__score_prompts_begin(&j, m, query, documents, count, o, err);
     if (!status) {
@@ -125,7 +129,7 @@ static pith_status scoring_reranked(float *scores, const pith_model *m, int outp
         o->max_length = j.max_length;
         status =
             scoring_run(scores, m, output, o->activation ? (pith_activation)o->activation : own,
-                        j.texts, j.pairs, count, &j.frame, o, err);
+                        j.texts, j.pairs, count, &j.frame, o, stop, err);
     }
     pith__score_prompts_end(&j);
     return status;
@@ -139,6 +143,8 @@ pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str quer
     int output;
     size_t labels;
     PITH_TRY(scoring_options(&o, options, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
     if (labels != 1)
         return pith__fail(
@@ -152,5 +158,6 @@ pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str quer
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "instruction: only rerankers that are language models take one");
     return pith__account_explain(
-        &m->account, scoring_reranked(scores, m, output, query, documents, count, &o, err), err);
+        &m->account, scoring_reranked(scores, m, output, query, documents, count, &o, stop, err),
+        err);
 }

@@ -55,7 +55,7 @@ static pith_status prompts_tokens(pith_tokens *tokens, const pith_model *m, pith
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.no_specials = options.no_offsets = 1;
     options.max_length = max_length;
-    return pith__tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, err);
+    return pith__tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, NULL, err);
 }
 
 /* The ids of several token rows one behind the other. */
@@ -270,7 +270,7 @@ pith_status pith__score_prompts_begin(pith__score_prompts *j, const pith_model *
     *j = (pith__score_prompts){ .frame = { .marker = -1 }, .max_length = o->max_length };
     for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++)
         j->words[i] = (pith_tokens)PITH_TOKENS_INIT;
-    pith__arena_init(&j->arena, m->options.allocator);
+    pith__arena_init(&j->arena, m->options.call.allocator);
     pith_str instruction, *texts = pith__arena_array(&j->arena, count, sizeof *texts);
     if (!texts) return pith__fail_memory(err, count * sizeof *texts);
     j->texts = texts;

@@ -20,7 +20,7 @@ static bool text_view_needs_part(const pith__text_view *view, const pith_model *
 /* A view without a packed graph is no failure: it has a reason, and its encoder runs one text at a
  * time. Only lack of memory and the like are errors. */
 pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model *m,
-                                        pith__report *report, pith_error *err) {
+                                        pith__report *report, pith__stop *stop, pith_error *err) {
     static const int first[] = { 0 };
     const int *outputs = view->output_count ? view->outputs : NULL;
     pith__graph *graph = m->graph;
@@ -40,44 +40,62 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
             PITH_STR("the model is run by a runtime that runs the file as it is written");
         return PITH_OK;
     }
-    if (m->options.optimization == 0) {
+    if (!pith__model_level(m)) {
         view->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
     }
+    const pith__making before = pith__model_begin_making(m, stop);
+    pith_status status = PITH_OK;
     if (text_view_needs_part(view, m)) {
-        PITH_TRY(pith__model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err));
+        status = pith__model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err);
         outputs = first;
     }
-    pith__opt o = pith__model_optimizer(m, graph, err);
-    o.report = report;
-    return pith__ragged_make(&view->ragged, &view->ragged_reason, outputs,
-                             (size_t)view->output_count, &o, &view->arena);
+    if (!status) {
+        pith__opt o = pith__model_optimizer(m, graph, err);
+        o.report = report;
+        status = pith__ragged_make(&view->ragged, &view->ragged_reason, outputs,
+                                   (size_t)view->output_count, &o, &view->arena);
+    }
+    pith__model_end_making(m, before);
+    return status;
+}
+
+static pith_status text_view_open_program(pith__text_view *view, const pith_model *m,
+                                          pith__graph *graph, pith__stop *stop, pith_error *err) {
+    graph->making = &view->making;
+    view->making = (pith__making){ stop, m->making.threads };
+    pith_status status = pith__model_open_program(&view->program, m, graph, &view->arena, err);
+    view->making.stop = NULL;
+    return status;
 }
 
 pith_status pith__text_view_make_program(pith__text_view *view, const pith_model *m,
-                                         pith_error *err) {
+                                         pith__stop *stop, pith_error *err) {
     if (!view->ragged) return PITH_OK;
-    return pith__model_open_program(&view->program, m, view->ragged, &view->arena, err);
+    return text_view_open_program(view, m, view->ragged, stop, err);
 }
 
 static pith_status text_view_make_part(pith__text_view *view, const pith_model *m,
-                                       pith_error *err) {
+                                       pith__stop *stop, pith_error *err) {
     pith__graph *part;
-    PITH_TRY(pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err));
-    return pith__model_open_program(&view->program, m, part, &view->arena, err);
+    const pith__making before = pith__model_begin_making(m, stop);
+    pith_status status =
+        pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err);
+    pith__model_end_making(m, before);
+    return status ? status : text_view_open_program(view, m, part, stop, err);
 }
 
 /* A model of texts and pictures has inputs that texts do not fill; a part of its graph is cut out
  * then, unless the packed graph has done that already. */
 pith_status pith__text_view_make_encoder(pith__text_view *view, const pith_model *m,
-                                         pith_error *err) {
+                                         pith__stop *stop, pith_error *err) {
     /* a ragged graph has no other outputs */
     static const int places[PITH_ENCODER_OUTPUTS] = { 0, 1, 2, 3 };
-    PITH_TRY(pith__text_view_make_program(view, m, err));
+    PITH_TRY(pith__text_view_make_program(view, m, stop, err));
     const pith__program *program = &view->program;
     bool part = !view->ragged && text_view_needs_part(view, m);
-    if (part) PITH_TRY(text_view_make_part(view, m, err));
-    if (!view->ragged && !part) PITH_TRY(pith__model_program(&program, m, err));
+    if (part) PITH_TRY(text_view_make_part(view, m, stop, err));
+    if (!view->ragged && !part) PITH_TRY(pith__model_program(&program, m, stop, err));
     pith__encoder_parts parts = {
         .program = *program,
         .ragged = view->ragged != NULL,
@@ -109,27 +127,28 @@ static bool text_view_has(const pith__text_view *view, const int *outputs, int c
 
 /* Made in memory of its own, so that a failure leaves the model as it was. */
 static pith_status text_view_create(pith__text_view **view, const pith_model *m, const int *outputs,
-                                    int count, bool packed, pith_error *err) {
-    pith__text_view *v = pith__memory_alloc(m->options.allocator, sizeof *v, 64);
+                                    int count, bool packed, pith__stop *stop, pith_error *err) {
+    pith__text_view *v = pith__memory_alloc(m->options.call.allocator, sizeof *v, 64);
     if (!v) return pith__fail_memory(err, sizeof *v);
     *v = (pith__text_view){ .output_count = count, .padded = !packed };
     memcpy(v->outputs, outputs, (size_t)count * sizeof *outputs);
-    pith__arena_init(&v->arena, m->options.allocator);
-    pith_status status = packed ? pith__text_view_make_ragged(v, m, NULL, err) : PITH_OK;
-    if (!status) status = pith__text_view_make_encoder(v, m, err);
+    pith__arena_init(&v->arena, m->options.call.allocator);
+    pith_status status = packed ? pith__text_view_make_ragged(v, m, NULL, stop, err) : PITH_OK;
+    if (!status) status = pith__text_view_make_encoder(v, m, stop, err);
     if (!status) {
         *view = v;
         return PITH_OK;
     }
     pith__text_view_free(v);
-    pith__memory_free(m->options.allocator, v);
+    pith__memory_free(m->options.call.allocator, v);
     return status;
 }
 
 /* Views are made once and kept. The one of dense vectors is made at open, and is looked at without
  * the lock. */
 pith_status pith__text_view_get(const pith__text_view **view, const pith_model *model,
-                                const int *outputs, int count, bool packed, pith_error *err) {
+                                const int *outputs, int count, bool packed, pith__stop *stop,
+                                pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the list is behind the lock */
     pith_status status = PITH_OK;
     *view = &m->text;
@@ -139,7 +158,7 @@ pith_status pith__text_view_get(const pith__text_view **view, const pith_model *
     while (found && !text_view_has(found, outputs, count, packed)) found = found->next;
     if (!found) {
         pith__text_view *made = NULL;
-        status = text_view_create(&made, m, outputs, count, packed, err);
+        status = text_view_create(&made, m, outputs, count, packed, stop, err);
         if (!status) {
             made->next = m->views;
             m->views = made;

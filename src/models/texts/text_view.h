@@ -21,18 +21,19 @@ typedef struct pith__text_view {
     pith_str ragged_reason; /* why there is no such graph */
     pith__program program;  /* of `ragged`; without a runtime if there is none */
     pith__encoder *encoder; /* NULL: not made, or texts cannot run */
+    pith__making making;    /* of `ragged`, or of the part that texts run through */
     struct pith__text_view *next;
 } pith__text_view;
 
-/* Makes view->ragged and view->ragged_reason. report may be NULL. */
+/* Makes view->ragged and view->ragged_reason. report may be NULL; stop, here and below, too. */
 pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model *model,
-                                        pith__report *report, pith_error *err);
+                                        pith__report *report, pith__stop *stop, pith_error *err);
 /* Makes the program of view->ragged, if there is such a graph. */
 pith_status pith__text_view_make_program(pith__text_view *view, const pith_model *model,
-                                         pith_error *err);
+                                         pith__stop *stop, pith_error *err);
 /* Makes the encoder. The model has its tokenizer and its modules. */
 pith_status pith__text_view_make_encoder(pith__text_view *view, const pith_model *model,
-                                         pith_error *err);
+                                         pith__stop *stop, pith_error *err);
 /* Frees what the view holds; it may be empty. */
 void pith__text_view_free(pith__text_view *view);
 
@@ -40,7 +41,8 @@ void pith__text_view_free(pith__text_view *view);
  * packed is false, texts run one at a time through the model's own graph, which has an attention
  * mask. Thread-safe. */
 pith_status pith__text_view_get(const pith__text_view **view, const pith_model *model,
-                                const int *outputs, int count, bool packed, pith_error *err);
+                                const int *outputs, int count, bool packed, pith__stop *stop,
+                                pith_error *err);
 /* Frees the buffers that the encoders of the model's views keep for later calls. Thread-safe. */
 void pith__text_views_trim(const pith_model *model);
 /* Returns the idle runners of all views. Thread-safe. */

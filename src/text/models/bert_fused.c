@@ -237,6 +237,7 @@ pith_status pith__bert_encode_fused(const void *self, pith__encoding *enc, pith_
     while (p < end && enc->count <= enc->limit) {
         unsigned char b = (unsigned char)*p;
         uint32_t at = (uint32_t)(p - text);
+        if (pith__encoding_stops(enc, at)) return PITH_OK;
         if (f->fold[b]) {
             p = add_ascii(f, &w, p, end, text, enc->offsets);
             continue;

@@ -8,6 +8,8 @@
  * may need more. A higher limit makes the worst text slower; a lower one merges words that would
  * have been done soon. */
 enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
+/* Steps of a long text between two looks at whether the call must end. */
+enum { LOOK_STEPS = 1 << 16 };
 
 /* Whether two tokens ever meet: whether no pair that stands between them while they are made merges
  * at once. Goes back in time: the later merge is undone first, of equal ones that on the right;
@@ -64,18 +66,25 @@ static inline bool fits(const pith__bpe_longest *b, const pith__merges *merges,
 }
 
 size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *merges,
-                                pith_str text, pith__symbol *symbols, uint64_t *dead) {
+                                pith_str text, pith__symbol *symbols, uint64_t *dead,
+                                pith__encoding *enc) {
     const uint32_t size = (uint32_t)text.size;
     int64_t steps = STEPS_PER_BYTE * (int64_t)size + STEPS_LEAST;
     uint32_t at = 0;
     size_t count = 0;
     memset(dead, 0, pith__bpe_longest_words(size) * sizeof *dead);
+    int64_t look = size > LOOK_STEPS ? steps - LOOK_STEPS : INT64_MIN;
     for (int32_t id = bpe_longest_match(&b->trie, text.data, size, &steps);;) {
         const pith__symbol *before = count ? &symbols[count - 1] : NULL;
         uint32_t bytes = 0;
         for (; id >= 0; id = b->splits[id].shorter) {
             bytes = (uint32_t)pith__trie_key(&b->trie, (uint32_t)id).size;
             if (bytes <= size - at && fits(b, merges, before, id, dead, at + bytes, &steps)) break;
+        }
+        if (steps < look) {
+            if (pith__stop_asked(enc->stop)) enc->stopped = true;
+            if (enc->stopped) return 0;
+            look = steps - LOOK_STEPS;
         }
         if (steps < 0 || (id < 0 && !count)) return 0;
         if (id < 0) { /* only one sequence leads here, and it is none: the token before is too
@@ -109,10 +118,11 @@ static bool add_token(builder *b, int32_t id, pith__bpe_split split, pith_str te
 
 /* The tokens that merges make, in the order of rank. */
 static pith_status add_merged(builder *b, const pith__merges *merges, bool *good,
-                              pith__arena *scratch, pith_error *err) {
+                              pith__arena *scratch, pith__stop *stop, pith_error *err) {
     int64_t steps = 0;
     for (uint32_t rank = 0; rank < merges->count && *good; rank++) {
         pith__merge m = merges->merges[rank];
+        if (rank % 4096 == 0) PITH_TRY(pith__stop_check(stop, err));
         pith_str left = b->texts[m.left], right = b->texts[m.right];
         if (!left.data || !right.data ||
             !bpe_longest_meet(b->splits, merges, m.left, m.right, &steps))
@@ -141,7 +151,7 @@ static bool in_order(const builder *b, const pith__merges *merges) {
 pith_status pith__bpe_longest_build(pith__bpe_longest *b, const pith__merges *merges,
                                     const pith__bpe_letter *letters, size_t letter_count,
                                     int32_t id_count, pith__arena *arena, pith__arena *scratch,
-                                    pith_error *err) {
+                                    pith__stop *stop, pith_error *err) {
     size_t count = (size_t)id_count;
     builder built = { pith__arena_alloc64(arena, count * sizeof *built.splits),
                       pith__arena_array(scratch, count, sizeof *built.texts) };
@@ -153,14 +163,16 @@ pith_status pith__bpe_longest_build(pith__bpe_longest *b, const pith__merges *me
         if (letters[i].id >= 0)
             good = add_token(&built, letters[i].id, (pith__bpe_split){ -1, -1, 0, -1 },
                              letters[i].text);
-    PITH_TRY(add_merged(&built, merges, &good, scratch, err));
+    PITH_TRY(add_merged(&built, merges, &good, scratch, stop, err));
     if (!good || !in_order(&built, merges)) return PITH_OK;
-    PITH_TRY(pith__trie_build(&b->trie, built.texts, count, arena, scratch, err));
+    PITH_TRY(pith__trie_build(&b->trie, built.texts, count, arena, scratch, stop, err));
     int64_t steps = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (i % 4096 == 0) PITH_TRY(pith__stop_check(stop, err));
         if (built.texts[i].data)
             built.splits[i].shorter = bpe_longest_match(&b->trie, built.texts[i].data,
                                                         (uint32_t)built.texts[i].size - 1, &steps);
+    }
     b->splits = built.splits;
     return PITH_OK;
 }

@@ -38,7 +38,7 @@ typedef struct pith__bpe_longest {
 pith_status pith__bpe_longest_build(pith__bpe_longest *b, const pith__merges *merges,
                                     const pith__bpe_letter *letters, size_t letter_count,
                                     int32_t id_count, pith__arena *arena, pith__arena *scratch,
-                                    pith_error *err);
+                                    pith__stop *stop, pith_error *err);
 /* Write the tables to a frozen tokenizer, and open them from one. Missing tables stay missing. */
 void pith__bpe_longest_save(const pith__bpe_longest *b, pith__frozen_writer *writer);
 pith_status pith__bpe_longest_open(pith__bpe_longest *b, const pith__merges *merges,
@@ -48,9 +48,11 @@ pith_status pith__bpe_longest_open(pith__bpe_longest *b, const pith__merges *mer
 static inline size_t pith__bpe_longest_words(size_t size) { return size / 64 + 1; }
 
 /* Encodes a text of letters and returns the number of tokens. symbols has room for one per byte;
- * dead is working memory. Returns 0 if a letter is missing or if this would take more than linear
- * time; the caller then merges instead. */
+ * dead is working memory. Returns 0 if a letter is missing, if this would take more than linear
+ * time, or if the call must end, which the encoding then notes. In the other cases the caller
+ * merges instead. */
 size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *merges,
-                                pith_str text, pith__symbol *symbols, uint64_t *dead);
+                                pith_str text, pith__symbol *symbols, uint64_t *dead,
+                                pith__encoding *enc);
 
 #endif

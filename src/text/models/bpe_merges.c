@@ -12,6 +12,8 @@
 
 /* Words of fewer symbols look at all pairs; from about 20 on the tree is faster. */
 enum { SHORT_WORD = 20 };
+/* In words of more symbols it is looked, between merges, whether the call must end. */
+enum { LOOK_SYMBOLS = 4096 };
 
 static const uint32_t none = UINT32_MAX;
 
@@ -33,7 +35,7 @@ static pith__merges table_of(const pith__merge *merges, size_t count, const uint
 }
 
 pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, size_t count,
-                               pith__arena *arena, pith_error *err) {
+                               pith__arena *arena, pith__stop *stop, pith_error *err) {
     if (count > MERGES_MAX) return pith__fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
     size_t slot_count = (size_t)buckets_for(count) * PITH_MERGE_BUCKET;
     uint32_t *slots = pith__arena_alloc64(arena, slot_count * sizeof *slots);
@@ -42,6 +44,7 @@ pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, s
     *table = table_of(merges, count, slots);
     for (uint32_t rank = 0; rank < count; rank++) {
         const pith__merge *m = &merges[rank];
+        if (rank % 4096 == 0) PITH_TRY(pith__stop_check(stop, err));
         uint32_t other = pith__merges_find(table, m->left, m->right, rank), probes = 0,
                  used = PITH_MERGE_BUCKET;
         if (other != UINT32_MAX)
@@ -161,8 +164,11 @@ static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__s
     link *links = pith__encoding_scratch(enc, 1, count * sizeof *links);
     uint32_t *tree = pith__encoding_scratch(enc, 2, 2 * leaves * sizeof *tree);
     if (!links || !tree) return SIZE_MAX;
+    const bool looks = count > LOOK_SYMBOLS;
+    if (looks) pith__encoding_restart(enc);
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
+        if (looks && pith__encoding_stops(enc, i)) return SIZE_MAX;
         links[i] = (link){ symbols[i].id, 0, i - 1, last ? none : i + 1 };
         tree[leaves + i] =
             last ? none : pair_rank(table, symbols[i].id, symbols[i + 1].id, &links[i].merged);
@@ -171,7 +177,10 @@ static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__s
     for (size_t i = leaves; --i;)
         tree[i] = tree[2 * i] < tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
     bool onward = false;
-    for (uint32_t at = 0; tree[1] != none;) {
+    size_t merged = 0;
+    if (looks) pith__encoding_restart(enc);
+    for (uint32_t at = 0; tree[1] != none; merged++) {
+        if (looks && pith__encoding_stops(enc, merged)) return SIZE_MAX;
         uint32_t least = tree[1], rank = none, left_rank = none;
         at = onward ? next_least(tree, leaves, at) : first_least(tree, leaves);
         uint32_t right = links[at].next, after = links[right].next, left = links[at].previous;
@@ -196,6 +205,7 @@ static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__s
         for (uint32_t k = i; k < count && k != next; k++) size += symbols[k].size;
         symbols[kept++] = (pith__symbol){ links[i].id, size };
     }
+    if (looks) pith__encoding_restart(enc);
     return kept;
 }
 

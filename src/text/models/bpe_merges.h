@@ -30,7 +30,7 @@ typedef struct pith__merges {
  * ones the leftmost. merges must live as long as the table. Two merges of one pair, and merges that
  * were made to collide, give PITH_ERR_FORMAT. */
 pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, size_t count,
-                               pith__arena *arena, pith_error *err);
+                               pith__arena *arena, pith__stop *stop, pith_error *err);
 /* Write the table to a frozen tokenizer, and open it from one. Fails if an id is not below
  * id_count. */
 void pith__merges_save(const pith__merges *table, pith__frozen_writer *writer);

@@ -194,19 +194,21 @@ static size_t list_characters(const bpe *model, pith__bpe_letter *list) {
     return count;
 }
 
-static pith_status make_tables(const bpe *model, pith__arena *scratch, pith_error *err) {
+static pith_status make_tables(const bpe *model, pith__arena *scratch, pith__stop *stop,
+                               pith_error *err) {
     size_t room = model->raw ? (size_t)2 * 256 : (size_t)model->vocab.id_count;
     pith__bpe_letter *letters = pith__arena_array(scratch, room, sizeof *letters);
     char *texts = pith__arena_alloc(scratch, 2 * room);
     if (!letters || !texts) return pith__fail_memory(err, room * sizeof *letters);
     size_t count = model->raw ? list_bytes(model, letters, texts) : list_characters(model, letters);
     return pith__bpe_longest_build(&model->matches->tables, &model->merges, letters, count,
-                                   model->vocab.id_count, &model->matches->arena, scratch, err);
+                                   model->vocab.id_count, &model->matches->arena, scratch, stop,
+                                   err);
 }
 
 /* Once; where memory is out or the merges are not of the kind, merging stays. Called with the lock
  * held. */
-static void make_matches(const bpe *model) {
+static void make_matches(const bpe *model, pith__stop *stop) {
     matches *m = model->matches;
     pith__arena scratch;
     pith_error err = PITH_ERROR_INIT;
@@ -214,20 +216,22 @@ static void make_matches(const bpe *model) {
     m->tried = true;
     if (model->prefix.size || (model->suffix.size && !model->raw)) return;
     pith__arena_init(&scratch, m->arena.allocator);
-    if (!make_tables(model, &scratch, &err) && m->tables.splits)
+    const pith_status status = make_tables(model, &scratch, stop, &err);
+    if (!status && m->tables.splits)
         atomic_store_explicit(&m->ready, &m->tables, memory_order_release);
     else
         pith__arena_free(&m->arena);
+    if (pith__status_stops(status)) m->tried = false; /* the next call that merges much tries */
     pith__arena_free(&scratch);
 }
 
-static void count_merged(const bpe *model, size_t bytes) {
+static void count_merged(const bpe *model, size_t bytes, pith__stop *stop) {
     matches *m = model->matches;
     if (atomic_load_explicit(&m->tried, memory_order_relaxed)) return;
     if (atomic_fetch_sub_explicit(&m->left, (int64_t)bytes, memory_order_relaxed) > (int64_t)bytes)
         return;
     if (pthread_mutex_trylock(&m->making)) return;
-    make_matches(model);
+    make_matches(model, stop);
     pthread_mutex_unlock(&m->making);
 }
 
@@ -244,13 +248,13 @@ static size_t find_tokens(const bpe *model, pith__encoding *enc, pith__symbol *l
         !(dead = pith__encoding_scratch(enc, 2, words * sizeof *dead)))
         return 0;
     if (!model->suffix.size)
-        return pith__bpe_longest_encode(tables, &model->merges, text, list, dead);
+        return pith__bpe_longest_encode(tables, &model->merges, text, list, dead, enc);
     char *marked = pith__encoding_scratch(enc, 1, text.size + 1);
     if (!marked) return 0;
     memcpy(marked, text.data, text.size);
     marked[text.size] = (char)END_MARK;
     size_t count = pith__bpe_longest_encode(tables, &model->merges,
-                                            (pith_str){ marked, text.size + 1 }, list, dead);
+                                            (pith_str){ marked, text.size + 1 }, list, dead, enc);
     if (count) list[count - 1].size--;
     return count;
 }
@@ -274,6 +278,7 @@ static pith_status model_bpe_encode_word(const void *self, pith__encoding *enc, 
     pith__symbol *symbols = pith__encoding_scratch(enc, 0, most * sizeof *symbols);
     if (!symbols) return PITH_ERR_MEMORY;
     count = find_tokens(model, enc, symbols, (pith_str){ text, size });
+    if (enc->stopped) return PITH_ERR_CANCELLED;
     if (model->ignore_merges && count != 1) {
         int32_t id = whole_piece(model, enc, text, size);
         if (enc->out_of_memory) return PITH_ERR_MEMORY;
@@ -291,7 +296,8 @@ static pith_status model_bpe_encode_word(const void *self, pith__encoding *enc, 
                               "token '" PITH_STR_FMT "'",
                               PITH_STR_ARG(model->unk_token));
         count = pith__bpe_merge(&model->merges, enc, symbols, count);
-        count_merged(model, size);
+        if (enc->stopped) return PITH_ERR_CANCELLED;
+        count_merged(model, size, enc->stop);
     }
     if (count == SIZE_MAX || !pith__encoding_room(enc, count)) return PITH_ERR_MEMORY;
     uint32_t at = piece.begin;
@@ -351,6 +357,7 @@ static pith_status model_bpe_encode(const void *self, pith__encoding *enc, pith_
     pith__piece part = { piece.begin, piece.begin, -1 };
     for (; part.end < piece.end; part.begin = part.end) {
         if (enc->count > enc->limit) break;
+        if (pith__encoding_stops(enc, part.begin)) return PITH_ERR_CANCELLED;
         if (!pith__encoding_room(enc, PITH_WORD_LONG)) return PITH_ERR_MEMORY;
         part.end = (model->raw ? end_of_raw_part : end_of_part)(model, enc->text.data, part.begin,
                                                                 piece.end);
@@ -494,6 +501,7 @@ static pith_status build_merges(bpe *model, const pith__bpe_spec *s, pith__loade
     if (!merges) return pith__fail_memory(loader->err, s->merge_count * sizeof *merges);
     for (size_t i = 0; i < s->merge_count; i++) {
         pith_str left = s->merges[i].left, right = s->merges[i].right;
+        PITH_TRY(pith__loader_check(loader, i));
         uint64_t left_hash = pith__vocab_hash(0, left.data, left.size);
         int32_t left_id =
             pith__vocab_find(vocab, left_hash, PITH_STR(""), left.data, (uint32_t)left.size);
@@ -515,7 +523,8 @@ static pith_status build_merges(bpe *model, const pith__bpe_spec *s, pith__loade
                               i, PITH_STR_ARG(left), PITH_STR_ARG(right));
         merges[i] = (pith__merge){ left_id, right_id, id };
     }
-    return pith__merges_build(&model->merges, merges, s->merge_count, loader->arena, loader->err);
+    return pith__merges_build(&model->merges, merges, s->merge_count, loader->arena, loader->stop,
+                              loader->err);
 }
 
 static void build_direct(bpe *model) {
@@ -605,7 +614,7 @@ static void model_bpe_parse(const void **self, pith__json *j, pith__loader *load
 static void model_bpe_save(const void *self, pith__frozen_writer *writer) {
     const bpe *model = self;
     pthread_mutex_lock(&model->matches->making);
-    make_matches(model);
+    make_matches(model, NULL);
     pthread_mutex_unlock(&model->matches->making);
     pith__frozen_put_string(writer, "unk_token", model->unk_token);
     pith__frozen_put_string(writer, "continuing_subword_prefix", model->prefix);

@@ -30,6 +30,8 @@ enum { UNREACHED = -1 };
 /* Bytes of a window. It doubles as long as nothing in it is settled. Smaller windows read more
  * bytes twice; larger ones need more memory. */
 enum { WINDOW = 1 << 16 };
+/* In longer windows it is looked whether the call must end; shorter ones end soon. */
+enum { LOOK_FROM = 1 << 12 };
 
 struct pith__unigram {
     pith__trie trie;
@@ -73,7 +75,8 @@ const pith__unigram *pith__unigram_build(const pith_str *pieces, const double *s
         return NULL;
     }
     if (count) memcpy(own_scores, scores, count * sizeof *own_scores);
-    if (pith__trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err))
+    if (pith__trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->stop,
+                         loader->err))
         return NULL;
     loader->tokenizer->unknown_id = unk_id;
     model_unigram_finish(model, own_scores, unk_id, byte_fallback);
@@ -127,13 +130,15 @@ static bool emit_unknown(const pith__unigram *model, pith__encoding *enc, const 
 /* The best ways through text[0, size), the first of which begins with the sum best[0].score.
  * Returns how much of it is settled: all of a whole piece, else up to the last place that no
  * vocabulary piece crosses. */
-static uint32_t find_best_path(const pith__unigram *model, node *best, const char *text,
-                               uint32_t size, bool whole) {
+static uint32_t find_best_path(const pith__unigram *model, pith__encoding *enc, node *best,
+                               const char *text, uint32_t size, bool whole) {
     const pith__trie_slot *slots = model->trie.slots, root = slots[PITH_TRIE_ROOT];
     const double *scores = model->scores;
     uint32_t settled = 0, reach = 0; /* reach: where the longest way so far ends */
     for (uint32_t i = 1; i <= size; i++) best[i] = (node){ -INFINITY, UNREACHED, 0 };
+    if (size > LOOK_FROM) pith__encoding_restart(enc);
     for (uint32_t at = 0; at < size;) {
+        if (pith__encoding_stops(enc, at)) return 0;
         const char *after = text + at;
         pith__utf8_next(&after);
         uint32_t char_end = (uint32_t)(after - text), i = at;
@@ -210,13 +215,15 @@ static pith_status model_unigram_encode_word(const void *self, pith__encoding *e
     double score = 0;
     uint32_t begin = piece.begin;
     while (begin < piece.end && enc->count <= enc->limit) {
+        if (pith__encoding_stops(enc, begin)) return PITH_ERR_CANCELLED;
         const char *text = enc->text.data + begin;
         uint32_t rest = piece.end - begin, size = rest < window ? rest : window;
         while (size < rest && (text[size] & 0xC0) == 0x80) size++; /* a character is not cut */
         node *best = pith__encoding_scratch(enc, 0, (size + (size_t)1) * sizeof *best);
         if (!best) return PITH_ERR_MEMORY;
         best[0] = (node){ score, UNREACHED, 0 };
-        uint32_t settled = find_best_path(model, best, text, size, size == rest);
+        uint32_t settled = find_best_path(model, enc, best, text, size, size == rest);
+        if (enc->stopped) return PITH_ERR_CANCELLED;
         if (settled) {
             score = best[settled].score;
             PITH_TRY(emit_path(model, enc, best, begin, settled));

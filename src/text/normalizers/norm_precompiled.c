@@ -184,6 +184,7 @@ static pith_status norm_precompiled_run(const void *self, pith__encoding *enc, p
     uint32_t at = piece.begin, kept = at;
     change w = { .enc = enc, .cursor = at, .end = piece.end };
     while (at < piece.end) {
+        if (pith__encoding_stops(enc, at)) return PITH_OK;
         unsigned char c = (unsigned char)text[at];
         if (c < 0x80 && map->plain[c] &&
             (at + 1 == piece.end || (unsigned char)text[at + 1] < 0x80)) {

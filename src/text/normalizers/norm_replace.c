@@ -37,6 +37,7 @@ static pith_status norm_replace_run(const void *self, pith__encoding *enc, pith_
     uint32_t done = piece.begin, begin, end;
     int found;
     while ((found = pith__pattern_next(&matches, &begin, &end)) != 0) {
+        if (enc->stopped) return PITH_OK;
         if (found < 0) return enc->err ? enc->err->code : PITH_ERR_RUN;
         if (end - begin == 1 && r->content.size == 1 && enc->text.data[begin] == r->content.data[0])
             continue; /* by itself */

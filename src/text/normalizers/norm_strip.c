@@ -59,5 +59,5 @@ static pith_status run_accents(const void *self, pith__encoding *enc, pith__piec
 const pith__normalizer_desc pith__normalizer_Strip = { "Strip", PITH_STEP_LOCAL, norm_strip_parse,
                                                        norm_strip_run, NULL };
 const pith__normalizer_desc pith__normalizer_StripAccents = {
-    "StripAccents", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, run_accents, NULL
+    "StripAccents", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL | PITH_STEP_EACH, NULL, run_accents, NULL
 };

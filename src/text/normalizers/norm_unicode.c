@@ -74,14 +74,18 @@ static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, u
     if (end - begin > 64) { /* the usual expansion is small: count it where it matters */
         most = 0;
         uint32_t d[PITH_DECOMPOSITION_MAX];
-        for (const char *p = text + begin; p < text + end;)
+        for (const char *p = text + begin; p < text + end;) {
+            if (pith__encoding_stops(enc, (size_t)(p - text))) return PITH_OK;
             most += form->decompose(pith__utf8_next(&p), d);
+        }
+        pith__encoding_restart(enc);
     }
     mark *m = pith__encoding_scratch(enc, SLOT, 2 * most * sizeof *m);
     if (!m) return pith__fail_memory(enc->err, most * sizeof *m);
     mark *spare = m + most;
     size_t n = 0, run = 0;
     for (const char *p = text + begin; p < text + end;) {
+        if (pith__encoding_stops(enc, (size_t)(p - text))) return PITH_OK;
         uint32_t d[PITH_DECOMPOSITION_MAX];
         size_t k = form->decompose(pith__utf8_next(&p), d);
         for (size_t i = 0; i < k; i++) {
@@ -123,6 +127,7 @@ static pith_status norm_unicode_normalise(const void *self, pith__encoding *enc,
             last = p++;
             continue;
         }
+        if (pith__encoding_stops(enc, (size_t)(p - text))) return PITH_OK;
         if (settled(pith__utf8_next(&p))) {
             last = c;
             continue;

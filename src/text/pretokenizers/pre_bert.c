@@ -11,6 +11,7 @@ static pith_status pre_bert_run(const void *self, pith__encoding *enc, pith__pie
         uint32_t at = (uint32_t)(p - text), c = pith__utf8_next(&p);
         bool space = pith__char_is_space(c);
         if (!space && !pith__char_is_punctuation(c)) continue;
+        if (pith__encoding_stops(enc, at)) return PITH_OK;
         pith__encoding_emit(enc, begin, at);
         begin = (uint32_t)(p - text);
         if (!space) pith__encoding_emit(enc, at, begin);

@@ -23,16 +23,20 @@ static pith_status pre_bytelevel_cut(const void *self, pith__encoding *enc, pith
     (void)self;
     uint32_t begin = piece.begin, end;
     for (; pith__known_regex_next(&pith__scan_gpt2, enc->text.data, begin, piece.end, &begin, &end);
-         begin = end)
+         begin = end) {
+        if (pith__encoding_stops(enc, begin)) return PITH_OK;
         pith__encoding_emit(enc, begin, end);
+    }
     return PITH_OK;
 }
 
 static pith_status pre_bytelevel_spell(const void *self, pith__encoding *enc, pith__piece piece) {
     (void)self;
     uint32_t begin = (uint32_t)enc->out.size;
-    for (uint32_t i = piece.begin; i < piece.end; i++)
+    for (uint32_t i = piece.begin; i < piece.end; i++) {
+        if (i % 4096 == 0 && pith__encoding_stops(enc, i)) return PITH_OK;
         pith__encoding_put_char(enc, pith__byte_char((unsigned char)enc->text.data[i]), i);
+    }
     pith__encoding_emit(enc, begin, (uint32_t)enc->out.size);
     return PITH_OK;
 }

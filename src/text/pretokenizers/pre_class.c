@@ -71,6 +71,7 @@ static pith_status pre_class_run(const void *self, pith__encoding *enc, pith__pi
     pith__split_begin(&splitter, enc, piece, s->behavior, false);
     for (const char *p = text + piece.begin; p < end;) {
         uint32_t at = (uint32_t)(p - text), c = pith__utf8_next(&p);
+        if (pith__encoding_stops(enc, at)) return PITH_OK;
         if (s->is ? s->is(c) : c == s->delimiter)
             pith__split_match(&splitter, at, (uint32_t)(p - text));
     }

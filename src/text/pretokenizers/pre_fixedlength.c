@@ -27,6 +27,7 @@ static pith_status pre_fixedlength_run(const void *self, pith__encoding *enc, pi
     const char *text = enc->text.data, *end = text + piece.end;
     for (const char *p = text + piece.begin; p < end;) {
         const char *begin = p;
+        if (pith__encoding_stops(enc, (size_t)(p - text))) return PITH_OK;
         for (int64_t i = 0; i < *length && p < end; i++) pith__utf8_next(&p);
         pith__encoding_emit(enc, (uint32_t)(begin - text), (uint32_t)(p - text));
     }

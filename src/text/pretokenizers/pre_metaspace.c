@@ -34,6 +34,7 @@ static pith_status pre_metaspace_run(const void *self, pith__encoding *enc, pith
     if (wanted && *p != ' ' && !has_mark(step, p, end))
         pith__encoding_put(enc, step->mark, step->mark_size, piece.begin);
     while (p < end) {
+        if (pith__encoding_stops(enc, (size_t)(p - text))) return PITH_OK;
         if (step->split && (*p == ' ' || has_mark(step, p, end))) {
             pith__encoding_emit(enc, begin, (uint32_t)enc->out.size);
             begin = (uint32_t)enc->out.size;

@@ -11,6 +11,7 @@ static pith_status pre_scripts_run(const void *self, pith__encoding *enc, pith__
     (void)self;
     for (const char *p = text + piece.begin; p < end;) {
         uint32_t at = (uint32_t)(p - text);
+        if (pith__encoding_stops(enc, at)) return PITH_OK;
         int script = pith__char_script(pith__utf8_next(&p));
         if (!script || script == last) continue;
         if (last) pith__encoding_emit(enc, begin, at);

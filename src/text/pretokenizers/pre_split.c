@@ -17,6 +17,7 @@ static pith_status pre_split_run(const void *self, pith__encoding *enc, pith__pi
     int found;
     while ((found = pith__pattern_next(&matches, &begin, &end)) > 0)
         pith__split_match(&splitter, begin, end);
+    if (enc->stopped) return PITH_OK;
     if (found < 0) return enc->err->code;
     pith__split_end(&splitter);
     return PITH_OK;

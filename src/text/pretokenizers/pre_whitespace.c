@@ -16,6 +16,7 @@ static void runs(pith__encoding *enc, pith__piece piece, bool words) {
         else if (words && pith__char_is_word(c))
             class = 1;
         if (class == last) continue;
+        if (pith__encoding_stops(enc, at)) return;
         if (last) pith__encoding_emit(enc, begin, at);
         begin = at;
         last = class;

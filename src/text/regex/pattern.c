@@ -85,6 +85,7 @@ static int pattern_search(const pith__pattern *pattern, pith__encoding *enc, pit
 
 int pith__pattern_next(pith__matches *m, uint32_t *begin, uint32_t *end) {
     while (m->at <= m->piece.end) {
+        if (pith__encoding_stops(m->enc, m->at)) return -1;
         int found = pattern_search(m->pattern, m->enc, m->piece, m->at, begin, end);
         if (found <= 0) return found;
         bool repeated = *begin == *end && *end == m->last;

@@ -284,6 +284,7 @@ static pith_status config_parse(pith__loader *loader, const char *name, pith_str
     pith_str key;
     if (!j) return pith__fail_memory(loader->err, sizeof *j);
     pith__json_init(j, bytes, name, loader->scratch, loader->err);
+    j->stop = loader->stop;
     j->python = true;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {
@@ -327,6 +328,7 @@ static pith_status read_model_config(pith__loader *loader, const char *name, pit
     pith_str key, class_name = { NULL, 0 };
     if (!j) return pith__fail_memory(loader->err, sizeof *j);
     pith__json_init(j, bytes, name, loader->scratch, loader->err);
+    j->stop = loader->stop;
     j->python = true;
     pith__json_object(j);
     while (pith__json_next_key(j, &key)) {

@@ -164,6 +164,7 @@ pith_status pith__gguf_load_unigram(pith__loader *loader, const pith__gguf_token
     gguf_json_text(&j, ",\"byte_fallback\":false,\"vocab\":[");
     for (size_t i = 0; i < t->count; i++) {
         const double score = pith__gguf_score(t, i);
+        PITH_TRY(pith__loader_check(loader, i));
         gguf_json_text(&j, i ? ",[" : "[");
         gguf_json_quoted(&j, gguf_unigram_token(t, i));
         /* Unused pieces must not lower the score of unknown characters, which follows from the
@@ -242,6 +243,7 @@ static pith_status gguf_put_merges(gguf_json *j, pith__loader *loader, const pit
     gguf_json_text(j, "\"merges\":[");
     for (uint64_t i = 0; i < t->merges.count; i++) {
         pith_str merge;
+        PITH_TRY(pith__loader_check(loader, i));
         PITH_TRY(pith__gguf_text(&at, &merge));
         if (pith__utf8_valid_prefix(merge.data, merge.size) < merge.size)
             return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: merge %llu is no UTF-8",
@@ -267,6 +269,7 @@ pith_status pith__gguf_load_bpe(pith__loader *loader, const pith__gguf_tokens *t
         &j, "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"ignore_merges\":");
     gguf_json_text(&j, pre->whole ? "true,\"vocab\":{" : "false,\"vocab\":{");
     for (size_t i = 0; i < t->count; i++) {
+        PITH_TRY(pith__loader_check(loader, i));
         if (i) gguf_json_text(&j, ",");
         gguf_json_quoted(&j, t->tokens[i]);
         snprintf(number, sizeof number, ":%zu", i);
@@ -321,6 +324,7 @@ pith_status pith__gguf_load_pieces(pith__loader *loader, const pith__gguf_tokens
     for (size_t i = 0; i < t->count; i++) { /* pieces of users come first, as their scores of 0 say
                                                in the model */
         const bool own = t->types[i] == PITH_GGUF_USER_DEFINED;
+        PITH_TRY(pith__loader_check(loader, i));
         pieces[i] = gguf_piece(loader->scratch, t->tokens[i], t->types[i]);
         if (!pieces[i].data) return pith__fail_memory(loader->err, t->tokens[i].size);
         scores[i] = own ? 0 : pith__gguf_score(t, i);

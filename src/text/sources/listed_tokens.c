@@ -88,6 +88,7 @@ pith_status pith__listed_tokens_add(pith__loader *loader, bool exact) {
     pith__json_init(j, json,
                     old ? "added_tokens.json" : "tokenizer_config.json: added_tokens_decoder",
                     loader->scratch, loader->err);
+    j->stop = loader->stop;
     if (old)
         read_old(&list, j, loader);
     else

@@ -36,6 +36,7 @@ static pith_status source_bpe_files_read_vocab(pith__bpe_spec *spec, pith_str by
     pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     if (!j) return pith__fail_memory(loader->err, sizeof *j);
     pith__json_init(j, bytes, "vocab.json", loader->scratch, loader->err);
+    j->stop = loader->stop;
     pith__vocab_parse(&spec->vocab, j);
     pith__json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;

@@ -113,6 +113,7 @@ static pith_status source_gguf_tokens(pith__gguf_tokens *t, pith__loader *loader
     if (!t->tokens || !t->types) return pith__fail_memory(loader->err, t->count);
     for (size_t i = 0; i < t->count; i++) {
         pith_str *token = &t->tokens[i];
+        PITH_TRY(pith__loader_check(loader, i));
         const double kind = typed ? pith__gguf_number(&t->kinds, i) : PITH_GGUF_NORMAL;
         t->types[i] = kind >= 0 && kind <= PITH_GGUF_BYTE ? (uint8_t)kind : 0;
         PITH_TRY(pith__gguf_text(&at, token));
@@ -175,6 +176,7 @@ static pith_status source_gguf_words(pith__loader *loader, pith__gguf_tokens *t)
     pith__vocab_builder vocab = { .scratch = loader->scratch };
     bool cased = false;
     for (size_t i = 0; i < t->count; i++) {
+        PITH_TRY(pith__loader_check(loader, i));
         const pith_str token = source_gguf_token(loader->scratch, t->tokens[i], t->types[i]);
         if (!token.data || !pith__vocab_add(&vocab, token, (int32_t)i))
             return pith__fail(loader->err, PITH_ERR_MEMORY, "GGUF: the vocabulary is too large");

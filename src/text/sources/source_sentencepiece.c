@@ -101,6 +101,7 @@ static bool add_piece(spm *s, pith_str piece, double score, uint8_t type) {
 }
 
 static pith_status source_sentencepiece_read_piece(spm *s, pith_str message) {
+    PITH_TRY(pith__loader_check(s->loader, s->count));
     pith_str piece = PITH_STR("");
     float score = 0;
     uint8_t type = 1;
@@ -240,6 +241,7 @@ static pith_status lay_out(spm *s) {
     PITH_TRY(add_words(&laid, f->head));
     int64_t moved = (int64_t)laid.count - f->skip;
     for (size_t i = f->skip; i < s->count; i++) {
+        PITH_TRY(pith__loader_check(s->loader, i));
         pith_str piece = s->pieces[i];
         bool less = f->commas && piece.size > 1 && piece.data[piece.size - 1] == ',' &&
                     piece.data[piece.size - 2] >= '0' && piece.data[piece.size - 2] <= '9';
@@ -415,7 +417,8 @@ static pith_status add_user_pieces(const spm *s) {
     const size_t begin = at;
     for (size_t i = 0; i < s->count; i++)
         if (s->types[i] == USER_DEFINED && s->pieces[i].size > most) most = s->pieces[i].size;
-    for (size_t size = most; size; size--)
+    for (size_t size = most; size; size--) {
+        PITH_TRY(pith__stop_check(s->loader->stop, s->loader->err));
         for (size_t i = 0; i < s->count; i++) {
             if (s->types[i] != USER_DEFINED || s->pieces[i].size != size) continue;
             if (at > begin) json[at++] = '|';
@@ -428,6 +431,7 @@ static pith_status add_user_pieces(const spm *s) {
                     at += (size_t)snprintf(json + at, room - at, "\\\\x{%x}", (unsigned char)c);
             }
         }
+    }
     at += (size_t)snprintf(json + at, room - at, "\"},\"behavior\":\"Isolated\",\"invert\":false}");
     return pith__loader_add(s->loader, "pre_tokenizer", (pith_str){ json, at });
 }

@@ -105,6 +105,7 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
     if (!tokens) return pith__fail_memory(loader->err, lines * sizeof *tokens);
     *count = 0;
     for (size_t number = 1; p < end; number++) {
+        PITH_TRY(pith__loader_check(loader, number));
         const char *stop = memchr(p, '\n', (size_t)(end - p)), *next = stop ? stop + 1 : end;
         if (!stop) stop = end;
         if (stop > p && stop[-1] == '\r') stop--;
@@ -148,14 +149,17 @@ static pith_status source_tiktoken_load(pith__loader *loader, const char *path, 
     PITH_TRY(read_ranks(&tokens, &count, bytes, loader));
     PITH_TRY(pith__map_init(&ranks, loader->scratch, count));
     for (size_t i = 0; i < count; i++) {
+        PITH_TRY(pith__loader_check(loader, i));
         if (!tokens[i].data) continue;
         pith_str spelled = source_tiktoken_spell(loader->scratch, tokens[i]);
         if (!spelled.data || !pith__map_put(&ranks, tokens[i], (uint32_t)i, NULL) ||
             !pith__vocab_add(&spec.vocab, spelled, (int32_t)i))
             return pith__fail_memory(loader->err, count);
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (i % 256 == 0) PITH_TRY(pith__stop_check(loader->stop, loader->err));
         if (tokens[i].data) PITH_TRY(add_merges(&spec, &ranks, tokens[i], loader->err));
+    }
     PITH_TRY(pith__bpe_build(&model, &spec, loader));
     pith__loader_set_model(loader, &pith__model_BPE, model);
 #define START "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?"

@@ -33,12 +33,15 @@ pith_status pith__spm_merges(pith__bpe_spec *spec, pith__loader *loader, const p
     const scored *order = spm_pairs_sort(loader->scratch, scores, count);
     if (!order) return pith__fail_memory(loader->err, count * sizeof *order);
     PITH_TRY(pith__map_init(&ids, loader->scratch, count));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        PITH_TRY(pith__loader_check(loader, i));
         if (!pith__map_put(&ids, pieces[i], (uint32_t)i, NULL) ||
             !pith__vocab_add(&spec->vocab, pieces[i], (int32_t)i))
             return pith__fail_memory(loader->err, count);
+    }
     for (size_t i = 0; i < count; i++) {
         const pith_str piece = pieces[order[i].piece];
+        PITH_TRY(pith__loader_check(loader, i));
         if (merges && !merges[order[i].piece]) continue;
         for (const char *p = piece.data, *end = p + piece.size; p < end;) {
             pith__utf8_next(&p);
