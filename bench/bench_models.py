@@ -36,11 +36,6 @@ PAUSE = 0.002  # seconds in which the other engine comes to rest
 THREADS_PAUSE = 0.05  # the same of several threads: those of ONNX Runtime spin on for a while
 
 
-class RunOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("cancel", ctypes.c_void_p),
-                ("profile", ctypes.c_void_p)]
-
-
 class Pith:
     """A session whose inputs stay where they are; run() takes no time of its own beyond one call."""
 
@@ -55,7 +50,7 @@ class Pith:
             t.data, t.bytes, t.dtype, t.rank = a.ctypes.data, a.nbytes, pith_ctypes.NUMBERS[a.dtype], a.ndim
             t.dims[: a.ndim] = a.shape
         self.outputs = (pith_ctypes.Tensor * lib.pith_model_output_count(self.model.handle))()
-        self.options = RunOptions(ctypes.sizeof(RunOptions), 1, None, None)
+        self.options = pith_ctypes.RunOptions(threads=1)
         self.call = (self.session, self.outputs, names, inputs, ctypes.c_size_t(len(feeds)), ctypes.byref(self.options),
                      ctypes.byref(self.model.error))
 

@@ -9,13 +9,13 @@ import statistics
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from fastembed.sparse.bm25 import Bm25
 
-
-class Str(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_size_t)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+from pith_ctypes import Call, Str  # noqa: E402
 
 
 class Rows(ctypes.Structure):
@@ -36,7 +36,7 @@ def main():
     texts = make_texts(int(sys.argv[2]) if len(sys.argv) > 2 else 2000)
     raw = [t.encode() for t in texts]
     strings = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
-    handle, rows = ctypes.c_void_p(), Rows()
+    handle, rows, one_thread = ctypes.c_void_p(), Rows(), Call(ctypes.sizeof(Call), 1)
     ratios, own = [], []
     with tempfile.TemporaryDirectory() as folder:
         open(folder + "/config.json", "w").write("{}")
@@ -45,7 +45,7 @@ def main():
             sys.exit("pith_bm25_open failed")
         for turn in range(8):
             begin = time.perf_counter()
-            lib.pith_bm25_encode(ctypes.byref(rows), handle, strings, ctypes.c_size_t(len(raw)), 0, 1, None)
+            lib.pith_bm25_encode(ctypes.byref(rows), handle, strings, ctypes.c_size_t(len(raw)), 0, ctypes.byref(one_thread), None)
             middle = time.perf_counter()
             list(peer.raw_embed(texts))
             end = time.perf_counter()

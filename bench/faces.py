@@ -39,7 +39,7 @@ PICTURES = {"640x480": (640, 480), "1920x1080": (1920, 1080), "4000x3000": (4000
 SIZES = (320, 640)
 PARTS = ("decoding", "preparation", "inference", "boxes", "whole")
 SCORE, OVERLAP, TOP = 0.9, 0.3, 5000  # the defaults of both
-BILINEAR = 2
+BILINEAR = 3  # PITH_IMAGE_BILINEAR
 
 
 def load(*names):
@@ -77,8 +77,8 @@ class Pith:
     def __init__(self, library, model):
         self.model = pith_ctypes.Model(library, model)
         self.lib, self.error, self.times = self.model.lib, self.model.error, {}
-        self.options = pith_ctypes.DetectOptions(ctypes.sizeof(pith_ctypes.DetectOptions), SCORE, OVERLAP, TOP)
-        self.images = pith_ctypes.ImageOptions(ctypes.sizeof(pith_ctypes.ImageOptions), 3)
+        self.options = pith_ctypes.DetectOptions(score_threshold=SCORE, nms_threshold=OVERLAP, top_k=TOP)
+        self.images = pith_ctypes.ImageOptions(channels=3)
         self.profile, self.told = ctypes.c_void_p(), pith_ctypes.Phase.TOLD(self.tell)
         self.model.check(self.lib.pith_profile_create(ctypes.byref(self.profile), None, ctypes.byref(self.error)))
         self.lib.pith_profile_tell(self.profile, self.told, None, 1)
@@ -108,7 +108,7 @@ class Pith:
         wide = image.width >= image.height
         width, height = (size, image.height * size // image.width) if wide else (image.width * size // image.height, size)
         result = pith_ctypes.Image()
-        options = pith_ctypes.ResizeOptions(ctypes.sizeof(pith_ctypes.ResizeOptions), width, height, 0, 0, BILINEAR)
+        options = pith_ctypes.ResizeOptions(width=width, height=height, filter=BILINEAR)
         self.model.check(self.lib.pith_image_resize(ctypes.byref(result), ctypes.byref(image), ctypes.byref(options),
                                                     ctypes.byref(self.error)))
         canvas = np.zeros((size, size, 3), np.uint8)

@@ -45,7 +45,6 @@ class State(ctypes.Structure):
 
 
 EACH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(pith_ctypes.Tensor))
-WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class Pith:
@@ -68,7 +67,7 @@ class Pith:
     def train(self, steps, threads):
         """The mean loss of these steps."""
         loss = ctypes.c_double()
-        self.call("relational_train", ctypes.byref(loss), self.model, ctypes.c_int64(steps), threads, None)
+        self.call("relational_train", ctypes.byref(loss), self.model, ctypes.c_int64(steps), ctypes.byref(pith_ctypes.Call(ctypes.sizeof(pith_ctypes.Call), threads)))
         return loss.value
 
     def training_rows(self):
@@ -95,12 +94,7 @@ class Pith:
     def arrays(self):
         """Parameters, and the first moments of AdamW: the saved file of a training that is not done ends in both moments and a checksum."""
         raw = bytearray()
-
-        def write(_, data, size):
-            raw.extend(ctypes.string_at(data, size))
-            return 0
-
-        self.call("relational_save", self.model, WRITE(write), None)
+        self.call("relational_save", self.model, ctypes.byref(pith_ctypes.Writer(raw.extend)))
         count = self.state().parameters
         numbers = np.frombuffer(bytes(raw[-8 - 12 * count:-8]), np.float32).reshape(3, count)
         return numbers[0], numbers[1]

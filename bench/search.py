@@ -24,20 +24,21 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import pith_ctypes  # noqa: E402
+
 QUERIES, HITS = 64, 10
 METRICS = {"cosine": 0, "dot": 1, "l2": 2}
 PASSES = {"f32": 0, "int8": 1, "binary": 2}
 
 
-class IndexOptions(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("metric", c.c_int32), ("dtype", c.c_int32), ("bits", c.c_int32), ("first_pass", c.c_int32),
-                ("threads", c.c_int32), ("row_bytes", c.c_size_t), ("offsets", c.c_void_p), ("documents", c.c_size_t),
-                ("cancel", c.c_void_p), ("allocator", c.c_void_p)]
+class IndexOptions(pith_ctypes.Options):
+    _fields_ = [("metric", c.c_int32), ("dtype", c.c_int32), ("bits", c.c_int32), ("first_pass", c.c_int32), ("row_bytes", c.c_size_t),
+                ("offsets", c.c_void_p), ("documents", c.c_size_t)]
 
 
-class SearchOptions(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("threads", c.c_int32), ("rescore", c.c_int32), ("exact", c.c_int32),
-                ("query_offsets", c.c_void_p), ("cancel", c.c_void_p)]
+class SearchOptions(pith_ctypes.Options):
+    _fields_ = [("rescore", c.c_int32), ("exact", c.c_int32), ("query_offsets", c.c_void_p)]
 
 
 class Error(c.Structure):
@@ -49,14 +50,14 @@ class Index:
 
     def __init__(self, library, rows, metric="dot", first_pass="f32", threads=0):
         self.library, self.rows, self.threads, self.handle, error = library, rows, threads, c.c_void_p(), Error()
-        options = IndexOptions(size=c.sizeof(IndexOptions), metric=METRICS[metric], dtype=1, first_pass=PASSES[first_pass], threads=threads)
+        options = IndexOptions(metric=METRICS[metric], dtype=1, first_pass=PASSES[first_pass], threads=threads)
         if library.pith_search_index_create(c.byref(self.handle), c.c_void_p(rows.ctypes.data), c.c_size_t(len(rows)),
                                             c.c_size_t(rows.shape[1]), c.byref(options), c.byref(error)):
             sys.exit(error.message.decode())
 
     def search(self, queries, k=HITS, rescore=0):
         hits, error = np.zeros((len(queries), k), [("index", "<i8"), ("score", "<f4"), ("", "<i4")]), Error()
-        options = SearchOptions(size=c.sizeof(SearchOptions), threads=self.threads, rescore=rescore)
+        options = SearchOptions(threads=self.threads, rescore=rescore)
         if self.library.pith_search(c.c_void_p(hits.ctypes.data), self.handle, c.c_void_p(queries.ctypes.data),
                                     c.c_size_t(len(queries)), c.c_size_t(k), c.byref(options), c.byref(error)):
             sys.exit(error.message.decode())

@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     pith_str text = { "a cat sat on the mat", 20 };
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     if (pith_model_open(&model, path, &options, &err)) return puts(err.message), 1;
     size_t dim = pith_embed_dim(model, NULL), peak;
     float *vector = malloc(dim * sizeof *vector);

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The trace arrives in pieces. */
-static void write_piece(void *user, const char *text, size_t size) { fwrite(text, 1, size, user); }
+/* The trace arrives in pieces; non-zero says that one could not be written. */
+static int32_t write_piece(void *user, const void *data, size_t size) {
+    return fwrite(data, 1, size, user) != size;
+}
 
 int main(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
@@ -23,12 +25,12 @@ int main(int argc, char **argv) {
     if (pith_profile_create(&profile, NULL, &err)) return fputs(err.message, stderr), 1;
 
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
-    open.profile = profile; /* phases of opening: read, optimise, ... */
+    open.call.profile = profile; /* phases of opening: read, optimise, ... */
     if (pith_model_open(&model, argc > 1 ? argv[1] : "all-MiniLM-L6-v2", &open, &err))
         return fputs(err.message, stderr), 1;
 
     pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
-    embed.profile = profile;
+    embed.call.profile = profile;
     size_t dim = pith_embed_dim(model, &embed);
     float *vectors = malloc(2 * dim * sizeof *vectors);
     if (!vectors || pith_embed(vectors, model, texts, 2, &embed, &err))
@@ -41,8 +43,8 @@ int main(int argc, char **argv) {
 
     free(vectors);
     pith_model_close(model); /* the profile holds copies, so it may outlive the model */
-    if (pith_profile_write(profile, write_piece, stdout, &err))
-        return fputs(err.message, stderr), 1;
+    const pith_writer writer = { .write = write_piece, .user = stdout };
+    if (pith_profile_write(profile, &writer, &err)) return fputs(err.message, stderr), 1;
     pith_profile_destroy(profile);
     return 0;
 }

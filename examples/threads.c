@@ -37,7 +37,7 @@ static pith_status run_text(request *r, pith_session *session, const pith_tokens
                                    .rank = 2,
                                    .dims = { 1, (int64_t)tokens->count } };
     pith_run_options options = PITH_RUN_OPTIONS_INIT;
-    options.threads = 1; /* the threads of this program are enough */
+    options.call.threads = 1; /* the threads of this program are enough */
     pith_status status = pith_session_run(session, outputs, names, inputs, 3, &options, &r->err);
     if (status) return status;
     r->rows = outputs[0].dims[1]; /* outputs belong to the session and last until its next run */

@@ -21,17 +21,42 @@ class Error(ctypes.Structure):
 
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
-                ("dims", ctypes.c_int64 * MAX_RANK)]
+                ("dims", ctypes.c_int64 * MAX_RANK), ("device", ctypes.c_int32), ("stream", ctypes.c_void_p)]
+
+
+class Call(ctypes.Structure):
+    """pith_call, with which every option struct begins."""
+    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("reserved", ctypes.c_int32), ("deadline_ns", ctypes.c_uint64),
+                ("cancel", ctypes.c_void_p), ("stop", ctypes.c_void_p), ("progress", ctypes.c_void_p), ("user", ctypes.c_void_p),
+                ("log", ctypes.c_void_p), ("profile", ctypes.c_void_p), ("allocator", ctypes.c_void_p)]
+
+
+class Options(ctypes.Structure):
+    """The beginning of every option struct. Members of the call context can be named without "call"."""
+    _anonymous_ = ("call",)
+    _fields_ = [("call", Call)]
+
+    def __init__(self, **members):
+        super().__init__(**members)
+        self.size = ctypes.sizeof(self)
+
+
+class Writer(ctypes.Structure):
+    WRITE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    _fields_ = [("write", WRITE), ("begin", ctypes.c_void_p), ("user", ctypes.c_void_p)]
+
+    def __init__(self, take):
+        """take: called with the bytes of each piece."""
+        super().__init__(self.WRITE(lambda _, data, size: take(ctypes.string_at(data, size)) or 0), None, None)
 
 
 class Stats(ctypes.Structure):
     _fields_ = [(n, ctypes.c_uint64) for n in ("texts", "tokens", "padded_tokens", "truncated", "peak_bytes")]
 
 
-class OpenOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("optimization", ctypes.c_int32),
-                ("allocator", ctypes.c_void_p), ("log", ctypes.c_void_p), ("memory_limit", ctypes.c_size_t),
-                ("loop_limit", ctypes.c_int64), ("stop_after", ctypes.c_char_p), ("profile", ctypes.c_void_p),
+class OpenOptions(Options):
+    _fields_ = [("flags", ctypes.c_uint32), ("optimization", ctypes.c_int32), ("memory_limit", ctypes.c_size_t),
+                ("loop_limit", ctypes.c_int64), ("stop_after", ctypes.c_char_p),
                 ("input_shapes", ctypes.c_void_p), ("input_shape_count", ctypes.c_size_t), ("precision", ctypes.c_int32),
                 ("runtime", ctypes.c_char_p), ("model_file", ctypes.c_char_p), ("route", ctypes.c_char_p),
                 ("pool_blocks", ctypes.c_int32), ("pool_bytes", ctypes.c_size_t), ("sessions", ctypes.c_int32)]
@@ -43,15 +68,14 @@ class Batching(ctypes.Structure):
                 ("target_ms", ctypes.c_double), ("done", DONE), ("user", ctypes.c_void_p)]
 
 
-class RunOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32)]
+class RunOptions(Options):
+    pass
 
 
-class EmbedOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("max_length", ctypes.c_int32),
-                ("batch_tokens", ctypes.c_int32), ("pooling", ctypes.c_int32), ("normalize", ctypes.c_int32),
-                ("dim", ctypes.c_int32), ("cancel", ctypes.c_void_p), ("stats", ctypes.POINTER(Stats)),
-                ("prompt_name", ctypes.c_char_p), ("profile", ctypes.c_void_p), ("batching", ctypes.POINTER(Batching))]
+class EmbedOptions(Options):
+    _fields_ = [("max_length", ctypes.c_int32), ("batch_tokens", ctypes.c_int32), ("pooling", ctypes.c_int32),
+                ("normalize", ctypes.c_int32), ("dim", ctypes.c_int32), ("stats", ctypes.POINTER(Stats)),
+                ("prompt_name", ctypes.c_char_p), ("batching", ctypes.POINTER(Batching))]
 
 
 class Image(ctypes.Structure):
@@ -59,15 +83,14 @@ class Image(ctypes.Structure):
                 ("allocator", ctypes.c_void_p)]
 
 
-class ImageOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("keep_orientation", ctypes.c_int32),
-                ("max_pixels", ctypes.c_uint64), ("module_path", ctypes.c_char_p), ("allocator", ctypes.c_void_p)]
+class ImageOptions(Options):
+    _fields_ = [("channels", ctypes.c_int32), ("keep_orientation", ctypes.c_int32), ("max_pixels", ctypes.c_uint64),
+                ("module_path", ctypes.c_char_p), ("details", ctypes.c_void_p)]
 
 
-class ResizeOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("width", ctypes.c_int32), ("height", ctypes.c_int32), ("shortest_edge", ctypes.c_int32),
-                ("longest_edge", ctypes.c_int32), ("filter", ctypes.c_int32), ("max_pixels", ctypes.c_uint64),
-                ("allocator", ctypes.c_void_p)]
+class ResizeOptions(Options):
+    _fields_ = [("width", ctypes.c_int32), ("height", ctypes.c_int32), ("shortest_edge", ctypes.c_int32),
+                ("longest_edge", ctypes.c_int32), ("filter", ctypes.c_int32), ("max_pixels", ctypes.c_uint64)]
 
 
 class Faces(ctypes.Structure):
@@ -75,11 +98,9 @@ class Faces(ctypes.Structure):
     _fields_ = [("faces", ctypes.POINTER(ctypes.c_float)), ("count", ctypes.c_size_t), ("allocator", ctypes.c_void_p)]
 
 
-class DetectOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("score_threshold", ctypes.c_float), ("nms_threshold", ctypes.c_float),
-                ("top_k", ctypes.c_int32), ("score", ctypes.c_int32), ("width", ctypes.c_int32), ("height", ctypes.c_int32),
-                ("threads", ctypes.c_int32), ("cancel", ctypes.c_void_p), ("profile", ctypes.c_void_p),
-                ("allocator", ctypes.c_void_p)]
+class DetectOptions(Options):
+    _fields_ = [("score_threshold", ctypes.c_float), ("nms_threshold", ctypes.c_float), ("top_k", ctypes.c_int32),
+                ("score", ctypes.c_int32), ("width", ctypes.c_int32), ("height", ctypes.c_int32)]
 
 
 class Phase(ctypes.Structure):
@@ -88,6 +109,7 @@ class Phase(ctypes.Structure):
 
 
 NO_ARENA, NO_PLAN_REUSE = 1 << 5, 1 << 6  # PITH_OPEN_*
+NO_OPTIMIZATION = -1  # PITH_OPTIMIZATION_NONE
 PRECISIONS = {"auto": 0, "f32": 1, "int8": 2, "bf16": 3}
 
 
@@ -96,14 +118,14 @@ class PithError(RuntimeError):
 
 
 class Model:
-    """source: a path or name, or the bytes of an ONNX file. more: members of pith_open_options."""
+    """source: a path or name, or the bytes of an ONNX file. optimization: a level, from 0. more: members of pith_open_options."""
 
     def __init__(self, library, source, optimization=3, precision="auto", **more):
         self.lib, self.error, self.handle = ctypes.CDLL(str(library)), Error(), ctypes.c_void_p()
         self.lib.pith_embed_dim.restype = ctypes.c_size_t
         self.lib.pith_model_output_count.restype = ctypes.c_size_t
         self.source = source
-        options = OpenOptions(size=ctypes.sizeof(OpenOptions), optimization=optimization, precision=PRECISIONS[precision], **more)
+        options = OpenOptions(optimization=optimization or NO_OPTIMIZATION, precision=PRECISIONS[precision], **more)
         if isinstance(source, bytes):
             self.check(self.lib.pith_model_open_memory(ctypes.byref(self.handle), source, ctypes.c_size_t(len(source)),
                                                        ctypes.byref(options), ctypes.byref(self.error)))
@@ -121,10 +143,8 @@ class Model:
     def statistics(self):
         """What the model has counted: the members of pith_statistics."""
         numbers, parts = (ctypes.c_uint64 * 128)(1024), []
-        write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)(
-            lambda _, text, size: parts.append(text[:size]))
         self.check(self.lib.pith_model_statistics(numbers, self.handle, ctypes.byref(self.error)))
-        self.check(self.lib.pith_statistics_write(numbers, 0, write, None, ctypes.byref(self.error)))
+        self.check(self.lib.pith_statistics_write(numbers, 0, ctypes.byref(Writer(parts.append)), ctypes.byref(self.error)))
         return json.loads(b"".join(parts))
 
     def session(self):
@@ -148,7 +168,7 @@ class Model:
             t.data, t.bytes, t.dtype, t.rank = a.ctypes.data, a.nbytes, NUMBERS[a.dtype], a.ndim
             t.dims[: a.ndim] = a.shape
         outputs = (Tensor * self.lib.pith_model_output_count(self.handle))()
-        options = RunOptions(size=ctypes.sizeof(RunOptions), threads=threads)
+        options = RunOptions(threads=threads)
         self.check(self.lib.pith_session_run(session, outputs, names, inputs, ctypes.c_size_t(len(arrays)), ctypes.byref(options),
                                              ctypes.byref(self.error)))
         return [self.array(t) for t in outputs]
@@ -165,9 +185,9 @@ class Model:
     def embed(self, texts, threads, stats=None, max_length=0, batch_tokens=0, batching=None):
         raw = [t.encode() for t in texts]
         spans = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
-        options = EmbedOptions(ctypes.sizeof(EmbedOptions), threads, max_length, batch_tokens, 0, -1, 0, None,
-                               ctypes.pointer(stats) if stats is not None else None, None, None,
-                               ctypes.pointer(batching) if batching is not None else None)
+        options = EmbedOptions(threads=threads, max_length=max_length, batch_tokens=batch_tokens,
+                               stats=ctypes.pointer(stats) if stats is not None else None,
+                               batching=ctypes.pointer(batching) if batching is not None else None)
         dim = self.lib.pith_embed_dim(self.handle, ctypes.byref(options))
         out = np.empty((len(texts), dim), np.float32)
         self.check(self.lib.pith_embed(out.ctypes.data_as(ctypes.c_void_p), self.handle, spans, ctypes.c_size_t(len(raw)),

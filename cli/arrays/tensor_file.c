@@ -133,10 +133,6 @@ int tensor_file_write(const tensor_sink *sink, const pith_tensor *t, const char 
     return code;
 }
 
-static void tensor_file_add(void *user, const char *text, size_t size) {
-    bytes_add(user, text, size);
-}
-
 /* What the file holds: a map is a sequence of tensors whose port has maps as items. */
 static int32_t tensor_file_kind(const pith_tensor *t, const pith_port *port) {
     const pith_tensor *items = t->data;
@@ -153,8 +149,9 @@ int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, con
     bytes contents = { NULL, 0, 0 };
     snprintf(file, sizeof file, "%s.pb", path);
     pith_error err = PITH_ERROR_INIT;
-    pith_status status = pith_value_write(tensor, port->name, tensor_file_kind(tensor, port),
-                                          tensor_file_add, &contents, &err);
+    const pith_writer writer = bytes_writer(&contents);
+    pith_status status =
+        pith_value_write(tensor, port->name, tensor_file_kind(tensor, port), &writer, &err);
     int code = status ? fail(sink->command, "%s: %s", file, err.message)
                       : tensor_file_write_bytes(sink, file, &contents);
     free(contents.data);

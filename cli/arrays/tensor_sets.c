@@ -37,18 +37,18 @@ static int sets_read_one(tensor_sets *s, const command *c, const pith_model *mod
     memset(s->files + from, 0, s->inputs * sizeof *s->files);
     s->count++;
     for (size_t i = 0; i < s->inputs; i++) {
-        const pith_port port = pith_model_input(model, i);
+        const pith_port *port = pith_model_input(model, i);
         s->tensors[from + i] = (pith_tensor){ .dtype = PITH_UNDEFINED };
-        if (!sets_find(path, folder, port.name, i)) {
-            if (port.optional) continue;
-            return fail(c, "%s: there is no %s.npy for the input of that name", folder, port.name);
+        if (!sets_find(path, folder, port->name, i)) {
+            if (port->optional) continue;
+            return fail(c, "%s: there is no %s.npy for the input of that name", folder, port->name);
         }
-        if (!tensor_file_open(&s->files[from + i], path, tensor_file_kind_of(&port), message,
+        if (!tensor_file_open(&s->files[from + i], path, tensor_file_kind_of(port), message,
                               sizeof message)) {
             memset(&s->files[from + i], 0, sizeof *s->files);
             return fail(c, "%s", message);
         }
-        tensor_file_reinterpret(&s->files[from + i], port.dtype);
+        tensor_file_reinterpret(&s->files[from + i], port->dtype);
         s->tensors[from + i] = s->files[from + i].tensor;
     }
     return EXIT_DONE;

@@ -24,12 +24,14 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 typedef enum option_kind {
     OPTION_FLAG,    /* bool */
     OPTION_SWITCH,  /* int32_t: 1 or 0; or what the verb's settings begin with */
+    OPTION_WHETHER, /* int32_t, a pith_choice; or what the verb's settings begin with */
     OPTION_INT,     /* int32_t, within min and max */
     OPTION_MOST,    /* as OPTION_INT, but 0, which means none, is stored as -1 */
     OPTION_THREADS, /* as OPTION_INT; or "cores" or "max" */
     OPTION_SHARE,   /* int32_t, in per cent: a number from 0 to 1, rounded up; 0, which means never,
                        is stored as -1 */
     OPTION_FLOAT,   /* double, not negative */
+    OPTION_AMOUNT,  /* as OPTION_FLOAT, but 0 is stored as -1: to the library, 0 is the default */
     OPTION_BYTES,   /* size_t: a number, then nothing, k, M or G (1024 each) */
     OPTION_STRING,  /* const char * */
     OPTION_LIST,    /* string_list: may be given many times */

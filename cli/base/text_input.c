@@ -34,6 +34,13 @@ void bytes_add(bytes *b, const void *data, size_t size) {
     b->size += size;
 }
 
+static int32_t bytes_take(void *user, const void *data, size_t size) {
+    bytes_add(user, data, size);
+    return 0;
+}
+
+pith_writer bytes_writer(bytes *b) { return (pith_writer){ .write = bytes_take, .user = b }; }
+
 pith_str bytes_text(const bytes *b, size_t begin, size_t end) {
     return (pith_str){ b->data ? b->data + begin : "", end - begin };
 }

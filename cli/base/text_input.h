@@ -32,6 +32,8 @@ pith_str bytes_text(const bytes *b, size_t begin, size_t end);
 /* Puts U+FFFD in the place of what is not UTF-8 behind `from`, one for each maximal part of a
  * character. */
 void bytes_replace_invalid(bytes *b, size_t from);
+/* Adds to b what the library writes; b must outlive the writer. */
+pith_writer bytes_writer(bytes *b);
 void bytes_print(bytes *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* paths: none means stdin. */

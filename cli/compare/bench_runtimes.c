@@ -61,7 +61,7 @@ static int call_once(pair *p, int i, double *seconds) {
     pith_run_options run = PITH_RUN_OPTIONS_INIT;
     pith_embed_options embed = p->b->embed;
     pith_status status;
-    run.threads = embed.threads = p->threads;
+    run.call.threads = embed.call.threads = p->threads;
     double began = now_seconds();
     if (p->load)
         status =

@@ -40,10 +40,10 @@ int inner_values_find(inner_values *found, const command *c, const char *model,
     written.names = NULL; /* made and freed again */
     written.providers = (string_list){ NULL, 0 };
     if (!written.level) written.level = ORT_LEVEL_NONE;
-    open.optimization = 0;
+    open.optimization = PITH_OPTIMIZATION_NONE;
     open.flags |= PITH_OPEN_INNER;
     *found = (inner_values){ .count = 0 };
-    int code = two_runtimes_open(&t, c, model, open, &written, run->threads);
+    int code = two_runtimes_open(&t, c, model, open, &written, run->call.threads);
     if (!code) code = two_runtimes_run(&t, c, in, run);
     if (!code) code = inner_compare(found, c, &t, limits);
     two_runtimes_close(&t);

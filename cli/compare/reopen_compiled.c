@@ -8,9 +8,14 @@ typedef struct saved {
     size_t size;
 } saved;
 
-static int compile_append(void *user, const void *data, size_t size, uint64_t total) {
+static int32_t saved_begin(void *user, uint64_t total) {
     saved *s = user;
-    if (!s->data) s->data = grow(NULL, (size_t)total);
+    s->data = grow(NULL, (size_t)total);
+    return 0;
+}
+
+static int32_t saved_write(void *user, const void *data, size_t size) {
+    saved *s = user;
     memcpy(s->data + s->size, data, size);
     s->size += size;
     return 0;
@@ -19,7 +24,8 @@ static int compile_append(void *user, const void *data, size_t size, uint64_t to
 pith_status reopen_compiled(pith_model **model, void **file, const pith_open_options *options,
                             pith_error *err) {
     saved s = { NULL, 0 };
-    pith_status status = pith_model_save(*model, compile_append, &s, err);
+    const pith_writer writer = { .write = saved_write, .begin = saved_begin, .user = &s };
+    pith_status status = pith_model_save(*model, &writer, err);
     pith_model_close(*model);
     *model = NULL;
     *file = s.data;

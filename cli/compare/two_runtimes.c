@@ -93,7 +93,7 @@ int two_runtimes_compare(difference_of *d, const two_runtimes *t, const command 
     const pith_tensor *x = &t->outputs[0][i], *y = &t->outputs[1][i];
     double a[BLOCK], b[BLOCK];
     pith_error err = PITH_ERROR_INIT;
-    *d = (difference_of){ .name = pith_model_output(t->models[0], i).name };
+    *d = (difference_of){ .name = pith_model_output(t->models[0], i)->name };
     bool same = x->dtype == y->dtype && x->rank == y->rank;
     for (int k = 0; same && k < x->rank; k++) same = x->dims[k] == y->dims[k];
     if (!same) d->max_abs = d->max_rel = INFINITY;

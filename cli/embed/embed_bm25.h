@@ -18,6 +18,8 @@ typedef struct bm25_settings {
 #define BM25_SETTINGS_INIT                                                                         \
     { NULL, 1.2, 0.75, NAN, 0.5, 40, false }
 
+/* EXIT_DONE, or EXIT_FAILED after a message: what must be above 0 is 0. */
+int bm25_check(const command *c, const bm25_settings *s);
 /* Sets the numbers of BM42 and miniCOIL. */
 void bm25_set_numbers(pith_encode_options *options, const bm25_settings *s);
 /* Opens BM25; dir: where its stop words are, or NULL. EXIT_DONE, or another exit code after a

@@ -203,8 +203,8 @@ static const pith_encoded *kinds_encode(kinds_results *r, const embed_encodings 
     *r = (kinds_results){ .e = NULL };
     if (!k->bm25)
         return pith_encode(&r->e, k->model, b->texts[0], b->count, &k->options, err) ? NULL : r->e;
-    int32_t threads = k->options.embed->threads;
-    if (pith_bm25_encode(&r->rows, k->bm25, b->texts[0], b->count, k->options.role, threads, err))
+    if (pith_bm25_encode(&r->rows, k->bm25, b->texts[0], b->count, k->options.role,
+                         &k->options.call, err))
         return NULL;
     r->own.texts = b->count;
     r->own.sparse = r->rows.sparse;

@@ -196,7 +196,7 @@ static int embed_batches(images_job *j) {
         memmove(j->pictures, j->pictures + skip, (j->count - skip) * sizeof *j->pictures);
         j->count -= skip;
         skip = 0;
-        parallel_run(read_picture, j, j->count, j->e->options.threads);
+        parallel_run(read_picture, j, j->count, j->e->options.call.threads);
         embed_pictures(j);
         good = write_batch(j, &prefixes, begins);
         finish_batch(j);
@@ -235,7 +235,7 @@ int embed_images_run(embed_images *e, const char *path, bool resume) {
     images_job j = { .e = e };
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    int32_t threads = e->options.threads ? e->options.threads : cpu.threads;
+    int32_t threads = e->options.call.threads ? e->options.call.threads : cpu.threads;
     j.room = (size_t)threads * PICTURES_PER_THREAD;
     if (j.room > PICTURES_MOST) j.room = PICTURES_MOST;
     j.pictures = grow(NULL, j.room * sizeof *j.pictures);

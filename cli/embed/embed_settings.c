@@ -25,8 +25,8 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
         const char *name;
         int value;
     } numbers[] = { { "pooling", s->embed.pooling },
-                    { "normalize", s->embed.normalize > 0 },
-                    { "no-normalize", s->embed.normalize == 0 },
+                    { "normalize", s->embed.normalize == PITH_CHOICE_YES },
+                    { "no-normalize", s->embed.normalize == PITH_CHOICE_NO },
                     { "dim", s->embed.dim },
                     { "max-length", s->embed.max_length },
                     { "precision", s->open.precision },

@@ -59,9 +59,9 @@ static bool check_run(checked *k, pith_tensor **outputs, const pith_model *model
     const char **names = calloc(count + 1, sizeof *names);
     bool fits = inputs && names;
     for (size_t i = 0; i < count && fits; i++) {
-        const pith_port port = pith_model_input(model, i);
-        names[i] = port.name;
-        fits = check_fill(&inputs[i], &port, tokens);
+        const pith_port *port = pith_model_input(model, i);
+        names[i] = port->name;
+        fits = check_fill(&inputs[i], port, tokens);
     }
     *outputs = NULL;
     if (fits) {
@@ -93,12 +93,12 @@ static int check_outputs(checked *k, const pith_tensor *got, const pith_tensor *
     for (size_t i = 0; i < pith_model_output_count(k->made) && !code; i++)
         for (size_t s = 0; s < pith_model_output_count(k->source) && !code; s++) {
             bool same =
-                !strcmp(pith_model_output(k->made, i).name, pith_model_output(k->source, s).name);
+                !strcmp(pith_model_output(k->made, i)->name, pith_model_output(k->source, s)->name);
             if (!same || got[i].dtype != PITH_F32 || wanted[s].dtype != PITH_F32) continue;
             if (got[i].bytes != wanted[s].bytes)
                 code = fail(
                     k->c, "output '%s' of the exported network has another shape than the model's",
-                    pith_model_output(k->made, i).name);
+                    pith_model_output(k->made, i)->name);
             else
                 code = check_differ(k, got[i].data, wanted[s].data, got[i].bytes / sizeof(float));
         }

@@ -46,8 +46,8 @@ const char *model_out_data_name(const model_out *out) {
     return slash ? slash + 1 : out->data_path;
 }
 
-static int model_out_write(model_out *m, output *out, bool *opened, const char *path,
-                           const void *data, size_t size) {
+static int32_t model_out_write(model_out *m, output *out, bool *opened, const char *path,
+                               const void *data, size_t size) {
     const string_list inputs = { &m->model, 1 };
     if (!*opened && (m->code = output_open(out, m->c, path, &inputs))) return 1;
     *opened = true;
@@ -59,14 +59,22 @@ static int model_out_write(model_out *m, output *out, bool *opened, const char *
     return !output_write(out, data, size);
 }
 
-int model_out_put(void *out, const void *data, size_t size) {
+int32_t model_out_put(void *out, const void *data, size_t size) {
     model_out *m = out;
     return model_out_write(m, &m->file, &m->opened, m->path, data, size);
 }
 
-int model_out_put_data(void *out, const void *data, size_t size) {
+static int32_t model_out_put_data(void *out, const void *data, size_t size) {
     model_out *m = out;
     return model_out_write(m, &m->data, &m->data_opened, m->data_path, data, size);
+}
+
+pith_writer model_out_writer(model_out *out) {
+    return (pith_writer){ .write = model_out_put, .user = out };
+}
+
+pith_writer model_out_data_writer(model_out *out) {
+    return (pith_writer){ .write = model_out_put_data, .user = out };
 }
 
 /* The second file gets its name first: whoever sees the network has its weights. */

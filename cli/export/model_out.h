@@ -29,9 +29,11 @@ void model_out_progress(model_out *out, bool shown);
 /* The name of the second file. */
 const char *model_out_data_name(const model_out *out);
 
-/* Receive the files; user is the model_out. */
-int model_out_put(void *out, const void *data, size_t size);
-int model_out_put_data(void *out, const void *data, size_t size);
+/* The write function of the first file's writer; user is the model_out. */
+int32_t model_out_put(void *out, const void *data, size_t size);
+/* Receive the two files; out must outlive them. */
+pith_writer model_out_writer(model_out *out);
+pith_writer model_out_data_writer(model_out *out);
 
 /* Gives the files their names if status is PITH_OK, and takes them away otherwise. Returns the exit
  * code. */

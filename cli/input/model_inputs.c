@@ -24,7 +24,7 @@ static const char *split(const char *argument, char **name) {
 
 static int find_input(const pith_model *model, const char *name) {
     for (size_t i = 0; i < pith_model_input_count(model); i++)
-        if (!strcmp(pith_model_input(model, i).name, name)) return (int)i;
+        if (!strcmp(pith_model_input(model, i)->name, name)) return (int)i;
     return -1;
 }
 
@@ -33,7 +33,7 @@ static int no_such_input(const command *c, const pith_model *model, const char *
     bytes names = { NULL, 0, 0 };
     for (size_t i = 0; i < pith_model_input_count(model); i++)
         bytes_print(&names, "%s'" CUT_FORMAT "'", i ? ", " : "",
-                    CUT(pith_model_input(model, i).name, 200));
+                    CUT(pith_model_input(model, i)->name, 200));
     int code = fail(c, "'%s': the model has no input of this name; it has %.*s", given,
                     (int)names.size, names.size ? names.data : "none");
     free(names.data);
@@ -50,7 +50,7 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
         const char *path = split(given->items[i], &name);
         if (!path && pith_model_input_count(model) == 1) {
             path = given->items[i];
-            name = strdup(pith_model_input(model, 0).name);
+            name = strdup(pith_model_input(model, 0)->name);
         }
         if (!path) return usage(c, "-i takes NAME=FILE, not '%s'", given->items[i]);
         int index = find_input(model, name);
@@ -58,10 +58,10 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
             free(name);
             return no_such_input(c, model, given->items[i]);
         }
-        const pith_port port = pith_model_input(model, (size_t)index);
-        const int32_t wanted = port.dtype;
+        const pith_port *port = pith_model_input(model, (size_t)index);
+        const int32_t wanted = port->dtype;
         make_room(in);
-        if (!tensor_file_open(&in->files[i], path, tensor_file_kind_of(&port), message,
+        if (!tensor_file_open(&in->files[i], path, tensor_file_kind_of(port), message,
                               sizeof message)) {
             free(name);
             return fail(c, "input '%s': %s", given->items[i], message);
@@ -125,12 +125,12 @@ int64_t model_inputs_size(const model_inputs *in, const pith_model *model, const
     axis_name(name, port, d);
     if (*name && *name != '?')
         for (size_t p = 0; p < pith_model_input_count(model); p++) {
-            const pith_port peer = pith_model_input(model, p);
-            const pith_tensor *given = model_inputs_find(in, peer.name);
-            for (int i = 0; i < peer.rank; i++) {
-                if (peer.dims[i] >= 0 || strcmp(name, axis_name(other, &peer, i)) != 0) continue;
-                if (given && given->rank == peer.rank) return given->dims[i];
-                if (chosen < 0) chosen = choose(&peer, other, i);
+            const pith_port *peer = pith_model_input(model, p);
+            const pith_tensor *given = model_inputs_find(in, peer->name);
+            for (int i = 0; i < peer->rank; i++) {
+                if (peer->dims[i] >= 0 || strcmp(name, axis_name(other, peer, i)) != 0) continue;
+                if (given && given->rank == peer->rank) return given->dims[i];
+                if (chosen < 0) chosen = choose(peer, other, i);
             }
         }
     return chosen < 0 ? choose(port, name, d) : chosen;
@@ -150,19 +150,19 @@ static int64_t size_one(const pith_port *port, const char *name, int d) {
 
 int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model) {
     for (size_t p = 0; p < pith_model_input_count(model); p++) {
-        pith_port port = pith_model_input(model, p);
-        pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
-        if (port.optional || model_inputs_find(in, port.name)) continue;
+        const pith_port *port = pith_model_input(model, p);
+        pith_tensor t = { .dtype = port->dtype, .rank = port->rank < 0 ? 0 : port->rank };
+        if (port->optional || model_inputs_find(in, port->name)) continue;
         for (int d = 0; d < t.rank; d++)
             t.dims[d] =
-                port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, size_one) : port.dims[d];
-        if (port.dtype == PITH_STRING ||
-            pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
+                port->dims[d] < 0 ? model_inputs_size(in, model, port, d, size_one) : port->dims[d];
+        if (port->dtype == PITH_STRING ||
+            pith_shape_bytes(&t.bytes, port->dtype, t.dims, t.rank, NULL))
             return fail(c,
                         "input '%s' is missing; give it with -i, or its shape with --input-shape",
-                        port.name);
+                        port->name);
         t.data = memset(grow(NULL, t.bytes), 0, t.bytes);
-        model_inputs_add(in, port.name, &t);
+        model_inputs_add(in, port->name, &t);
     }
     return EXIT_DONE;
 }

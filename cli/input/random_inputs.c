@@ -50,7 +50,11 @@ static int fill(pith_tensor *t, const command *c, const pith_port *port, uint64_
     for (uint64_t i = 0, n; i < count; i += n) {
         n = count - i < 256 ? count - i : 256;
         for (uint64_t k = 0; k < n; k++) block[k] = choose_value(port, i + k, last, &state);
-        const pith_tensor from = { block, sizeof block, PITH_F64, 1, { (int64_t)n } };
+        const pith_tensor from = { .data = block,
+                                   .bytes = sizeof block,
+                                   .dtype = PITH_F64,
+                                   .rank = 1,
+                                   .dims = { (int64_t)n } };
         if (pith_tensor_convert((char *)t->data + i * width, port->dtype, &from, 0, n, &err))
             return fail(c, "input '%s': %s; give it with -i", port->name, err.message);
     }
@@ -59,18 +63,18 @@ static int fill(pith_tensor *t, const command *c, const pith_port *port, uint64_
 
 int random_inputs_add(model_inputs *in, const command *c, const pith_model *model, uint64_t seed) {
     for (size_t p = 0; p < pith_model_input_count(model); p++) {
-        pith_port port = pith_model_input(model, p);
-        pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
-        if (port.optional || model_inputs_find(in, port.name)) continue;
+        const pith_port *port = pith_model_input(model, p);
+        pith_tensor t = { .dtype = port->dtype, .rank = port->rank < 0 ? 0 : port->rank };
+        if (port->optional || model_inputs_find(in, port->name)) continue;
         for (int d = 0; d < t.rank; d++)
-            t.dims[d] = port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, choose_size)
-                                         : port.dims[d];
-        if (port.dtype == PITH_STRING ||
-            pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
-            return fail(c, "input '%s' cannot be made up; give it with -i", port.name);
+            t.dims[d] = port->dims[d] < 0 ? model_inputs_size(in, model, port, d, choose_size)
+                                          : port->dims[d];
+        if (port->dtype == PITH_STRING ||
+            pith_shape_bytes(&t.bytes, port->dtype, t.dims, t.rank, NULL))
+            return fail(c, "input '%s' cannot be made up; give it with -i", port->name);
         t.data = grow(NULL, t.bytes);
-        int code = fill(&t, c, &port, seed + p);
-        model_inputs_add(in, port.name, &t);
+        int code = fill(&t, c, port, seed + p);
+        model_inputs_add(in, port->name, &t);
         if (code) return code;
     }
     return EXIT_DONE;

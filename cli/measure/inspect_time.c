@@ -35,8 +35,8 @@ typedef struct subject {
 static pith_status run_once(subject *s, pith_profile *profile, pith_error *err) {
     pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
     pith_run_options run = PITH_RUN_OPTIONS_INIT;
-    embed.threads = run.threads = s->threads;
-    embed.profile = run.profile = profile;
+    embed.call.threads = run.call.threads = s->threads;
+    embed.call.profile = run.call.profile = profile;
     if (s->vector) return pith_embed(s->vector, s->model, &s->text, 1, &embed, err);
     return pith_session_run(s->session, s->outputs, s->inputs.names, s->inputs.tensors,
                             s->inputs.count, &run, err);

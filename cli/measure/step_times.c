@@ -7,12 +7,11 @@
 
 #include "cli/base/text_input.h"
 
-static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
-
 static json_t *load(const pith_profile *profile) {
     bytes text = { NULL, 0, 0 };
     json_t *json = NULL;
-    if (!pith_profile_write(profile, append, &text, NULL))
+    const pith_writer writer = bytes_writer(&text);
+    if (!pith_profile_write(profile, &writer, NULL))
         json = json_loadb(text.data, text.size, 0, NULL);
     free(text.data);
     return json;

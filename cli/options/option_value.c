@@ -100,6 +100,10 @@ static bool option_parse(void *value, const option_row *row, const char *text) {
     case OPTION_SWITCH:
         if ((index = parse_bool(text)) >= 0) *(int32_t *)value = index;
         return index >= 0;
+    case OPTION_WHETHER:
+        if ((index = parse_bool(text)) >= 0)
+            *(int32_t *)value = index ? PITH_CHOICE_YES : PITH_CHOICE_NO;
+        return index >= 0;
     case OPTION_STRING: *(const char **)value = text; return true;
     case OPTION_LIST: list_add(value, text); return true;
     case OPTION_INT: return parse_int(value, row, text);
@@ -110,6 +114,10 @@ static bool option_parse(void *value, const option_row *row, const char *text) {
     case OPTION_THREADS: return parse_threads(value, row, text);
     case OPTION_SHARE: return parse_share(value, text);
     case OPTION_FLOAT: return parse_float(value, HUGE_VAL, text);
+    case OPTION_AMOUNT:
+        if (!parse_float(value, HUGE_VAL, text)) return false;
+        if (!(*(double *)value > 0)) *(double *)value = -1;
+        return true;
     case OPTION_BYTES: return parse_bytes(value, text);
     case OPTION_CHOICE:
         if ((index = option_choice(row->choices, text)) >= 0) *(int *)value = index;
@@ -123,7 +131,8 @@ void option_range(char *range, size_t size, const option_row *row) {
     *range = 0;
     switch (row->kind) {
     case OPTION_FLAG:
-    case OPTION_SWITCH: snprintf(range, size, "takes true or false"); break;
+    case OPTION_SWITCH:
+    case OPTION_WHETHER: snprintf(range, size, "takes true or false"); break;
     case OPTION_STRING:
     case OPTION_LIST: break;
     case OPTION_INT:
@@ -132,7 +141,8 @@ void option_range(char *range, size_t size, const option_row *row) {
         snprintf(range, size, "takes a number from %lld to %lld, cores or max", min, max);
         break;
     case OPTION_SHARE: snprintf(range, size, "takes a number from 0 to 1"); break;
-    case OPTION_FLOAT: snprintf(range, size, "takes a number that is not negative"); break;
+    case OPTION_FLOAT:
+    case OPTION_AMOUNT: snprintf(range, size, "takes a number that is not negative"); break;
     case OPTION_BYTES: snprintf(range, size, "takes bytes as in 4000, 512k, 64M or 2G"); break;
     case OPTION_CHOICE: snprintf(range, size, "is one of %s", row->choices); break;
     }

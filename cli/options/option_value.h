@@ -17,9 +17,13 @@ bool option_heeded(const option_row *row);
  */
 void option_range(char *range, size_t size, const option_row *row);
 
+/* An OPTION_AMOUNT as a float: what is too small for one is 0, which is stored as -1, too. */
+static inline float option_amount(double x) { return (float)x < 0 || (float)x > 0 ? (float)x : -1; }
+
 /* Whether --no-NAME switches it off. */
 static inline bool option_switched_off(const option_row *row) {
-    return row->kind == OPTION_SWITCH || (row->kind == OPTION_FLAG && row->anywhere);
+    return row->kind == OPTION_SWITCH || row->kind == OPTION_WHETHER ||
+           (row->kind == OPTION_FLAG && row->anywhere);
 }
 
 #endif

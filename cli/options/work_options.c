@@ -17,7 +17,7 @@ int work_begin(const command *c, const work_settings *w, pith_open_options *open
     if (b->least && b->most && b->least > b->most)
         return usage(c, "--min-batch-size %d is above --max-batch-size %d", (int)b->least,
                      (int)b->most);
-    open->log = &warnings;
+    open->call.log = &warnings;
     if (w->check) open->flags |= PITH_OPEN_CHECK;
     if (w->strict) open->flags |= PITH_OPEN_STRICT_SHAPES;
     if (!w->prediction) open->flags |= PITH_OPEN_NO_PREDICTION;
@@ -25,8 +25,6 @@ int work_begin(const command *c, const work_settings *w, pith_open_options *open
     if (!w->plan_reuse) open->flags |= PITH_OPEN_NO_PLAN_REUSE;
     return EXIT_DONE;
 }
-
-static void take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 
 /* The members of the object as the table of the library has its numbers. */
 static void add_lines(bytes *text, json_t *object) {
@@ -41,8 +39,9 @@ static void add_lines(bytes *text, json_t *object) {
 
 void work_numbers(bytes *text, const pith_model *model, pith_statistics_form form) {
     pith_statistics numbers = PITH_STATISTICS_INIT;
+    const pith_writer writer = bytes_writer(text);
     if (!pith_model_statistics(&numbers, model, NULL))
-        pith_statistics_write(&numbers, form, take_text, text, NULL);
+        pith_statistics_write(&numbers, form, &writer, NULL);
 }
 
 /* What is to be told, with a newline at its end. */
@@ -90,7 +89,7 @@ int work_open(work_model *w) {
     if (!code) code = profile_open(w->profile, w->c, w->work->profile, w->inputs);
     if (!code) code = telemetry_begin(w->profile, w->c, w->runtime->telemetry, w->threads);
     if (code) return code;
-    w->open->profile = *w->profile;
+    w->open->call.profile = *w->profile;
     runtime_choice_apply(w->open, w->runtime, w->threads);
     if (pith_model_open(&w->model, w->path, w->open, &err)) {
         pith_profile_destroy(*w->profile);

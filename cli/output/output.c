@@ -173,6 +173,14 @@ bool output_flush(output *out) {
     return !out->error;
 }
 
+static int32_t output_take(void *user, const void *data, size_t size) {
+    return !output_write(user, data, size);
+}
+
+pith_writer output_writer(output *out) {
+    return (pith_writer){ .write = output_take, .user = out };
+}
+
 /* Gives the temporary file its name, or removes it. False after a message. */
 static bool settle(output *out, const command *c, bool complete) {
     bool good = true;

@@ -38,6 +38,9 @@ bool output_header(output *out, const void *data, size_t size);
 /* Adds a line to a log that grows from call to call. False: errno says why. */
 bool output_append(const char *path, const char *line);
 bool output_flush(output *out);
+/* Writes to out what the library makes; a failed write ends the call that makes it. out must
+ * outlive the writer. */
+pith_writer output_writer(output *out);
 /* Ends the output; the file gets its name if keep and all was written, a resumable one if code is
  * EXIT_DONE too. After work that failed before any part of the result was written, the file that
  * was there before stays. A reader that went away is no failure and no message. code: of the work

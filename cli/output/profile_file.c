@@ -17,13 +17,12 @@ int profile_open(pith_profile **profile, const command *c, const char *path,
     return code;
 }
 
-static void write_text(void *out, const char *text, size_t size) { output_write(out, text, size); }
-
 int profile_close(pith_profile *profile, const command *c, int code) {
     pith_error err = PITH_ERROR_INIT;
     if (!profile) return code;
-    pith_status status = pith_profile_write(profile, write_text, &file, &err);
-    if (status) code = fail(c, "%s", err.message);
+    const pith_writer writer = output_writer(&file);
+    pith_status status = pith_profile_write(profile, &writer, &err);
+    if (status && !file.error) code = fail(c, "%s", err.message); /* else output_close tells */
     pith_profile_destroy(profile);
     return output_close(&file, c, !status, code);
 }

@@ -107,10 +107,6 @@ int picture_out_folders(const command *c, const char *path) {
     return code;
 }
 
-static int put(void *user, const void *data, size_t size) {
-    return !output_write(user, data, size);
-}
-
 int picture_out_write(const command *c, const pith_image *image, const char *dir, const char *name,
                       const pith_image_encode_options *options, const string_list *inputs) {
     pith_error err = PITH_ERROR_INIT;
@@ -120,7 +116,8 @@ int picture_out_write(const command *c, const pith_image *image, const char *dir
     int code = picture_out_folders(c, path);
     if (!code) code = output_open(&out, c, path, inputs);
     if (!code) {
-        bool good = !pith_image_encode(image, options, put, &out, &err);
+        const pith_writer writer = output_writer(&out);
+        bool good = !pith_image_encode(image, options, &writer, &err);
         if (!good && !out.error) code = fail(c, "%s: %s", path, err.message);
         code = output_close(&out, c, good, code);
     }

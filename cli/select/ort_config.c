@@ -297,10 +297,6 @@ static void ort_config_take(json_t *config, json_t *names, const json_t *opsets)
     }
 }
 
-static void ort_config_hear(void *user, const char *text, size_t size) {
-    bytes_add(user, text, size);
-}
-
 int ort_config_add_model(json_t *config, const char *path, const pith_open_options *open,
                          const command *c) {
     pith_open_options options = *open;
@@ -309,8 +305,8 @@ int ort_config_add_model(json_t *config, const char *path, const pith_open_optio
     pith_model *model;
     options.flags |= PITH_OPEN_DESCRIBE;
     if (pith_model_open(&model, path, &options, &err)) return fail_model(c, &err, path);
-    pith_status status =
-        pith_model_describe(model, PITH_DESCRIBE_JSON, ort_config_hear, &text, &err);
+    const pith_writer writer = bytes_writer(&text);
+    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, &writer, &err);
     pith_model_close(model);
     json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL),
            *names = json_object(), *op;

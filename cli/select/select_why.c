@@ -26,10 +26,6 @@ typedef struct why {
     string_list passes; /* of this build, in order */
 } why;
 
-static void why_hear_text(void *user, const char *text, size_t size) {
-    bytes_add(&((why *)user)->text, text, size);
-}
-
 /* "gemm" and "gemm f32" are both names of a kernel. */
 static void why_hear_piece(void *user, const pith_build_piece *piece) {
     why *w = user;
@@ -96,7 +92,8 @@ static int why_describe(why *w, const pith_open_options *open, pith_description 
     w->text.size = 0;
     int code = why_open(&model, w, open);
     if (code) return code;
-    if (pith_model_describe(model, form, why_hear_text, w, &err))
+    const pith_writer writer = bytes_writer(&w->text);
+    if (pith_model_describe(model, form, &writer, &err))
         code = fail(w->c, "%s: %s", w->path, err.message);
     pith_model_close(model);
     return code;
@@ -126,12 +123,12 @@ static int why_find_maker(why *w) {
     int code = why_describe(w, &open, PITH_DESCRIBE_JSON);
     const json_int_t in_file = code ? 0 : why_count_file(w);
     if (in_file) fprintf(w->out, "  in the model: %lld nodes\n", (long long)in_file);
-    open.optimization = 0;
+    open.optimization = PITH_OPTIMIZATION_NONE;
     if (!code) code = why_describe(w, &open, PITH_DESCRIBE_NODES);
     if (code || in_file) return code;
     if (why_count_nodes(w, false))
         return fputs("  made when the model is read, from other or older forms\n", w->out), 0;
-    if (w->open.optimization)
+    if (w->open.optimization != PITH_OPTIMIZATION_NONE)
         for (size_t i = 0; i < w->passes.count && !code; i++) {
             open = w->open;
             open.stop_after = w->passes.items[i];

@@ -178,8 +178,8 @@ static pith_status bench_embed(bench *b, const workload *w, int32_t chunk, int32
                                pith_profile *profile, pith_embed_stats *stats, pith_error *err) {
     pith_embed_options options = b->embed;
     pith_status status = PITH_OK;
-    options.threads = threads;
-    options.profile = profile;
+    options.call.threads = threads;
+    options.call.profile = profile;
     options.stats = stats;
     for (size_t begin = 0, n; begin < w->count && !status; begin += n) {
         n = w->count - begin < (size_t)chunk ? w->count - begin : (size_t)chunk;
@@ -407,12 +407,12 @@ static int bench_work(bench *b, bool as_json, const char *profile_path) {
     pith_profile *profile;
     int code = profile_open(&profile, b->command, profile_path, NULL);
     if (code) return code;
-    b->open.profile = profile;
+    b->open.call.profile = profile;
     if (pith_model_open(&b->model, b->path, &b->open, &err)) {
         pith_profile_destroy(profile);
         return fail_model(b->command, &err, b->path);
     }
-    b->open.profile = NULL;
+    b->open.call.profile = NULL;
     work_tell_max_length(b->model, &b->embed.max_length);
     if (bench_measure(b, profile, &err))
         code = fail(b->command, "%s", err.message);
@@ -486,7 +486,7 @@ static int bench_run(int argc, char **argv) {
                                     .open = PITH_OPEN_OPTIONS_INIT,
                                     .embed = PITH_EMBED_OPTIONS_INIT } };
     char two[RUNTIMES][16] = { "", "" };
-    s.bench.open.log = &warnings;
+    s.bench.open.call.log = &warnings;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0 && rest.count)
         code = usage(c, "unexpected argument '%s'; give the model with -m", rest.items[0]);

@@ -140,8 +140,11 @@ static int classify_run(int argc, char **argv) {
         return usage(c, "--field and --pair-field go with --jsonl");
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
-    work_model w = { c,      s.model,          &s.work, &s.open, &s.runtime, s.score.threads,
-                     &files, &s.score.profile, NULL,    0 };
+    work_model w = { c,          s.model,
+                     &s.work,    &s.open,
+                     &s.runtime, s.score.call.threads,
+                     &files,     &s.score.call.profile,
+                     NULL,       0 };
     s.score.batching = &s.work.batching;
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     code = work_open(&w);
@@ -174,7 +177,7 @@ static const option options[] = {
     AT(raw, raw),
     OPTIONS_TOLD(classify_settings),
     OPTION_SECTION("work"),
-    AT(threads, score.threads),
+    AT(threads, score.call.threads),
     AT(batch_tokens, score.batch_tokens),
     OPTIONS_BATCHING(classify_settings),
     OPTIONS_MEMORY(classify_settings),

@@ -99,12 +99,12 @@ static int compare_models(const command *c, compare_settings *s) {
     model_inputs in = { .count = 0 };
     inner_values inner = { .count = 0 };
     const inner_limits limits = { s->atol, s->rtol };
-    s->open.log = &warnings;
+    s->open.call.log = &warnings;
     s->open.loop_limit = s->loop_limit;
     s->open.flags = s->strict ? PITH_OPEN_STRICT_SHAPES : 0;
     s->open.input_shapes = s->shapes.items;
     s->open.input_shape_count = s->shapes.count;
-    int code = two_runtimes_open(&t, c, s->model, s->open, &s->runtime, s->run.threads);
+    int code = two_runtimes_open(&t, c, s->model, s->open, &s->runtime, s->run.call.threads);
     if (!code) code = model_inputs_load(&in, c, t.models[0], &s->given);
     if (!code) code = model_inputs_shape(&in, c, &s->shapes);
     if (!code) code = random_inputs_add(&in, c, t.models[0], (uint64_t)s->seed);
@@ -152,7 +152,7 @@ static const option options[] = {
     OPTION_SECTION("work"),
     AT(optimization, open.optimization),
     AT(model_file, open.model_file),
-    AT(threads, run.threads),
+    AT(threads, run.call.threads),
     AT(loop_limit, loop_limit),
     OPTION_SECTION("ONNX Runtime"),
     OPTIONS_ORT(compare_settings, runtime),

@@ -12,9 +12,11 @@
 
 /* ---- calibration ---- */
 
-static void show_texts(void *user, size_t done, size_t total) {
+static void show_texts(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
-    fprintf(stderr, "\rcalibrating: %zu of %zu texts%s", done, total, done == total ? "\n" : "");
+    if (strcmp(what, "texts") != 0) return;
+    fprintf(stderr, "\rcalibrating: %llu of %llu texts%s", (unsigned long long)done,
+            (unsigned long long)total, done == total ? "\n" : "");
 }
 
 /* what: NULL for vocabulary where there is one. */
@@ -31,7 +33,7 @@ static int compile_calibrate(pith_model *model, const char *what, bool progress)
         options.texts = drawn.texts;
         options.text_count = drawn.count;
     }
-    if (progress) options.progress = show_texts;
+    if (progress) options.call.progress = show_texts;
     if (!code && pith_model_calibrate(model, &options, &err) &&
         (what || err.code != PITH_ERR_UNSUPPORTED))
         code = fail(c, "%s", err.message);
@@ -89,17 +91,23 @@ static int open_routes(route_list *routes, const char *path, const pith_open_opt
 
 typedef struct job {
     output out;
-    uint64_t written;
+    uint64_t written, total;
     double shown;
     bool progress;
 } job;
 
-static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
+static int32_t begin_file(void *user, uint64_t total) {
+    job *j = user;
+    j->total = total;
+    return 0;
+}
+
+static int32_t write_piece(void *user, const void *data, size_t size) {
     job *j = user;
     j->written += size;
-    if (j->progress && (now_seconds() - j->shown > 0.2 || j->written == total)) {
-        fprintf(stderr, "\r%.1f of %.1f MB%s", (double)j->written / 1e6, (double)total / 1e6,
-                j->written == total ? "\n" : "");
+    if (j->progress && (now_seconds() - j->shown > 0.2 || j->written == j->total)) {
+        fprintf(stderr, "\r%.1f of %.1f MB%s", (double)j->written / 1e6, (double)j->total / 1e6,
+                j->written == j->total ? "\n" : "");
         j->shown = now_seconds();
     }
     return !output_write(&j->out, data, size);
@@ -109,7 +117,8 @@ static int compile_save(job *j, const route_list *routes) {
     const command *c = &command_compile;
     pith_error err = PITH_ERROR_INIT;
     const pith_model *const *models = (const pith_model *const *)routes->models;
-    if (!pith_model_save_routes(models, routes->count, write_piece, j, &err))
+    const pith_writer writer = { .write = write_piece, .begin = begin_file, .user = j };
+    if (!pith_model_save_routes(models, routes->count, &writer, &err))
         return output_close(&j->out, c, true, EXIT_DONE);
     if (!j->out.error) fail(c, "%s", err.message); /* else output_close tells */
     return output_close(&j->out, c, false, EXIT_FAILED);
@@ -128,10 +137,6 @@ static int check_target(const char *path) {
     if (file) fclose(file);
     if (!size || (size >= 8 && !memcmp(start, "\x89PITH\r\n\x1a", 8))) return EXIT_DONE;
     return fail(c, "%s exists and is not a compiled model; remove it first to replace it", path);
-}
-
-static void compile_take_text(void *user, const char *text, size_t size) {
-    bytes_add(user, text, size);
 }
 
 static void print_sizes(const json_t *compiled) {
@@ -154,8 +159,8 @@ static int compile_check(const char *path, bool as_json, bool quiet) {
     options.flags = PITH_OPEN_DESCRIBE;
     if (pith_model_verify(path, &err) || pith_model_open(&model, path, &options, &err))
         return fail(c, "%s was written but cannot be used: %s", path, err.message);
-    pith_status status =
-        pith_model_describe(model, PITH_DESCRIBE_JSON, compile_take_text, &text, &err);
+    const pith_writer writer = bytes_writer(&text);
+    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, &writer, &err);
     pith_model_close(model);
     json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL);
     json_t *compiled = json_object_get(description, "compiled");
@@ -180,7 +185,7 @@ static int compile_model(const command *c, compile_settings *s) {
     route_list routes = { .count = 0 };
     const bool in_8_bits = s->open.precision == PITH_PRECISION_INT8;
     s->open.flags = PITH_OPEN_DESCRIBE | (s->check ? PITH_OPEN_CHECK : 0);
-    s->open.log = &warnings;
+    s->open.call.log = &warnings;
     int code = open_routes(&routes, s->model, &s->open);
     if (code) {
         close_routes(&routes);

@@ -19,7 +19,7 @@ typedef struct convert_out {
     int code;
 } convert_out;
 
-static int convert_put(void *user, const void *data, size_t size) {
+static int32_t convert_put(void *user, const void *data, size_t size) {
     convert_out *out = user;
     const string_list inputs = { &out->input, 1 };
     if (!out->opened && (out->code = output_open(&out->file, &command_convert, out->path, &inputs)))
@@ -40,8 +40,9 @@ static int convert_file(const convert_settings *s, const char *path) {
     pith_error err = PITH_ERROR_INIT;
     convert_out out = { .input = path, .path = s->output };
     options.to = s->to;
-    options.log = s->quiet ? NULL : &log;
-    pith_status status = pith_model_convert(path, &options, convert_put, &out, NULL, &err);
+    options.call.log = s->quiet ? NULL : &log;
+    const pith_writer writer = { .write = convert_put, .user = &out };
+    pith_status status = pith_model_convert(path, &options, &writer, NULL, &err);
     if (out.code) return out.code;
     int code = status && !(out.opened && out.file.error) ? fail(c, "%s: %s", path, err.message)
                                                          : EXIT_DONE;

@@ -14,6 +14,7 @@
 #include "cli/base/parallel.h"
 #include "cli/drawing/drawing.h"
 #include "cli/input/picture_files.h"
+#include "cli/options/option_value.h"
 #include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"
 #include "cli/output/output.h"
@@ -158,7 +159,7 @@ static bool read_picture(pith_image *image, crop_job *j, picture *p) {
     read.details = &p->details;
     const uint64_t begin = pith_profile_now();
     const bool there = !pith_image_read(image, p->path, &read, &err);
-    pith_profile_phase(j->s->detect.profile, "decode", begin);
+    pith_profile_phase(j->s->detect.call.profile, "decode", begin);
     if (!there) p->problem = strdup(err.message);
     return there;
 }
@@ -182,7 +183,7 @@ static void crop_one(void *context, size_t index) {
     pith_error err = PITH_ERROR_INIT;
     pith_image image = { 0 };
     pith_detect_options detect = j->s->detect;
-    detect.threads = 1;
+    detect.call.threads = 1;
     if (p->entry && p->entry->has_box) p->faces = &p->entry->face;
     if (!read_picture(&image, j, p)) return;
     if (!p->faces && pith_detect(&p->found, j->model, &image, 1, &detect, &err)) {
@@ -192,7 +193,7 @@ static void crop_one(void *context, size_t index) {
     } else if (read_alpha(&image, j, p)) {
         const uint64_t cut = pith_profile_now();
         make_crops(j, p, &image);
-        pith_profile_phase(detect.profile, "crop", cut);
+        pith_profile_phase(detect.call.profile, "crop", cut);
     }
     pith_image_free(&image);
 }
@@ -318,8 +319,8 @@ static void finish_picture(crop_job *j, picture *p) {
 static int crop_batches(crop_job *j) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    size_t room =
-        (size_t)(j->s->detect.threads ? j->s->detect.threads : cpu.threads) * PICTURES_PER_THREAD;
+    size_t room = (size_t)(j->s->detect.call.threads ? j->s->detect.call.threads : cpu.threads) *
+                  PICTURES_PER_THREAD;
     if (room > PICTURES_MOST) room = PICTURES_MOST;
     j->pictures = grow(NULL, room * sizeof *j->pictures);
     for (size_t next = 0; next < j->found.count;) {
@@ -329,10 +330,10 @@ static int crop_batches(crop_job *j) {
                                                .details = PITH_IMAGE_DETAILS_INIT,
                                                .entry = j->s->map ? &j->map.items[next] : NULL },
             next++;
-        parallel_run(crop_one, j, j->count, j->s->detect.threads);
+        parallel_run(crop_one, j, j->count, j->s->detect.call.threads);
         const uint64_t begin = pith_profile_now();
         for (size_t i = 0; i < j->count; i++) finish_picture(j, &j->pictures[i]);
-        pith_profile_phase(j->s->detect.profile, "write", begin);
+        pith_profile_phase(j->s->detect.call.profile, "write", begin);
     }
     free(j->pictures);
     show_progress(j, true);
@@ -419,8 +420,8 @@ static void make_rule(crop_settings *s) {
     s->rule.right = s->right;
     s->rule.down = s->down;
     s->rule.level = s->level;
-    s->detect.score_threshold = (float)s->threshold;
-    s->detect.nms_threshold = (float)s->overlap;
+    s->detect.score_threshold = option_amount(s->threshold);
+    s->detect.nms_threshold = option_amount(s->overlap);
 }
 
 static int crop_check(const command *c, crop_settings *s, const string_list *paths) {
@@ -456,7 +457,7 @@ static int open_detector(crop_job *j, crop_settings *s) {
                      s->map);
     const int code = runtime_choice_check(j->c, &s->runtime);
     if (code) return code;
-    s->open.log = &warnings;
+    s->open.call.log = &warnings;
     runtime_choice_apply(&s->open, &s->runtime, 1);
     if (pith_model_open(&j->model, s->model, &s->open, &err))
         return fail_model(j->c, &err, s->model);
@@ -479,9 +480,9 @@ static int crop_open(const command *c, crop_settings *s, const string_list *path
     crop_job j = { .c = c, .s = s, .paths = paths, .progress = isatty(STDERR_FILENO) == 1 };
     pith_profile *profile;
     int code = profile_open(&profile, c, s->profile, paths);
-    if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->detect.threads);
+    if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->detect.call.threads);
     if (code) return code;
-    s->open.profile = s->detect.profile = profile;
+    s->open.call.profile = s->detect.call.profile = profile;
     code = s->map ? crop_map_read(&j.map, c, s->map) : EXIT_DONE;
     if (!code) code = open_detector(&j, s);
     j.began = now_seconds();
@@ -539,7 +540,7 @@ static const option options[] = {
     AT(stats_file, work.stats_file),
     AT(profile, profile),
     OPTION_SECTION("work"),
-    AT(threads, detect.threads),
+    AT(threads, detect.call.threads),
     OPTIONS_RUNTIME(crop_settings, runtime),
     AT(telemetry, runtime.telemetry),
     OPTION_CONFIG,

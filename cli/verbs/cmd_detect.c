@@ -15,6 +15,7 @@
 #include "cli/base/parallel.h"
 #include "cli/drawing/drawing.h"
 #include "cli/input/picture_files.h"
+#include "cli/options/option_value.h"
 #include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"
 #include "cli/output/json_out.h"
@@ -147,7 +148,7 @@ static void read_picture(void *context, size_t index) {
     options.max_pixels = j->s->max_pixels;
     options.details = j->s->annotate ? &p->details : NULL;
     if (pith_image_read(&p->image, p->path, &options, &err)) p->problem = strdup(err.message);
-    pith_profile_phase(j->s->detect.profile, "decode", begin);
+    pith_profile_phase(j->s->detect.call.profile, "decode", begin);
 }
 
 /* All that could be read; if one is refused, each by itself. */
@@ -237,12 +238,12 @@ static int detect_batches(detect_job *j) {
                                                .name = j->names[next],
                                                .details = PITH_IMAGE_DETAILS_INIT },
             next++;
-        parallel_run(read_picture, j, j->count, j->s->detect.threads);
+        parallel_run(read_picture, j, j->count, j->s->detect.call.threads);
         detect_faces(j);
         for (size_t i = 0; i < j->count; i++) finish_picture(j, &j->pictures[i]);
         uint64_t begin = pith_profile_now();
         good = output_write(&j->out, j->text.data, j->text.size) && output_flush(&j->out);
-        pith_profile_phase(j->s->detect.profile, "write", begin);
+        pith_profile_phase(j->s->detect.call.profile, "write", begin);
         j->text.size = 0;
     }
     return j->failed ? EXIT_FAILED : EXIT_DONE; /* what could not be written is told when the output
@@ -288,8 +289,8 @@ static int detect_frames(detect_job *j) {
 static int detect_files(detect_job *j, const string_list *paths) {
     pith_cpu_info cpu = PITH_CPU_INFO_INIT;
     pith_cpu_report(&cpu, NULL);
-    j->room =
-        (size_t)(j->s->detect.threads ? j->s->detect.threads : cpu.threads) * PICTURES_PER_THREAD;
+    j->room = (size_t)(j->s->detect.call.threads ? j->s->detect.call.threads : cpu.threads) *
+              PICTURES_PER_THREAD;
     if (j->room > PICTURES_MOST) j->room = PICTURES_MOST;
     int code = picture_files_find(&j->found, &j->passed, j->c, paths);
     j->names = picture_out_names(paths, &j->found, NULL, true);
@@ -339,8 +340,8 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     if (s->json && s->format) return usage(c, "--json and --format do not go together");
     if (s->json) s->format = FORMAT_JSON;
-    s->detect.score_threshold = (float)s->threshold;
-    s->detect.nms_threshold = (float)s->overlap;
+    s->detect.score_threshold = option_amount(s->threshold);
+    s->detect.nms_threshold = option_amount(s->overlap);
     s->detect.score = s->score;
     int code = take_own_size(s)
                    ? EXIT_DONE
@@ -362,12 +363,12 @@ static int detect_open(const command *c, detect_settings *s, const string_list *
     detect_job j = { .c = c, .s = s, .paths = paths };
     int code = runtime_choice_check(c, &s->runtime);
     if (!code) code = profile_open(&profile, c, s->profile, paths);
-    if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->detect.threads);
+    if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->detect.call.threads);
     if (code) return code;
-    s->open.log = &warnings;
+    s->open.call.log = &warnings;
     s->open.flags = s->strict ? PITH_OPEN_STRICT_SHAPES : 0;
-    s->open.profile = s->detect.profile = profile;
-    runtime_choice_apply(&s->open, &s->runtime, s->detect.threads);
+    s->open.call.profile = s->detect.call.profile = profile;
+    runtime_choice_apply(&s->open, &s->runtime, s->detect.call.threads);
     if (pith_model_open(&j.model, s->model, &s->open, &err)) {
         pith_profile_destroy(profile);
         return fail_model(c, &err, s->model);
@@ -421,7 +422,7 @@ static const option options[] = {
     OPTION_SECTION("work"),
     AT(optimization, open.optimization),
     AT(strict_shapes, strict),
-    AT(threads, detect.threads),
+    AT(threads, detect.call.threads),
     AT(memory_limit, open.memory_limit),
     OPTIONS_RUNTIME(detect_settings, runtime),
     AT(telemetry, runtime.telemetry),

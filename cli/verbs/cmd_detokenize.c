@@ -133,7 +133,7 @@ static int detokenize_run(int argc, char **argv) {
         return usage(c, "--errors report does not go with --stream, which writes one text");
     pith_error err = PITH_ERROR_INIT;
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
-    open_options.log = &warnings;
+    open_options.call.log = &warnings;
     pith_tokenizer *tokenizer;
     pith_text_stream *stream = NULL;
     if (pith_tokenizer_open(&tokenizer, s.model, &open_options, &err))

@@ -247,7 +247,7 @@ static bool read_window(job *j, window *w) {
 static void read_turn(job *j, window *w, bool first) {
     uint64_t begin = pith_profile_now();
     w->last = (first && !skip_done(j)) || !read_window(j, w);
-    pith_profile_phase(j->options.profile, "read texts", begin);
+    pith_profile_phase(j->options.call.profile, "read texts", begin);
 }
 
 static void *reader(void *context) {
@@ -309,7 +309,7 @@ static bool write_some(job *j, window *w) {
         good = write_rows(j, w, from, end);
         if (good) resume_record_note(&j->record, j->rows + end - from, w->hashes[end]);
         if (!good) note_write_failure(j);
-        pith_profile_phase(j->options.profile, "write", begin);
+        pith_profile_phase(j->options.call.profile, "write", begin);
         j->rows += end - from;
     }
     if (done && good) write_bad(j, w);
@@ -515,8 +515,8 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     int code = runtime_choice_check(c, &s->runtime);
     if (!code) code = work_begin(c, &s->work, &s->open);
     if (code) return code;
-    s->open.profile = j->options.profile;
-    runtime_choice_apply(&s->open, &s->runtime, s->embed.threads);
+    s->open.call.profile = j->options.call.profile;
+    runtime_choice_apply(&s->open, &s->runtime, s->embed.call.threads);
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
     if (!s->images) work_tell_max_length(j->model, &s->embed.max_length);
@@ -576,16 +576,19 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
     const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_settings_what(s);
     kinds.options.role = s->role;
+    int code = s->bm25.language ? EXIT_DONE : bm25_check(c, &s->bm25);
+    if (code) return code;
     bm25_set_numbers(&kinds.options, &s->bm25);
     kinds.options.embed = &j->options;
+    kinds.options.call = j->options.call;
+    kinds.options.call.size = sizeof kinds.options;
     text_batch_open(&b, files, s->jsonl ? j->field : NULL, NULL);
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
     b.bad.report = s->errors == ERRORS_REPORT;
     b.keeps = s->jsonl && s->layout.format == FORMAT_JSONL;
     kept_members_set(&b.json, s->keep, s->longs.result == CHUNKS_ROWS);
-    int code =
-        chunked ? embed_chunks_run(&chunks, &b, files) : embed_encodings_run(&kinds, &b, files);
+    code = chunked ? embed_chunks_run(&chunks, &b, files) : embed_encodings_run(&kinds, &b, files);
     if (chunked) j->options.stats->truncated += chunks.cut;
     code = bad_lines_end(b.bad.total, c, code);
     kept_members_free(&b.json);
@@ -609,11 +612,11 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s,
                        .progress = j->progress,
                        .reports = s->errors == ERRORS_REPORT,
                        .max_pixels = s->max_pixels };
-    e.options.threads = j->options.threads;
+    e.options.call.threads = j->options.call.threads;
     e.options.pooling = j->options.pooling;
     e.options.normalize = j->options.normalize;
     e.options.dim = j->options.dim;
-    e.options.profile = j->options.profile;
+    e.options.call.profile = j->options.call.profile;
     if (pith_embed_images_dim(&j->dim, j->model, &e.options, &err) ||
         pith_embed_images(NULL, j->model, NULL, 0, &e.options, &err))
         return fail(c, "%s", err.message);
@@ -636,14 +639,15 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     j.refuses_long = s->longs.action == LONG_ERROR;
     if (s->longs.tokens) j.options.max_length = s->longs.tokens;
     j.progress = s->progress && isatty(STDERR_FILENO);
-    int code = profile_open(&j.options.profile, c, s->work.profile, files);
+    int code = profile_open(&j.options.call.profile, c, s->work.profile, files);
     if (!code)
-        code = telemetry_begin(&j.options.profile, c, s->runtime.telemetry, s->embed.threads);
+        code = telemetry_begin(&j.options.call.profile, c, s->runtime.telemetry,
+                               s->embed.call.threads);
     if (code) return code;
     const char *stops = strcmp(s->model, DEFAULT_MODEL) ? s->model : NULL;
     code = s->bm25.language ? bm25_open(&j.bm25, c, stops, &s->bm25) : open_model(&j, c, s);
     if (code) {
-        pith_profile_destroy(j.options.profile);
+        pith_profile_destroy(j.options.call.profile);
         return code;
     }
     if (j.model) telemetry_model(j.model);
@@ -660,8 +664,8 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     code = work_stats(c, &s->work, told, j.model, files, code);
     pith_model_close(j.model);
     pith_bm25_close(j.bm25);
-    telemetry_end(&j.options.profile);
-    return profile_close(j.options.profile, c, code);
+    telemetry_end(&j.options.call.profile);
+    return profile_close(j.options.call.profile, c, code);
 }
 
 static int embed_run(int argc, char **argv) {
@@ -729,7 +733,7 @@ static const option options[] = {
     AT(progress, progress),
     OPTIONS_TOLD(embed_settings),
     OPTION_SECTION("work"),
-    AT(threads, embed.threads),
+    AT(threads, embed.call.threads),
     AT(pin, pin),
     AT(batch_tokens, embed.batch_tokens),
     OPTIONS_BATCHING(embed_settings),

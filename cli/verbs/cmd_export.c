@@ -82,8 +82,8 @@ static int export_model(const command *c, export_settings *s) {
     if (code) return code;
     model_out_progress(&j.out, !s->quiet);
     s->to.data_name = model_out_data_name(&j.out);
-    pith_status status = pith_model_export(s->model, &s->to, model_out_put, model_out_put_data,
-                                           &j.out, &report, &err);
+    const pith_writer file = model_out_writer(&j.out), data = model_out_data_writer(&j.out);
+    pith_status status = pith_model_export(s->model, &s->to, &file, &data, &report, &err);
     code = model_out_close(&j.out, status, &err);
     if (!code) code = model_out_small_files(&j.out, s->pool);
     if (!code) code = export_check(c, &worst, j.out.path, s->model, &s->to);
@@ -111,9 +111,9 @@ static int export_run(int argc, char **argv) {
     s.to.pool = s.pool;
     s.to.contrib = s.fuse;
     s.to.int32_inputs = s.int32_inputs;
-    s.to.normalize = s.no_normalize ? 0 : -1;
+    s.to.normalize = s.no_normalize ? PITH_CHOICE_NO : PITH_CHOICE_MODEL;
     s.to.data_always = s.external;
-    s.to.log = &warnings;
+    s.to.call.log = &warnings;
     return export_is_run(s.model) ? export_relational(c, s.model, s.output, s.force)
                                   : export_model(c, &s);
 }

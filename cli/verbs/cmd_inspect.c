@@ -14,10 +14,6 @@
 #include "cli/output/output.h"
 #include "cli/tables/inspect_database.h"
 
-static void inspect_take_text(void *user, const char *text, size_t size) {
-    bytes_add(user, text, size);
-}
-
 static const char *inspect_text_of(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? shown(text) : "";
@@ -242,7 +238,8 @@ static int inspect_describe(const command *c, const pith_model *model, pith_desc
                             bool for_people) {
     pith_error err = PITH_ERROR_INIT;
     bytes text = { NULL, 0, 0 };
-    pith_status status = pith_model_describe(model, form, inspect_take_text, &text, &err);
+    const pith_writer writer = bytes_writer(&text);
+    pith_status status = pith_model_describe(model, form, &writer, &err);
     int code = status ? fail(c, "%s", err.message) : EXIT_DONE;
     if (!code && for_people) {
         json_t *description = json_loadb(text.data, text.size, 0, NULL);
@@ -288,7 +285,7 @@ static int inspect_with(const command *c, inspect_settings *s) {
     if (!s->timing.threads) s->timing.threads = 1;
     s->open.flags = PITH_OPEN_DESCRIBE | (s->strict ? PITH_OPEN_STRICT_SHAPES : 0) |
                     (s->check ? PITH_OPEN_CHECK : 0);
-    s->open.log = &warnings;
+    s->open.call.log = &warnings;
     s->open.loop_limit = s->loop_limit;
     s->open.input_shapes = s->timing.shapes.items;
     s->open.input_shape_count = s->timing.shapes.count;

@@ -119,8 +119,8 @@ static int optimize_model(const command *c, optimize_settings *s) {
     s->to.data_name = model_out_data_name(&out);
     s->to.tell = optimize_hear;
     s->to.tell_user = &t;
-    pith_status status = pith_model_optimize(s->model, &s->to, model_out_put, model_out_put_data,
-                                             &out, &report, &err);
+    const pith_writer file = model_out_writer(&out), data = model_out_data_writer(&out);
+    pith_status status = pith_model_optimize(s->model, &s->to, &file, &data, &report, &err);
     code = model_out_close(&out, status, &err);
     if (!code) code = model_out_small_files(&out, false);
     if (!code) code = optimize_describe(s, &out, &report);
@@ -158,7 +158,7 @@ static int optimize_take(const command *c, optimize_settings *s) {
     s->to.input_shapes = s->shapes.items;
     s->to.input_shape_count = s->shapes.count;
     s->to.data_always = s->external;
-    s->to.log = &warnings;
+    s->to.call.log = &warnings;
     return -1;
 }
 

@@ -103,8 +103,8 @@ static int quantize_read(quantize_settings *s, const command *c) {
 static int quantize_write(const quantize_settings *s, model_out *out,
                           pith_quantize_model_report *report) {
     pith_error err = PITH_ERROR_INIT;
-    pith_status status =
-        pith_model_quantize(s->model, &s->to, model_out_put, model_out_put_data, out, report, &err);
+    const pith_writer file = model_out_writer(out), data = model_out_data_writer(out);
+    pith_status status = pith_model_quantize(s->model, &s->to, &file, &data, report, &err);
     int code = model_out_close(out, status, &err);
     return code ? code : model_out_small_files(out, false);
 }
@@ -246,7 +246,8 @@ static int32_t quantize_calibration(const quantize_settings *s) {
 
 /* What the options mean together. Returns -1 to go on, else the exit code. */
 static int quantize_take(const command *c, quantize_settings *s) {
-    static const int32_t blocks[] = { 0, 16, 32, 64, 128, 256 }, tables[] = { -1, 8, 4, 0 };
+    static const int32_t blocks[] = { 0, 16, 32, 64, 128, 256 }, tables[] = { 0, 8, 4, -1 },
+                         accuracies[] = { 0, -1, 1, 2, 3, 4 };
     if (!s->output || !*s->output || !strcmp(s->output, "-"))
         return usage(
             c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
@@ -273,13 +274,13 @@ static int quantize_take(const command *c, quantize_settings *s) {
     s->to.table_block = blocks[s->table_block];
     s->to.table_bits = tables[s->table];
     s->to.asymmetric = s->asymmetric;
-    s->to.accuracy = s->accuracy - 1; /* the first choice is the default, -1 */
+    s->to.accuracy = accuracies[s->accuracy];
     s->to.reduce_range = s->reduce_range;
     s->to.keep = s->keep.items;
     s->to.keep_count = s->keep.count;
     s->to.percentile = (float)s->percentile;
     s->to.data_always = s->external;
-    s->to.log = &warnings;
+    s->to.call.log = &warnings;
     return -1;
 }
 

@@ -241,8 +241,11 @@ static int rerank_run(int argc, char **argv) {
     if (s.field && !s.jsonl) return usage(c, "--field goes with --jsonl");
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
-    work_model w = { c,      s.model,          &s.work, &s.open, &s.runtime, s.score.threads,
-                     &files, &s.score.profile, NULL,    0 };
+    work_model w = { c,          s.model,
+                     &s.work,    &s.open,
+                     &s.runtime, s.score.call.threads,
+                     &files,     &s.score.call.profile,
+                     NULL,       0 };
     s.score.batching = &s.work.batching;
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     code = work_open(&w);
@@ -277,7 +280,7 @@ static const option options[] = {
     AT(raw_rerank, raw),
     OPTIONS_TOLD(rerank_settings),
     OPTION_SECTION("work"),
-    AT(threads, score.threads),
+    AT(threads, score.call.threads),
     AT(batch_tokens, score.batch_tokens),
     OPTIONS_BATCHING(rerank_settings),
     OPTIONS_MEMORY(rerank_settings),

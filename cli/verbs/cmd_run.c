@@ -25,16 +25,16 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
     int code = EXIT_DONE;
     for (size_t i = 0; i < pith_model_output_count(model) && !code; i++) {
         bool raw = false;
-        pith_port port = pith_model_output(model, i);
-        char *name = strdup(port.name);
-        const bool maps = port.item_dtype == PITH_MAP_I64 || port.item_dtype == PITH_MAP_STRING;
+        const pith_port *port = pith_model_output(model, i);
+        char *name = strdup(port->name);
+        const bool maps = port->item_dtype == PITH_MAP_I64 || port->item_dtype == PITH_MAP_STRING;
         printf("%zu %s %s%s%s\n", i, shown(name), tensor_text(&outputs[i], shape, sizeof shape),
-               maps ? " " : "", maps ? pith_element_name(port.item_dtype) : "");
+               maps ? " " : "", maps ? pith_element_name(port->item_dtype) : "");
         clean_name(name);
         if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
         free(name);
         if (dir && as_pb)
-            code = tensor_file_write_pb(&sink, &outputs[i], path, &port);
+            code = tensor_file_write_pb(&sink, &outputs[i], path, port);
         else if (dir)
             code = tensor_file_write(&sink, &outputs[i], path, &raw);
         if (raw)
@@ -70,14 +70,14 @@ static int run_model(const command *c, run_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
     model_inputs in = { .count = 0 };
-    work_model w = { c,         s->model, &s->work, &s->open, &s->runtime, s->run.threads,
+    work_model w = { c,         s->model, &s->work, &s->open, &s->runtime, s->run.call.threads,
                      &in.paths, &profile, NULL,     0 };
     s->open.loop_limit = s->loop_limit;
     s->open.input_shapes = s->shapes.items;
     s->open.input_shape_count = s->shapes.count;
     int code = work_open(&w);
     if (code) return code;
-    s->run.profile = profile;
+    s->run.call.profile = profile;
     pith_session *session = NULL;
     pith_tensor *outputs = grow(NULL, pith_model_output_count(w.model) * sizeof *outputs);
     uint64_t begin = pith_profile_now();
@@ -132,7 +132,7 @@ static const option options[] = {
     OPTIONS_PASSES(run_settings),
     AT(model_file, open.model_file),
     AT(route, open.route),
-    AT(threads, run.threads),
+    AT(threads, run.call.threads),
     OPTIONS_MEMORY(run_settings),
     AT(loop_limit, loop_limit),
     OPTIONS_TOLD(run_settings),

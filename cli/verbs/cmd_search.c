@@ -178,7 +178,7 @@ static int open_model(search_work *w, pith_model **model) {
     if (pith_model_open(model, s->model, &s->open, &err)) return fail_model(w->c, &err, s->model);
     if (has_unit_rows(w)) s->embed.normalize = 1;
     s->embed.dim = s->dim;
-    s->embed.threads = s->search.threads;
+    s->embed.call.threads = s->search.call.threads;
     if (pith_embed(NULL, *model, NULL, 0, &s->embed, &err)) {
         pith_model_close(*model);
         return fail(w->c, "%s", err.message);
@@ -315,7 +315,7 @@ static int open_index(search_work *w) {
     how.dtype = w->file.dtype;
     how.bits = w->file.bits;
     how.first_pass = s->first_pass;
-    how.threads = s->search.threads;
+    how.call.threads = s->search.call.threads;
     how.offsets = w->offsets;
     how.documents = w->documents;
     if (pith_search_index_create(&w->index, w->file.rows, w->file.count, w->file.dim, &how, &err))
@@ -422,7 +422,7 @@ static const option options[] = {
     AT(metric, metric),
     AT(first_pass, first_pass),
     AT(rescore, search.rescore),
-    AT(threads, search.threads),
+    AT(threads, search.call.threads),
     OPTIONS_BATCHING(search_settings),
     OPTIONS_MEMORY(search_settings),
     OPTION_SOURCES,

@@ -81,7 +81,7 @@ static int select_model(piece_list *list, const char *path, const select_setting
     if (s->unfused)
         for (int level = 0; !code && level < s->open.optimization; level++) {
             pith_open_options open = s->open;
-            open.optimization = level;
+            open.optimization = level ? level : PITH_OPTIMIZATION_NONE;
             code = select_model_once(path, &open, uses, s->trial);
         }
     if (pith_pieces_read(select_take_piece, list, &err))
@@ -273,7 +273,7 @@ static int select_take(select_settings *s, unsigned *uses, const string_list *re
     if (s->ort_operators && (!strcmp(s->ort_operators, "-") || !ort_config_is(s->ort_operators)))
         return usage(c, "--ort-operators takes the name of a file that ends in .config");
     if (s->ort_operators) s->ort = json_object();
-    s->open.log = &warnings;
+    s->open.call.log = &warnings;
     const int code = select_read_uses(uses, s);
     return code ? code : -1;
 }

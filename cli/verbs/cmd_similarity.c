@@ -58,8 +58,11 @@ static int similarity_run(int argc, char **argv) {
     if (texts.count < 2) return usage(c, "give at least two texts");
 
     pith_error err = PITH_ERROR_INIT;
-    work_model w = { c,    s.model,          &s.work, &s.open, &s.runtime, s.embed.threads,
-                     NULL, &s.embed.profile, NULL,    0 };
+    work_model w = { c,          s.model,
+                     &s.work,    &s.open,
+                     &s.runtime, s.embed.call.threads,
+                     NULL,       &s.embed.call.profile,
+                     NULL,       0 };
     s.embed.batching = &s.work.batching;
     code = work_open(&w);
     if (code) return code;
@@ -91,7 +94,7 @@ static const option options[] = {
     AT(route, open.route),
     AT(json_similarity, json),
     OPTIONS_TOLD(similarity_settings),
-    AT(threads, embed.threads),
+    AT(threads, embed.call.threads),
     OPTIONS_MEMORY(similarity_settings),
     OPTIONS_RUNTIME(similarity_settings, runtime),
     AT(telemetry, runtime.telemetry),

@@ -340,7 +340,7 @@ static int tokenize_run(int argc, char **argv) {
 
     pith_error err = PITH_ERROR_INIT;
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
-    open_options.log = &warnings;
+    open_options.call.log = &warnings;
     if (pith_tokenizer_open(&s.tokenizer, s.model, &open_options, &err))
         return fail_model(c, &err, s.model);
     if (s.max_length < 0 && pith_tokenizer_limit(&s.max_length, s.tokenizer, s.model, &err)) {
@@ -385,7 +385,7 @@ static const option options[] = {
     AT(side, side),
     AT(no_specials, no_specials),
     AT(raw_tokenize, raw),
-    AT(threads_tokenize, options.threads),
+    AT(threads_tokenize, options.call.threads),
     OPTION_SECTION("output"),
     AT(full, full),
     AT(characters, characters),

@@ -114,14 +114,14 @@ static bool load_inputs(loaded *in, const pith_model *model, const char *set, ch
                         size_t size) {
     char path[4200];
     for (size_t i = 0; i < pith_model_input_count(model); i++) {
-        pith_port port = pith_model_input(model, i);
+        const pith_port *port = pith_model_input(model, i);
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (!exists(path)) continue; /* the session says if it is wanted */
-        if (!tensor_file_open(&in->files[in->count], path, tensor_file_kind_of(&port), message,
+        if (!tensor_file_open(&in->files[in->count], path, tensor_file_kind_of(port), message,
                               size))
             return false;
         in->tensors[in->count] = in->files[in->count].tensor;
-        in->names[in->count++] = port.name;
+        in->names[in->count++] = port->name;
     }
     return true;
 }
@@ -131,11 +131,11 @@ static bool check_outputs(test *t, const pith_model *model, const pith_tensor *o
     char path[4200], why[1000];
     size_t compared = 0;
     for (size_t i = 0; i < pith_model_output_count(model); i++) {
-        pith_port port = pith_model_output(model, i);
+        const pith_port *port = pith_model_output(model, i);
         tensor_file wanted;
         snprintf(path, sizeof path, "%s/output_%zu.pb", set, i);
         if (!exists(path)) continue;
-        if (!tensor_file_open(&wanted, path, tensor_file_kind_of(&port), t->message,
+        if (!tensor_file_open(&wanted, path, tensor_file_kind_of(port), t->message,
                               sizeof t->message))
             return false;
         bool good = tensors_agree(&outputs[i], &wanted.tensor, close, &t->worst, why, sizeof why);
@@ -143,7 +143,7 @@ static bool check_outputs(test *t, const pith_model *model, const pith_tensor *o
         compared++;
         if (good) continue;
         cut_print(t->message, sizeof t->message, "%s: output %zu '" CUT_FORMAT "': %s",
-                  strrchr(set, '/') + 1, i, CUT(port.name, 100), why);
+                  strrchr(set, '/') + 1, i, CUT(port->name, 100), why);
         return false;
     }
     if (!compared)
@@ -159,7 +159,7 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
     pith_run_options options = PITH_RUN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
-    options.threads = 1;
+    options.call.threads = 1;
     bool good = load_inputs(&in, model, set, t->message, sizeof t->message);
     if (good &&
         pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {

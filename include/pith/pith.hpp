@@ -16,11 +16,15 @@
 #define PITH_PITH_HPP
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <new>
 #include <optional>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -66,42 +70,6 @@ template <auto Free> struct Closer {
 };
 template <class T, auto Free> using Handle = std::unique_ptr<T, Closer<Free>>;
 
-/* Text that a C function writes in pieces. An exception must not pass through it, so it is kept
- * until the call ends. */
-class Collector {
-  public:
-    static void write(void *user, const char *text, std::size_t size) noexcept {
-        auto *self = static_cast<Collector *>(user);
-        try {
-            if (!self->failed_) self->text_.append(text, size);
-        } catch (...) { self->failed_ = true; }
-    }
-    static int put(void *user, const void *data, std::size_t size) noexcept {
-        write(user, static_cast<const char *>(data), size);
-        return 0;
-    }
-    static int put_of_total(void *user, const void *data, std::size_t size,
-                            std::uint64_t) noexcept {
-        return put(user, data, size);
-    }
-    std::string take() {
-        if (failed_) throw std::bad_alloc();
-        return std::move(text_);
-    }
-
-  private:
-    std::string text_;
-    bool failed_ = false;
-};
-
-/* What a function of C writes: call(user, err) passes user on as that of one of Collector's
- * functions. */
-template <typename Call> std::string collect(Call call) {
-    Collector text;
-    attempt([&](pith_error *err) { return call(&text, err); });
-    return text.take();
-}
-
 } // namespace detail
 
 /* ---- options ---- */
@@ -114,6 +82,7 @@ template <class Options> Options options();
         type o = init;                                                                             \
         return o;                                                                                  \
     }
+PITH_HPP_OPTIONS(pith_call, PITH_CALL_INIT)
 PITH_HPP_OPTIONS(pith_open_options, PITH_OPEN_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_operator, PITH_OPERATOR_INIT)
 PITH_HPP_OPTIONS(pith_check_options, PITH_CHECK_OPTIONS_INIT)
@@ -147,6 +116,130 @@ PITH_HPP_OPTIONS(pith_cpu_info, PITH_CPU_INFO_INIT)
 PITH_HPP_OPTIONS(pith_build_info, PITH_BUILD_INFO_INIT)
 PITH_HPP_OPTIONS(pith_memory_info, PITH_MEMORY_INFO_INIT)
 #undef PITH_HPP_OPTIONS
+
+/* ---- ending a call early ---- */
+
+/* A flag that ends calls, which any thread or a signal's handler may set. The calls that look at it
+ * are those whose options have its address:
+ *
+ *     pith::Cancel cancel;
+ *     auto o = pith::options<pith_embed_options>();
+ *     o.call.cancel = cancel.flag();
+ *
+ * It must outlive them. They throw an Error of PITH_ERR_CANCELLED. */
+class Cancel {
+  public:
+    Cancel() = default;
+    Cancel(const Cancel &) = delete;
+    Cancel &operator=(const Cancel &) = delete;
+    void request() noexcept { set(1); }
+    /* Calls that begin from now on run again. */
+    void reset() noexcept { set(0); }
+    bool requested() const noexcept { return __atomic_load_n(&flag_, __ATOMIC_RELAXED) != 0; }
+    const volatile int *flag() const noexcept { return &flag_; }
+
+  private:
+    void set(int value) noexcept { __atomic_store_n(&flag_, value, __ATOMIC_RELAXED); }
+    volatile int flag_ = 0;
+};
+
+/* A time as call.deadline_ns takes it. A call that is not done then throws an Error of
+ * PITH_ERR_DEADLINE. */
+inline std::uint64_t deadline(std::chrono::steady_clock::time_point at) noexcept {
+    const auto now = std::chrono::steady_clock::now();
+    if (at <= now) return 1; /* long past; 0 would be no deadline */
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(at - now);
+    return pith_clock_now() + static_cast<std::uint64_t>(left.count());
+}
+/* So long from now. */
+template <class Rep, class Period>
+std::uint64_t deadline(std::chrono::duration<Rep, Period> in) noexcept {
+    return deadline(std::chrono::steady_clock::now() +
+                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(in));
+}
+inline std::uint64_t clock_now() noexcept { return pith_clock_now(); }
+
+/* ---- where results go ---- */
+
+/* Takes what a call writes, piece by piece: a string, a stream, or a function. The function gets
+ * each piece and returns whether it could be written; if not, the call throws an Error of
+ * PITH_ERR_IO. What it throws itself is thrown again when the call has ended. */
+class Writer {
+  public:
+    using Write = std::function<bool(std::string_view piece)>;
+    using Begin = std::function<void(std::uint64_t total)>;
+
+    /* begin: is told the number of all bytes first, by calls that know it. */
+    explicit Writer(Write write, Begin begin = {})
+        : write_(std::move(write)), begin_(std::move(begin)) {}
+    /* Both must outlive the writer. */
+    explicit Writer(std::ostream &out)
+        : write_([&out](std::string_view piece) {
+              out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+              return out.good();
+          }) {}
+    explicit Writer(std::string &text)
+        : write_([&text](std::string_view piece) {
+              text.append(piece);
+              return true;
+          }) {}
+    Writer(const Writer &) = delete;
+    Writer &operator=(const Writer &) = delete;
+
+    /* For functions of C; points into this object. Call finish when the function has returned. */
+    const pith_writer *get() const noexcept { return &writer_; }
+    /* Throws what the function threw. */
+    void finish() {
+        if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+    }
+
+  private:
+    /* An exception must not pass through functions of C. */
+    template <class Call> std::int32_t guarded(Call &&call) noexcept {
+        try {
+            return call() ? 0 : 1;
+        } catch (...) {
+            thrown_ = std::current_exception();
+            return 1;
+        }
+    }
+    static std::int32_t write(void *user, const void *data, std::size_t size) noexcept {
+        auto *self = static_cast<Writer *>(user);
+        return self->guarded(
+            [&] { return self->write_(std::string_view(static_cast<const char *>(data), size)); });
+    }
+    static std::int32_t begin(void *user, std::uint64_t total) noexcept {
+        auto *self = static_cast<Writer *>(user);
+        return self->guarded([&] {
+            if (self->begin_) self->begin_(total);
+            return true;
+        });
+    }
+    Write write_;
+    Begin begin_;
+    std::exception_ptr thrown_;
+    pith_writer writer_{ write, begin, this };
+};
+
+namespace detail {
+
+/* Calls call(writer, err) of a function of C. */
+template <class Call> void write_to(Writer &to, Call &&call) {
+    pith_error err = no_error();
+    const pith_status status = call(to.get(), &err);
+    to.finish();
+    check(status, err);
+}
+
+/* What such a function writes. */
+template <class Call> std::string collect(Call &&call) {
+    std::string text;
+    Writer to(text);
+    write_to(to, call);
+    return text;
+}
+
+} // namespace detail
 
 /* ---- texts ---- */
 
@@ -232,7 +325,21 @@ inline std::string locate(const std::string &name = {}) {
     path.resize(path.find('\0'));
     return path;
 }
+
+/* The threads of the process: see pith/call.h. */
+inline void set_threads(std::int32_t threads) {
+    detail::attempt([&](pith_error *err) { return pith_set_threads(threads, err); });
+}
 inline void pin_threads(bool pin) noexcept { pith_pin_threads(pin); }
+inline void set_spin(std::int32_t microseconds) noexcept { pith_set_spin(microseconds); }
+inline void stop_threads() {
+    detail::attempt([](pith_error *err) { return pith_stop_threads(err); });
+}
+/* nullptr: the library's own threads again. */
+inline void set_executor(const pith_executor *executor) {
+    detail::attempt([&](pith_error *err) { return pith_set_executor(executor, err); });
+}
+
 inline pith_cpu_info cpu() {
     pith_cpu_info info = options<pith_cpu_info>();
     detail::attempt([&](pith_error *err) { return pith_cpu_report(&info, err); });
@@ -277,12 +384,16 @@ class Profile {
         pith_profile_tell(get(), told, user, only);
     }
     /* In the Chrome trace format. */
-    std::string json() const {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_profile_write(get(), detail::Collector::write, &text, err);
+    void json(Writer &to) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_profile_write(get(), writer, err);
         });
-        return text.take();
+    }
+    std::string json() const {
+        std::string text;
+        Writer to(text);
+        json(to);
+        return text;
     }
 
   private:
@@ -369,9 +480,8 @@ class ValueFile {
     const char *name() const noexcept { return name_; }
     /* The bytes of such a file. */
     static std::string bytes(const pith_tensor &value, const std::string &name, std::int32_t kind) {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_value_write(&value, name.c_str(), kind, detail::Collector::write, user,
-                                    err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_value_write(&value, name.c_str(), kind, writer, err);
         });
     }
 
@@ -553,20 +663,15 @@ class Image {
     /* The bytes of a file of the format that the options name. */
     std::string encode(
         const pith_image_encode_options &o = options<pith_image_encode_options>()) const {
-        std::string bytes;
-        detail::attempt([&](pith_error *err) {
-            return pith_image_encode(
-                &image_, &o,
-                [](void *user, const void *data, std::size_t size) {
-                    try {
-                        static_cast<std::string *>(user)->append(static_cast<const char *>(data),
-                                                                 size);
-                        return 0;
-                    } catch (...) { return 1; }
-                },
-                &bytes, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_image_encode(&image_, &o, writer, err);
         });
-        return bytes;
+    }
+    void encode(Writer &to,
+                const pith_image_encode_options &o = options<pith_image_encode_options>()) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_image_encode(&image_, &o, writer, err);
+        });
     }
     Image resized(const pith_image_resize_options &o) const {
         Image made;
@@ -798,24 +903,28 @@ class Model {
         const pith_tokenizer *own = pith_model_tokenizer(get());
         return own ? std::optional<Tokenizer>(Tokenizer(own)) : std::nullopt;
     }
-    std::vector<pith_port> inputs() const {
-        std::vector<pith_port> ports;
+    /* The ports belong to the model. */
+    std::vector<const pith_port *> inputs() const {
+        std::vector<const pith_port *> ports;
         for (std::size_t i = 0; i < pith_model_input_count(get()); i++)
             ports.push_back(pith_model_input(get(), i));
         return ports;
     }
-    std::vector<pith_port> outputs() const {
-        std::vector<pith_port> ports;
+    std::vector<const pith_port *> outputs() const {
+        std::vector<const pith_port *> ports;
         for (std::size_t i = 0; i < pith_model_output_count(get()); i++)
             ports.push_back(pith_model_output(get(), i));
         return ports;
     }
     std::string describe(pith_description form) const {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_model_describe(get(), form, detail::Collector::write, &text, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_model_describe(get(), form, writer, err);
         });
-        return text.take();
+    }
+    void describe(pith_description form, Writer &to) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_model_describe(get(), form, writer, err);
+        });
     }
     std::size_t bytes(std::size_t *peak = nullptr) const noexcept {
         return pith_model_bytes(get(), peak);
@@ -838,19 +947,30 @@ class Model {
     /* ---- files ---- */
 
     /* The compiled form of the model: the bytes of a .pith file. */
-    std::string save() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_model_save(get(), detail::Collector::put_of_total, user, err);
+    void save(Writer &to) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_model_save(get(), writer, err);
         });
     }
+    std::string save() const {
+        std::string bytes;
+        Writer to(bytes);
+        save(to);
+        return bytes;
+    }
     /* The same of several routes of one Router model; the first is the file's default. */
-    static std::string save_routes(const std::vector<const Model *> &models) {
+    static void save_routes(const std::vector<const Model *> &models, Writer &to) {
         std::vector<const pith_model *> all;
         for (const Model *model : models) all.push_back(model->get());
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_model_save_routes(all.data(), all.size(), detail::Collector::put_of_total,
-                                          user, err);
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_model_save_routes(all.data(), all.size(), writer, err);
         });
+    }
+    static std::string save_routes(const std::vector<const Model *> &models) {
+        std::string bytes;
+        Writer to(bytes);
+        save_routes(models, to);
+        return bytes;
     }
     /* The route that the model was opened for; empty without a Router. */
     std::string route() const { return pith_model_route(get()); }
@@ -873,6 +993,12 @@ class Model {
                                    pith_export_report *report = nullptr) {
         return written(pith_model_export, path, o, report);
     }
+    /* data: takes the second file, whose name is o.data_name. */
+    static void export_onnx(const std::string &path, Writer &to,
+                            const pith_export_options &o = options<pith_export_options>(),
+                            pith_export_report *report = nullptr, Writer *data = nullptr) {
+        write(pith_model_export, path, to, o, report, data);
+    }
     /* The same with weights of few bits: see pith_model_quantize. */
     static std::string quantize_onnx(
         const std::string &path,
@@ -880,19 +1006,38 @@ class Model {
         pith_quantize_model_report *report = nullptr) {
         return written(pith_model_quantize, path, o, report);
     }
+    static void quantize_onnx(
+        const std::string &path, Writer &to,
+        const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
+        pith_quantize_model_report *report = nullptr, Writer *data = nullptr) {
+        write(pith_model_quantize, path, to, o, report, data);
+    }
     /* The same with fewer and faster operators: see pith_model_optimize. */
     static std::string optimize_onnx(
         const std::string &path, const pith_optimize_options &o = options<pith_optimize_options>(),
         pith_optimize_report *report = nullptr) {
         return written(pith_model_optimize, path, o, report);
     }
+    static void optimize_onnx(const std::string &path, Writer &to,
+                              const pith_optimize_options &o = options<pith_optimize_options>(),
+                              pith_optimize_report *report = nullptr, Writer *data = nullptr) {
+        write(pith_model_optimize, path, to, o, report, data);
+    }
     /* An ONNX file as text, or text as an ONNX file: see pith_model_convert. */
+    static void convert(const std::string &path, Writer &to,
+                        const pith_convert_options &o = options<pith_convert_options>(),
+                        pith_convert_report *report = nullptr) {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_model_convert(path.c_str(), &o, writer, report, err);
+        });
+    }
     static std::string convert(const std::string &path,
                                const pith_convert_options &o = options<pith_convert_options>(),
                                pith_convert_report *report = nullptr) {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_model_convert(path.c_str(), &o, detail::Collector::put, user, report, err);
-        });
+        std::string bytes;
+        Writer to(bytes);
+        convert(path, to, o, report);
+        return bytes;
     }
     /* The number of optimisation levels whose results differ from the model as written. */
     static std::size_t check_fusions(const std::string &path,
@@ -906,11 +1051,22 @@ class Model {
 
   private:
     template <typename Function, typename Options, typename Report>
+    static void write(Function *function, const std::string &path, Writer &to, const Options &o,
+                      Report *report, Writer *data) {
+        pith_error err = detail::no_error();
+        const pith_status status =
+            function(path.c_str(), &o, to.get(), data ? data->get() : nullptr, report, &err);
+        to.finish();
+        if (data) data->finish();
+        detail::check(status, err);
+    }
+    template <typename Function, typename Options, typename Report>
     static std::string written(Function *function, const std::string &path, const Options &o,
                                Report *report) {
-        return detail::collect([&](void *user, pith_error *err) {
-            return function(path.c_str(), &o, detail::Collector::put, nullptr, user, report, err);
-        });
+        std::string bytes;
+        Writer to(bytes);
+        write(function, path, to, o, report, nullptr);
+        return bytes;
     }
     Vectors scores(const Texts &texts, const pith_str *pairs, const pith_score_options &o) const {
         Vectors all(texts.size(), pith_label_count(get()));
@@ -924,11 +1080,9 @@ class Model {
 
 /* The numbers as JSON, or as a table. */
 inline std::string statistics_text(const pith_statistics &numbers, pith_statistics_form form) {
-    detail::Collector text;
-    detail::attempt([&](pith_error *err) {
-        return pith_statistics_write(&numbers, form, detail::Collector::write, &text, err);
+    return detail::collect([&](const pith_writer *writer, pith_error *err) {
+        return pith_statistics_write(&numbers, form, writer, err);
     });
-    return text.take();
 }
 
 /* Runs of any graph. */
@@ -1152,11 +1306,11 @@ class Bm25 {
     }
     static std::string languages() { return pith_bm25_languages(); }
     Bm25Rows encode(const Texts &texts, pith_role role = PITH_ROLE_DOCUMENT,
-                    std::int32_t threads = 0) const {
+                    const pith_call &call = options<pith_call>()) const {
         Bm25Rows rows(handle_.get());
         detail::attempt([&](pith_error *err) {
             return pith_bm25_encode(rows.get(), handle_.get(), texts.data(), texts.size(), role,
-                                    threads, err);
+                                    &call, err);
         });
         return rows;
     }

@@ -15,18 +15,16 @@ template <> inline pith_database_options options<pith_database_options>() {
 
 /* Infers the schema of a directory of tables, as JSON. */
 inline std::string draft_schema(const std::string &source) {
-    detail::Collector text;
-    detail::attempt([&](pith_error *err) {
-        return pith_database_draft(source.c_str(), detail::Collector::write, &text, err);
+    return detail::collect([&](const pith_writer *writer, pith_error *err) {
+        return pith_database_draft(source.c_str(), writer, err);
     });
-    return text.take();
 }
 
 /* The bytes of a database file, made of a directory of tables. */
 inline std::string make_database(
     const std::string &source, const pith_database_options &o = options<pith_database_options>()) {
-    return detail::collect([&](void *user, pith_error *err) {
-        return pith_database_make(source.c_str(), &o, detail::Collector::put, user, err);
+    return detail::collect([&](const pith_writer *writer, pith_error *err) {
+        return pith_database_make(source.c_str(), &o, writer, err);
     });
 }
 
@@ -43,11 +41,9 @@ class Database {
     }
     pith_database *get() const noexcept { return handle_.get(); }
     std::string describe() const {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_database_describe(get(), detail::Collector::write, &text, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_database_describe(get(), writer, err);
         });
-        return text.take();
     }
     /* The schema that it was made with, as JSON; empty if that is not known. */
     std::string schema() const {
@@ -133,15 +129,15 @@ class Relational {
     }
     pith_relational *get() const noexcept { return handle_.get(); }
     std::string save() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_save(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_save(get(), writer, err);
         });
     }
     /* What the model keeps of its database, as the bytes of a database file: a later database
      * follows it. */
     std::string keep() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_keep(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_keep(get(), writer, err);
         });
     }
     pith_relational_state state() const {
@@ -150,19 +146,18 @@ class Relational {
         return s;
     }
     /* Returns the mean loss of the steps. */
-    double train(std::int64_t steps, std::int32_t threads = 0,
-                 const volatile int *cancel = nullptr) {
+    double train(std::int64_t steps, const pith_call &call = options<pith_call>()) {
         double loss = 0;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_train(&loss, get(), steps, threads, cancel, err);
+            return pith_relational_train(&loss, get(), steps, &call, err);
         });
         return loss;
     }
     pith_relational_metrics evaluate(std::int32_t split = PITH_SPLIT_OF_TEST,
-                                     std::int32_t threads = 0) {
+                                     const pith_call &call = options<pith_call>()) {
         pith_relational_metrics m;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_evaluate(&m, get(), split, threads, err);
+            return pith_relational_evaluate(&m, get(), split, &call, err);
         });
         return m;
     }
@@ -191,11 +186,12 @@ class Relational {
     };
     /* What the model reads, the most important first, on up to so many rows. */
     std::vector<Importance> importance(std::int32_t split = PITH_SPLIT_OF_TEST,
-                                       std::size_t rows = 1000, std::int32_t threads = 0) {
+                                       std::size_t rows = 1000,
+                                       const pith_call &call = options<pith_call>()) {
         std::vector<Importance> all;
         detail::attempt([&](pith_error *err) {
             return pith_relational_importance(
-                get(), split, rows, threads,
+                get(), split, rows, &call,
                 [](void *user, pith_str table, pith_str column, double rise) {
                     static_cast<std::vector<Importance> *>(user)->push_back(
                         { std::string(table.data, table.size),
@@ -216,33 +212,33 @@ class Relational {
     /* Trains a baseline for the model's task and measures it. */
     pith_relational_metrics evaluate_baseline(std::int32_t baseline,
                                               std::int32_t split = PITH_SPLIT_OF_TEST,
-                                              std::int32_t threads = 0) const {
+                                              const pith_call &call = options<pith_call>()) const {
         pith_relational_metrics m;
         detail::attempt([&](pith_error *err) {
-            return pith_baseline_evaluate(&m, get(), baseline, split, threads, err);
+            return pith_baseline_evaluate(&m, get(), baseline, split, &call, err);
         });
         return m;
     }
     /* Trains a baseline, which answers from then on; -1: the network does. */
-    void answer_by(std::int32_t baseline, std::int32_t threads = 0) {
+    void answer_by(std::int32_t baseline, const pith_call &call = options<pith_call>()) {
         detail::attempt([&](pith_error *err) {
-            return pith_relational_answer_by(get(), baseline, threads, err);
+            return pith_relational_answer_by(get(), baseline, &call, err);
         });
     }
     std::string save_baseline() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_save_baseline(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_save_baseline(get(), writer, err);
         });
     }
-    void load_baseline(std::string_view bytes, std::int32_t threads = 0) {
+    void load_baseline(std::string_view bytes, const pith_call &call = options<pith_call>()) {
         detail::attempt([&](pith_error *err) {
-            return pith_relational_load_baseline(get(), bytes.data(), bytes.size(), threads, err);
+            return pith_relational_load_baseline(get(), bytes.data(), bytes.size(), &call, err);
         });
     }
     /* The network as the bytes of an ONNX file. */
     std::string export_onnx() const {
-        return detail::collect([&](void *user, pith_error *err) {
-            return pith_relational_export(get(), detail::Collector::put, user, err);
+        return detail::collect([&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_export(get(), writer, err);
         });
     }
     /* Its inputs for some rows; each is called with name and value, which is gone afterwards. */
@@ -274,10 +270,11 @@ class Relational {
         }
     }
     /* One number for each row; for classes as many as there are classes. */
-    std::vector<float> predict(const std::vector<std::uint32_t> &rows, std::int32_t threads = 0) {
+    std::vector<float> predict(const std::vector<std::uint32_t> &rows,
+                               const pith_call &call = options<pith_call>()) {
         std::vector<float> answers(rows.size() * static_cast<std::size_t>(state().outputs));
         detail::attempt([&](pith_error *err) {
-            return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), threads,
+            return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), &call,
                                            err);
         });
         return answers;

@@ -22,8 +22,10 @@ import pillow_heif
 import transformers
 from PIL import Image, ImageCms, ImageOps
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "makers"))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1] / "makers"), str(HERE.parents[2] / "tools")]
 from make_images import exif, save, scene
+from pith_ctypes import ImageOptions, ResizeOptions
 
 pillow_heif.register_heif_opener()
 
@@ -37,22 +39,10 @@ class Picture(ctypes.Structure):
                 ("channels", ctypes.c_int32), ("allocator", ctypes.c_void_p)]
 
 
-class DecodeOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("keep_orientation", ctypes.c_int32),
-                ("max_pixels", ctypes.c_uint64), ("module_path", ctypes.c_char_p), ("allocator", ctypes.c_void_p),
-                ("details", ctypes.c_void_p)]
-
-
 class Details(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("profile", ctypes.POINTER(ctypes.c_uint8)),
                 ("profile_size", ctypes.c_size_t), ("profile_channels", ctypes.c_int32), ("dots", ctypes.c_double * 2),
                 ("colours", ctypes.c_char * 128), ("allocator", ctypes.c_void_p)]
-
-
-class ResizeOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("width", ctypes.c_int32), ("height", ctypes.c_int32),
-                ("shortest_edge", ctypes.c_int32), ("longest_edge", ctypes.c_int32), ("filter", ctypes.c_int32),
-                ("max_pixels", ctypes.c_uint64), ("allocator", ctypes.c_void_p)]
 
 
 class PithError(Exception):
@@ -74,13 +64,13 @@ class Pith:
         return a
 
     def decode(self, data, channels):
-        picture, options = Picture(), DecodeOptions(ctypes.sizeof(DecodeOptions), channels)
+        picture, options = Picture(), ImageOptions(channels=channels)
         self.call("pith_image_decode", ctypes.byref(picture), data, ctypes.c_size_t(len(data)), ctypes.byref(options))
         return self.taken(picture)
 
     def details(self, data):
         details = Details(ctypes.sizeof(Details))
-        picture, options = Picture(), DecodeOptions(ctypes.sizeof(DecodeOptions), 0, 0, 0, None, None, ctypes.addressof(details))
+        picture, options = Picture(), ImageOptions(details=ctypes.addressof(details))
         self.call("pith_image_decode", ctypes.byref(picture), data, ctypes.c_size_t(len(data)), ctypes.byref(options))
         self.library.pith_image_free(ctypes.byref(picture))
         profile = bytes(details.profile[:details.profile_size])
@@ -89,7 +79,8 @@ class Pith:
         return profile, dots, colours
 
     def resize(self, a, width, height, filter):
-        resized, options = Picture(), ResizeOptions(ctypes.sizeof(ResizeOptions), width, height, 0, 0, filter)
+        """filter: Pillow's number; the library's is one more."""
+        resized, options = Picture(), ResizeOptions(width=width, height=height, filter=filter + 1)
         self.call("pith_image_resize", ctypes.byref(resized), ctypes.byref(given(a)), ctypes.byref(options))
         return self.taken(resized)
 

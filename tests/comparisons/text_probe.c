@@ -122,7 +122,7 @@ long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, 
         list[i] = (pith_str){ texts + begin, ends[i] - begin };
     }
     options.no_offsets = 1;
-    options.threads = threads;
+    options.call.threads = threads;
     pith_status status = pith_tokenize_batch(&p->tokens, token_ends, p->tokenizer, list, NULL,
                                              count, &options, &p->err);
     free(list);

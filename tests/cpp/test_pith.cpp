@@ -6,6 +6,7 @@
 #include <pith/tables.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include <list>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 
 namespace {
 
@@ -121,6 +123,60 @@ void test_compiled() {
           PITH_ERR_ARGUMENT);
 }
 
+/* A flag, a time, and neither. */
+void test_stopped() {
+    const pith::Model model("all-MiniLM-L6-v2");
+    auto o = pith::options<pith_embed_options>();
+    pith::Cancel cancel;
+    o.call.cancel = cancel.flag();
+    CHECK(model.embed({ "a" }, o).size() == 1);
+    cancel.request();
+    CHECK(cancel.requested());
+    CHECK(thrown([&] { model.embed({ "a" }, o); }) == PITH_ERR_CANCELLED);
+    cancel.reset();
+    o.call.deadline_ns = pith::deadline(std::chrono::hours(1));
+    CHECK(o.call.deadline_ns > pith::clock_now());
+    CHECK(model.embed({ "a" }, o).size() == 1);
+    o.call.deadline_ns = pith::deadline(std::chrono::steady_clock::now() - std::chrono::seconds(1));
+    CHECK(thrown([&] { model.embed({ "a" }, o); }) == PITH_ERR_DEADLINE);
+    CHECK(pith::deadline(std::chrono::steady_clock::time_point::min()) != 0);
+}
+
+/* What is written to a stream and to a function is what becomes a string. */
+void test_writers() {
+    const pith::Model model("all-MiniLM-L6-v2");
+    const std::string file = model.save();
+    std::ostringstream stream;
+    pith::Writer to_stream(stream);
+    model.save(to_stream);
+    CHECK(stream.str() == file);
+    std::string pieces;
+    std::uint64_t total = 0;
+    pith::Writer to_function(
+        [&](std::string_view piece) {
+            pieces.append(piece);
+            return true;
+        },
+        [&](std::uint64_t bytes) { total = bytes; });
+    model.save(to_function);
+    CHECK(pieces == file && total == file.size());
+    pith::Writer refuses([](std::string_view) { return false; });
+    CHECK(thrown([&] { model.save(refuses); }, "could not be written") == PITH_ERR_IO);
+    CHECK(thrown([&] { model.describe(PITH_DESCRIBE_JSON, refuses); }) == PITH_ERR_IO);
+    stream.setstate(std::ios::badbit);
+    CHECK(thrown([&] { model.save(to_stream); }) == PITH_ERR_IO);
+    pith::Writer throws([](std::string_view) -> bool { throw std::range_error("mine"); });
+    bool mine = false;
+    try {
+        pith::Model::export_onnx(data + "/hf/bert", throws);
+    } catch (const std::range_error &) { mine = true; }
+    CHECK(mine);
+    std::string exported;
+    pith::Writer to_string(exported);
+    pith::Model::export_onnx(data + "/hf/bert", to_string);
+    CHECK(exported == pith::Model::export_onnx(data + "/hf/bert"));
+}
+
 void test_written() {
     const std::string path = data + "/hf/bert", file = pith::Model::export_onnx(path);
     pith_quantize_model_report report = PITH_QUANTIZE_MODEL_REPORT_INIT;
@@ -143,8 +199,8 @@ void test_written() {
     CHECK(thrown([&] { pith::Model::convert("missing.onnx", back); }, "missing.onnx") ==
           PITH_ERR_NOT_FOUND);
     auto odd = pith::options<pith_optimize_options>();
-    odd.level = 0;
-    CHECK(thrown([&] { pith::Model::optimize_onnx(path, odd); }, "level 0") == PITH_ERR_ARGUMENT);
+    odd.level = 4;
+    CHECK(thrown([&] { pith::Model::optimize_onnx(path, odd); }, "level 4") == PITH_ERR_ARGUMENT);
     o.block = 48;
     CHECK(thrown([&] { pith::Model::quantize_onnx(path, o); }, "block is 48") == PITH_ERR_ARGUMENT);
 }
@@ -246,8 +302,8 @@ void test_session() {
     const std::vector<std::int64_t> ids = { 2, 5, 6, 3 }, mask = { 1, 1, 1, 1 },
                                     types = { 0, 0, 0, 0 };
     std::vector<std::pair<std::string, pith_tensor>> inputs;
-    for (const pith_port &port : model.inputs()) {
-        const std::string name = port.name;
+    for (const pith_port *port : model.inputs()) {
+        const std::string name = port->name;
         const auto &values = name == "input_ids" ? ids : name == "attention_mask" ? mask : types;
         inputs.emplace_back(name, pith::tensor(values.data(), { 1, 4 }));
     }
@@ -264,10 +320,10 @@ void test_session() {
     const std::vector<float> expected = pith::elements<float>(session.run(inputs)[0]);
     std::vector<float> memory(expected.size());
     for (const auto &input : inputs) session.bind_input(input.first, input.second);
-    session.bind_output(model.outputs()[0].name,
+    session.bind_output(model.outputs()[0]->name,
                         pith::tensor(memory.data(), { 1, 4, std::int64_t(memory.size() / 4) }));
     CHECK(session.run()[0].data == memory.data() && memory == expected);
-    session.bind_output(model.outputs()[0].name,
+    session.bind_output(model.outputs()[0]->name,
                         pith::tensor(memory.data(), { 1, 3, std::int64_t(memory.size() / 4) }));
     CHECK(thrown([&] { session.run(); }, "has shape [1, 4") == PITH_ERR_ARGUMENT);
     session.unbind();
@@ -410,7 +466,7 @@ void test_own_operators() {
 void test_rest() {
     pith::Profile profile;
     auto o = pith::options<pith_open_options>();
-    o.profile = profile.get();
+    o.call.profile = profile.get();
     pith::Model model(data + "/tasks/cross-bert", o);
     profile.phase("mine", pith::Profile::now());
     const std::string json = profile.json();
@@ -420,6 +476,11 @@ void test_rest() {
     CHECK(pith::valid_prefix("ab\xff") == 2);
     CHECK(pith::locate(data) == data && !pith::locate().empty());
     pith::pin_threads(false);
+    pith::set_threads(1);
+    pith::set_threads(0);
+    pith::set_spin(-1);
+    pith::set_executor(nullptr);
+    pith::stop_threads();
 }
 
 } // namespace
@@ -429,6 +490,8 @@ int main(int argc, char **argv) {
     data = argv[1];
     test_embed();
     test_compiled();
+    test_stopped();
+    test_writers();
     test_written();
     test_routes();
     test_scores();

@@ -67,7 +67,7 @@ static bool side_open(side *s, uint32_t seed, const char *folder, int level) {
     char path[4200];
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    options.optimization = level;
+    options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
     *s = (side){ .seed = far.seed = seed, .err = PITH_ERROR_INIT };
     if (pith_model_open(&s->model, path, &options, &s->err)) return false;
     return !pith_session_create(&s->session, s->model, &s->err) &&
@@ -81,7 +81,7 @@ static void side_close(side *s) {
 
 static void side_run(side *s, const char *const *names, const pith_tensor *inputs, size_t count) {
     pith_run_options options = PITH_RUN_OPTIONS_INIT;
-    options.threads = 2;
+    options.call.threads = 2;
     far.seed = s->seed;
     s->status = pith_session_run(s->session, s->outputs, names, inputs, count, &options, &s->err);
 }
@@ -109,16 +109,16 @@ static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_mo
         char path[4400];
         pith_str bytes;
         pith_error err = PITH_ERROR_INIT;
-        pith_port port = pith_model_input(model, i);
+        const pith_port *port = pith_model_input(model, i);
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (access(path, F_OK)) continue;
         if (pith__files_open(&bytes, files, path, &err) ||
-            pith__onnx_read_value(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32,
+            pith__onnx_read_value(&inputs[count], NULL, bytes, port->dtype ? port->dtype : PITH_F32,
                                   files->arena, &err)) {
             printf("%s: %s\n", path, err.message);
             exit(1);
         }
-        names[count++] = port.name;
+        names[count++] = port->name;
     }
     return count;
 }

@@ -53,11 +53,13 @@ static pith_status run(pith_tensor *output, const opened *o, pith_error *err) {
     size_t count = pith_model_input_count(o->model);
     assert_true(count <= 3 && pith_model_output_count(o->model) <= 4);
     for (size_t i = 0; i < count; i++) {
-        names[i] = pith_model_input(o->model, i).name;
+        names[i] = pith_model_input(o->model, i)->name;
         int64_t *data = !strcmp(names[i], "input_ids")        ? ids
                         : !strcmp(names[i], "attention_mask") ? ones
                                                               : zeros;
-        inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 1, TOKENS } };
+        inputs[i] = (pith_tensor){
+            .data = data, .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 1, TOKENS }
+        };
     }
     pith_status status = pith_session_run(o->session, outputs, names, inputs, count, NULL, err);
     *output = outputs[0];
@@ -90,7 +92,7 @@ static void test_missing(void **state) {
     pith_tensor wanted;
     open_cpu(&cpu, &wanted);
     far.open = PITH_ERR_NOT_FOUND;
-    options.log = &log;
+    options.call.log = &log;
     open_session(&other, &options);
     assert_string_equal(warning, "backend 'far' is not used: no far memory in this machine");
     must_run(&other, &wanted);
@@ -183,7 +185,7 @@ static void test_host_memory(void **state) {
     failing f;
     pith_allocator allocator = { .user = &f, .alloc = failing_alloc, .free = failing_free };
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     bool done = false;
     for (size_t n = 0; !done; n++) {
         pith_error err = PITH_ERROR_INIT;
@@ -250,7 +252,7 @@ static void test_list(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         pith_open_options options = PITH_OPEN_OPTIONS_INIT;
         options.devices = rows[i].devices;
-        options.log = &log;
+        options.call.log = &log;
         far.open = rows[i].open;
         warning[0] = 0;
         open_session(&other, &options);
@@ -306,7 +308,7 @@ static void test_list_lost(void **state) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_log log = { .write = take_warning };
     options.devices = "far,cpu";
-    options.log = &log;
+    options.call.log = &log;
     open_cpu(&cpu, &wanted);
     open_session(&other, &options);
     size_t before = far.steps + far.copies;
@@ -373,7 +375,11 @@ static void test_list_own_error(void **state) {
     int64_t *data[] = { ids, ones, zeros };
     pith_tensor inputs[3];
     for (int i = 0; i < 3; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, TOKENS } };
+        inputs[i] = (pith_tensor){ .data = data[i],
+                                   .bytes = sizeof ids,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { 1, TOKENS } };
     assert_int_equal(pith_session_run(other.session, outputs, names, inputs, 3, NULL, &err),
                      PITH_ERR_RUN);
     assert_true(!strncmp(err.message, "node ", 5));
@@ -449,12 +455,13 @@ static void test_list_threads(void **state) {
 
 /* ---- what is said of it ---- */
 
-static void append(void *user, const char *text, size_t size) {
+static int32_t append(void *user, const void *text, size_t size) {
     pith_str *all = user;
     all->data = realloc((char *)(uintptr_t)all->data, all->size + size + 1);
     memcpy((char *)(uintptr_t)all->data + all->size, text, size);
     all->size += size;
     ((char *)(uintptr_t)all->data)[all->size] = 0;
+    return 0;
 }
 
 /* Strings of the array of this name, joined by spaces. */
@@ -477,8 +484,8 @@ static void test_description(void **state) {
     options.flags = PITH_OPEN_DESCRIBE;
     far.seed = 4;
     open_session(&o, &options);
-    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, append, &json, &err),
-                     PITH_OK);
+    const pith_writer writer = { .write = append, .user = &json };
+    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, &writer, &err), PITH_OK);
     char *steps = list_of(json.data, "steps"), *backends = list_of(json.data, "step_backends");
     size_t copies = 0, on_far = 0, on_cpu = 0;
     for (char *s = steps, *b = backends, *next_s, *next_b; (s = strtok_r(s, " ", &next_s));
@@ -513,7 +520,7 @@ static void embed_with(float (*vectors)[WIDTH_MAX], uint32_t seed, int precision
     pith_model *model;
     static float rows[TEXTS * WIDTH_MAX];
     options.precision = precision;
-    how.threads = 2;
+    how.call.threads = 2;
     far.seed = seed;
     if (pith_model_open(&model, DIRECTORY, &options, &err)) fail_msg("%s", err.message);
     size_t dim = pith_embed_dim(model, NULL);

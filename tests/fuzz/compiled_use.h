@@ -11,13 +11,19 @@ enum { HEADER = 48, ENTRY = 32, SECTIONS_MAX = 64 };
 typedef struct saved {
     char *bytes;
     size_t size;
+    uint64_t total;
 } saved;
 
-static int save_piece(void *user, const void *data, size_t size, uint64_t total) {
+static int32_t save_begin(void *user, uint64_t total) {
     saved *s = user;
-    if (!s->bytes && total <= MEMORY_LIMIT)
-        s->bytes = aligned_alloc(64, ((size_t)total + 64) & ~(size_t)63);
-    if (!s->bytes || size > total - s->size) return 1;
+    s->total = total;
+    if (total <= MEMORY_LIMIT) s->bytes = aligned_alloc(64, ((size_t)total + 64) & ~(size_t)63);
+    return !s->bytes;
+}
+
+static int32_t save_piece(void *user, const void *data, size_t size) {
+    saved *s = user;
+    if (size > s->total - s->size) return 1;
     memcpy(s->bytes + s->size, data, size);
     s->size += size;
     return 0;
@@ -29,7 +35,8 @@ static void save_again(const pith_model *model) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *again = NULL;
     saved s = { 0 };
-    pith_status status = pith_model_save(model, save_piece, &s, &err);
+    const pith_writer writer = { .write = save_piece, .begin = save_begin, .user = &s };
+    pith_status status = pith_model_save(model, &writer, &err);
     if (!status) status = pith_model_open_memory(&again, s.bytes, s.size, &options, &err);
     /* Two models at once may need more memory than there is. */
     if (status && status != PITH_ERR_MEMORY && s.bytes) {

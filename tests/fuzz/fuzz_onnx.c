@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *model;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     if (!pith_model_open_memory(&model, data, size, &options, &err)) pith_model_close(model);
     if (in_use) abort();
     return 0;

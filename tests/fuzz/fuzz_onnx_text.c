@@ -15,7 +15,7 @@ typedef struct gathered {
     size_t size;
 } gathered;
 
-static int gather(void *user, const void *data, size_t size) {
+static int32_t gather(void *user, const void *data, size_t size) {
     gathered *g = user;
     char *text = realloc(g->text, g->size + size);
     if (!text) abort();
@@ -36,7 +36,8 @@ static pith_status parse(pith__wire_build *model, const char *text, size_t size,
 
 static pith_status print(gathered *g, const char *model, size_t size, pith_error *err) {
     pith__arena scratch;
-    pith__syntax_sink sink = { .write = gather, .user = g };
+    const pith_writer writer = { .write = gather, .user = g };
+    pith__syntax_sink sink = { .writer = &writer };
     pith__arena_init(&scratch, &pith__allocator_default);
     pith_status status = pith__onnx_print(&sink, (pith_str){ model, size }, &scratch, err);
     pith__arena_free(&scratch);

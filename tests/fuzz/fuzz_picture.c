@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (pith_image_decode(&image, data, size, &options, NULL)) return 0;
     if (options.channels && image.channels != options.channels) abort();
     resize.shortest_edge = 9;
-    resize.filter = (int32_t)(size % 6);
+    resize.filter = PITH_IMAGE_NEAREST + (int32_t)(size % 6);
     if (!pith_image_resize(&resized, &image, &resize, NULL)) {
         unsigned sum = 0;
         for (int64_t i = 0; i < (int64_t)resized.width * resized.height * resized.channels; i++)

@@ -160,7 +160,7 @@ static void tokenize_all(const pith_tokenizer *t, pith_tokens *tokens) {
     pith_error err = PITH_ERROR_INIT;
     size_t ends[TEXTS];
     options.raw = options.overflow = 1;
-    for (options.threads = 1; options.threads < 3; options.threads++)
+    for (options.call.threads = 1; options.call.threads < 3; options.call.threads++)
         if (pith_tokenize_batch(tokens, ends, t, texts, NULL, TEXTS, &options, &err))
             DEMAND(err.message[0]);
 }

@@ -40,8 +40,9 @@ static inline void rdb_release(void *user, void *memory) {
     free((size_t *)memory - 2);
 }
 
-static inline void rdb_ignore(void *user, const char *text, size_t size) {
+static inline int32_t rdb_ignore(void *user, const void *text, size_t size) {
     (void)user, (void)text, (void)size;
+    return 0;
 }
 
 static inline void rdb_ask(pith_database *db, const pith__rdb_task *task) {
@@ -88,7 +89,8 @@ static inline bool rdb_use(uint8_t *bytes, size_t size) {
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     const bool is = !pith__database_open_run(&db, path, &allocator, &err);
     if (is) {
-        (void)pith__rdb_describe(&db->rdb, &allocator, rdb_ignore, NULL, &err);
+        const pith_writer writer = { .write = rdb_ignore };
+        (void)pith__rdb_describe(&db->rdb, &allocator, &writer, &err);
         for (uint32_t t = 0; t < db->rdb.task_count && t < 8; t++) rdb_ask(db, &db->rdb.tasks[t]);
         pith__database_free(db);
     }

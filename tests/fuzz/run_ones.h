@@ -60,8 +60,8 @@ static pith_open_options limited_options(int level) {
     static const pith_allocator limited = { limited_alloc, limited_free, NULL };
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     options.flags = PITH_OPEN_DESCRIBE;
-    options.optimization = level;
-    options.allocator = &limited;
+    options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
+    options.call.allocator = &limited;
     options.memory_limit = MEMORY_LIMIT;
     options.loop_limit = LOOP_LIMIT;
     return options;
@@ -69,17 +69,18 @@ static pith_open_options limited_options(int level) {
 
 /* ---- what is done with an open model ---- */
 
-static void described(void *bytes, const char *text, size_t size) {
+static int32_t described(void *bytes, const void *text, size_t size) {
     (void)text;
     *(size_t *)bytes += size;
+    return 0;
 }
 
 static void describe_model(const pith_model *model) {
     pith_error err = PITH_ERROR_INIT;
     for (int form = PITH_DESCRIBE_JSON; form <= PITH_DESCRIBE_DOT; form++) {
         size_t bytes = 0;
-        if (pith_model_describe(model, (pith_description)form, described, &bytes, &err) &&
-            !err.message[0])
+        const pith_writer writer = { .write = described, .user = &bytes };
+        if (pith_model_describe(model, (pith_description)form, &writer, &err) && !err.message[0])
             abort();
     }
 }
@@ -129,11 +130,11 @@ static void run_model(pith_model *model, run_counts *c) {
     pith_tensor in[MAX_PORTS], items[MAX_PORTS][ITEMS], *out = calloc(outputs + 1, sizeof *out);
     if (inputs <= MAX_PORTS && !pith_session_create(&session, model, &err)) {
         for (size_t i = 0; i < inputs; i++) {
-            pith_port port = pith_model_input(model, i);
-            names[i] = port.name;
-            bool sequence = port.dtype == PITH_SEQUENCE || port.dtype == PITH_NONE ||
-                            port.dtype == PITH_UNDEFINED;
-            in[i] = ones(sequence ? PITH_F32 : port.dtype, port.rank, port.dims, &memory[i]);
+            const pith_port *port = pith_model_input(model, i);
+            names[i] = port->name;
+            bool sequence = port->dtype == PITH_SEQUENCE || port->dtype == PITH_NONE ||
+                            port->dtype == PITH_UNDEFINED;
+            in[i] = ones(sequence ? PITH_F32 : port->dtype, port->rank, port->dims, &memory[i]);
             if (!sequence) continue;
             for (int k = 0; k < ITEMS; k++) items[i][k] = in[i];
             in[i] = (pith_tensor){ .data = items[i],
@@ -144,7 +145,7 @@ static void run_model(pith_model *model, run_counts *c) {
         }
         pith_run_options options = PITH_RUN_OPTIONS_INIT;
         for (int round = 0; round < 2; round++) {
-            if (round && pith_profile_create(&options.profile, NULL, &err)) abort();
+            if (round && pith_profile_create(&options.call.profile, NULL, &err)) abort();
             if (pith_session_run(session, out, names, in, inputs, &options, &err)) {
                 if (!err.message[0]) abort();
                 snprintf(c->said, sizeof c->said, "%s", err.message);
@@ -153,7 +154,7 @@ static void run_model(pith_model *model, run_counts *c) {
                 c->ran++;
             }
         }
-        pith_profile_destroy(options.profile);
+        pith_profile_destroy(options.call.profile);
         pith_session_destroy(session);
     }
     for (size_t i = 0; i < MAX_PORTS; i++) free(memory[i]);

@@ -21,9 +21,9 @@ int main(void) {
     pith_tensor out,
         in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 4, .dims = { 1, 1, 8, 8 } };
     for (int i = 0; i < 64; i++) x[i] = (float)(i % 7) / 8 - 0.25f;
-    options.allocator = &arena;
+    options.call.allocator = &arena;
     options.pool_blocks = options.sessions = options.pressure_percent = -1;
-    run.threads = 1;
+    run.call.threads = 1;
     pith_status status =
         pith_model_open_memory(&model, network_bytes, network_size, &options, &err);
     if (!status) status = pith_session_create(&session, model, &err);
