@@ -63,7 +63,6 @@ static void fixture_free(fixture *f) {
     free(f->saved.data);
     free(f->baseline.data);
     test_clean();
-    rmdir(test_directory());
 }
 
 /* ---- the calls ---- */
@@ -486,5 +485,7 @@ int main(void) {
         cmocka_unit_test(structs_grow),      cmocka_unit_test(writers_fail),
         cmocka_unit_test(sorting),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(test_directory());
+    return failed;
 }
