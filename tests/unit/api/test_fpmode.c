@@ -85,7 +85,7 @@ static uint64_t tokenize_all(const pith_tokenizer *t, int mode) {
     for (int threads = 1; threads <= 2; threads++) {
         pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
         size_t ends[LINES];
-        options.threads = threads;
+        options.call.threads = threads;
         assert_int_equal(pith_tokenize_batch(&tokens, ends, t, texts, NULL, LINES, &options, &err),
                          PITH_OK);
         check_mode(mode);
@@ -121,11 +121,12 @@ static void test_tokenize(void **state) {
 static char described[1 << 16];
 static size_t described_size;
 
-static void keep_text(void *user, const char *text, size_t size) {
+static int32_t keep_text(void *user, const void *text, size_t size) {
     (void)user;
     assert_true(described_size + size <= sizeof described);
     memcpy(described + described_size, text, size);
     described_size += size;
+    return 0;
 }
 
 static void test_model(void **state) {
@@ -140,7 +141,8 @@ static void test_model(void **state) {
         assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/hf/bert", &options, &err),
                          PITH_OK);
         described_size = 0;
-        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON, keep_text, NULL, &err),
+        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON,
+                                             &(pith_writer){ keep_text, NULL, NULL }, &err),
                          PITH_OK);
         assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
         check_mode(mode);

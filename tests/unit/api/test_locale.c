@@ -78,7 +78,7 @@ static void network_run(network *n, pith_tensor *y, const char *text, const pith
     const char *name = "x";
     *n = (network){ .bytes.allocator = &pith__allocator_default };
     pith__arena_init(&n->scratch, NULL);
-    if (pith__onnx_parse(&n->bytes, (pith_str){ text, strlen(text) }, &n->scratch, &err) ||
+    if (pith__onnx_parse(&n->bytes, (pith_str){ text, strlen(text) }, NULL, &n->scratch, &err) ||
         pith_model_open_memory(&n->model, n->bytes.bytes, n->bytes.size, NULL, &err) ||
         pith_session_create(&n->session, n->model, &err) ||
         pith_session_run(n->session, y, &name, x, 1, NULL, &err))
@@ -134,21 +134,23 @@ static void gguf(void **state) {
     pith_model_close(model);
 }
 
-static void collect(void *user, const char *text, size_t size) {
+static int32_t collect(void *user, const void *text, size_t size) {
     char *all = user;
     const size_t used = strlen(all);
     assert_true(used + size < 4096);
     memcpy(all + used, text, size);
     all[used + size] = 0;
+    return 0;
 }
 
 static void statistics(void **state) {
     (void)state;
     char all[4096] = "";
+    const pith_writer writer = { collect, NULL, all };
     pith_statistics s = PITH_STATISTICS_INIT;
     s.pool_hits = 1;
     s.pool_misses = 3;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, collect, all, NULL), PITH_OK);
+    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, &writer, NULL), PITH_OK);
     assert_non_null(strstr(all, "\"pool_hit_ratio\": 0.25"));
 }
 

@@ -21,22 +21,31 @@ static pith_str texts[TEXTS];
 
 typedef struct bytes {
     unsigned char *data; /* 64-byte aligned */
-    size_t size;
+    size_t size, room;
 } bytes;
 
-static int append(void *user, const void *data, size_t size, uint64_t total) {
+static int32_t begin(void *user, uint64_t total) {
     bytes *b = user;
-    if (!b->data) b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
-    assert_true(b->size + size <= total);
+    assert_null(b->data);
+    b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
+    b->room = total;
+    return b->data == NULL;
+}
+
+static int32_t append(void *user, const void *data, size_t size) {
+    bytes *b = user;
+    assert_true(b->size + size <= b->room);
     memcpy(b->data + b->size, data, size);
     b->size += size;
     return 0;
 }
 
 static bytes save(const pith_model *model) {
-    bytes b = { NULL, 0 };
+    bytes b = { NULL, 0, 0 };
+    const pith_writer writer = { append, begin, &b };
     pith_error err = PITH_ERROR_INIT;
-    if (pith_model_save(model, append, &b, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(model, &writer, &err)) fail_msg("%s", err.message);
+    assert_int_equal(b.size, b.room);
     return b;
 }
 
@@ -131,8 +140,8 @@ static void test_no_encoder(void **state) {
     free(file.data);
 }
 
-static int refuse(void *user, const void *data, size_t size, uint64_t total) {
-    (void)data, (void)total;
+static int32_t refuse(void *user, const void *data, size_t size) {
+    (void)data;
     size_t *left = user;
     if (size > *left) return 1;
     *left -= size;
@@ -145,7 +154,9 @@ static void test_full_disk(void **state) {
     pith_model *model = open_with_tokenizer("bert-base-script17-sdpa");
     for (size_t room = 0; room < 100000; room += 9973) {
         size_t left = room;
-        assert_int_equal(pith_model_save(model, refuse, &left, &err), PITH_ERR_IO);
+        const pith_writer writer = { refuse, NULL, &left };
+        assert_int_equal(pith_model_save(model, &writer, &err), PITH_ERR_IO);
+        assert_string_equal(err.message, "the model could not be written");
     }
     pith_model_close(model);
 }
@@ -188,7 +199,7 @@ static void test_cut(void **state) {
         outcome o = { 0, 0 };
         unsigned char *exact = aligned_alloc(64, (size + 64) & ~(size_t)63);
         memcpy(exact, file.data, size);
-        try_file(&(bytes){ exact, size }, &o);
+        try_file(&(bytes){ exact, size, size }, &o);
         assert_int_equal(o.refused, 1);
         free(exact);
     }

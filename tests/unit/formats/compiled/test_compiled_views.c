@@ -59,12 +59,12 @@ static void tell_name(bytes *to, const char *what, int which, const char *name) 
 
 static void tell_ports(bytes *to, const pith_model *m) {
     for (size_t i = 0; i < pith_model_input_count(m); i++) {
-        const pith_port port = pith_model_input(m, i);
-        tell_name(to, port.name, port.dtype, port.shape);
+        const pith_port *port = pith_model_input(m, i);
+        tell_name(to, port->name, port->dtype, port->shape);
     }
     for (size_t i = 0; i < pith_model_output_count(m); i++) {
-        const pith_port port = pith_model_output(m, i);
-        tell_name(to, port.name, port.dtype, port.shape);
+        const pith_port *port = pith_model_output(m, i);
+        tell_name(to, port->name, port->dtype, port->shape);
     }
     tell_name(to, "route", 0, pith_model_route(m));
     for (size_t i = 0; i < pith_model_route_count(m); i++)
@@ -190,10 +190,14 @@ static bytes everything(const pith_model *m) {
 
 /* ---- comparing ---- */
 
-static int append(void *user, const void *data, size_t size, uint64_t total) {
+static int32_t begin(void *user, uint64_t total) {
     bytes *b = user;
-    if (!b->data) b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
-    assert_true(b->size + size <= total);
+    b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
+    return b->data == NULL;
+}
+
+static int32_t append(void *user, const void *data, size_t size) {
+    bytes *b = user;
     memcpy(b->data + b->size, data, size);
     b->size += size;
     return 0;
@@ -218,7 +222,8 @@ static bytes save(const pith_model *model, const void *from,
             models[count++] = other;
     }
     const pith_model *const *all = (const pith_model *const *)models;
-    if (pith_model_save_routes(all, count, append, &b, &err)) fail_msg("%s", err.message);
+    const pith_writer writer = { append, begin, &b };
+    if (pith_model_save_routes(all, count, &writer, &err)) fail_msg("%s", err.message);
     while (count > 1) pith_model_close(models[--count]);
     return b;
 }
@@ -416,10 +421,10 @@ static pith_status work(bytes *got, counter *c, const bytes *file, pith_error *e
     pith_model *m;
     float numbers[256] = { 0 };
     size_t dim = 0;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     pith_status status = pith_model_open_memory(&m, file->data, file->size, &options, err);
     if (status) return status;
-    const bool pictures = strstr(pith_model_input(m, pith_model_input_count(m) - 1).name, "pixel");
+    const bool pictures = strstr(pith_model_input(m, pith_model_input_count(m) - 1)->name, "pixel");
     /* CLIP makes one kind at a time */
     encode.what = pictures ? PITH_ENCODE_DENSE : pith_encode_can(m);
     if (encode.what) status = pith_encode(&e, m, texts, 1, &encode, err);
